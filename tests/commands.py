@@ -94,7 +94,6 @@ def refusal(main: Callable[[list[str]], object], argv: list[str]) -> str:
 def python(
     *arguments: str, cwd: Path = REPOSITORY, **environment: str
 ) -> subprocess.CompletedProcess[str]:
-    """An interpreter's run to its end."""
     return subprocess.run(
         [sys.executable, *arguments],
         cwd=cwd,

@@ -136,7 +136,6 @@ class Summary:
             session.exitstatus = pytest.ExitCode.OK
 
     def pytest_terminal_summary(self, terminalreporter: TerminalReporter) -> None:
-        """One table of all that is played of these files, and a line for each difference."""
         out = terminalreporter
         out.section("evidence")
         out.write_line(f"{'section':<44}{'played':>8}{'earlier':>9}{'seconds':>9}{'differ':>8}")
@@ -172,7 +171,6 @@ class LeftOut:
     """
 
     def pytest_terminal_summary(self, terminalreporter: TerminalReporter) -> None:
-        """Write it."""
         skipped = {report.nodeid: report for report in terminalreporter.stats.get("skipped", [])}
         FOLDER.mkdir(exist_ok=True)
         (FOLDER / "left-out").write_text("".join(f"{name}\n" for name in skipped), encoding="utf-8")

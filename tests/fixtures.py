@@ -32,7 +32,6 @@ hypothesis.settings.load_profile("repeatable")
 
 
 def proposal_of(config: pytest.Config) -> Option | None:
-    """The option named by `--proposal`, if any."""
     path: Path | None = config.getoption("--proposal")
     return None if path is None else option_in(path)
 
@@ -160,5 +159,4 @@ def quoted() -> list[Cell]:
 
 @pytest.fixture(scope="session")
 def observations(played: list[Path]) -> list[Observation]:
-    """The runs in those files."""
     return [seen for part in played for seen in OBSERVATIONS.validate_json(part.read_bytes())]

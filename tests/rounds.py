@@ -27,12 +27,10 @@ Response = types.CallToolResult | types.InputRequiredResult
 
 
 def settings() -> Settings:
-    """Settings with a ledger of their own."""
     return Settings(MemoryLedger())
 
 
 def instance(letter: str, run_with: Settings) -> AnyServer:
-    """A fresh instance of the option with this letter."""
     return load(option_named(letter).path, run_with)
 
 
@@ -106,12 +104,10 @@ async def answer(
 
 
 def accepted(**content: str) -> types.ElicitResult:
-    """A form filled in."""
     return types.ElicitResult(action="accept", content=dict(content))
 
 
 def text_of(response: Response) -> str:
-    """The text of a result."""
     assert isinstance(response, types.CallToolResult), f"no result: {response}"
     (block,) = response.content
     assert isinstance(block, types.TextContent)

@@ -533,7 +533,6 @@ Lifespan = Callable[[], AbstractAsyncContextManager[Any]]
 
 
 async def connection(lifespan: Lifespan, log: list[str], stay: anyio.Event) -> None:
-    """Is there until it is told to leave."""
     async with lifespan():
         log.append("in")
         await stay.wait()

@@ -41,14 +41,12 @@ KEPT = ROOT / "docs" / "page" / "index.html"
 
 @pytest.fixture(scope="module")
 def told() -> dict[str, Any]:
-    """F by both kinds of clients, played now."""
     played = worlds_of(row for row in explore.read() if row["subject"] == "F")
     return document([tell_one(*called, row) for called, row in played.items()])
 
 
 @pytest.fixture(scope="module")
 def kept() -> dict[str, Any]:
-    """What the page that is kept says."""
     packed = KEPT.read_text(encoding="utf-8").partition('id="data">')[2].partition("</script>")[0]
     return json.loads(zlib.decompress(base64.b64decode(packed)))
 

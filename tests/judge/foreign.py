@@ -3,22 +3,24 @@
 Knows the contract page and the domain of the servers in Python; nothing of this package.
 """
 
-import hmac
 import json
 import sqlite3
 import threading
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import closing, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import count
 from pathlib import Path
 from typing import Any
 
+from itsdangerous import BadSignature, Signer
+
 from scoreboard.servers.domain.weather import places, report
 
 UNITS = ["metric", "imperial"]
 INVALID = -32602
 KEY = b"0123456789abcdef0123456789abcdef"
+JSON = {"Content-Type": "application/json"}
 SCHEMA = {
     "type": "object",
     "properties": {"location": {"type": "string", "minLength": 1, "maxLength": 100}},
@@ -28,15 +30,12 @@ SCHEMA = {
 
 
 class Error(Exception):
-    """A JSON-RPC error."""
-
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
         self.code = code
 
 
 def text(words: str, *, is_error: bool = False) -> dict[str, Any]:
-    """A result."""
     content = [{"type": "text", "text": words}]
     return {"resultType": "complete", "content": content, "isError": is_error}
 
@@ -67,26 +66,20 @@ class Foreign:
             raise Error(-32603, f"the {kind} failed") from error
 
     def seal(self, location: str, place: str | None) -> str:
-        body = json.dumps([location, place, next(self.numbers)])
-        return hmac.new(self.key, body.encode(), "sha256").hexdigest() + body
+        return Signer(self.key).sign(json.dumps([location, place, next(self.numbers)])).decode()
 
     def unseal(self, state: str, location: str) -> str | None:
-        mac, body = state[:64], state[64:]
-        if not hmac.compare_digest(
-            mac.encode(), hmac.new(self.key, body.encode(), "sha256").hexdigest().encode()
-        ):
-            raise Error(INVALID, "not a state of this server")
-        of, place, _ = json.loads(body)
+        try:
+            of, place, _ = json.loads(Signer(self.key).unsign(state))
+        except (BadSignature, UnicodeError):
+            raise Error(INVALID, "not a state of this server") from None
         if of != location:
             raise Error(INVALID, "a state of another call")
         return place
 
     def asking(self, name: str, message: str, choices: list[str], state: str) -> dict[str, Any]:
-        schema = {
-            "type": "object",
-            "required": [name],
-            "properties": {name: {"type": "string", "enum": choices}},
-        }
+        choice = {name: {"type": "string", "enum": choices}}
+        schema = {"type": "object", "required": [name], "properties": choice}
         form = {"mode": "form", "message": message, "requestedSchema": schema}
         asked = {name: {"method": "elicitation/create", "params": form}}
         return {"resultType": "input_required", "inputRequests": asked, "requestState": state}
@@ -98,12 +91,15 @@ class Foreign:
         """Look at a genuine state before the call goes on."""
 
     def call(self, params: dict[str, Any], era: str) -> dict[str, Any]:
-        location = params.get("arguments", {}).get("location")
+        arguments = params.get("arguments", {})
+        location = arguments.get("location")
         if params.get("name") != "weather":
             raise Error(INVALID, "no such tool")
-        if list(params.get("arguments", {})) != ["location"] or not isinstance(location, str):
-            raise Error(INVALID, "these arguments do not fit")
-        if not 1 <= len(location) <= 100:
+        if (
+            [*arguments] != ["location"]
+            or not isinstance(location, str)
+            or not 1 <= len(location) <= 100
+        ):
             raise Error(INVALID, "these arguments do not fit")
         state: str | None = params.get("requestState")
         answers: dict[str, dict[str, Any]] = params.get("inputResponses") or {}
@@ -115,14 +111,9 @@ class Foreign:
         if not names:
             return text(f"No weather for {location!r}.", is_error=True)
         place = names[0] if len(names) == 1 else place
-        declared = (
-            params["_meta"].get("io.modelcontextprotocol/clientCapabilities", {}).get("elicitation")
-        )
-        can_ask = (
-            era == "2026-07-28"
-            and declared is not None
-            and ("form" in declared or "url" not in declared)
-        )
+        declared = params["_meta"].get("io.modelcontextprotocol/clientCapabilities", {})
+        modes = declared.get("elicitation", {"url": {}})
+        can_ask = era == "2026-07-28" and ("form" in modes or "url" not in modes)
         units: str | None = None
         for name in ("place", "units"):
             if name == "place" and place:
@@ -168,8 +159,6 @@ class Foreign:
 
 @contextmanager
 def served(server: Foreign) -> Generator[str]:
-    """Its URL, for as long as the block lasts."""
-
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
         wbufsize = -1  # head and body in one packet
@@ -177,15 +166,18 @@ def served(server: Foreign) -> Generator[str]:
         def log_message(self, format: str, *args: Any) -> None:
             return
 
-        def do_GET(self) -> None:
-            self.send_response(405)
-            self.send_header("Content-Length", "0")
+        def reply(self, status: int, data: bytes = b"", headers: Mapping[str, str] = JSON) -> None:
+            self.send_response(status)
+            for name, value in {**headers, "Content-Length": str(len(data))}.items():
+                self.send_header(name, value)
             self.end_headers()
+            self.wfile.write(data)
+
+        def do_GET(self) -> None:
+            self.reply(405)
 
         def do_DELETE(self) -> None:
-            self.send_response(server.closing)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
+            self.reply(server.closing)
 
         def do_POST(self) -> None:
             asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -195,14 +187,10 @@ def served(server: Foreign) -> Generator[str]:
                 found["result"] = server.answer(asked["method"], asked.get("params") or {}, era)
             except Error as error:
                 found["error"] = {"code": error.code, "message": str(error)}
-            data = b"" if "id" not in asked else json.dumps(found).encode()
-            self.send_response(200 if data else 202)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(data)))
-            if asked["method"] == "initialize" and server.closing != 405:
-                self.send_header("Mcp-Session-Id", "1")
-            self.end_headers()
-            self.wfile.write(data)
+            begins = asked["method"] == "initialize" and server.closing != 405
+            headers = JSON | ({"Mcp-Session-Id": "1"} if begins else {})
+            data = json.dumps(found).encode() if "id" in asked else b""
+            self.reply(200 if data else 202, data, headers)
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
         thread = threading.Thread(target=http.serve_forever, args=(0.01,))

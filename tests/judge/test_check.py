@@ -45,7 +45,6 @@ FROM_THE_CONTRACT = (Path(__file__).parent / "corpus" / "hmac_json.py").read_tex
 
 
 def stranger(folder: Path, old: str = "", new: str = "", source: str = FROM_THE_CONTRACT) -> Path:
-    """A stranger's file, with a change."""
     assert not old or source.count(old) == 1
     path = folder / "stranger.py"
     path.write_text(source.replace(old, new) if old else source, encoding="utf-8")
@@ -55,7 +54,6 @@ def stranger(folder: Path, old: str = "", new: str = "", source: str = FROM_THE_
 def checked(
     file: Path, capsys: pytest.CaptureFixture[str], *only: str, more: Sequence[str] = ()
 ) -> tuple[int, str]:
-    """The exit code of `check`, and all that it prints."""
     try:
         code = main(["check", str(file), *more, *(("--only", ",".join(only)) if only else ())])
     except SystemExit as stopped:

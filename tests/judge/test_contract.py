@@ -124,7 +124,6 @@ Change = Callable[[Event], list[Event]]
 
 
 def changed(history: History, *changes: Change) -> History:
-    """The same with other events in place of each."""
     for change in changes:
         events = tuple(new for event in history.events for new in change(event))
         history = replace(history, events=events)
@@ -171,7 +170,6 @@ def effects(which: str, times: int = 1, /, **fields: Any) -> Change:
 
 
 def until(exchange: int, history: History) -> History:
-    """The beginning of it, up to this response."""
     (end,) = (place for place, event in enumerate(history.events) if _is_reply_to(event, exchange))
     return replace(history, events=history.events[: end + 1])
 
@@ -291,7 +289,6 @@ def tool_error(words: str) -> Reply:
 
 
 def contents(request: Request) -> list[Any]:
-    """What the forms of its answers have in them."""
     return [getattr(answer, "content", None) for answer in (request.answers or {}).values()]
 
 

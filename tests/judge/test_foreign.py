@@ -26,7 +26,6 @@ MOST = (
 def judged(
     kind: type[Foreign], folder: Path, only: Sequence[str] = MOST, faults: int = 0
 ) -> check.Report:
-    """What `check` finds of a server."""
     ledger = folder / "ledger.sqlite"
     with served(kind(ledger)) as url:
         return anyio.run(check.check_url, [url], ledger, check.Extent(faults=faults, only=only))
@@ -82,8 +81,6 @@ def test_what_the_clients_library_logs_is_no_part_of_the_output(
 
 
 class ListsInPages(Foreign):
-    """Its tool is on the second page of the list."""
-
     def answer(self, method: str, params: dict[str, Any], era: str) -> dict[str, Any]:
         if method == "tools/list" and "cursor" not in params and era in self.eras:
             listed = super().answer(method, params, era)
@@ -108,8 +105,6 @@ class SendsNonsense(Foreign):
 
 
 class SpendsStates(Foreign):
-    """Each state is good once."""
-
     def check_state(self, state: str, answers: dict[str, Any]) -> None:
         if (state, json.dumps(answers)) in self.spent:
             raise Error(INVALID, "this state is spent")

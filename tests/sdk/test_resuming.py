@@ -136,7 +136,6 @@ class World:
         return text_of(found)
 
     async def resume(self, call: Call, **options: Any) -> str:
-        """The text of the result of a call that goes on."""
         with anyio.fail_after(SECONDS):
             async with self.client(**options) as client:
                 return text_of(await client.resume(call))
@@ -144,7 +143,6 @@ class World:
 
 @asynccontextmanager
 async def guarded(**more: Any) -> AsyncGenerator[World]:
-    """A tool inside a guard that honours call keys."""
     store = SqliteStore(":memory:", keep_seconds=3600)
     world = World(**more)
     world.guard = single_use(store, principal=lambda ctx: world.caller)
@@ -527,7 +525,6 @@ class Left:
             self.change(**edits)
 
     def replace(self, make: Callable[[Path, Path], object]) -> None:
-        """Something else is where the file was."""
         path = self.file
         path.unlink()
         make(path, path)

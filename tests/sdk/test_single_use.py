@@ -94,14 +94,13 @@ class Tool:
         return result(f"{name.name}, asked {state.asked} times")
 
 
-def guarded(handler: Handler, store: Store, *, wait: float = SECONDS) -> Handler:
-    """A handler inside the guard; a second delivery waits `wait` seconds for the first."""
-    return single_use(store, wait_seconds=wait)(handler)
+def guarded(handler: Handler, store: Store) -> Handler:
+    """A handler inside the guard; a second delivery waits for the first."""
+    return single_use(store, wait_seconds=SECONDS)(handler)
 
 
 SPENT = (types.INVALID_PARAMS, "round_spent")
 INDETERMINATE = (types.INTERNAL_ERROR, "indeterminate")
-STILL_AT_WORK = (types.REQUEST_TIMEOUT, "still_at_work")
 
 
 @pytest.mark.parametrize(
@@ -369,7 +368,6 @@ async def test_no_step_of_the_machines_clock_runs_a_round_twice(
 
 
 def lose(path: Path) -> None:
-    """Take a file from under those that have it open."""
     path.rename(path.with_name("elsewhere"))
 
 
@@ -516,7 +514,6 @@ SPRINGFIELD = "Springfield, Illinois: 22 °C, partly cloudy."
 
 
 def keyed(key: object) -> Params:
-    """A request with a call key."""
     meta: Any = {CALL_KEY: key}
     return params().model_copy(update={"meta": meta})
 

@@ -56,8 +56,6 @@ class Died(BaseException):
 
 
 class Asked(BaseModel):
-    """The state of the handler: how often it has asked."""
-
     times: int = 0
 
 
@@ -112,7 +110,6 @@ class Run:
 
 
 def seen(response: Response) -> Outcome:
-    """What a response says."""
     kind = "asks" if isinstance(response, types.InputRequiredResult) else "result"
     return kind, response.model_dump_json()
 
@@ -163,7 +160,6 @@ class Guarded(RuleBasedStateMachine):
     # --- what is expected -----------------------------------------------------------------------
 
     def is_open(self, delivery: Delivery) -> bool:
-        """Whether this delivery may run its round."""
         of = delivery.of
         over = self.attempts > 1 and of.ends <= self.time.now and of.taken == delivery.name
         return of.outcome is None and (of.taken is None or over)
@@ -228,7 +224,6 @@ class Guarded(RuleBasedStateMachine):
                 assert got in wanted
 
     def came(self, delivery: Delivery, expected: Outcome | None) -> None:
-        """What a delivery got, unless its client is gone."""
         if not delivery.gone:
             assert delivery.reply.done() == (expected is not None)
             assert expected is None or self.reply_to(delivery) == expected, (
@@ -237,7 +232,6 @@ class Guarded(RuleBasedStateMachine):
             )
 
     def reply_to(self, delivery: Delivery) -> Outcome:
-        """What a delivery got; it has to be there."""
         reply: Any = delivery.reply.result(0)
         return seen(reply) if isinstance(reply, Response) else reply
 
@@ -364,7 +358,6 @@ class Guarded(RuleBasedStateMachine):
     @precondition(lambda self: self.runs or self.waiting)
     @rule(which=which)
     def leave(self, which: int) -> None:
-        """A client goes away."""
         held = [run.delivery for run in self.runs if not run.delivery.gone]
         if deliveries := held + self.waiting:
             delivery = deliveries[which % len(deliveries)]

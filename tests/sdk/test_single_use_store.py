@@ -118,7 +118,6 @@ class Model:
 
 
 def outcome_of(use: Callable[[], object]) -> object:
-    """Its result: a value, or the kind of an exception."""
     try:
         return use()
     except (Abandoned, Forgotten, Full, Pending, Spent) as error:
@@ -229,7 +228,6 @@ class Rounds(RuleBasedStateMachine):
 
     @rule(process=processes)
     def restart(self, process: int) -> None:
-        """A process dies, and another one takes its place."""
         self.stores[process] = self.open_store()
 
     @rule(

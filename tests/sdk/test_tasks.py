@@ -46,8 +46,6 @@ NEEDED: dict[str, Any] = {"requiredCapabilities": {"extensions": {IDENTIFIER: {}
 
 @dataclass
 class World:
-    """What handlers do effects in."""
-
     effects: list[str] = field(default_factory=list[str])
     began: anyio.Event = field(default_factory=anyio.Event)
     may_end: anyio.Event = field(default_factory=anyio.Event)
@@ -88,8 +86,6 @@ async def slow(ctx: Ctx, call: Call) -> types.CallToolResult:
 
 @dataclass
 class Taker:
-    """A client that is driven by hand."""
-
     client: Client
 
     async def send(self, method: str, **params: Any) -> dict[str, Any]:
@@ -131,8 +127,6 @@ class Taker:
 
 @dataclass
 class Served:
-    """A server whose store is open."""
-
     store: TaskStore
     server: Server[Any]
 
