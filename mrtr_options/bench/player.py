@@ -411,7 +411,9 @@ class Player:
             reply = await self.play_round(
                 request, to, call=step.call, at_once=at_once, lost=step.lost, gone=gone
             )
-            self._is_full |= step.if_room and (reply.failed or reply.is_error)
+            # A busy machine makes one call fail; that is no refusal.
+            refused = reply.is_refusal and reply.code != types.INTERNAL_ERROR
+            self._is_full |= step.if_room and refused
             group.cancel_scope.cancel()
 
     async def _repeat(self, step: Repeat) -> None:
