@@ -38,16 +38,14 @@ ANY = Subject(all_options()["E"])
 
 
 @asynccontextmanager
-async def children(
-    folder: Path, *, source: str = E, hang_seconds: float = SECONDS
-) -> AsyncGenerator[Children]:
+async def children(folder: Path, *, source: str = E) -> AsyncGenerator[Children]:
     """Two processes that serve a file with this text."""
     file = folder / "stranger.py"
     file.write_text(source, encoding="utf-8")
     shared = folder / "shared"
     shared.mkdir()
     with anyio.fail_after(2 * SECONDS):
-        async with Children(option_at(file), shared, hang_seconds=hang_seconds).running() as found:
+        async with Children(option_at(file), shared, hang_seconds=SECONDS).running() as found:
             yield found
 
 

@@ -147,14 +147,10 @@ def mutant_named(name: str) -> Mutant:
     raise CannotLoad(f"there is no mutant {name!r}; there are {', '.join(near)}")
 
 
-async def caught(mutant: Mutant, *, hang_seconds: float = HANG_SECONDS) -> str | None:
+async def caught(mutant: Mutant) -> str | None:
     """What of the review catches a mutant; None if it escapes.
 
     One that names a guarantee and faults has to be caught by both.
-
-    Args:
-        mutant: Which.
-        hang_seconds: How long one request may take before it is called hung.
 
     Raises:
         CannotLoad: It is not an option that can be run, or there is no guarantee of the name that it
@@ -163,7 +159,7 @@ async def caught(mutant: Mutant, *, hang_seconds: float = HANG_SECONDS) -> str |
     with mutant.written() as subject:
         by: list[str] = []
         if mutant.breaks:
-            if (seen := await _broken(mutant, subject, hang_seconds)) is None:
+            if (seen := await _broken(mutant, subject)) is None:
                 return None
             by.append(f"{mutant.breaks}, {seen.schedule}: {seen.breaks[mutant.breaks]}")
         if mutant.faults:
@@ -173,23 +169,21 @@ async def caught(mutant: Mutant, *, hang_seconds: float = HANG_SECONDS) -> str |
         return "; ".join(by) or None
 
 
-async def _broken(mutant: Mutant, subject: Subject, hang_seconds: float) -> Observation | None:
+async def _broken(mutant: Mutant, subject: Subject) -> Observation | None:
     own = mutant.of.guarantees
     assert own is not None
     # Also what the option does not guarantee: the guard around it may.
     known = [*guarantees.guaranteed(own), *guarantees.undeclared(own)]
-    named = [guarantee for guarantee in known if guarantee.name == mutant.breaks][:1]
-    if not named:
-        raise CannotLoad(
-            f"{MUTANTS.name}: [{mutant.name}] breaks {mutant.breaks!r}, and no option guarantees that"
-        )
-    schedules = [SCHEDULES[slug] for guarantee in named for slug in guarantee.schedules or SCHEDULES]
-    to_run = cells([subject], schedules=schedules, eras=named[0].eras)
-    async with in_memory([subject], hang_seconds=hang_seconds) as here:
+    named = next((each for each in known if each.name == mutant.breaks), None)
+    if named is None:
+        raise CannotLoad(f"{MUTANTS.name}: no option guarantees {mutant.breaks!r} of [{mutant.name}]")
+    schedules = [SCHEDULES[slug] for slug in named.schedules or SCHEDULES]
+    to_run = cells([subject], schedules=schedules, eras=named.eras)
+    async with in_memory([subject], hang_seconds=HANG_SECONDS) as here:
         for cell in to_run:
             history = await run(subject, cell.scenario, here)
             seen = guarantees.observed(history, own)
-            if guarantees.broken([seen], named, own):
+            if guarantees.broken([seen], [named], own):
                 return seen
     return None
 

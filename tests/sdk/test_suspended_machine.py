@@ -124,8 +124,6 @@ class Suspended(RuleBasedStateMachine):
             return "result", text_of(response)
         return "asks", tuple(response.input_requests or {}), response.request_state
 
-    # --- what is expected -----------------------------------------------------------------------
-
     @property
     def live(self) -> list[Parked]:
         return [call for call in self.calls if call.is_live]
@@ -197,8 +195,6 @@ class Suspended(RuleBasedStateMachine):
     def returns(self, call: Parked) -> None:
         names = {key: name for said in call.told.values() for key, name in said.items()}
         self.end(call, ("result", f"{names['one']} {names['two']} {names['three']}"))
-
-    # --- what happens ---------------------------------------------------------------------------
 
     which = st.sampled_from([0, 0, 0, 1, 2, 3])
     said = st.sampled_from(["Ann", "Ann", "Ann", "Ann", "Bob", "no", "5"])
