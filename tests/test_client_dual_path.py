@@ -8,7 +8,6 @@ import pytest
 from mcp import MCPError
 from mcp.server import Server, ServerRequestContext
 
-from examples import client_dual_path
 from examples.client_dual_path import PREFERENCES, App, connect
 from mrtr_options.tool.catalogue import load, option_named
 from mrtr_options.tool.settings import Settings
@@ -48,13 +47,3 @@ async def test_mrtr_only_refuses_a_server_that_pushes_to_a_client_without_elicit
                 refusal = error.message
     assert refusal == "Elicitation not supported"
     assert app.asked == []
-
-
-@pytest.mark.parametrize("flags", [[], ["--mrtr-only"]])
-def test_the_demo_sees_what_it_expects(flags: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    ended = client_dual_path.main(flags)
-    printed = capsys.readouterr()
-    assert (ended, printed.err) == (0, ""), printed.out
-    assert printed.out.count("  call.json") == (0 if flags else 2)
-    assert ("metric assumed: this client cannot be asked" in printed.out) == bool(flags)
-    assert max(len(line) for line in printed.out.splitlines()) <= 100

@@ -50,18 +50,27 @@ def test_an_example_has_help_and_refuses_an_unknown_flag_in_one_line(
     assert error.count("\n") == (0 if code == 0 else 1)
 
 
+DEMONSTRATIONS = {
+    "basic": "  with the answer ",
+    "multiround": "Invalid or expired requestState",
+    "carriers": "Invalid or expired requestState",
+    "inputs": "  with the answer ",
+    "client_dual_path": "  call.json",
+    "client_dual_path --mrtr-only": "metric assumed: this client cannot be asked",
+}
+"""Each, and what is in what it prints."""
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("example", ["basic", "multiround", "carriers", "inputs"])
+@pytest.mark.parametrize("example", DEMONSTRATIONS)
 def test_a_demonstration_sees_what_it_expects_and_no_log_line_is_in_it(
     example: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code = called(f"python -m examples.{example}")
     told = capsys.readouterr()
     assert (code, told.err) == (0, ""), told.out
-    assert "  with the answer " in told.out
+    assert DEMONSTRATIONS[example] in told.out
     assert max(len(line) for line in told.out.splitlines()) <= 100
-    if example in ("multiround", "carriers"):
-        assert "Invalid or expired requestState" in told.out
 
 
 @pytest.mark.anyio

@@ -1,8 +1,8 @@
 """MIGRATING: the tool as it was and its three new forms, called by an old and a new client."""
 
 import difflib
-import importlib.util
-from types import ModuleType
+import runpy
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -21,14 +21,9 @@ FORMS = ("by_hand", "replayed", "continued")
 PAGE = REPOSITORY / "docs" / "MIGRATING.md"
 
 
-def loaded(name: str) -> ModuleType:
+def loaded(name: str) -> SimpleNamespace:
     """A fresh server of a form."""
-    spec = importlib.util.spec_from_file_location(f"migrating_{name}", FOLDER / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return SimpleNamespace(**runpy.run_path(str(FOLDER / f"{name}.py")))
 
 
 class User:
@@ -46,7 +41,7 @@ class User:
         return ElicitResult(action="accept", content={name: field["enum"][-1]})
 
 
-async def call(module: ModuleType, era: Era, user: User) -> str:
+async def call(module: SimpleNamespace, era: Era, user: User) -> str:
     """What one call comes to."""
     async with Client(module.server, mode=MODES[era], elicitation_callback=user) as client:
         try:

@@ -1,7 +1,7 @@
 """What an operator sees: the rounds of a call under one name, and no crash that spreads."""
 
 import logging
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from typing import Any
@@ -51,14 +51,6 @@ def exporter() -> InMemorySpanExporter:
 
 
 @pytest.fixture
-def spans(exporter: InMemorySpanExporter) -> Generator[InMemorySpanExporter]:
-    """The spans of this test."""
-    exporter.clear()
-    yield exporter
-    exporter.clear()
-
-
-@pytest.fixture
 def log(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
     """The log of rounds, turned on."""
     caplog.set_level(logging.INFO, "mrtr_options.rounds")
@@ -82,15 +74,16 @@ async def whole_call(first: Client, second: Client, third: Client) -> None:
 
 @pytest.mark.parametrize("letter", "EFGH")
 async def test_the_rounds_of_a_call_share_its_name_on_two_instances(
-    letter: str, spans: InMemorySpanExporter
+    letter: str, exporter: InMemorySpanExporter
 ) -> None:
+    exporter.clear()
     async with two_instances(letter) as (one, other):
         other = one if letter == "H" else other  # its frame stays where it is
         await whole_call(one, other, one)
         await whole_call(other, other, one)
     rounds: list[Any] = [
         span.attributes or {}
-        for span in spans.get_finished_spans()
+        for span in exporter.get_finished_spans()
         if (span.kind, span.name) == (trace.SpanKind.SERVER, "tools/call weather")
     ]
     found = [(each.get(CALL_ATTRIBUTE), each.get(ROUND_ATTRIBUTE)) for each in rounds]

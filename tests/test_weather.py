@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -26,8 +27,6 @@ from mrtr_options.tool.weather import (
 from tests.bounds import SECONDS
 from tests.rounds import answer, connected, instance, send
 
-LedgerMaker = Callable[..., Ledger]
-
 
 def test_a_place_is_found_by_city_or_label_in_any_case_and_each_label_means_itself() -> None:
     assert {places_named(each) for each in (" TOKYO ", "tokyo, japan")} == {("Tokyo, Japan",)}
@@ -44,24 +43,14 @@ def test_an_unknown_place_is_named_in_the_error(location: str) -> None:
         assert repr(location) in str(unknown.value)
 
 
-@pytest.fixture(params=["memory", "sqlite"])
-def new_ledger(request: pytest.FixtureRequest, tmp_path: Path) -> LedgerMaker:
-    """Makes a ledger of one kind, honouring keys or not."""
-
-    def make(*, honours_keys: bool = False) -> Ledger:
-        if request.param == "memory":
-            return MemoryLedger(honours_keys=honours_keys)
-        return SqliteLedger(tmp_path / "ledger.db", honours_keys=honours_keys)
-
-    return make
-
-
 @pytest.mark.anyio
 @pytest.mark.parametrize("honours_keys", [True, False])
+@pytest.mark.parametrize("make", [MemoryLedger, partial(SqliteLedger, "ledger.sqlite")])
 async def test_a_ledger_has_every_effect_in_order_and_absorbs_the_second_of_a_key_where_it_honours_keys(
-    honours_keys: bool, new_ledger: LedgerMaker
+    make: Callable[..., Ledger], honours_keys: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ledger = new_ledger(honours_keys=honours_keys)
+    monkeypatch.chdir(tmp_path)
+    ledger = make(honours_keys=honours_keys)
     desk, repeated = Desk(ledger), 1 if honours_keys else 2
     for _ in range(2):
         await desk.audit("Tokyo", key="call-1")

@@ -53,10 +53,6 @@ def as_small_as_can_be(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gc, "unfreeze", lambda: None)
 
 
-def no_progress() -> None:
-    """Ignore what is told."""
-
-
 def names(rows: Iterable[Any]) -> list[str]:
     return [row.subject for row in rows]
 
@@ -105,8 +101,8 @@ async def test_each_question_of_the_generated_tool_names_the_answer_before_it(wa
 @pytest.mark.anyio
 async def test_options_and_the_guard_are_timed_beside_the_floor() -> None:
     with anyio.fail_after(SECONDS):
-        timed = await calls.time_calls([subject_named("L"), subject_named("F¹ᵏ")], no_progress)
-        guards = await guard.time_guards(None, no_progress)
+        timed = await calls.time_calls([subject_named("L"), subject_named("F¹ᵏ")], lambda: None)
+        guards = await guard.time_guards(None, lambda: None)
     assert names(timed) == [FLOOR, SHARED, "L", "F+single-use+call-key"]
     assert timed[0].ratio == Spread(median=1, low=1, high=1)
     assert [each.store for each in guards] == ["SQLite"]
@@ -116,7 +112,7 @@ async def test_options_and_the_guard_are_timed_beside_the_floor() -> None:
 async def test_calls_over_http_are_timed_for_each_number_of_callers() -> None:
     subjects = [subject_named("H"), subject_named("F¹ᵏ")]
     with anyio.fail_after(SECONDS):
-        loads = await http.time_http(subjects, no_progress)
+        loads = await http.time_http(subjects, lambda: None)
     every = (FLOOR, "H", "F+single-use+call-key")
     assert [(each.callers, each.subject) for each in loads] == [
         (n, name) for n in (1, 3) for name in every
@@ -150,7 +146,7 @@ def test_rounds_of_l_are_timed_beside_the_tool_by_hand(name: str, workers: int) 
     with rounds.engines(None) as engines:
         (engine,) = (each for each in engines if each.name == name)
         assert engine.workers == workers
-        found = rounds.time_rounds([subject_named("L")], engine, no_progress)
+        found = rounds.time_rounds([subject_named("L")], engine, lambda: None)
     assert [(each.engine, each.callers, each.subject) for each in found] == [
         (name, callers, subject) for callers in (1, 4) for subject in (BY_HAND, "L")
     ]

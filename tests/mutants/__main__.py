@@ -25,11 +25,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if args.show is not None:
         print(mutant_named(args.show).source, end="")
         return 0
-    return _try(args.names)
-
-
-def _try(names: Sequence[str]) -> int:
-    mutants = [mutant_named(name) for name in names] or all_mutants()
+    mutants = [mutant_named(name) for name in args.names] or all_mutants()
     escaped = 0
     print(plural(len(mutants), "mutant"), flush=True)
     for mutant in mutants:

@@ -71,10 +71,6 @@ tool.deliver(start, resume)
 """
 
 
-def ignore(name: str) -> None:
-    """Says nothing of what is waited for."""
-
-
 def plain(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *how: str, only: tuple[str, ...] | None = None
 ) -> dict[str, Played]:
@@ -93,8 +89,8 @@ def plain(
     like = {"name": "plain", "build": [], "needs": [], "variants": [variant]}
     found = frameworks(DOMAIN.parent)["langgraph"].model_copy(update=like)
     monkeypatch.setattr(Framework, "root", Path("/"))
-    build(found, ignore)
-    return anyio.run(review, found, variant, ignore, only).cases
+    build(found, print)
+    return anyio.run(review, found, variant, print, only).cases
 
 
 @pytest.mark.slow
