@@ -51,7 +51,8 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what needs the runs of the matrix, or a PostgreSQL server, as slow."""
+    """Mark what needs the runs of the matrix, or a server of a database or an engine, as slow."""
+    slow = {"played", "postgres", "temporal"}
     for item in items:
-        if isinstance(item, pytest.Function) and {"played", "postgres"} & {*item.fixturenames}:
+        if isinstance(item, pytest.Function) and slow & {*item.fixturenames}:
             item.add_marker(pytest.mark.slow)

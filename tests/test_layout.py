@@ -51,22 +51,14 @@ def part_of(module: str) -> str:
 def imports_of(path: Path) -> Iterator[str]:
     """The modules of this package that a file imports, wherever it does."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        names: list[str] = []
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: imports are absolute here"
-            base = node.module or ""
-            names = [
-                f"{base}.{alias.name}" if _is_module(base, alias.name) else base for alias in node.names
-            ]
-        else:
-            continue
-        yield from (name for name in names if name.startswith("mrtr_options."))
-
-
-def _is_module(package: str, name: str) -> bool:
-    place = ROOT.parent.joinpath(*package.split("."), name)
-    return package.startswith("mrtr_options") and (place.is_dir() or place.with_suffix(".py").is_file())
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        modules = (".".join(name.split(".")[:3]) for name in names if name.startswith("mrtr_options."))
+        yield from (module for module in modules if part_of(module) in MAY_IMPORT)
 
 
 MODULES = sorted(

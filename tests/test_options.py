@@ -1,5 +1,6 @@
 """Finding option files by their name, and loading one so that two loads share nothing."""
 
+import re
 import sys
 import tomllib
 from pathlib import Path
@@ -91,10 +92,8 @@ def test_guarantees_that_cannot_be_read_are_one_clear_line(
 ) -> None:
     beside = tmp_path / "mine.toml"
     beside.write_text(entry_of("E").replace(right, wrong))
-    with pytest.raises(CannotLoad) as refusal:
+    with pytest.raises(CannotLoad, match=rf"\A{beside}: {re.escape(complaint)}.*\Z"):
         option_at(tmp_path / "mine.py")
-    assert str(refusal.value).startswith(f"{beside}: {complaint}")
-    assert "\n" not in str(refusal.value)
 
 
 @pytest.mark.parametrize(
@@ -113,11 +112,8 @@ def test_guarantees_that_cannot_be_read_are_one_clear_line(
 def test_a_file_that_is_no_option_is_one_clear_line(tmp_path: Path, source: str, complaint: str) -> None:
     path = tmp_path / "mine.py"
     path.write_text(source)
-    with pytest.raises(CannotLoad) as refusal:
+    with pytest.raises(CannotLoad, match=rf"\A{path} .*{re.escape(complaint)}.*\Z"):
         load(path, settings())
-    assert str(refusal.value).startswith(f"{path} ")
-    assert complaint in str(refusal.value)
-    assert "\n" not in str(refusal.value)
 
 
 def test_a_file_of_a_package_may_import_what_is_beside_it(
@@ -134,7 +130,5 @@ def test_a_file_of_a_package_may_import_what_is_beside_it(
 
 def test_a_proposal_that_cannot_be_loaded_is_a_usage_error(tmp_path: Path) -> None:
     missing = tmp_path / "missing.py"
-    with pytest.raises(pytest.UsageError) as refusal:
+    with pytest.raises(pytest.UsageError, match=rf"\A.*{missing}.*\Z"):
         pytest_configure(cast("Any", SimpleNamespace(getoption={"--proposal": missing}.get)))
-    assert str(missing) in str(refusal.value)
-    assert "\n" not in str(refusal.value)

@@ -4,7 +4,6 @@ import io
 import os
 import re
 import signal
-import sqlite3
 import subprocess
 import sys
 from collections.abc import Generator
@@ -23,6 +22,7 @@ from mcp.client.stdio import stdio_client
 from mrtr_options.__main__ import main
 from mrtr_options.bench.client import MODES
 from mrtr_options.bench.faults import ERAS, Era
+from mrtr_options.bench.ledger import effects_after
 from mrtr_options.sdk import serving
 from mrtr_options.sdk.serving import LEGACY_UNLESS_TOLD
 from mrtr_options.tool.server import build_server, text
@@ -82,8 +82,7 @@ async def ask_about(client: Client, location: str) -> str:
 
 def effects_in(ledger: Path) -> list[str]:
     """The kinds of the effects in a ledger file, oldest first."""
-    with closing(sqlite3.connect(ledger)) as db:
-        return [kind for (kind,) in db.execute("SELECT kind FROM effects ORDER BY seq")]
+    return [effect.kind for effect in effects_after(ledger, 0).values()]
 
 
 ROUNDS = ["round 1: input_required", "round 2: input_required", "round 3: complete"]

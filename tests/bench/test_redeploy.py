@@ -21,16 +21,6 @@ REDEPLOYS = [slug for slug, schedule in SCHEDULES.items() if schedule.changes]
 LETTERS = [letter for letter, option in all_options().items() if option.guarantees]
 
 
-def cell(observations: list[Observation], subject: str, schedule: str) -> Observation:
-    """The one observation of a subject under a schedule, on two instances."""
-    (found,) = [
-        seen
-        for seen in observations
-        if (seen.subject, seen.schedule, seen.deployment) == (subject, schedule, "two")
-    ]
-    return found
-
-
 def played(option: Option, script: tuple[Step, ...]) -> Observation:
     """What one run on one instance shows."""
     scenario = replace(calling(fleet="one"), script=script)
@@ -42,7 +32,12 @@ def played(option: Option, script: tuple[Step, ...]) -> Observation:
 def test_a_wrapper_changes_nothing_about_it(
     subject: str, slug: str, observations: list[Observation]
 ) -> None:
-    assert cell(observations, subject, slug).fate == cell(observations, subject[0], slug).fate
+    fates = {
+        seen.subject: seen.fate
+        for seen in observations
+        if (seen.schedule, seen.deployment) == (slug, "two")
+    }
+    assert fates[subject] == fates[subject[0]]
 
 
 @pytest.mark.parametrize("change", CHANGES)

@@ -13,6 +13,8 @@ from scoreboard.conformance.report import SUITE
 from scoreboard.conformance.score import table
 from scoreboard.conformance.score.table import PROGRAMS, broken, code_of, read, requirements
 
+ROWS = table.SCENARIOS.with_name("sep-2322-conduct.yaml").read_text(encoding="utf-8")
+
 
 def test_every_sentence_has_a_mutant_a_reason_or_another_that_says_the_same() -> None:
     ids = [row.id for row in requirements()]
@@ -42,13 +44,12 @@ def test_a_page_is_what_is_kept(page: Path) -> None:
 
 
 def test_each_check_of_the_scenarios_has_a_row_with_a_sentence_of_the_table() -> None:
-    rows = table.SCENARIOS.with_name("sep-2322-conduct.yaml").read_text(encoding="utf-8")
-    checks = set(re.findall(r"- check: (\S+)", rows))
+    checks = set(re.findall(r"- check: (\S+)", ROWS))
     correct = read().proposed["correct"].checks | read().proposed_client["correct"].checks
     kept = {each for each, status in correct.items() if status != "INFO"}
     assert checks == kept - {"wire-schema-valid", "sep-2322-state-only-complete"}  # no sentences
     texts = {row.text for row in requirements()}
-    assert {json.loads(text) for text in re.findall(r"text: (.*)", rows)} <= texts
+    assert {json.loads(text) for text in re.findall(r"text: (.*)", ROWS)} <= texts
 
 
 def test_the_correct_server_and_client_pass_the_scenarios() -> None:
@@ -57,8 +58,7 @@ def test_the_correct_server_and_client_pass_the_scenarios() -> None:
 
 
 def test_each_row_of_the_scenarios_names_a_program_that_its_check_finds() -> None:
-    rows = table.SCENARIOS.with_name("sep-2322-conduct.yaml").read_text(encoding="utf-8")
-    for check, name in re.findall(r"- check: (\S+) # (\S+)", rows):
+    for check, name in re.findall(r"- check: (\S+) # (\S+)", ROWS):
         side = "proposed client" if name in PROGRAMS["client"] else "proposed"
         assert check in read().found_by(side, name), f"{check} does not find {name}"
 

@@ -48,7 +48,6 @@ async def test_an_effect_is_found_though_the_block_of_an_earlier_replay_ends_lat
         await ActivityEnvironment().run(effects.step, *place)
 
 
-@pytest.mark.slow
 async def test_a_call_outlives_its_worker_and_the_server_and_is_sealed_there(temporal: Server) -> None:
     world, url, codec = World(), temporal.apart(), AESGCMRequestStateCodec([KEY.encode()])
     async with served(url, world, codec=codec) as send:
@@ -73,7 +72,6 @@ async def test_a_call_outlives_its_worker_and_the_server_and_is_sealed_there(tem
     assert b"Abelard" not in kept
 
 
-@pytest.mark.slow
 @pytest.mark.evidence("on Temporal")
 async def test_steps_at_once_run_once_each_also_where_another_worker_has_some(temporal: Server) -> None:
     """It hands a worker three steps of a call at once; the others go through its queues."""
@@ -94,7 +92,6 @@ async def test_steps_at_once_run_once_each_also_where_another_worker_has_some(te
     assert sorted(world.kinds()) == sorted(2 * kinds)
 
 
-@pytest.mark.slow
 @pytest.mark.evidence("on Temporal")
 async def test_a_step_whose_worker_falls_silent_each_time_is_given_up(
     temporal: Server, monkeypatch: pytest.MonkeyPatch
@@ -117,7 +114,6 @@ async def test_a_step_whose_worker_falls_silent_each_time_is_given_up(
     assert (reason(refused), len({*tries})) == ("gave_up", 1)
 
 
-@pytest.mark.slow
 @pytest.mark.evidence("on Temporal")
 @pytest.mark.parametrize("ends", ["finished", "stopped"])
 async def test_a_call_says_how_it_stands_and_can_be_stopped_while_a_step_takes_long(
