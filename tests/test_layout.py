@@ -1,13 +1,16 @@
-"""The layout: the deck alone at the root, and no part of the package knows one that is built on it."""
+"""The layout: the deck alone at the root, no part of the package knows one that is built on it, and pip
+and uv install the same versions."""
 
 import ast
 import re
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import mrtr_options
+from tests.commands import REPOSITORY
 
 ROOT = Path(mrtr_options.__file__).parent
 
@@ -92,3 +95,10 @@ def test_the_root_holds_the_deck_alone() -> None:
     beside = {"__init__.py", "__main__.py", "guarantees.toml", "py.typed"}
     files = {path.name for path in ROOT.iterdir() if path.is_file()}
     assert {name for name in files if not name.startswith("option_")} == beside
+
+
+def test_uv_has_the_constraints_of_pip() -> None:
+    lines = (REPOSITORY / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))
+    pinned = [line for line in lines if not line.startswith("#")]
+    assert project["tool"]["uv"]["constraint-dependencies"] == pinned

@@ -22,6 +22,7 @@ from mrtr_options.bench.run import run
 from mrtr_options.bench.scenario import Send, calling
 from mrtr_options.bench.schedules import named
 from mrtr_options.bench.subjects import Subject
+from mrtr_options.demo.diff import written
 from mrtr_options.judge import anomalies
 from mrtr_options.judge.reading import Observation, observe
 from mrtr_options.sdk.single_use import single_use
@@ -307,24 +308,10 @@ async def test_a_process_says_what_it_holds(tmp_path: Path) -> None:
     assert {name: stats[name] >= most for name, most in least.items()} == dict.fromkeys(least, True)
 
 
-GUARDED = """
-import os
-from dataclasses import replace
-
-from mrtr_options.option_f_once import call_weather
-from mrtr_options.sdk.single_use import SqliteStore, single_use
-from mrtr_options.tool.server import build_server
-from mrtr_options.tool.settings import configured, settings_in_force
-
-guard = single_use(SqliteStore(os.environ["MRTR_LEDGER"] + ".rounds"))
-with configured(replace(settings_in_force(), wrappers=[guard])):
-    server = build_server("guarded", call_weather)
-"""
-
-
 async def test_a_process_that_crashes_at_an_effect_does_nothing_after_it(tmp_path: Path) -> None:
     """Else the guard has recorded the round's outcome, and the client gets it."""
-    async with children(tmp_path, source=GUARDED) as found:
+    guarded = written("F¹").source.replace('"rounds.sqlite"', repr(str(tmp_path / "rounds.sqlite")))
+    async with children(tmp_path, source=guarded) as found:
         for _ in range(2):
             history = await run(ANY, calling().under(parse("crash@bill3")), found)
             assert anomalies.found(history) == {"orphan bill", "lost call"}

@@ -40,16 +40,8 @@ def protect(
     bind_principal: Callable[[ServerRequestContext[Any, Any]], str | None] | None = principal_of,
     boundary: type[RequestStateBoundary] = RequestStateBoundary,
 ) -> None:
-    """Replace a server's state boundary.
-
-    Args:
-        server: The server.
-        keys: The ring; None for the one that the review gives every instance.
-        codec: What seals and unseals; None for the signed one.
-        ttl: How long a state is valid for, in seconds.
-        bind_principal: Who is calling.
-        boundary: The class.
-    """
+    """Replace a server's state boundary: by default with the ring that the review gives every instance,
+    signed states, and `ttl` seconds for each of them."""
     ring = keys or keys_from_environment() or [new_key()]
     codec = codec or make_codec(ring, sealed=False)
     security = RequestStateSecurity(codec=codec, ttl=ttl, bind_principal=bind_principal)
@@ -75,12 +67,7 @@ def willing(ctx: ServerRequestContext[Any, Any]) -> ServerRequestContext[Any, An
 def with_answers(
     params: Params, change: Callable[[str, types.ElicitResult], types.ElicitResult | None]
 ) -> Params:
-    """The same request with other answers.
-
-    Args:
-        params: The request.
-        change: Is given each key and answer to a form; returns the answer to use, or None for none.
-    """
+    """The same request with what `change` makes of each key and answer to a form; None is no answer."""
     changed = {
         key: change(key, answer) if isinstance(answer, types.ElicitResult) else answer
         for key, answer in (params.input_responses or {}).items()

@@ -1,4 +1,5 @@
-"""The table of sentences and mutants, what is kept of the suite's runs on them, and the page.
+"""The table of sentences and mutants, what is kept of the suite's runs on them, the page, and its patches,
+which name what the scenario files beside them have.
 
 None of it needs npm; the suite is run by `make suite-score`.
 """
@@ -11,7 +12,15 @@ import pytest
 
 from scoreboard.conformance.report import SUITE
 from scoreboard.conformance.score import table
-from scoreboard.conformance.score.table import PROGRAMS, broken, code_of, read, requirements
+from scoreboard.conformance.score.table import (
+    CLIENT_SCENARIO,
+    PROGRAMS,
+    SCENARIOS,
+    broken,
+    code_of,
+    read,
+    requirements,
+)
 
 ROWS = table.SCENARIOS.with_name("sep-2322-conduct.yaml").read_text(encoding="utf-8")
 
@@ -67,3 +76,38 @@ def test_the_scenarios_are_for_the_version_of_the_suite_that_is_run() -> None:
     assert f"VERSION = '{SUITE}'" in table.SCENARIOS.with_name("published.mjs").read_text(
         encoding="utf-8"
     )
+
+
+FILES = (SCENARIOS, CLIENT_SCENARIO)
+SOURCE = "".join(file.read_text(encoding="utf-8") for file in FILES)
+PATCHES = [file.read_text(encoding="utf-8") for file in sorted(SCENARIOS.parent.glob("*.patch"))]
+
+
+def added(name: str) -> str:
+    """The lines that the patches add to the files whose path ends so."""
+    sections = re.split(r"^diff --git ", "".join(PATCHES), flags=re.MULTILINE)
+    found = [each for each in sections if each.partition("\n")[0].endswith(name)]
+    return "\n".join(re.findall(r"^\+(?!\+\+ )(.*)", "".join(found), re.MULTILINE))
+
+
+def test_the_patches_have_no_copy_of_what_is_beside_them() -> None:
+    assert len(PATCHES) == 3
+    assert not any(added(f"/{file.name}") for file in FILES)
+    assert "- check:" not in added("/sep-2322.yaml")
+
+
+def test_the_patch_registers_every_scenario_and_lists_it_as_not_scored() -> None:
+    classes = re.findall(r"export class (\w+)", SOURCE)
+    names = re.findall(r"^  name = '(.+)';", SOURCE, re.MULTILINE)
+    assert len(classes) == len(names) == 5
+    # The list that they are appended to ends without a comma, so its last line is there again.
+    assert set(classes) <= set(re.findall(r"new (\w+)\(\)", added("src/scenarios/index.ts")))
+    rows = re.findall(r"- scenario: (\S+)\n.*\n +reason: (.+)", added("requirements/2026-07-28.yaml"))
+    assert rows == [(name, "added-after-release") for name in names]
+
+
+def test_the_everything_server_gets_each_counting_tool_that_the_scenarios_call() -> None:
+    tools = re.findall(r"^const (\w+) = 'test_input_required_result_(\w+)'", SOURCE, re.MULTILINE)
+    old = {"request_state", "tampered_state", "elicitation"}
+    new = {tool for _, tool in tools} - old
+    assert set(re.findall(r"\$\{PREFIX\}(\w+)", added("counting-tools.ts"))) == new
