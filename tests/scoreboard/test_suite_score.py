@@ -1,5 +1,5 @@
-"""The table of sentences and mutants, what is kept of the suite's runs on them, the page, and its patches,
-which name what the scenario files beside them have.
+"""The table of sentences and mutants, what is kept of the suite's runs on them, the page; and the
+patches, which name what the scenario files beside them have.
 
 None of it needs npm; the suite is run by `make suite-score`.
 """
