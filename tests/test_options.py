@@ -1,14 +1,19 @@
-"""Finding option files by their name, and loading one so that two loads share nothing."""
+"""Finding option files by their name, loading one so that two loads share nothing, and the high tier."""
 
+import logging
 import re
 import sys
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+import mcp_types as types
 import pytest
+from mcp.server.mcpserver import MCPServer
 
+from mrtr_options.sdk.legacy_shim import legacy_shim
 from mrtr_options.tool import catalogue as options
 from mrtr_options.tool.catalogue import (
     CannotLoad,
@@ -132,3 +137,41 @@ def test_a_proposal_that_cannot_be_loaded_is_a_usage_error(tmp_path: Path) -> No
     missing = tmp_path / "missing.py"
     with pytest.raises(pytest.UsageError, match=rf"\A.*{missing}.*\Z"):
         pytest_configure(cast("Any", SimpleNamespace(getoption={"--proposal": missing}.get)))
+
+
+PATH = option_named("I").path
+
+
+@pytest.mark.anyio
+async def test_an_effect_in_a_resolver_happens_once_a_round(tmp_path: Path) -> None:
+    source = PATH.read_text(encoding="utf-8")
+    moved, resolver = tmp_path / PATH.name, "    # No effects in a resolver"
+    for here, there in (
+        ("    await desk.audit(location)", "    _ = location"),
+        (resolver, f"    await ctx.request_context.lifespan_context.audit(location)\n{resolver}"),
+    ):
+        assert here in source
+        source = source.replace(here, there)
+    moved.write_text(source, encoding="utf-8")
+    run_with = settings()
+    async with connected(load(moved, run_with)) as client:
+        response = await send(client, "Springfield")
+        assert await counts(run_with) == "1/0"
+        while isinstance(response, types.InputRequiredResult):
+            response = await answer(client, "Springfield", response)
+    assert await counts(run_with) == "3/1"
+
+
+def test_the_high_tier_leaves_the_logs_of_the_process_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])
+    before = logging.getLogger().level
+    load(PATH, settings())
+    assert logging.getLogger().handlers == []
+    assert logging.getLogger().level == before
+
+
+def test_the_high_tier_refuses_wrappers() -> None:
+    run_with = replace(settings(), wrappers=[legacy_shim])
+    with pytest.raises(CannotLoad, match="the high tier has none"):
+        load(PATH, run_with)
+    assert isinstance(load(PATH, settings()), MCPServer)
