@@ -434,7 +434,6 @@ def task(of: Any, is_open: bool = True) -> None:
     sdk.build_server("restaurant", made, resources=resources)
 
 
-ROUNDS = sdk.SqliteStore(":memory:")
 NOT_OPEN = r"build_server\(\.\.\., resources=\[store\]\)"
 SERVING = NOT_OPEN.replace("store", r"store\.serving")
 FOREIGN = Mock(middleware=[])  # as fastmcp's FastMCP has one, and add_tool
@@ -446,8 +445,6 @@ MISTAKES: list[tuple[str, Callable[[Any], object]]] = [
     ("goes around a handler then", lambda of: sdk.single_use(cast("Any", sdk.SqliteStore))),
     (r"takes sdk\.Settings\(", lambda of: sdk.build_server("x", settings=cast("Any", sdk.Settings))),
     ("Settings takes a function for principal", lambda of: sdk.Settings(principal=cast("Any", None))),
-    ("a function for principal", lambda of: sdk.single_use(ROUNDS, principal=cast("Any", "me"))),
-    ("function for principal", lambda of: sdk.ContinuationStore(principal=cast("Any", "me"))),
     ("takes a function for connect", lambda of: sdk.ResumingClient(cast("Any", "http://"))),
     (r"'when' assumes .* no Hour\(\.\.\.\)", lambda of: replace(WHEN, assumed=cast("Any", Hour))),
     ("a wrapper of Tool.'book_table'. takes a handler", lambda of: of(wrappers=[str])),

@@ -62,13 +62,9 @@ class CallKey:
         return hashlib.sha256(place.encode()).hexdigest()[:32]
 
 
-def new_call_key(now: float | None = None) -> str:
-    """A key for a call.
-
-    Args:
-        now: The time, in seconds since 1970; None for the machine's.
-    """
-    milliseconds = int((time.time() if now is None else now) * 1000)
+def new_call_key() -> str:
+    """A key for a call."""
+    milliseconds = int(time.time() * 1000)
     random = secrets.randbits(74)
     return str(
         uuid.UUID(

@@ -1,8 +1,11 @@
 """As much of a request as the stand-ins look at: a context, its session, and the parameters."""
 
+import uuid
 from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
+from unittest import mock
 
 import anyio
 import anyio.lowlevel
@@ -14,7 +17,8 @@ from mcp.server.session import ServerSession
 from mcp_types.version import LATEST_HANDSHAKE_VERSION, LATEST_MODERN_VERSION
 from pydantic import BaseModel
 
-from mrtr_options.sdk.call_key import CALL_KEY
+from mrtr_options.sdk import handlers
+from mrtr_options.sdk.call_key import CALL_KEY, new_call_key
 from mrtr_options.tool.weather import Question
 from tests.bounds import SECONDS
 from tests.rounds import Response
@@ -124,6 +128,21 @@ async def deliver(
     request = request.model_copy(update={"meta": meta, "arguments": arguments or request.arguments})
     with anyio.fail_after(SECONDS):
         return await handler(ctx or modern(), request)
+
+
+def called_by(name: Callable[[], str | None]) -> Any:
+    """A patch under which requests that come from no server are this caller's."""
+
+    def principal(ctx: Context) -> str | None:
+        return name()
+
+    return mock.patch.object(handlers, "_principal", ContextVar("principal", default=principal))
+
+
+def key_made(at: float) -> str:
+    """A call key that was made at a time, in seconds since 1970."""
+    random = uuid.UUID(new_call_key()).int & (1 << 80) - 1
+    return str(uuid.UUID(int=int(at * 1000) << 80 | random))
 
 
 async def play(

@@ -27,7 +27,7 @@ from mrtr_options.tool.settings import configured
 from tests import rounds
 from tests.bounds import SECONDS
 from tests.rounds import Response, connected, settings, text_of
-from tests.sdk.fakes import deliver, key_of, modern, named, result, until, who
+from tests.sdk.fakes import called_by, deliver, key_of, modern, named, result, until, who
 
 pytestmark = pytest.mark.anyio
 
@@ -351,22 +351,19 @@ async def test_the_questions_of_a_call_fill_the_store_too() -> None:
 
 
 async def test_one_caller_cannot_fill_the_store_with_bytes(log: Log) -> None:
-    caller_of: ContextVar[str | None] = ContextVar("caller_of")
-    async with ContinuationStore(
-        principal=lambda ctx: caller_of.get(), max_bytes_per_caller=1000
-    ) as store:
-        caller = store.linear(log.asking("who"))
-        caller_of.set("Ann")
-        anns = [await deliver(caller) for _ in range(2)]
-        with pytest.raises(MCPError, match="of yours and takes no more"):
-            await deliver(caller, anns[0], named("A" * 900))
-        for name in ("Bob", None):  # the unknown ones cannot be told apart
-            caller_of.set(name)
-            others = await deliver(caller)
-            if name is None:
-                await deliver(caller, others, named("A" * 900))
-        for asked in anns:  # what the first one held is free when it has ended
-            await deliver(caller, asked, named("A" * 80))
+    name: str | None = "Ann"
+    with called_by(lambda: name):
+        async with ContinuationStore(max_bytes_per_caller=1000) as store:
+            caller = store.linear(log.asking("who"))
+            anns = [await deliver(caller) for _ in range(2)]
+            with pytest.raises(MCPError, match="of yours and takes no more"):
+                await deliver(caller, anns[0], named("A" * 900))
+            for name in ("Bob", None):  # the unknown ones cannot be told apart
+                others = await deliver(caller)
+                if name is None:
+                    await deliver(caller, others, named("A" * 900))
+            for asked in anns:  # what the first one held is free when it has ended
+                await deliver(caller, asked, named("A" * 80))
 
 
 @pytest.mark.parametrize(

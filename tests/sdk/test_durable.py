@@ -29,7 +29,7 @@ from mrtr_options.sdk.durable.messages import MAX_BYTES, Begun, Caller, Ended, S
 from mrtr_options.sdk.questions import Declined, Question
 from tests.rounds import Response, text_of
 from tests.sdk.durable_calls import Ctx, Stated, World, asked_by, ended, finish, reason, refused, served
-from tests.sdk.fakes import ON_ASYNCIO, Name, key_of, named, result, who
+from tests.sdk.fakes import ON_ASYNCIO, Name, key_made, key_of, named, result, who
 
 pytestmark = [pytest.mark.anyio, ON_ASYNCIO]
 
@@ -330,7 +330,7 @@ async def test_a_call_begins_once_under_its_key_and_says_what_it_has_come_to(eng
         last = await there(named("Bob", "two"), second)
         assert await here(key=key) == last
         assert await refused(here, key=key, x=2) == "call_key_reused"
-        assert await refused(here, key=new_call_key(0.0)) == "call_key_expired"
+        assert await refused(here, key=key_made(0.0)) == "call_key_expired"
     assert world.kinds() == ["first", "last"]
 
 
@@ -338,7 +338,7 @@ async def test_a_key_is_too_old_before_its_call_may_be_deleted(sqlite: str) -> N
     """A call is kept for a day from its end. A key from far ahead would still be good after that."""
     async with served(sqlite, World()) as send:
         for days, is_taken in {0.8: True, 0.95: False, -0.05: True, -0.5: False}.items():
-            key = new_call_key(time.time() - days * 24 * 3600)
+            key = key_made(time.time() - days * 24 * 3600)
             with nullcontext() if is_taken else pytest.raises(MCPError, match="call key is too old"):
                 await send(key=key)
 

@@ -36,7 +36,7 @@ from mrtr_options.sdk.settings import Settings
 from mrtr_options.sdk.single_use import SqliteStore, single_use
 from tests.bounds import SECONDS
 from tests.rounds import Response, text_of
-from tests.sdk.fakes import Context, Params, result, who
+from tests.sdk.fakes import Context, Params, key_made, result, who
 from tests.sdk.test_single_use import State
 
 pytestmark = pytest.mark.anyio
@@ -145,7 +145,7 @@ class World:
 async def guarded(**more: Any) -> AsyncGenerator[World]:
     store = SqliteStore(":memory:", keep_seconds=3600)
     world = World(**more)
-    world.guard = single_use(store, principal=lambda ctx: world.caller)
+    world.guard = single_use(store)
     try:
         yield world
     finally:
@@ -454,7 +454,7 @@ async def test_a_key_of_another_call_is_refused_unsent(change: dict[str, Any], t
 def test_a_file_that_is_no_call_hides_no_other_and_they_come_oldest_first(
     content: str, tmp_path: Path
 ) -> None:
-    calls, keys = CallFolder(tmp_path), [new_call_key(float(at)) for at in range(5)]
+    calls, keys = CallFolder(tmp_path), [key_made(at) for at in range(5)]
     (tmp_path / "0.json").write_text(content)
     for key in keys:
         calls.keep(CALLED.model_copy(update={"key": key}))
@@ -534,7 +534,7 @@ class Left:
 
     def renew_store(self) -> None:
         store = SqliteStore(":memory:", keep_seconds=HOUR)
-        self.world.guard = single_use(store, principal=lambda ctx: self.world.caller)
+        self.world.guard = single_use(store)
 
 
 FORGED = types.InputRequiredResult(request_state="made up")

@@ -21,12 +21,12 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_s
 from mcp import MCPError
 from pydantic import BaseModel
 
-from mrtr_options.sdk.call_key import CALL_KEY, new_call_key
+from mrtr_options.sdk.call_key import CALL_KEY
 from mrtr_options.sdk.questions import BadAnswer, NotBegun, ask, load_state
 from mrtr_options.sdk.single_use import SqliteStore, single_use
 from mrtr_options.tool.server import Handler
 from tests.rounds import Response
-from tests.sdk.fakes import Context, Params, modern, named, params, result, who
+from tests.sdk.fakes import Context, Params, key_made, modern, named, params, result, who
 from tests.sdk.stopped_time import StoppedTime
 
 WAIT, ROUND, KEEP = 10, 60, 1e6
@@ -269,7 +269,7 @@ class Guarded(RuleBasedStateMachine):
     @precondition(lambda self: sum(each.taken is None for each in self.rounds) < 2)
     @rule(instance=instance, keyed=st.booleans())
     def begin(self, instance: int, keyed: bool) -> None:
-        key = new_call_key(self.time.now)
+        key = key_made(self.time.now)
         before = self.first_rounds
         delivery = self.send(None, None, self.keyed(key) if keyed else params(), instance)
         assert self.first_rounds == before + 1

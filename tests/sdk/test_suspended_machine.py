@@ -25,7 +25,7 @@ from mcp import MCPError
 from mrtr_options.sdk.questions import Declined
 from mrtr_options.sdk.suspended import Call, ContinuationStore, LinearContext
 from tests.rounds import text_of
-from tests.sdk.fakes import Params, modern, named, result, who
+from tests.sdk.fakes import Params, called_by, modern, named, result, who
 from tests.sdk.stopped_time import StoppedTime
 
 IDLE, KEEP = 125, 75
@@ -74,18 +74,19 @@ class Suspended(RuleBasedStateMachine):
         self.finished: list[Parked] = []
         self.done: list[list[str]] = []
         self.caller: str | None = None
+        self.callers = called_by(lambda: self.caller)
+        self.callers.start()
         self.open_store()
 
     def open_store(self) -> None:
-        self.store = ContinuationStore(
-            idle_seconds=IDLE, keep_seconds=KEEP, principal=lambda ctx: self.caller, **BOUNDS
-        )
+        self.store = ContinuationStore(idle_seconds=IDLE, keep_seconds=KEEP, **BOUNDS)
         self.time.run(self.store.__aenter__)
         self.handle = self.store.linear(self.tool)
 
     def teardown(self) -> None:
         self.time.run(self.store.aclose)
         self.time.close()
+        self.callers.stop()
 
     async def tool(self, ctx: LinearContext[Any], call: Call) -> types.CallToolResult:
         number: int = (call.arguments or {})["number"]

@@ -64,7 +64,7 @@ import mcp_types as types
 from mcp import MCPError
 from pydantic import BaseModel, TypeAdapter
 
-from mrtr_options import check_functions, check_numbers
+from mrtr_options import check_numbers
 from mrtr_options.sdk.call_key import CALL, call_key_of, digest_of, other_arguments, too_old
 from mrtr_options.sdk.handlers import (
     Context,
@@ -148,7 +148,6 @@ def single_use(
     wait_seconds: float = 10.0,
     round_seconds: float = 60.0,
     attempts: int = 1,
-    principal: Callable[[Context], str | None] = caller_of,
 ) -> Callable[[Handler], Handler]:
     """A wrapper that runs every round with a state, and every first round with a call key, at most once.
 
@@ -160,15 +159,12 @@ def single_use(
             waits for it.
         attempts: How often a round that fails is tried. More than once only where running it again does
             no effect again.
-        principal: Names the caller: whose a call key is, and a round in the store. The one of the
-            server's settings, if no other is given.
 
     Raises:
-        TypeError: The store is none, or the principal is no function.
+        TypeError: The store is none.
         ValueError: A number is not over 0.
     """
     check_numbers("single_use", wait_seconds or 1, round_seconds, attempts)  # 0: none waits
-    check_functions("single_use", principal=principal)
     if isinstance(store, type) or not hasattr(store, "reserve"):
         raise TypeError(
             "single_use takes a store first and goes around a handler then:"
@@ -177,7 +173,7 @@ def single_use(
 
     def wrap(handler: Handler) -> Handler:
         check_handler(handler, "single_use")
-        guard = _Guard(handler, store, wait_seconds, round_seconds, attempts, principal)
+        guard = _Guard(handler, store, wait_seconds, round_seconds, attempts)
 
         @wraps(handler)
         async def guarded(ctx: Context, params: Params) -> Result:
@@ -201,11 +197,10 @@ class _Guard:
     wait_seconds: float
     round_seconds: float
     attempts: int
-    principal: Callable[[Context], str | None]
     waiting: Counter[str] = field(default_factory=Counter[str])
 
     async def deliver(self, ctx: Context, params: Params) -> Result:
-        caller = self.principal(ctx)
+        caller = caller_of(ctx)
         if params.request_state is not None:
             state = _load(params.request_state)
         elif (key := call_key_of(ctx, params)) is not None:

@@ -48,7 +48,7 @@ import mcp_types as types
 from mcp import MCPError
 from mcp.server import ServerRequestContext
 
-from mrtr_options import check_functions, check_numbers
+from mrtr_options import check_numbers
 from mrtr_options.sdk.handlers import (
     Call,
     Died,
@@ -126,12 +126,9 @@ class ContinuationStore:
         keep_seconds: How long the response of a finished call is kept for a round sent again. Longer
             than clients wait for a response, which is mostly a minute.
         max_finished: How many finished calls are kept; beyond that the oldest goes first.
-        principal: Names the authenticated caller of a request; None for an unknown one. The one of the
-            server's settings, if no other is given.
 
     Raises:
         ValueError: A number is not over 0.
-        TypeError: The principal is no function.
     """
 
     def __init__(
@@ -144,16 +141,13 @@ class ContinuationStore:
         idle_seconds: float = 600.0,
         keep_seconds: float = 120.0,
         max_finished: int = 10_000,
-        principal: Callable[[ServerRequestContext[Any, Any]], str | None] = caller_of,
     ) -> None:
         check_numbers("ContinuationStore", max_parked, max_parked_per_caller, max_bytes)
         check_numbers("ContinuationStore", max_bytes_per_caller, idle_seconds, keep_seconds)
-        check_functions("ContinuationStore", principal=principal)
         self._max_parked = max_parked
         self._max_parked_per_caller = max_parked_per_caller
         self._max_bytes = max_bytes
         self._max_bytes_per_caller = max_bytes_per_caller
-        self._principal = principal
         self._idle_seconds = idle_seconds
         self._keep_seconds = keep_seconds
         self._max_finished = max_finished
@@ -274,7 +268,7 @@ class ContinuationStore:
         """
         if len(self._live) >= self._max_parked:
             raise _full(f"{self._max_parked} unanswered calls")
-        owner = self._principal(ctx)
+        owner = caller_of(ctx)
         if owner is not None and self._calls[owner] >= self._max_parked_per_caller:
             raise _full(f"{self._calls[owner]} unanswered calls of yours")
         frame = Frame(secrets.token_urlsafe(16), kinds(ctx), owner)
