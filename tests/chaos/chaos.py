@@ -61,12 +61,9 @@ class Report:
         refused: How many calls were refused, by the error's reason.
         refused_billed: How many of those had billed, by the error's reason.
         broken: The calls that break the oracle, in words, by what is wrong with them.
-        processes_ended: How many processes ended, however they did.
-        overdue: How many of them had to be killed since they did not end after SIGTERM.
-        longest_wait: The longest time in seconds that a client waited for the response of a round, of a
-            call whose bill kills nobody.
-        longest_to_end: The longest time in seconds that a call took to end after the last disaster, when
-            users answer at once.
+        processes_ended, overdue: How many ended, and had to be killed since they did not after SIGTERM.
+        longest_wait: The longest wait in seconds for a round of a call whose bill kills nobody.
+        longest_to_end: The longest time in seconds from the last disaster to the end of a call.
     """
 
     subject: str
@@ -95,15 +92,7 @@ class Report:
 async def world_of(
     subject: Subject, kind: Kind, folder: Path, random: Random, processes: int = PROCESSES
 ) -> AsyncGenerator[World]:
-    """A running fleet on a database of its own.
-
-    Args:
-        subject: What it serves.
-        kind: The database.
-        folder: For the files that processes share; empty.
-        random: Draws what disasters leave open.
-        processes: How many there are.
-    """
+    """A running fleet on a database of its own; the files that processes share are in the folder."""
     rounds = folder / ROUNDS
     async with AsyncExitStack() as held:
         if kind == "postgres":
@@ -153,8 +142,7 @@ async def chaos(
     """Run a subject under disasters.
 
     Args:
-        subject: The subject.
-        kind: The database.
+        subject, kind: What is run, on which database.
         seed: Draws the disasters.
         seconds: How long disasters happen.
         only: The disasters that are drawn from, by name; all that the database can have by default.
@@ -203,13 +191,8 @@ async def chaos(
 
 
 def judge(report: Report, calls: list[Call], bills: Counter[str], over: float) -> None:
-    """Hold what happened against the oracle.
-
-    Args:
-        report: Gets what is found.
-        calls: All that were begun.
-        bills: How many there are, by place.
-        over: When the last disaster ended, by the event loop's clock.
+    """Hold what happened against the oracle: all calls, the bills of each place, and when the last
+    disaster ended by the event loop's clock.
     """
     report.calls = len(calls)
     for call in calls:

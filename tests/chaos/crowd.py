@@ -109,13 +109,10 @@ class Call:
 class Crowd:
     """Clients, and the calls that they make.
 
-    Args:
-        fleet: Whom they call.
-        random: Draws which process a round goes to, and how long users think.
-        takes_tasks: Whether the clients take tasks.
-        manner: Says how the next call is made.
-
     Attributes:
+        fleet, takes_tasks: Whom they call, and whether they take tasks.
+        random: Draws which process a round goes to, and how long users think.
+        manner: Says how the next call is made.
         calls: Those that were begun.
         over: Set when no more calls are begun, and users answer at once.
     """

@@ -85,8 +85,7 @@ class Found:
     """What was measured. Times are in seconds from the worker's death.
 
     Attributes:
-        calls: How many there were.
-        at_work: Whether all of them were in their effect when the worker died; or else they waited.
+        calls, at_work: How many there were, and whether they were in their effect at its death.
         asked: How many have got their question.
         began: How long it took to begin them all, before.
         serves: When the first new call got its question.
@@ -115,10 +114,7 @@ class Found:
 async def size(calls: int, *, at_work: bool, tell: Callable[[str], None] = lambda line: None) -> Found:
     """Begin calls, kill their worker, start another one, and bring them to their end.
 
-    Args:
-        calls: How many.
-        at_work: Whether each is in its effect when the worker dies; or else it waits for its user.
-        tell: Gets a line now and then.
+    When the worker dies, each is in its effect, or else it waits for its user.
     """
     found = Found(calls, at_work)
     turns, all_asked = anyio.CapacityLimiter(CLIENTS), anyio.Event()
@@ -179,7 +175,6 @@ async def size(calls: int, *, at_work: bool, tell: Callable[[str], None] = lambd
 
 
 def _bills(ledger: Path) -> Counter[str]:
-    """How often each key was billed."""
     counted = "SELECT key, count(*) FROM effects WHERE kind = 'bill' GROUP BY key"
     with closing(sqlite3.connect(ledger, timeout=30)) as db:
         return Counter(dict(db.execute(counted)))

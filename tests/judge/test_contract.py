@@ -45,7 +45,6 @@ from mrtr_options.tool import weather
 from mrtr_options.tool.catalogue import Option, all_options, option_at, option_named
 from tests.evidence import every
 
-PAGE = Path(__file__).parents[2] / "docs" / "CONTRACT.md"
 DRAWN = 40
 """How many drawn cases an option is put through besides, always the same."""
 
@@ -54,11 +53,8 @@ ON_AN_ENGINE = {"cold-answers", "forks", "refusals", "one-goes-wrong-2", "again-
 answer to nothing, a state used twice, every way to say no, two instances, a duplicate, an old client."""
 
 
-every_option = pytest.mark.parametrize("option", all_options().values(), ids=all_options())
-
-
 @pytest.mark.slow
-@every_option
+@pytest.mark.parametrize("option", all_options().values(), ids=all_options())
 def test_an_option_does_what_the_contract_allows(option: Option) -> None:
     cases = [case for case in systematic() if case.name != "crowd"]  # thousands of calls
     if option.extra is not None:
@@ -358,23 +354,17 @@ def test_more_than_was_asked_may_be_ignored_or_refused() -> None:
     assert violations(changed(cold, without_effects)) == []
 
 
+IN_MISSOURI = [replies(3, text=f"{MISSOURI}: 26 °C, sunny."), effects("bill", subject=MISSOURI)]
+IN_PORTLAND, DUE = with_request(3, location="Portland"), "bills-are-due"
+
+
 @pytest.mark.parametrize(
     ("slug", "changes", "rule", "following"),
     [
-        (
-            "settled-answer",
-            [replies(3, text=f"{MISSOURI}: 26 °C, sunny."), effects("bill", subject=MISSOURI)],
-            "settled-answers-stay",
-            ["bills-are-due"],
-        ),
+        ("settled-answer", IN_MISSOURI, "settled-answers-stay", [DUE]),
         ("odd-arguments", [without_bounds], "the-tool-is-listed", []),
-        (
-            SPRINGFIELD,
-            [with_request(3, location="Portland")],
-            "state-is-bound-to-its-call",
-            ["audit-comes-first", "bills-are-due"],
-        ),
-        (SPRINGFIELD, [spelled("", " " * MAX_TOKEN_BYTES)], "states-are-short", ["bills-are-due"]),
+        (SPRINGFIELD, [IN_PORTLAND], "state-is-bound-to-its-call", ["audit-comes-first", DUE]),
+        (SPRINGFIELD, [spelled("", " " * MAX_TOKEN_BYTES)], "states-are-short", [DUE]),
     ],
 )
 def test_what_an_sdk_decides_is_told_with_what_follows_and_turns_no_verdict(
@@ -394,7 +384,7 @@ def test_what_also_happens_by_itself_is_a_finding_unless_the_option_says_that_it
     assert own is not None
     for departs, found in ((), ["bills-are-due"]), (("bills-are-due",), []):
         report = Report("server", own.model_copy(update={"departs": departs}))
-        for change in (with_request(3, location="Portland"), effects("bill", 2)):
+        for change in (IN_PORTLAND, effects("bill", 2)):
             report.hold(changed(played(SPRINGFIELD), change))
         assert [each.rule for each in report.findings] == found
 
@@ -524,9 +514,8 @@ def test_structured_content_is_held_to_its_schema() -> None:
 
 def test_a_violation_says_what_is_allowed_and_what_came() -> None:
     (found,) = violations(changed(played("clean-tokyo"), replies(2, text="19 degrees")))
-    assert found == Problem(
-        "the-report-is-the-pages", 2, "the text 'Tokyo, Japan: 19 °C, clear.'", "the text '19 degrees'"
-    )
+    allowed, came = "the text 'Tokyo, Japan: 19 °C, clear.'", "the text '19 degrees'"
+    assert found == Problem("the-report-is-the-pages", 2, allowed, came)
 
 
 def test_a_reply_of_no_kind_is_put_into_words() -> None:

@@ -22,7 +22,7 @@ from pydantic import BaseModel
 from mrtr_options.sdk.call_key import CALL_KEY, call_key_of, new_call_key
 from mrtr_options.sdk.legacy_shim import legacy_shim
 from mrtr_options.sdk.protection import MAX_TOKEN_BYTES, make_codec, new_key
-from mrtr_options.sdk.questions import BadAnswer, answer_to, ask, load_state, request_for
+from mrtr_options.sdk.questions import BadAnswer, answer_to, ask, link, load_state, request_for
 from mrtr_options.sdk.single_use import (
     MAX_RESPONSE_BYTES,
     MAX_STATE_BYTES,
@@ -100,8 +100,18 @@ def guarded(handler: Handler, store: Store) -> Handler:
     return single_use(store, wait_seconds=SECONDS)(handler)
 
 
+async def begun(store: Store, **more: Any) -> tuple[Tool, Handler, Response]:
+    """A tool, the same inside the guard, and what it has asked."""
+    tool = Tool(**more)
+    handler = guarded(tool, store)
+    return tool, handler, await deliver(handler)
+
+
 SPENT = (types.INVALID_PARAMS, "round_spent")
 INDETERMINATE = (types.INTERNAL_ERROR, "indeterminate")
+
+
+SIGN_IN = link("url", "Sign in", "http://127.0.0.1/").request
 
 
 @pytest.mark.parametrize(
@@ -113,16 +123,7 @@ INDETERMINATE = (types.INTERNAL_ERROR, "indeterminate")
             is_error=True,
         ),
         types.CallToolResult.model_validate({"content": [], "_meta": {"none": None}}),
-        types.InputRequiredResult(
-            input_requests={
-                "url": types.ElicitRequest(
-                    params=types.ElicitRequestURLParams(
-                        message="Sign in", url="http://127.0.0.1/", elicitation_id="1"
-                    )
-                ),
-                "roots": types.ListRootsRequest(),
-            }
-        ),
+        types.InputRequiredResult(input_requests={"url": SIGN_IN, "roots": types.ListRootsRequest()}),
     ],
     ids=["result", "meta", "questions"],
 )
@@ -326,10 +327,8 @@ async def test_a_delivery_that_waits_for_another_writes_nothing(path: Path) -> N
 async def test_what_a_store_cannot_read_is_refused_with_a_reason_and_one_line(
     database: Database, statement: str, reason: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    tool = Tool()
     with database.open() as store:
-        handler = guarded(tool, store)
-        asked = await deliver(handler)
+        tool, handler, asked = await begun(store)
         await deliver(handler, asked, ADA)
         database.execute(statement)
         assert await refused(handler, asked, ADA) == (types.INTERNAL_ERROR, reason)
@@ -355,10 +354,8 @@ async def test_no_step_of_the_machines_clock_runs_a_round_twice(
 ) -> None:
     offset, real = 0, time.time_ns
     monkeypatch.setattr(time, "time_ns", lambda: real() + offset * 10**9)
-    tool = Tool()
     with closing(SqliteStore(path)) as store:
-        handler = guarded(tool, store)
-        asked = await deliver(handler)
+        tool, handler, asked = await begun(store)
         await deliver(handler, asked, ADA)
         for offset in steps:  # noqa: B007
             with contextlib.suppress(MCPError):
@@ -376,10 +373,8 @@ def lose(path: Path) -> None:
 async def test_a_file_that_is_gone_is_noticed_and_no_round_is_taken(
     replaced: bool, path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    tool = Tool()
     with closing(SqliteStore(path)) as store:
-        handler = guarded(tool, store)
-        asked = await deliver(handler)
+        tool, handler, asked = await begun(store)
         lose(path)
         if replaced:
             SqliteStore(path).close()
@@ -429,9 +424,7 @@ async def test_a_round_that_has_begun_is_recorded_or_given_back_when_the_store_i
     answers: types.InputResponses | None, path: Path
 ) -> None:
     with closing(FailingStore(path)) as store:
-        tool = Tool()
-        handler = guarded(tool, store)
-        asked = await deliver(handler)
+        tool, handler, asked = await begun(store)
         store.fails = 3
         first = await deliver(handler, asked, answers)
         assert answers or key_of(first) == key_of(asked)
@@ -467,9 +460,7 @@ def test_a_database_that_cannot_be_used_is_refused_in_one_line(path: Path) -> No
 
 
 async def test_rounds_are_taken_while_every_thread_of_the_process_hangs(store: Store) -> None:
-    tool = Tool()
-    handler = guarded(tool, store)
-    asked = await deliver(handler)
+    _, handler, asked = await begun(store)
     limiter = anyio.to_thread.current_default_thread_limiter()
     tokens, let_go = limiter.total_tokens, threading.Event()
     limiter.total_tokens = 1
