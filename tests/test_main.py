@@ -94,7 +94,7 @@ def test_a_file_in_the_tour_that_does_not_load_is_refused_in_one_line(
             ["matrix", "--only", "lost-fnal"],
             "did you mean lost-final, lost-final-anew, lost-final-keyed?",
         ),
-        (["matrix", "--only", "task-cancel", "--options", "E"], "nothing of this can be played"),
+        (["matrix", "--only", "task-cancel", "--options", "L"], "nothing of this can be played"),
         (["check", "nope"], "'nope' is not an option, a file, a module or a URL"),
         (["checq"], "there is no command 'checq'; did you mean check?"),
         (["play", "E", "--fleet", "stickyy"], "there is no --fleet 'stickyy'; did you mean sticky?"),

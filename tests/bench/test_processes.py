@@ -126,11 +126,6 @@ async def test_processes_end_with_a_block_that_is_cancelled(shared_folder: Path)
     assert multiprocessing.active_children() == []
 
 
-def test_a_task_is_not_given_to_an_option_that_has_none() -> None:
-    cells = matrix.cells([Subject(option_named("L"))], schedules=[SCHEDULES["task-clean"]])
-    assert cells == []
-
-
 K = Subject(option_named("K"))
 ONE_OF_EACH = (
     *("task-lost-create", "task-cancel-races", "task-killed-working", "task-killed-working-keyed"),

@@ -131,18 +131,10 @@ async def test_an_open_call_of_h_takes_more_than_a_bare_task_and_one_of_l_is_on_
     assert frame.ended_bytes is None
 
 
-@pytest.mark.parametrize(
-    ("name", "workers"),
-    [
-        ("SQLite", 1),
-        pytest.param(
-            "Temporal, 3 workers",
-            3,
-            marks=pytest.mark.skipif(not temporal.installed(), reason=temporal.MISSING),
-        ),
-    ],
-)
+@pytest.mark.parametrize(("name", "workers"), [("SQLite", 1), ("Temporal, 3 workers", 3)])
 def test_rounds_of_l_are_timed_beside_the_tool_by_hand(name: str, workers: int) -> None:
+    if workers > 1 and not temporal.installed():
+        pytest.skip(temporal.MISSING)
     with rounds.engines(None) as engines:
         (engine,) = (each for each in engines if each.name == name)
         assert engine.workers == workers

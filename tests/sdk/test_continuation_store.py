@@ -135,14 +135,8 @@ async def test_a_call_that_is_given_up_closes_its_task_group_and_is_no_failure_t
                 log.append("abandoned")
                 raise
 
-        async def helping() -> None:
-            try:
-                await anyio.sleep_forever()
-            finally:
-                log.append("helper")
-
         async with anyio.create_task_group() as helpers:
-            helpers.start_soon(helping)
+            helpers.start_soon(anyio.sleep_forever)
             helpers.start_soon(asking)
         raise AssertionError("went on")
 
@@ -151,7 +145,7 @@ async def test_a_call_that_is_given_up_closes_its_task_group_and_is_no_failure_t
         asked = await deliver(caller)
         await until(lambda: len(store) == 0)
         await is_unknown(caller, asked, named("Ann"))
-    assert (log, caplog.records) == (["abandoned", "helper"], [])
+    assert (log, caplog.records) == (["abandoned"], [])
 
 
 async def test_shutdown_waits_for_cleanup_also_in_a_cancelled_scope_and_leaves_no_task(log: Log) -> None:
@@ -236,10 +230,6 @@ async def test_a_first_round_cancelled_at_any_turn_leaves_no_call_behind(
     assert log.count("above") == log.count("finally")
 
 
-class Body:
-    """Something that a request holds."""
-
-
 @pytest.mark.parametrize(
     "error",
     [
@@ -262,10 +252,10 @@ async def test_each_delivery_raises_an_exception_of_its_own_which_keeps_no_frame
     caller = store.linear(handler)
     asked = await deliver(caller)
     seen: list[Exception] = []
-    deliveries: list[weakref.ref[Body]] = []
+    deliveries: list[weakref.ref[Log]] = []
 
     async def hear() -> None:
-        body = Body()  # of the frames that a traceback holds
+        body = Log("held")  # of the frames that a traceback holds
         deliveries.append(weakref.ref(body))
         with pytest.raises(type(error)) as reply:
             await deliver(caller, asked, named("Ann"))
