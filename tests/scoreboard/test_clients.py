@@ -1,24 +1,33 @@
 """What a client does when something goes wrong: the proxy, the responses that are made up, and the
-Python client among them. The other clients, and what takes a minute, are in `make clients`."""
+Python client among them; and what the client's half makes of broken responses. The other clients, and
+what takes a minute, are in `make clients`."""
 
 import importlib
 import json
 import sys
 from collections.abc import AsyncGenerator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
+from mcp import Client
 
+from mrtr_options.bench.ledger import effects_after
+from mrtr_options.bench.subjects import subject_named
 from mrtr_options.sdk.legacy_shim import legacy_shim
+from mrtr_options.sdk.resuming import ResumingClient
 from mrtr_options.sdk.serving import PATH
 from mrtr_options.tool import weather
+from mrtr_options.tool.server import TOOL
 from mrtr_options.tool.settings import Settings
+from mrtr_options.tool.weather import count
 from scoreboard.clients import play as clients
-from scoreboard.clients.play import TROUBLES, Said, Seen, Server, peers, play
+from scoreboard.clients.play import TROUBLES, Said, Seen, Server, peers, play, serving
+from scoreboard.clients.proxy import Break, How, Proxy
 from tests.bounds import SECONDS
-from tests.rounds import instance, over_http
+from tests.rounds import instance, over_http, text_of, user
 
 pytestmark = pytest.mark.anyio
 
@@ -84,3 +93,27 @@ async def test_a_gateway_that_did_not_reach_the_server_leaves_no_bill(server: Se
     found = await seen(server, "503")
     assert (found.got, found.says) == ("error", "MCPError -32603: Server returned an error response")
     assert (found.audits, found.bills, found.usable) == (1, 0, True)
+
+
+@pytest.mark.slow
+async def test_every_broken_response_is_made_good() -> None:
+    broken: list[tuple[How, int]] = [
+        *(("cut", 1), ("cut", 2), ("reset", 3), ("half-json", 3), ("502", 1), ("empty", 2))
+    ]
+    with anyio.fail_after(10 * SECONDS):
+        async with serving(subject_named("F¹"), 10) as server:  # which honours call keys
+            async with Client(server.origin + PATH) as client:
+                await client.list_tools()  # it is up: a key that is older than its store is too old
+            for how, at in broken:
+                proxy = Proxy(server.origin, Break(how, at))
+                async with proxy.running() as origin:
+                    connect = partial(Client, origin + PATH, elicitation_callback=user)
+                    async with ResumingClient(
+                        connect, server=origin, principal="", honours_keys=True, pause_seconds=0.01
+                    ) as client:
+                        result = await client.call_tool(TOOL, {"location": "Springfield 1"})
+                assert text_of(result).startswith("Springfield 1, Illinois")
+                assert proxy.happened
+                assert len({sent.id for sent in proxy.sent}) == len(proxy.sent) == 4, f"{how} {at}"
+            effects = count(tuple(effects_after(server.ledger, 0).values()))
+    assert effects == {"audit": len(broken), "bill": len(broken)}
