@@ -10,6 +10,7 @@ import mcp_types as types
 import pytest
 from mcp import MCPError
 from mcp.server.request_state import RequestStateCodec
+from sqlalchemy.exc import OperationalError
 
 from mrtr_options.sdk.durable import Call, DurableContext, DurableStore
 from tests.bounds import SECONDS
@@ -113,3 +114,8 @@ def reason(error: pytest.ExceptionInfo[MCPError]) -> str:
     """Why a round was refused."""
     assert error.value.code == types.INVALID_PARAMS
     return error.value.data["reason"]
+
+
+def away(*arguments: Any) -> Any:
+    """Use a database that is away: what replaces a function that uses one."""
+    raise OperationalError("", {}, OSError("the database is away"))

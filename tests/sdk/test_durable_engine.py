@@ -30,9 +30,8 @@ from mrtr_options.sdk.durable.rounds import WrongDatabase
 from mrtr_options.tool.catalogue import option_named
 from scoreboard import postgres as real_postgres
 from tests.bounds import KEY
-from tests.databases import away
 from tests.rounds import Response, text_of
-from tests.sdk.durable_calls import Ctx, World, asked_by, ended, finish, is_held, refused, served
+from tests.sdk.durable_calls import Ctx, World, asked_by, away, ended, finish, is_held, refused, served
 from tests.sdk.fakes import ON_ASYNCIO, key_of, named, result, who
 
 pytestmark = [pytest.mark.anyio, ON_ASYNCIO]

@@ -27,8 +27,8 @@ from mrtr_options.sdk.server import add_extension
 from mrtr_options.sdk.tasks import Call, TaskContext, TaskHandler, TaskStore
 from mrtr_options.sdk.tasks.wire import IDENTIFIER
 from tests.bounds import SECONDS
-from tests.databases import away
 from tests.rounds import over_http
+from tests.sdk.durable_calls import away
 from tests.sdk.fakes import ON_ASYNCIO, never, result, who
 
 pytestmark = [pytest.mark.anyio, ON_ASYNCIO]
