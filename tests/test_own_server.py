@@ -294,6 +294,7 @@ class Tip(BaseModel):
     percent: int = Field(le=20)
     by: Literal["card", "cash"]
     shared: bool = False
+    day: str = Field(default="2026-07-28", json_schema_extra={"format": "date"})
 
 
 TIP = sdk.Question("tip", "How much?", Tip)
@@ -311,6 +312,7 @@ FORMS: dict[str, dict[str, Any]] = {
     "percent: Input should be of the type integer": {"percent": "5", "by": "card"},
     "percent: Input should keep maximum 20": {"percent": 21, "by": "card"},
     "by: Input should be 'card' or 'cash'": {"percent": 5, "by": "bill"},
+    "day: Input should keep format 'date'": {"percent": 5, "by": "card", "day": "tomorrow"},
     "shared: Input should be of the type boolean": {"percent": 5, "by": "card", "shared": "yes"},
 }
 

@@ -158,7 +158,7 @@ def why_not(given: object, takes: tuple[type, ...], *, is_async: bool = False) -
         if is_told and not (issubclass(told, kind) or issubclass(kind, told)):
             return f"takes {parameter}"
     if is_async and not any(map(inspect.iscoroutinefunction, (given, given.__call__))):
-        return "is not async"
+        return "yields" if inspect.isasyncgenfunction(given) else "is not async"
     return None
 
 

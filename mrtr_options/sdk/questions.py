@@ -329,7 +329,7 @@ def checked_form(
     content: Any = response.content
     if content is not None:
         content = {name: value for name, value in content.items() if value is not None}
-    validator: Any = Draft202012Validator(schema)
+    validator: Any = Draft202012Validator(schema, format_checker=Draft202012Validator.FORMAT_CHECKER)
     wrong = next(validator.iter_errors(content), None)
     if wrong is None:
         return content
