@@ -117,12 +117,7 @@ def documented(part: str, copy: Path, *, table: str = "PARTS", of: str = "") -> 
             "| `late` | half a minute passes before the request | time |",
         ),
         (SCHEDULE, "two-duplicates", "deployments", "| `two` | two instances in memory | 103 |"),
-        (
-            PROPERTY,
-            "answer wasted, call lost",
-            "kinds of anomaly",
-            "| wasted answer | The user answered a question, and",
-        ),
+        (PROPERTY, "answer wasted, call lost", "kinds of anomaly", "| wasted answer | The user"),
     ],
     ids=["fault", "schedule", "property"],
 )

@@ -121,11 +121,7 @@ def test_other_locations_can_be_asked_for_and_are_not_judged() -> None:
     [
         ('modern_tokyo = "2/1"', 'modern_tokyo = "1/1"', "audit/bill is 2/1, guaranteed 1/1"),
         ('legacy_springfield = "1/0"', 'legacy_springfield = "1/1"', "is 1/0, guaranteed 1/1"),
-        (
-            "asks_legacy = false",
-            "asks_legacy = true",
-            "old-clients-are-asked: what the user was asked is []",
-        ),
+        ("asks_legacy = false", "asks_legacy = true", "old-clients-are-asked: what the user was asked"),
         ("weather.report(place, units)", "place", "the-report-is-the-pages: the text 'Tokyo, Japan',"),
         ("await desk.bill(place)", "raise ValueError", "the-report-is-the-pages: error -32603"),
     ],

@@ -169,12 +169,8 @@ async def test_a_crash_and_a_cancelled_round_leave_their_line(log: pytest.LogCap
             group.start_soon(answer, client, "Springfield", asked)
             await ledger.held.wait()
             group.cancel_scope.cancel()
-    assert [line["outcome"] for line in told(log)][1:] == [
-        "crashed",
-        "input_required",
-        "input_required",
-        "cancelled",
-    ]
+    outcomes = [line["outcome"] for line in told(log)]
+    assert outcomes[1:] == ["crashed", "input_required", "input_required", "cancelled"]
 
 
 class Ledger(weather.MemoryLedger):

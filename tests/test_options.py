@@ -34,10 +34,7 @@ def test_a_new_file_is_a_new_option(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         (tmp_path / f"{name}.py").write_text('"""Title."""\n')
     monkeypatch.setattr(options, "DECK", tmp_path)
     found = all_options()
-    assert [(option.letter, option.name) for option in found.values()] == [
-        ("A", "first"),
-        ("B", "second way"),
-    ]
+    assert [(each.letter, each.name) for each in found.values()] == [("A", "first"), ("B", "second way")]
 
 
 def test_a_file_by_any_other_name_is_a_proposal(tmp_path: Path) -> None:

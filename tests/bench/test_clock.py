@@ -74,10 +74,8 @@ def test_a_schema_may_use_the_time_as_before() -> None:
         connection.execute("INSERT INTO calls (id) VALUES (1)")
         time.shift(601)
         connection.execute("INSERT INTO calls (id) VALUES (2)")
-        assert connection.execute("SELECT day, id FROM calls").fetchall() == [
-            ("2031-05-07", 1),
-            ("2031-05-07", 2),
-        ]
+        days = connection.execute("SELECT day, id FROM calls").fetchall()
+        assert days == [("2031-05-07", 1), ("2031-05-07", 2)]
         assert connection.execute("SELECT id FROM old").fetchall() == [(1,)]
         assert connection.execute("SELECT line FROM log").fetchall() == [
             ("1 at 2031-05-07 12:30:15",),

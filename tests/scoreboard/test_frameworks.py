@@ -98,10 +98,8 @@ def test_a_program_that_replays_and_keeps_nothing_shows_what_that_means(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = plain(tmp_path, monkeypatch, "carries", "forgets")
-    assert (found["clean"].end, found["clean"].says) == (
-        "result",
-        "Springfield, Missouri: 79 °F, sunny.",
-    )
+    clean = found["clean"]
+    assert (clean.end, clean.says) == ("result", "Springfield, Missouri: 79 °F, sunny.")
     counts = {name: (played.audits, played.bills) for name, played in found.items()}
     assert counts["clean"] == counts["killed"] == (3, 1)
     assert counts["last-twice"] == counts["last-lost"] == counts["at-once"] == (4, 2)

@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal
+from unittest.mock import AsyncMock
 
 import anyio
 import anyio.lowlevel
@@ -96,7 +97,9 @@ class World:
     async def connected(
         self, mode: Literal["legacy", "2026-07-28"] = "2026-07-28"
     ) -> AsyncGenerator[Client]:
-        server = Server[Any]("script", on_list_tools=self._list)
+        tools = [types.Tool(name="tool", input_schema={"type": "object"})]
+        listed = AsyncMock(return_value=types.ListToolsResult(tools=tools))
+        server = Server[Any]("script", on_list_tools=listed)
         server.add_request_handler("tools/call", types.CallToolRequestParams, self._call)
         server.add_request_handler("tasks/get", TaskParams, self._get)
         server.add_request_handler("tasks/update", UpdateTaskParams, self._update)
@@ -116,11 +119,6 @@ class World:
                 return f"{error.code} {error.message} {error.data}"
             except TaskCancelled as error:
                 return str(error)
-
-    async def _list(
-        self, ctx: Context, params: types.PaginatedRequestParams | None
-    ) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=[types.Tool(name="tool", input_schema={"type": "object"})])
 
     async def _call(
         self, ctx: Context, params: types.CallToolRequestParams
@@ -173,12 +171,7 @@ BAD = MCPError(types.INVALID_PARAMS, "does not fit 'one'")
 CASES: dict[str, tuple[list[Task], dict[str, Any], str, int]] = {
     "it takes a while": ([working(), working(), done()], {}, "done", 0),
     "its database is away": ([done()], {"away": 2}, "done", 0),
-    "an answer is under way": (
-        [*[asks("one")] * 5, working(), done()],
-        {"takes_updates": False},
-        "done",
-        1,
-    ),
+    "an answer travels": ([asks("one")] * 5 + [working(), done()], {"takes_updates": False}, "done", 1),
     "the user still thinks": ([asks("one"), working(), done()], {"hesitates": True}, "done", 0),
     "it fails": ([FAILED], {}, "-7 no way why", 0),
     "it is cancelled": ([Task(**fields("cancelled"))], {}, "the task t was cancelled", 0),
