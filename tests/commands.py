@@ -60,11 +60,7 @@ def environment(copy: Path) -> dict[str, str]:
 
 
 def called(command: str) -> object:
-    """Do in this process, and in its folder, what `python -m MODULE` does; the exit code.
-
-    Args:
-        command: As it is written.
-    """
+    """Do in this process, and in its folder, what `python -m MODULE` does; the exit code."""
     python, flag, module, *arguments = shlex.split(command)
     assert (python, flag) == ("python", "-m"), command
     with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
@@ -91,17 +87,12 @@ def refusal(main: Callable[[list[str]], object], argv: list[str]) -> str:
     return err.getvalue()
 
 
-def python(
-    *arguments: str, cwd: Path = REPOSITORY, **environment: str
-) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, *arguments],
-        cwd=cwd,
-        env=os.environ | environment,
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-    )
+Ran = subprocess.CompletedProcess[str]
+
+
+def python(*arguments: str, cwd: Path = REPOSITORY, **environment: str) -> Ran:
+    command, env = [sys.executable, *arguments], os.environ | environment
+    return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=SECONDS)
 
 
 @contextmanager
@@ -120,13 +111,8 @@ def standard_input(typed: str, *, ends: bool = True) -> Generator[None]:
                 os.close(writing)
 
 
-def run(command: str, copy: Path) -> subprocess.CompletedProcess[str]:
-    """Run a command to its end, in a process that imports the package from the copy.
-
-    Args:
-        command: As it is written.
-        copy: Where.
-    """
+def run(command: str, copy: Path) -> Ran:
+    """Run a command, as it is written, in a process that imports the package from the copy."""
     return subprocess.run(
         ["sh", "-c", f"exec {command}"],
         cwd=copy,

@@ -30,9 +30,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; the exit code, 1 where the oracle is broken."""
     parser = Parser(prog="python -m tests.chaos", description="Runs a fleet under disasters.")
     parser.add_argument("--seconds", type=float, default=600.0, help="how long each run lasts (600)")
-    parser.add_argument(
-        "--subject", type=subject_named, action="append", help=f"which; by default {', '.join(SUBJECTS)}"
-    )
+    which = f"which; by default {', '.join(SUBJECTS)}"
+    parser.add_argument("--subject", type=subject_named, action="append", help=which)
     parser.add_argument(
         "--database",
         choices=("sqlite", "postgres", "temporal"),
@@ -40,9 +39,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         help="which; by default all that the subject can have",
     )
     parser.add_argument("--seed", type=int, help="draws the disasters; by default a new one")
-    parser.add_argument(
-        "--only", choices=DISASTERS, action="append", metavar="NAME", help=f"of {', '.join(DISASTERS)}"
-    )
+    names = f"of {', '.join(DISASTERS)}"
+    parser.add_argument("--only", choices=DISASTERS, action="append", metavar="NAME", help=names)
     args = parser.parse_args(argv)
     if not args.seconds > 0:
         refuse("--seconds is a positive number")

@@ -223,10 +223,7 @@ NO_STATE = "left out: 1 run with a state of another server: no question came wit
         *(
             (FROM_THE_CONTRACT, old, new, "breaks nothing-is-kept")
             for old, new in (
-                (
-                    f"with closing({DB}) as db, db:",
-                    f"with vars(write).setdefault(time.time(), {DB}) as db:",
-                ),
+                (f"closing({DB}) as db, db:", f"vars(write).setdefault(time.time(), {DB}) as db:"),
                 (PUSH, f"    {OPENED}\n{PUSH}"),
                 (MISFIT, f"        {OPENED}\n{MISFIT}"),
             )

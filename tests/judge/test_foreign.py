@@ -17,15 +17,14 @@ from scoreboard.servers.domain.weather import TODAY
 from tests.commands import refusal
 from tests.judge.foreign import INVALID, Error, Foreign, served
 
-MOST = (
-    "clean-tokyo",
-    *("clean-springfield", "bad-answers", "odd-arguments", "refusals", "cannot-be-asked"),
-)
+CLEAN = ("clean-tokyo", "clean-springfield")
+MOST = (*CLEAN, "bad-answers", "odd-arguments", "refusals", "cannot-be-asked")
 
 
-def judged(
-    kind: type[Foreign], folder: Path, only: Sequence[str] = MOST, faults: int = 0
-) -> check.Report:
+Kind = type[Foreign]
+
+
+def judged(kind: Kind, folder: Path, only: Sequence[str] = MOST, faults: int = 0) -> check.Report:
     ledger = folder / "ledger.sqlite"
     with served(kind(ledger)) as url:
         return anyio.run(check.check_url, [url], ledger, check.Extent(faults=faults, only=only))
@@ -73,7 +72,7 @@ class ClosesLater(Foreign):
     closing = 202  # accepted, and not yet done
 
 
-def test_what_the_clients_library_logs_is_no_part_of_the_output(
+def test_what_the_clients_library_logs_is_not_told(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     assert rules(judged(ClosesLater, tmp_path, ["clean-tokyo"])) == []
@@ -146,7 +145,7 @@ class ComparesTexts(Foreign):
     ],
 )
 def test_what_a_server_sends_in_its_own_way_is_no_fault_and_what_is_none_of_the_protocols_is(
-    kind: type[Foreign], cases: Sequence[str], broken: list[str], tmp_path: Path
+    kind: Kind, cases: Sequence[str], broken: list[str], tmp_path: Path
 ) -> None:
     report = judged(kind, tmp_path, cases)
     assert rules(report) == broken

@@ -1,5 +1,7 @@
 """The matrix: what every row that people will quote says, and that every claim holds."""
 
+from typing import Any
+
 import anyio
 import pytest
 
@@ -8,8 +10,10 @@ from mrtr_options.judge import guarantees, matrix
 from mrtr_options.judge.reading import Observation, Outcome
 from tests.evidence import every
 
+SUBJECTS = {each.name: each for each in all_subjects()}
 
-@pytest.mark.parametrize("subject", all_subjects(), ids=lambda subject: subject.name)
+
+@pytest.mark.parametrize("subject", SUBJECTS.values(), ids=SUBJECTS)
 def test_no_guarantee_of_an_option_is_refuted(subject: Subject, observations: list[Observation]) -> None:
     assert matrix.broken_lines(subject, matrix.judge(subject, observations)) == []
     own = guarantees.guarantees_of(subject)
@@ -19,31 +23,24 @@ def test_no_guarantee_of_an_option_is_refuted(subject: Subject, observations: li
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "subject", every("every run of the matrix, by subject", {each.name: each for each in all_subjects()})
-)
+@pytest.mark.parametrize("subject", every("every run of the matrix, by subject", SUBJECTS))
 def test_no_run_of_a_column_refutes_a_guarantee(subject: Subject) -> None:
     lacks = matrix.judge(subject, anyio.run(matrix.run, matrix.cells([subject])))
     assert matrix.broken_lines(subject, lacks) == []
 
 
-def test_a_crash_under_the_guard_leaves_its_outcome_open_and_is_never_a_second_run(
+def test_a_crash_under_the_guard_has_an_open_outcome_and_one_run(
     observations: list[Observation],
 ) -> None:
-    (seen,) = (
-        each
-        for each in observations
-        if (each.subject, each.schedule, each.deployment)
-        == ("G+single-use", "crash-after-effect", "two")
-    )
+    found = {(each.subject, each.schedule, each.deployment): each for each in observations}
+    seen = found["G+single-use", "crash-after-effect", "two"]
     assert (seen.outcome, seen.code, seen.effects) == ("refused", -32001, {"audit": 1, "bill": 1})
     assert seen.message is not None
     assert "not known" in seen.message
 
 
 def test_a_guarantee_that_does_not_hold_is_refuted(observations: list[Observation]) -> None:
-    option = next(subject for subject in all_subjects() if subject.name == "E")
-    own = guarantees.guarantees_of(option)
+    own = guarantees.guarantees_of(SUBJECTS["E"])
     assert own is not None
     guaranteed = guarantees.declared(own.model_copy(update={"bill_once": ("lost-final",)}))
     seen = [each for each in observations if each.subject == "E"]
@@ -63,9 +60,7 @@ def test_a_guarantee_that_does_not_hold_is_refuted(observations: list[Observatio
         ("hung", 0, 0, "lost"),
     ],
 )
-def test_a_verdict_says_what_happened(
-    outcome: Outcome, audit: int, bill: int | list[int], verdict: str
-) -> None:
+def test_a_verdict_says_what_happened(outcome: Outcome, audit: int, bill: Any, verdict: str) -> None:
     effects = {"audit": audit, "bill": bill}
     seen = Observation("E", (), "modern", "one", "fork", outcome=outcome, effects=effects)
     assert seen.verdict == verdict

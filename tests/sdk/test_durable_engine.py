@@ -98,7 +98,7 @@ async def test_one_engine_is_kept_for_many_servers_whose_calls_are_apart(sqlite:
     assert [(world.kinds(), world.entered) for world in worlds] == [(["first", "last"], 2)] * 2
 
 
-async def test_a_step_that_ends_its_process_each_time_is_given_up(
+async def test_a_step_fatal_to_each_process_is_given_up(
     sqlite: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A call that waits for its user all the while is not to blame."""
@@ -258,7 +258,7 @@ async def test_an_answer_that_comes_while_postgres_is_down_is_not_asked_for_agai
 
 
 @pytest.mark.evidence("on PostgreSQL")
-async def test_a_second_process_of_a_name_is_refused_on_postgres(
+async def test_a_name_is_of_one_process_at_a_time(
     postgres: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url = real_postgres.database(postgres)

@@ -104,9 +104,7 @@ class World:
                 raise MCPError(types.CONNECTION_CLOSED, "Connection closed")
             return reply
 
-        async def tools(
-            ctx: Context, params: types.PaginatedRequestParams | None
-        ) -> types.ListToolsResult:
+        async def tools(ctx: Context, params: Any) -> types.ListToolsResult:
             if self.lists is not None:
                 return await self.lists()
             tool = types.Tool(name="tool", input_schema={"type": "object"}, annotations=self.hints)
@@ -240,6 +238,7 @@ class Case:
 
 
 KEYS = {"honours_keys": True}
+MISFIT = MCPError(INVALID, "no such argument")
 HOSTS = {"honours_keys": True, "key": new_call_key()}
 OLD = refusal("call_key_expired", INVALID)
 EXPIRED = {2: refusal("request_state_expired", INVALID)}
@@ -275,9 +274,7 @@ CASES = {
     "two of them": Case({"raises": {1: OLD, 2: OLD}}, {}, "call_key_expired", 2, 0, (), kept=False),
     "a host's key found too old": Case({"raises": {1: OLD}}, HOSTS, "call_key_expired", 1, 0, ()),
     "the same question twice": Case({"questions": ("who", "who")}, {}, "done", 3, 1, ("who", "who")),
-    "no such argument": Case(
-        {"raises": {1: MCPError(INVALID, "no such argument")}}, KEYS, "no such", 1, 0, (), kept=False
-    ),
+    "no such argument": Case({"raises": {1: MISFIT}}, KEYS, "no such", 1, 0, (), kept=False),
     "a crash": Case({"raises": {1: MCPError(INTERNAL, "Internal error")}}, KEYS, "Internal", 1, 0, ()),
     "a round of unknown end": Case({"raises": {2: refusal("indeterminate")}}, KEYS, "indeterm", 2, 0),
     **{
@@ -320,9 +317,7 @@ async def test_a_server_that_names_no_call_has_its_question_asked_again() -> Non
 
 
 @pytest.mark.parametrize("then", [{2}, {2, 3, 4, 5}])
-async def test_a_key_that_replaces_another_is_kept_before_it_is_sent(
-    then: set[int], tmp_path: Path
-) -> None:
+async def test_a_key_instead_of_another_is_kept_before_its_use(then: set[int], tmp_path: Path) -> None:
     calls = CallFolder(tmp_path)
     kept: list[list[str]] = []
 
@@ -451,7 +446,7 @@ async def test_a_key_of_another_call_is_refused_unsent(change: dict[str, Any], t
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", "\0", '{"server": 1}'])
-def test_a_file_that_is_no_call_hides_no_other_and_they_come_oldest_first(
+def test_calls_come_oldest_first_and_a_file_that_is_none_hides_none(
     content: str, tmp_path: Path
 ) -> None:
     calls, keys = CallFolder(tmp_path), [key_made(at) for at in range(5)]
@@ -478,9 +473,7 @@ def test_what_cannot_be_kept_or_read_is_one_line(tmp_path: Path) -> None:
         CallFolder(path)
 
 
-def test_a_folder_that_others_own_or_write_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_not_ones_own_alone_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tmp_path.chmod(0o702)
     with pytest.raises(CannotKeep, match="not yours alone"):
         CallFolder(tmp_path)
@@ -537,16 +530,14 @@ class Left:
         self.world.guard = single_use(store)
 
 
+BEGUN: dict[str, Any] = {"principal": "bob", "pending": None, "answers": {}}
 FORGED = types.InputRequiredResult(request_state="made up")
 EVE = types.ElicitResult(action="accept", content={"name": "Eve"})
 
 TROUBLES: dict[str, tuple[Callable[[Left], object], type[Exception] | None]] = {
     "bob takes the folder": (lambda left: left.bob_has_it(), ValueError),
     "bob writes his name into it": (lambda left: left.bob_has_it(principal="bob"), MCPError),
-    "bob begins it again under her key": (
-        lambda left: left.bob_has_it(principal="bob", pending=None, answers={}),
-        Unanswered,
-    ),
+    "bob begins it again under her key": (lambda left: left.bob_has_it(**BEGUN), Unanswered),
     "bob waits for long": (lambda left: [left.bob_has_it(principal="bob"), left.at(1200)], MCPError),
     "the host has lost its login": (lambda left: setattr(left.world, "caller", None), MCPError),
     "the state is made up": (lambda left: left.change(pending=FORGED), MCPError),

@@ -268,9 +268,7 @@ async def test_a_state_that_is_not_the_guards_is_refused(state: str, store: Stor
     assert tool.entered == 0
 
 
-async def test_a_crowd_on_one_round_is_told_at_once_that_it_is_at_work(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_crowd_on_one_round_does_not_wait(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(guards, "MAX_WAITERS", 3)
     over, others = anyio.Event(), list[object]()
     tool = Tool(half_way=over.wait)

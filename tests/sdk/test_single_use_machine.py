@@ -226,10 +226,7 @@ class Guarded(RuleBasedStateMachine):
     def came(self, delivery: Delivery, expected: Outcome | None) -> None:
         if not delivery.gone:
             assert delivery.reply.done() == (expected is not None)
-            assert expected is None or self.reply_to(delivery) == expected, (
-                self.reply_to(delivery),
-                expected,
-            )
+            assert expected is None or self.reply_to(delivery) == expected
 
     def reply_to(self, delivery: Delivery) -> Outcome:
         reply: Any = delivery.reply.result(0)
@@ -265,6 +262,7 @@ class Guarded(RuleBasedStateMachine):
         return call[-1]
 
     which, instance = st.sampled_from([0, 0, 0, 1, 2]), st.integers(0, 1)
+    names = st.sampled_from(["Ada", "Ada", "Ada", "Bob", None, "5"])
 
     @precondition(lambda self: sum(each.taken is None for each in self.rounds) < 2)
     @rule(instance=instance, keyed=st.booleans())
@@ -288,12 +286,7 @@ class Guarded(RuleBasedStateMachine):
         self.waiting += [] if expected else [delivery]
 
     @precondition(lambda self: self.rounds)
-    @rule(
-        which=which,
-        state=which,
-        instance=instance,
-        name=st.sampled_from(["Ada", "Ada", "Ada", "Bob", None, "5"]),
-    )
+    @rule(which=which, state=which, instance=instance, name=names)
     def deliver(self, which: int, state: int, instance: int, name: str | None) -> None:
         of = self.rounds[-1 - which % len(self.rounds)]
         bad: types.InputResponses = {"who": types.ElicitResult(action="accept", content={"name": 5})}
@@ -313,9 +306,7 @@ class Guarded(RuleBasedStateMachine):
         self.settle()
 
     @precondition(lambda self: self.runs)
-    @rule(
-        which=which, ending=st.sampled_from(["Done.", "asks", "closed", "bad", "away", "fails", "dies"])
-    )
+    @rule(which=which, ending=st.sampled_from(["Done.", "asks", *RAISES]))
     def end(self, which: int, ending: str) -> None:
         run = self.runs.pop(which % len(self.runs))
         delivery, of = run.delivery, run.delivery.of

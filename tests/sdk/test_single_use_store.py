@@ -230,12 +230,9 @@ class Rounds(RuleBasedStateMachine):
     def restart(self, process: int) -> None:
         self.stores[process] = self.open_store()
 
-    @rule(
-        process=processes,
-        meanwhile=st.lists(
-            st.sampled_from(["take", "record", "release", "pass", "another"]), max_size=6
-        ),
-    )
+    happenings = st.sampled_from(["take", "record", "release", "pass", "another"])
+
+    @rule(process=processes, meanwhile=st.lists(happenings, max_size=6))
     def pause_while_taking(self, process: int, meanwhile: list[str]) -> None:
         """A process is paused right before it takes a round, and the other one goes on."""
         self.hand_out(0)
