@@ -294,10 +294,8 @@ async def test_an_effect_that_fails_for_a_moment_happens_when_it_is_tried_again(
 async def test_a_ledger_that_honours_keys_absorbs_second_effects_of_one_run_only(tmp_path: Path) -> None:
     source = E.replace(BILL, "    await desk.bill(place, key='the same')\n")
     async with children(tmp_path, source=source) as found:
-        bills = [
-            (await played(found, slug)).effects["bill"]
-            for slug in ("lost-final-keyed", "lost-final", "lost-final-keyed")
-        ]
+        slugs = ("lost-final-keyed", "lost-final", "lost-final-keyed")
+        bills = [(await played(found, slug)).effects["bill"] for slug in slugs]
     assert bills == [1, 2, 1]
 
 

@@ -77,7 +77,5 @@ def test_a_schema_may_use_the_time_as_before() -> None:
         days = connection.execute("SELECT day, id FROM calls").fetchall()
         assert days == [("2031-05-07", 1), ("2031-05-07", 2)]
         assert connection.execute("SELECT id FROM old").fetchall() == [(1,)]
-        assert connection.execute("SELECT line FROM log").fetchall() == [
-            ("1 at 2031-05-07 12:30:15",),
-            ("2 at 2031-05-07 12:40:16",),
-        ]
+        lines = connection.execute("SELECT line FROM log").fetchall()
+        assert lines == [("1 at 2031-05-07 12:30:15",), ("2 at 2031-05-07 12:40:16",)]

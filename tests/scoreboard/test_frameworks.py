@@ -79,13 +79,8 @@ def plain(
     monkeypatch.setattr(folders, "FOLDER", tmp_path)
     (tmp_path / "plain").mkdir()
     (tmp_path / "plain" / "plain.py").write_text(PLAIN, encoding="utf-8")
-    variant = Variant(
-        name="plain",
-        start=[sys.executable, "plain.py", *how],
-        pause="",
-        carries=how[0] == "carries",
-        author="",
-    )
+    start, carries = [sys.executable, "plain.py", *how], how[0] == "carries"
+    variant = Variant(name="plain", start=start, pause="", carries=carries, author="")
     like = {"name": "plain", "build": [], "needs": [], "variants": [variant]}
     found = frameworks(DOMAIN.parent)["langgraph"].model_copy(update=like)
     monkeypatch.setattr(Framework, "root", Path("/"))
