@@ -189,6 +189,19 @@ async def test_a_forged_state_books_nothing(serve: Serve) -> None:
             await one_round(client, request_state='{"hour": 3}', input_responses=answers)
 
 
+@TIERS
+async def test_half_a_character_in_arguments_or_answers_is_refused_before_anything_runs(
+    serve: Serve,
+) -> None:
+    half = "cut within a smile: \ud83d"
+    server = serve(tool(book, sdk.single_use(sdk.SqliteStore(":memory:"))))
+    sdk.protect(server)
+    with pytest.raises(MCPError, match="half of a surrogate pair"):
+        await call(server, arguments={"guest": half})
+    with pytest.raises(MCPError, match="half of a surrogate pair"):
+        await call(server, answering(hour=half))
+
+
 def raises() -> Any:
     raise OSError("the printer is on fire")
 

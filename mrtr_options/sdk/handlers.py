@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import json
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -214,7 +215,8 @@ class ProtectedRounds:
     """Server middleware around a `RequestStateBoundary`: lets handlers know that it is there, and whom
     it takes a caller for.
 
-    Refuses a request of an older protocol version that carries a modern round.
+    Refuses a request of an older protocol version that carries a modern round, and one with a text that
+    is no Unicode.
 
     Attributes:
         is_ephemeral: Whether the boundary's key is of this process only.
@@ -234,6 +236,14 @@ class ProtectedRounds:
                 f" this request is of {ctx.protocol_version}.",
                 {"reason": "not_of_this_version"},
             )
+        try:
+            json.dumps(params, ensure_ascii=False, default=str).encode()
+        except UnicodeEncodeError:  # no state and no record can hold it, and it comes after the effects
+            raise MCPError(
+                types.INVALID_PARAMS,
+                "A text of this request is cut within a character: it has half of a surrogate pair.",
+                {"reason": "not_unicode"},
+            ) from None
         token = _principal.set(self.principal)
         try:
             with protected():
