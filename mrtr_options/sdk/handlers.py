@@ -237,7 +237,8 @@ class ProtectedRounds:
                 {"reason": "not_of_this_version"},
             )
         try:
-            json.dumps(params, ensure_ascii=False, default=str).encode()
+            said = {name: value for name, value in params.items() if name != "requestState"}
+            json.dumps(said, ensure_ascii=False, default=str).encode()
         except UnicodeEncodeError:  # no state and no record can hold it, and it comes after the effects
             raise MCPError(
                 types.INVALID_PARAMS,
