@@ -126,9 +126,7 @@ def test_other_locations_can_be_asked_for_and_are_not_judged() -> None:
         ("await desk.bill(place)", "raise ValueError", "the-report-is-the-pages: error -32603"),
     ],
 )
-def test_a_wrong_guarantee_or_result_fails_the_run(
-    right: str, wrong: str, why: str, tmp_path: Path
-) -> None:
+def test_a_wrong_guarantee_or_result_fails(right: str, wrong: str, why: str, tmp_path: Path) -> None:
     said = printed(partial(main, wrong_copy(tmp_path, "E", right, wrong)), code=1)
     assert ("NOT as guaranteed" in said, why in said) == (True, True), said
 

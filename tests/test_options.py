@@ -118,9 +118,7 @@ def test_a_file_that_is_no_option_is_one_clear_line(tmp_path: Path, source: str,
         load(path, settings())
 
 
-def test_a_file_of_a_package_may_import_what_is_beside_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_packages_file_may_import_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     inner = tmp_path / "mine_of_a_package" / "inner"
     inner.mkdir(parents=True)
     (inner.parent / "__init__.py").touch()

@@ -29,9 +29,7 @@ def played(option: Option, script: tuple[Step, ...]) -> Observation:
 
 @pytest.mark.parametrize("slug", REDEPLOYS)
 @pytest.mark.parametrize("subject", ["E+single-use", "F+legacy-shim", "H+legacy-shim"])
-def test_a_wrapper_changes_nothing_about_it(
-    subject: str, slug: str, observations: list[Observation]
-) -> None:
+def test_wrappers_change_nothing_of_it(subject: str, slug: str, observations: list[Observation]) -> None:
     fates = {
         seen.subject: seen.fate
         for seen in observations

@@ -103,9 +103,7 @@ def _cleanups_have_time(monkeypatch: pytest.MonkeyPatch) -> None:  # pyright: ig
     monkeypatch.setattr(suspended_store, "CLEANUP_SECONDS", 2 * SECONDS)
 
 
-async def test_the_handler_has_the_calls_arguments_and_no_rounds_context(
-    store: ContinuationStore,
-) -> None:
+async def test_handlers_have_the_calls_arguments_and_no_rounds_context(store: ContinuationStore) -> None:
     round_of = ContextVar("round_of", default="none")
 
     async def handler(ctx: Linear, call: Call) -> types.CallToolResult:
@@ -210,9 +208,7 @@ async def test_a_token_that_names_no_question_here_is_one_clear_error(
         assert text_of(await deliver(caller, asked, named("Ann"))) == "Ann"
 
 
-async def test_a_first_round_cancelled_at_any_turn_leaves_no_call_behind(
-    store: ContinuationStore, log: Log
-) -> None:
+async def test_a_cancelled_first_round_leaves_no_call_behind(store: ContinuationStore, log: Log) -> None:
     for turns in range(8):
         answered: list[Response] = []
 
@@ -275,9 +271,7 @@ async def test_each_delivery_raises_an_exception_of_its_own_which_keeps_no_frame
     assert [ref() for ref in deliveries] == [None] * 5
 
 
-async def test_an_exception_that_cannot_be_made_again_is_raised_with_its_text(
-    store: ContinuationStore,
-) -> None:
+async def test_an_error_that_cannot_be_copied_is_raised_with_its_text(store: ContinuationStore) -> None:
     async def handler(ctx: Linear, call: Call) -> types.CallToolResult:
         await ctx.elicit(who())
         raise Numbered(3, 4)
@@ -291,9 +285,7 @@ async def test_an_exception_that_cannot_be_made_again_is_raised_with_its_text(
             await deliver(caller, asked, named("Ann"))
 
 
-async def test_an_answer_is_not_kept_beyond_what_the_author_read_of_it(
-    store: ContinuationStore, log: Log
-) -> None:
+async def test_an_answer_is_not_kept_once_the_author_read_it(store: ContinuationStore, log: Log) -> None:
     async def three(ctx: Linear, call: Call) -> types.CallToolResult:
         one, two = await ctx.elicit_all(who("one"), who("two"))
         last = await ctx.elicit(who("three"))
@@ -479,9 +471,7 @@ async def test_a_loop_that_asks_again_and_again_holds_up_no_other_call(why: str)
 
 
 @pytest.mark.parametrize("servers", [1, 2])
-async def test_a_store_closes_with_the_last_connection_of_its_last_server(
-    servers: int, log: Log
-) -> None:
+async def test_a_store_ends_with_the_last_connection_of_its_last_server(servers: int, log: Log) -> None:
     store = ContinuationStore()
     handler = store.linear(log.asking("one", "two"))
     with configured(settings()):

@@ -95,9 +95,7 @@ async def test_an_address_is_pushed_with_the_number_that_old_clients_want() -> N
         (lambda: types.ElicitResult.model_validate({}), "'who' does not fit .* type ElicitResult"),
     ],
 )
-async def test_what_is_no_answer_of_the_clients_is_an_error(
-    raised: Callable[[], Exception], says: str
-) -> None:
+async def test_what_is_no_answer_is_an_error(raised: Callable[[], Exception], says: str) -> None:
     async def user(request: types.ServerRequest) -> types.InputResponse:
         raise raised()
 
