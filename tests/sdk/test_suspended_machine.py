@@ -37,7 +37,7 @@ FULL = (types.INTERNAL_ERROR, "too_many_continuations")
 NO = (0, "declined")
 
 Outcome = tuple[object, ...]
-Asked = tuple[tuple[str, ...], types.InputRequiredResult]
+Asked = tuple[tuple[str, ...], str]
 
 
 @dataclass(eq=False)
@@ -45,7 +45,7 @@ class Parked:
     """What is known of a call.
 
     Attributes:
-        asked: What it has asked, in order: the keys, and the response that carries them.
+        asked: What it has asked, in order: the keys, and the state that came with them.
         told: What it was told, by the number of what it asked.
         log: What its code has done.
         gate: What its code waits for in the end.
@@ -135,8 +135,7 @@ class Suspended(RuleBasedStateMachine):
     def asks(self, call: Parked, got: Outcome | None, keys: tuple[str, ...]) -> None:
         assert got is not None
         assert got[:2] == ("asks", keys)
-        response = types.InputRequiredResult(request_state=str(got[2]))
-        call.asked.append((keys, response))
+        call.asked.append((keys, str(got[2])))
 
     def end(self, call: Parked, outcome: Outcome | None) -> None:
         """It has ended: with what is kept for a while, or (None) given up."""
@@ -152,24 +151,19 @@ class Suspended(RuleBasedStateMachine):
         """What a round gets at once; None where its answers are taken, or it waits."""
         if not call.is_live and call.ended is None:
             return AWAY
-        keys, response = call.asked[asked]
+        keys, state = call.asked[asked]
         said = {key: answers[key] for key in keys if key in answers}
         if asked not in call.told:
             if not said:
                 self.touch(call)
-                return "asks", keys, response.request_state
-            for name in said.values():
-                if name == "no":
-                    break
-                if name == "5":
-                    return BAD
-            return None
+                return "asks", keys, state
+            refused = [name for name in said.values() if name in ("no", "5")]
+            return BAD if refused[:1] == ["5"] else None
         if any(call.told[asked].get(key, name) != name for key, name in said.items()):
             return OTHER
         self.touch(call)
         if asked + 1 < len(call.asked):
-            keys, response = call.asked[asked + 1]
-            return "asks", keys, response.request_state
+            return "asks", *call.asked[asked + 1]
         return call.ended
 
     def told(self, call: Parked, asked: int, answers: dict[str, str], got: Outcome | None) -> None:
@@ -244,10 +238,10 @@ class Suspended(RuleBasedStateMachine):
     def answer(self, which: int) -> None:
         self.resume(which, 0, "Ann", "all")
 
-    def chosen(self, which: int, back: int) -> tuple[Parked, int, str | None]:
+    def chosen(self, which: int, back: int) -> tuple[Parked, int, str]:
         call = self.calls[-1 - which % len(self.calls)]
         asked = len(call.asked) - 1 - back % len(call.asked)
-        return call, asked, call.asked[asked][1].request_state
+        return call, asked, call.asked[asked][1]
 
     @precondition(lambda self: self.calls)
     @rule(which=which, names=st.sampled_from([["Ann", "Ann", "Ann"], ["Ann", "Bob"]]))
