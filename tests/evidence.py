@@ -11,7 +11,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -75,16 +75,12 @@ def read(file: Path) -> list[Played]:
     return [Played(**json.loads(line)) for line in lines if line.endswith("\n")]
 
 
+@dataclass(eq=False)
 class Lane:
-    """What a session plays: with `--evidence` the evidence that is not kept, else the claims.
+    """What a session plays: with `--evidence` the evidence that is not kept, else the claims."""
 
-    Args:
-        evidence: Whether it plays evidence.
-        kept: The evidence that is left out, since it is kept.
-    """
-
-    def __init__(self, *, evidence: bool, kept: Collection[str] = ()) -> None:
-        self.evidence, self.kept = evidence, kept
+    evidence: bool
+    kept: Collection[str] = ()
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         """Leave out what the other lane plays, and what is kept."""
@@ -101,16 +97,17 @@ class Lane:
         items[:] = wanted
 
 
+@dataclass(eq=False)
 class Summary:
     """What the first process of a session of evidence keeps, and its one table.
 
-    Args:
+    Attributes:
         kept: What earlier sessions have played of the same files, without a difference.
+        now: What this one has.
     """
 
-    def __init__(self, kept: Sequence[Played]) -> None:
-        self.kept = kept
-        self.now: list[Played] = []
+    kept: Sequence[Played]
+    now: list[Played] = field(default_factory=list[Played])
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:

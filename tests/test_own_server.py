@@ -89,9 +89,8 @@ def modern(server: Any, user: Any = None) -> Client:
 
 
 async def one_round(client: Client, **more: Any) -> Any:
-    return await client.session.call_tool(
-        "book_table", {"guest": "Eve"}, allow_input_required=True, **more
-    )
+    call = client.session.call_tool
+    return await call("book_table", {"guest": "Eve"}, allow_input_required=True, **more)
 
 
 async def call(server: Any, user: Any = None, arguments: Any = None) -> types.CallToolResult:

@@ -100,9 +100,8 @@ async def world_of(
             proxy = held.enter_context(Proxy(postgres.socket_of(direct)).running())
             name = direct.partition("?")[0].rpartition("/")[2]
             calls = rounds = f"postgresql://postgres@127.0.0.1:{proxy.port}/{name}"
-            world = partial(
-                World, direct=direct, stopped=partial(postgres.stopped, direct), held=proxy.held
-            )
+            down = partial(postgres.stopped, direct)
+            world = partial(World, direct=direct, stopped=down, held=proxy.held)
         elif kind == "temporal":
             server = held.enter_context(temporal.running(folder))
             proxy = held.enter_context(Proxy(server.port).running())

@@ -248,7 +248,7 @@ def test_the_keyboard_opens_the_menu_chooses_and_steps(seen: Tab) -> None:
     assert count(seen, "F", "audit") == 0
 
 
-def test_a_diff_counts_what_diff_counts_and_marks_what_runs_in_every_round(
+def test_a_diff_counts_as_diff_does_and_marks_code_of_every_round(
     seen: Tab, kept: dict[str, Any]
 ) -> None:
     show(seen, "view=diff&left=F&right=H")

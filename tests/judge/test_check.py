@@ -248,7 +248,7 @@ def test_a_key_that_anybody_guesses_and_a_file_that_stays_open_are_found(
     assert says in printed
 
 
-def test_a_server_without_the_tool_is_refused_in_one_line(
+def test_a_server_without_the_tool_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = stranger(tmp_path, "def weather", "def book_table", NO_QUESTIONS)

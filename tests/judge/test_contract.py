@@ -485,9 +485,7 @@ def test_an_alternative_is_told_once() -> None:
         ("None", replies(2, state='{"owner": "None"}'), False),
     ],
 )
-def test_a_part_of_a_number_or_a_word_is_no_users_name(
-    principal: str, shown: Change, leaks: bool
-) -> None:
+def test_part_of_a_number_or_a_word_is_no_users_name(principal: str, shown: Change, leaks: bool) -> None:
     found = violations(changed(played(SPRINGFIELD), with_request(1, principal=principal), shown))
     assert ("nothing-leaks" in {each.property for each in found}) is leaks
 

@@ -72,9 +72,7 @@ class ClosesLater(Foreign):
     closing = 202  # accepted, and not yet done
 
 
-def test_what_the_clients_library_logs_is_not_told(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_what_the_library_logs_is_not_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     assert rules(judged(ClosesLater, tmp_path, ["clean-tokyo"])) == []
     assert caplog.messages == []
 

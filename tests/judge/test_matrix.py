@@ -29,9 +29,7 @@ def test_no_run_of_a_column_refutes_a_guarantee(subject: Subject) -> None:
     assert matrix.broken_lines(subject, lacks) == []
 
 
-def test_a_crash_under_the_guard_has_an_open_outcome_and_one_run(
-    observations: list[Observation],
-) -> None:
+def test_a_crash_under_the_guard_has_an_open_end_and_one_run(observations: list[Observation]) -> None:
     found = {(each.subject, each.schedule, each.deployment): each for each in observations}
     seen = found["G+single-use", "crash-after-effect", "two"]
     assert (seen.outcome, seen.code, seen.effects) == ("refused", -32001, {"audit": 1, "bill": 1})

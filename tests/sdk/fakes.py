@@ -117,11 +117,9 @@ async def deliver(
 
     Args:
         handler: What it is delivered to.
-        asked: The response that asked.
-        answers: What the client says to it.
+        asked, answers: The response that asked, and what the client says to it.
         ctx: The client; a modern one if there is none.
-        key: A call key.
-        arguments: The arguments, if not those of `params`.
+        key, arguments: A call key, and the arguments, if not those of `params`.
     """
     request = params(answers, asked)
     meta: Any = None if key is None else {CALL_KEY: key}

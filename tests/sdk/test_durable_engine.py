@@ -98,9 +98,7 @@ async def test_one_engine_is_kept_for_many_servers_whose_calls_are_apart(sqlite:
     assert [(world.kinds(), world.entered) for world in worlds] == [(["first", "last"], 2)] * 2
 
 
-async def test_a_step_fatal_to_each_process_is_given_up(
-    sqlite: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_step_that_is_fatal_is_given_up(sqlite: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A call that waits for its user all the while is not to blame."""
     monkeypatch.setattr(embedded, "ATTEMPTS", 2)
     tries: list[str] = []
@@ -258,9 +256,7 @@ async def test_an_answer_that_comes_while_postgres_is_down_is_not_asked_for_agai
 
 
 @pytest.mark.evidence("on PostgreSQL")
-async def test_a_name_is_of_one_process_at_a_time(
-    postgres: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_name_is_of_one_process_at_once(postgres: str, monkeypatch: pytest.MonkeyPatch) -> None:
     url = real_postgres.database(postgres)
     with taken(url):
         with pytest.raises(WrongDatabase, match="another process has the name 'local'"), taken(url):

@@ -446,9 +446,7 @@ async def test_a_key_of_another_call_is_refused_unsent(change: dict[str, Any], t
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", "\0", '{"server": 1}'])
-def test_calls_come_oldest_first_and_a_file_that_is_none_hides_none(
-    content: str, tmp_path: Path
-) -> None:
+def test_calls_come_oldest_first_and_a_file_of_none_hides_none(content: str, tmp_path: Path) -> None:
     calls, keys = CallFolder(tmp_path), [key_made(at) for at in range(5)]
     (tmp_path / "0.json").write_text(content)
     for key in keys:

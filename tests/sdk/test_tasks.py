@@ -454,9 +454,7 @@ async def test_a_task_is_known_for_its_time_if_it_has_one(engine: str, ttl_secon
                 await client.send(method, taskId=task["taskId"])
 
 
-async def test_a_look_without_its_database_is_refused(
-    sqlite: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_look_at_no_database_is_refused(sqlite: str, monkeypatch: pytest.MonkeyPatch) -> None:
     async with served(sqlite) as here, here.taker() as client:
         task = await client.call()
     async with served(sqlite, wait_seconds=0.3) as here, here.taker() as client:
