@@ -1,7 +1,8 @@
 """Proposals by authors who had read nothing but the contract: correct ones, and ones with one bug each.
 
-`corpus/` has two correct files. `corpus/correct.toml` makes more of them, for other ways to keep a call,
-and `corpus/broken.toml` the broken ones, with the rule that each breaks and a case that shows it.
+`corpus/` has two correct files, of which one stands behind the other. `corpus/correct.toml` makes more
+of them, for other ways to keep a call, and `corpus/broken.toml` the broken ones, with the rule that each
+breaks and a case that shows it.
 `make evidence` plays all.
 """
 
@@ -28,7 +29,10 @@ from tests.evidence import every
 from tests.mutants.mutation import patched
 
 CORPUS = Path(__file__).parent / "corpus"
-FILES = {file.stem: file.read_text(encoding="utf-8") for file in sorted(CORPUS.glob("*.py"))}
+HMAC, TABLE = (
+    (CORPUS / name).read_text(encoding="utf-8") for name in ("hmac_json.py", "sqlite_table.py")
+)
+FILES = {"hmac_json": HMAC, "sqlite_table": f"{HMAC}\n\n{TABLE}"}
 MADE: dict[str, dict[str, Any]] = tomllib.loads((CORPUS / "correct.toml").read_text(encoding="utf-8"))
 BROKEN: dict[str, dict[str, Any]] = tomllib.loads((CORPUS / "broken.toml").read_text(encoding="utf-8"))
 

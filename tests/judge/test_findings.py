@@ -16,17 +16,17 @@ from mrtr_options.judge.cases import systematic
 from mrtr_options.judge.findings import Finding, findings, smallest, story
 from mrtr_options.judge.properties import Problem
 from mrtr_options.tool.catalogue import option_at
+from tests.judge.test_corpus import FILES
 
 CASES = {case.name: case for case in reversed(systematic())}
-CORPUS = Path(__file__).parent / "corpus"
 
 SPENT_FIRST = (
-    "sqlite_table.py",
+    "sqlite_table",
     "    if row is None or time.time() - row[1] > AGE:\n",
     '        db.execute("DELETE FROM rounds WHERE id = ?", (name,))\n'
     "    if row is None or time.time() - row[1] > AGE:\n",
 )
-ROUNDED_UP = "hmac_json.py", "round(celsius * 1.8 + 32)", "(celsius * 9 + 4) // 5 + 33"
+ROUNDED_UP = "hmac_json", "round(celsius * 1.8 + 32)", "(celsius * 9 + 4) // 5 + 33"
 
 
 @pytest.mark.parametrize(
@@ -41,10 +41,10 @@ def test_a_finding_is_shrunk_and_told_under_the_rule_that_needs_least(
     slip: tuple[str, str, str], slug: str, rule: str, told: str, tmp_path: Path
 ) -> None:
     name, old, new = slip
-    source = (CORPUS / name).read_text(encoding="utf-8")
+    source, file = FILES[name], tmp_path / f"{name}.py"
     assert source.count(old) == 1
-    (tmp_path / name).write_text(source.replace(old, new), encoding="utf-8")
-    subject = Subject(option_at(tmp_path / name))
+    file.write_text(source.replace(old, new), encoding="utf-8")
+    subject = Subject(option_at(file))
 
     async def shrink() -> Finding:
         async with in_memory([subject]) as here:
@@ -108,9 +108,7 @@ def test_a_long_run_is_told_of_one_call_and_of_where_its_states_come_from() -> N
     assert f"({len(history.exchanges) - len(numbers)} other requests are not shown)" in told[0]
 
 
-def test_a_run_of_more_requests_than_shrinking_may_send_is_told_as_it_is(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_run_too_long_to_be_shrunk_is_told_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     history = anyio.run(run, subject_named("E"), CASES["leaves"])
     found = Finding(history, Problem("the-report-is-the-pages", 3, "another text", "this one"))
     no_tools: dict[str, dict[str, object]] = {}
