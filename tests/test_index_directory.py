@@ -11,7 +11,6 @@ import anyio
 import mcp_types as types
 import pytest
 from mcp import Client, MCPError
-from mcp_types.version import LATEST_MODERN_VERSION
 
 from examples import index_directory
 from examples.index_directory import TOOL, build_index_server, index, main
@@ -50,9 +49,7 @@ async def count(root: Path, pattern: str, action: str = "accept", *, tasks: bool
     server = build_index_server(root, poll_seconds=0.01)
     extensions = [TasksClient()] if tasks else []
     with anyio.fail_after(SECONDS):
-        client = Client(
-            server, mode=LATEST_MODERN_VERSION, elicitation_callback=answer, extensions=extensions
-        )
+        client = Client(server, mode="2026-07-28", elicitation_callback=answer, extensions=extensions)
         async with client:
             try:
                 return await client.call_tool(TOOL, {"pattern": pattern})

@@ -193,9 +193,8 @@ def test_a_signal_ends_a_server_that_waits_for_its_engine(number: signal.Signals
     ) as server:
         try:
             assert server.stderr is not None
-            assert (
-                server.stderr.readline() == "no Temporal server answers at 127.0.0.1:9; waiting for it\n"
-            )
+            waits = "no Temporal server answers at 127.0.0.1:9; waiting for it\n"
+            assert server.stderr.readline() == waits
             server.send_signal(number)
             assert server.stderr.read() == ""
             assert server.wait() == (130 if number == signal.SIGINT else -number)

@@ -122,9 +122,7 @@ async def test_haproxy_routes_by_state_and_bounds_bodies_and_connections(tmp_pat
         port = await stack.enter_async_context(haproxy(tmp_path, *at))
         async with connected(f"http://127.0.0.1:{port}{PATH}") as client:
             asked = [await send(client, "Tokyo") for _ in range(8)]
-            states = [
-                each.request_state or "" for each in asked if isinstance(each, InputRequiredResult)
-            ]
+            states = [got.request_state or "" for got in asked if isinstance(got, InputRequiredResult)]
             assert {state.partition("~")[0] for state in states} == set(NAMES)
             for each in asked:
                 assert text_of(await answer(client, "Tokyo", each)).startswith("Tokyo, Japan")

@@ -73,9 +73,8 @@ async def test_a_schedule_fares_on_processes_as_in_memory(subject: str, scenario
     def fate(seen: Observation) -> tuple[object, ...]:
         return seen.outcome, seen.code, seen.message, seen.text, seen.questions, seen.effects
 
-    assert fate(await on_processes(subject, scenario)) == fate(
-        observe(await run(SUBJECTS[subject], scenario))
-    )
+    in_memory = observe(await run(SUBJECTS[subject], scenario))
+    assert fate(await on_processes(subject, scenario)) == fate(in_memory)
 
 
 async def test_processes_that_share_a_store_bill_a_final_round_once_also_at_once() -> None:

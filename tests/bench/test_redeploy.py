@@ -30,11 +30,8 @@ def played(option: Option, script: tuple[Step, ...]) -> Observation:
 @pytest.mark.parametrize("slug", REDEPLOYS)
 @pytest.mark.parametrize("subject", ["E+single-use", "F+legacy-shim", "H+legacy-shim"])
 def test_wrappers_change_nothing_of_it(subject: str, slug: str, observations: list[Observation]) -> None:
-    fates = {
-        seen.subject: seen.fate
-        for seen in observations
-        if (seen.schedule, seen.deployment) == (slug, "two")
-    }
+    seen = [each for each in observations if (each.schedule, each.deployment) == (slug, "two")]
+    fates = {each.subject: each.fate for each in seen}
     assert fates[subject] == fates[subject[0]]
 
 

@@ -7,6 +7,7 @@ import gc
 import multiprocessing
 import re
 from collections.abc import Callable, Iterable
+from itertools import product
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -111,9 +112,7 @@ async def test_calls_over_http_are_timed_for_each_number_of_callers() -> None:
     with anyio.fail_after(SECONDS):
         loads = await http.time_http(subjects, lambda: None)
     every = (FLOOR, "H", "F+single-use+call-key")
-    assert [(each.callers, each.subject) for each in loads] == [
-        (n, name) for n in (1, 3) for name in every
-    ]
+    assert [(each.callers, each.subject) for each in loads] == [*product((1, 3), every)]
     assert not multiprocessing.active_children()
 
 
@@ -155,9 +154,7 @@ def test_lines_are_counted_from_the_files() -> None:
 def test_the_table_of_engines_has_each_tool_on_each_and_no_ratio_to_a_wait_for_an_interval() -> None:
     rows = report.engines_table(report.read())
     engines = ["SQLite", "PostgreSQL", "Temporal", f"Temporal, {rounds.WORKERS} workers"]
-    assert [row[:2] for row in rows] == [
-        (each, name) for each in engines for name in ("by hand", "K", "L")
-    ]
+    assert [row[:2] for row in rows] == [*product(engines, ("by hand", "K", "L"))]
     assert {len(row) for row in rows} == {len(ENGINES_HEAD)}
     assert {row[0] for row in rows if not row[4]} == {"SQLite"}
 

@@ -136,9 +136,8 @@ def test_a_page_is_made_from_what_is_kept(
 def test_what_python_writes_beside_the_sources_is_none_of_them(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    copied = shutil.copytree(
-        servers.FOLDER, tmp_path / "servers", ignore=shutil.ignore_patterns("__pycache__")
-    )
+    left = shutil.ignore_patterns("__pycache__")
+    copied = shutil.copytree(servers.FOLDER, tmp_path / "servers", ignore=left)
     monkeypatch.setattr(servers, "FOLDER", copied)
     monkeypatch.setattr(servers, "DOMAIN", copied / servers.DOMAIN.name)
     peer = servers.peers(copied)["python-lowlevel"]

@@ -162,9 +162,8 @@ async def test_of_questions_asked_together_only_those_that_can_be_asked_go_out(o
 @pytest.mark.parametrize("option", [*REPLAYED, *KEYED])
 async def test_an_answer_with_which_the_state_is_too_long_is_refused_by_name(option: str) -> None:
     async def tool(ctx: Any, params: Any) -> types.CallToolResult:
-        return sdk.text(
-            f"{(await ctx.elicit(who('one'))).name} and {(await ctx.elicit(who('two'))).name}"
-        )
+        one, two = await ctx.elicit(who("one")), await ctx.elicit(who("two"))
+        return sdk.text(f"{one.name} and {two.name}")
 
     async with calling(option, tool) as send:
         asked = await send()

@@ -18,13 +18,7 @@ from pydantic import BaseModel, create_model
 from mrtr_options.sdk.call_key import new_call_key
 from mrtr_options.sdk.handlers import settled
 from mrtr_options.sdk.questions import BadAnswer, Cancelled, Declined, ask
-from mrtr_options.sdk.replay import (
-    MAX_READS,
-    CommitFailed,
-    ReplayContext,
-    TwoQuestions,
-    keyed_replay,
-)
+from mrtr_options.sdk.replay import MAX_READS, CommitFailed, ReplayContext, TwoQuestions, keyed_replay
 from mrtr_options.sdk.server import text
 from mrtr_options.tool.weather import Question
 from tests.rounds import Response, text_of
