@@ -179,7 +179,7 @@ class DurableStore:
 
     Attributes:
         idle_seconds: How long a question may stay unanswered before its call is given up. On one machine
-            a restart of its process begins that time anew.
+            a restart of its process begins that time again.
         wait_seconds: How long a request is held before the client is told to retry.
         rounds: How many rounds a client makes of one call. The last one is told that the call goes on.
         keep_seconds: How long a call is kept after its end.
