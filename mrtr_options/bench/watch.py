@@ -75,6 +75,7 @@ class WatchedStore:
 
 _KEPT = re.compile(r"\s*INSERT INTO \S*\boperation_outputs\b", re.IGNORECASE)
 _NAMES = {
+    "mrtr.asked": "the question",
     "mrtr.answered": "the answer",
     "mrtr.again": "that a step begins again",
 }
