@@ -70,9 +70,9 @@ from mrtr_options.tool.server import TOOL
 MAX_ROUNDS = 10
 """How many rounds a whole call may take; the SDK's client gives up after the same number."""
 
-RETRIES, PAUSE_SECONDS = 10, 0.05
-"""How often a client retries after a state-only response, and after how many seconds. The SDK's client
-gives up after the same number of rounds, and begins with the same wait."""
+RETRIES = 10
+"""How often a client retries after a state-only response, each time at once. The SDK's client gives up
+after the same number of rounds; it waits between them."""
 
 LEAVES_SECONDS = 0.6
 """After how long a client leaves whose request is at work, or its instance dies: less than a slow effect
@@ -288,7 +288,6 @@ class Player:
             for _ in range(RETRIES):
                 if is_lost or not reply.later:
                     break
-                await anyio.sleep(PAUSE_SECONDS)
                 following = replace(following, answers=None, state=reply.state)
                 reply = await send(following, instance)
             while until and reply.code is None and reply.status not in until:

@@ -55,14 +55,12 @@ async def run(
             recording.on_event = on_event
         before = recording.count
         player = Player(scenario, instances, user)
+        for step in (*scenario.before, *scenario.script):
+            if client is None and player.hung < MOST_HUNG:
+                await player.take(step)
         if client is not None:
             await client(player)
-        elif scenario.script:
-            for step in scenario.script:
-                await player.take(step)
-                if player.hung >= MOST_HUNG:
-                    break
-        else:
+        elif not scenario.script:
             driver = Driver(player, keyed=subject.keyed)
             await driver.call()
             attempts = driver.sent

@@ -359,6 +359,7 @@ class Scenario:
         callers: Whose each call is, and what about.
         faults: What the default client meets on its way.
         script: The steps, in place of the default client.
+        before: Steps that are taken before them: of other runs on the same servers.
     """
 
     name: str
@@ -367,6 +368,7 @@ class Scenario:
     callers: tuple[Caller, ...] = (Caller("Springfield"),)
     faults: Faults = ()
     script: tuple[Step, ...] = ()
+    before: tuple[Step, ...] = ()
 
     @property
     def location(self) -> str:

@@ -7,6 +7,8 @@ these rows, each as much of them as it has room for. Knows events; nothing of ho
 from __future__ import annotations
 
 import json
+import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -218,7 +220,7 @@ class Telling:
         key = "" if effect.key is None else f" (idempotency key {effect.key!r})"
         return Row(
             "effect",
-            f"{effect.kind} of {effect.subject!r}",
+            f"{effect.kind} of {quoted(effect.subject)}",
             f"{effect.kind} {times}" if times else f"{effect.kind} absorbed",
             (f"{effect.kind} {effect.subject!r}{key}{', absorbed' if event.absorbed else ''}",),
             start=event.instance,
@@ -233,6 +235,19 @@ def elapsed(seconds: float) -> str:
     """Time that passes."""
     minutes, rest = divmod(seconds, 60)
     return f"{minutes:.0f} minutes pass" if minutes > 1 and not rest else f"{seconds:g} s pass"
+
+
+_MANY = re.compile(r"(.)\1{19,}")
+
+
+def quoted(value: object) -> str:
+    """A value as Python writes it, so that no two look alike: where letters are made of several
+    characters all but ASCII is escaped, and many equal characters are counted."""
+    text = repr(value)
+    if unicodedata.normalize("NFC", text) != text:
+        text = ascii(value)
+    counted = _MANY.sub(lambda found: f"' + {len(found[0])} * '{found[1]}' + '", text)
+    return counted.replace("'' + ", "").replace(" + ''", "")
 
 
 # --- a request ----------------------------------------------------------------------------------
@@ -276,11 +291,11 @@ def _sentence(request: Request, state_of: int | None) -> str:
     who = request.principal or nameless
     what = f"{who} calls {request.tool or 'a tool without a name'}"
     if request.arguments is None:
-        what += f" for {request.location!r}"
+        what += f" for {quoted(request.location)}"
     elif request.arguments is ...:
         what += " without arguments"
     else:
-        what += f" with {request.arguments!r}"
+        what += f" with {quoted(request.arguments)}"
     if request.era == "legacy":
         what += ", by a client of the old era" + (f" ({request.version})" if request.version else "")
     if not request.asks:
@@ -302,8 +317,8 @@ def _answer(answer: Any) -> str:
         return "no answer to a form"
     content: Any = getattr(answer, "content", None)
     if action != "accept":
-        return f"{action}" + (f" with {content!r}" if content is not None else "")
-    return str(cast("object", content))
+        return f"{action}" + (f" with {quoted(content)}" if content is not None else "")
+    return quoted(content)
 
 
 # --- a response ---------------------------------------------------------------------------------
@@ -322,7 +337,8 @@ def came(reply: Reply) -> str:
     if reply.later:
         return "a state and no question"
     asked = [
-        f"{message!r} ({_form_in_words(reply.schemas[key])})" for key, message in reply.questions.items()
+        f"{quoted(message)} ({_form_in_words(reply.schemas[key])})"
+        for key, message in reply.questions.items()
     ]
     asked += reply.others.values()
     return f"the question {' and '.join(asked)}" if asked else "neither a question nor a state"
@@ -369,4 +385,4 @@ def _form_in_words(schema: dict[str, Any]) -> str:
 
 
 def _short(text: str) -> str:
-    return repr(text if len(text) <= 200 else f"{text[:200]}...")
+    return quoted(text if len(text) <= 200 else f"{text[:200]}...")

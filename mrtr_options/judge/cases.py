@@ -250,9 +250,10 @@ def _bad_answers() -> Scenario:
     steps += [Send("units", answer) for answer in bad_units]
     steps += [Send("units", Nothing()), Send("units", units("imperial"))]
     steps += [Send("units", answer, call=2) for answer in bad_units[:4]]
+    steps += 8 * [Send("units", Nothing(), call=2)]  # as many as a call's ten rounds leave room for
     steps += [Send("units", units("imperial"), call=2)]
-    # A good answer once more, with more than was asked.
-    wide = Accept({"place": "Portland, Oregon", "note": "hello"})
+    # A good answer once more, with more than was asked: more than a state has room for.
+    wide = Accept({"place": "Portland, Oregon", "note": 20_000 * "x"})
     steps += [Send("place", wide, call=3), Send("place", place("Portland, Oregon"), call=3, retry=True)]
     wide = Accept({"units": "imperial", "place": "Portland, Maine"})
     steps += [Send("units", Nothing(), call=3), Send("units", wide, call=3)]
@@ -579,7 +580,10 @@ def _at_once(slug: str, *users: str) -> Scenario:
         Together(tuple(replace(step, call=n, fault=fault) for n in range(1, len(who) + 1)))
         for step, fault in zip(rounds(1, who[0]), ("slow@audit", "slow@bill"), strict=True)
     ]
-    return _case(slug, "The same call is made twice at once.", who, [*steps])
+    # What goes on after an error shows beside another call that takes as long.
+    late = Send("first", call=len(who) + 1, fault="slow@audit")
+    who.append(Caller("Lisbon", "bob"))
+    return _case(slug, "The same call is made twice at once.", who, [*steps, late])
 
 
 def _crowd() -> Scenario:
@@ -670,6 +674,12 @@ def _times() -> list[Scenario]:
         Send("units", units("metric"), call=2),
     ]
     rotated = [*begun, Restart("rotated"), Wait(615), *old]
+    # Equal calls: the first has expired when the third begins, and the second goes on.
+    equal = 3 * [Caller("Springfield")]
+    one = rounds(2, equal[0], "Springfield, Missouri", "imperial")
+    other = rounds(3, equal[0], "Springfield, Massachusetts")
+    over: list[Step] = [Wait(1200), Send("first"), Wait(400), one[0], Wait(250), one[1]]
+    over += [other[0], one[2], *other[1:]]
     clock: list[Step] = []
     for number in range(1, DAY // MINUTES_8 + 2):
         clock += [Send("first", call=number), Wait(MINUTES_8), Send("units", call=number)]
@@ -677,6 +687,7 @@ def _times() -> list[Scenario]:
     return [
         _case("slow-users", "Nine minutes for each question.", who, steps),
         _case("eleven-minutes", "Eleven minutes at every question.", who, late),
+        _case("over-an-expiry", "An equal call expires, and another begins.", equal, over),
         _case("around-the-clock", "Eight minutes for a question, all day.", day, clock),
         _case("old-key-later", "The key is rotated, and eleven minutes pass.", who[:2], rotated),
         *(

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import importlib.util
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, cast
@@ -37,7 +38,7 @@ from mrtr_options.judge import anomalies, guarantees
 from mrtr_options.judge.cases import at_random, elsewhere, for_one_user, systematic, units
 from mrtr_options.judge.contract import LISTED, RULES
 from mrtr_options.judge.counterexamples import Explored
-from mrtr_options.judge.findings import GIVE_UP, Finding, findings, smallest
+from mrtr_options.judge.findings import GIVE_UP, Finding, Made, findings, on_its_own, smallest
 from mrtr_options.judge.matrix import cells, run
 from mrtr_options.judge.properties import Problem, Property
 from mrtr_options.judge.reading import Observation
@@ -75,6 +76,10 @@ Told = Callable[[str], None]
 
 Begun = Callable[[str, int], None]
 """The same, and how many runs there are, as far as that is known by then."""
+
+
+FRESH_RUNS = 60
+"""After how many runs on servers of their own no further finding is tried there."""
 
 
 def _ignore(*_: object) -> None:
@@ -307,7 +312,12 @@ class _Review:
         kinds: What is tried of what can go wrong in a call.
         setups: By which clients a call is made then, and on how many instances; the risks are those of
             the first.
+        fresh: Makes servers that have answered nothing; None where none can be started.
         of: How many runs there are, as far as is known.
+        made: The runs that were made there, in order.
+        alone: How many findings' runs were made on fresh servers.
+        tracebacks: The latest exceptions of the author's code.
+        raised: Those of runs in which nothing goes wrong at an effect.
         deadly: The cases in which an instance dies in a round; the last of all.
     """
 
@@ -319,7 +329,12 @@ class _Review:
     fit: Callable[[Scenario], Scenario] = lambda scenario: scenario
     kinds: Collection[str] = tuple(EXPLORED)
     setups: Sequence[Scenario] = (calling(),)
+    fresh: Callable[[], AbstractAsyncContextManager[Deployment]] | None = None
     of: int = 1
+    made: list[Made] = field(default_factory=list[Made])
+    alone: int = 0
+    tracebacks: Callable[[], list[str]] = list
+    raised: list[str] = field(default_factory=list[str])
     deadly: list[Scenario] = field(default_factory=list[Scenario])
 
     def begin(self, name: str) -> None:
@@ -332,7 +347,15 @@ class _Review:
         """Make a run, there or elsewhere."""
         instances = "one instance" if scenario.instances == 1 else "two instances"
         self.begin(f"{scenario.name}, {scenario.setup.era}, {instances}")
+        return await self._make(scenario, where)
+
+    async def _make(self, scenario: Scenario, where: Deployment | None = None) -> History:
+        before = Counter(self.tracebacks())
         history = await run_one(self.subject, scenario, where or self.where)
+        if where is None:
+            self.made.append(Made(scenario, len(history.exchanges)))
+        if not scenario.at_effects:
+            self.raised += Counter(self.tracebacks()) - before
         if isinstance(self.where, remote.Remote) and self.where.is_gone:
             self.report.unanswered += GIVE_UP
         return history
@@ -434,10 +457,29 @@ class _Review:
                 break
             if not finding.follows:
                 smaller = await smallest(self.play, finding, report.tools)
+                smaller = await self._on_its_own(smaller, finding)
                 if smaller.rule != rule:  # it is what another rule says, which may be told already
                     del report.first[rule]
                     smaller = report.first.get(smaller.rule, smaller)
                 report.first[smaller.rule] = smaller
+
+    async def _on_its_own(self, finding: Finding, whole: Finding) -> Finding:
+        """What was found in a whole run, and shrunk, as fresh servers show it."""
+        fresh = self.fresh
+        if fresh is None or self.alone >= FRESH_RUNS:
+            return finding
+        scenario = whole.history.scenario
+        until = next((at for at, made in enumerate(self.made, start=1) if made.scenario is scenario), 0)
+
+        async def play(scenario: Scenario) -> History:
+            self.alone += 1
+            async with fresh() as servers:
+                return await self.play(scenario, servers)
+
+        try:
+            return await on_its_own(play, finding, whole, self.made[:until], self.report.tools)
+        except CannotStart:  # it is as it was found
+            return finding
 
     def _able(self, scenarios: Iterable[Scenario]) -> list[Scenario]:
         """Those that are asked for and can be made there; the others are counted as left out."""
@@ -462,7 +504,7 @@ class _Review:
 
         async def play(scenario: Scenario) -> History:
             self.begin(names_of(scenario.faults) or "no fault")
-            return await run_one(self.subject, scenario, self.where)
+            return await self._make(scenario)
 
         def cannot(name: str) -> str | None:
             return self.where.cannot(scenario.under((Fault(1, 1, name),)))
@@ -541,6 +583,8 @@ async def check_file(
         with scratch() as folder, quiet_servers():
             async with Children(option, folder, hang_seconds=extent.hang_seconds).running() as children:
                 review = _Review(report, children, extent, on_begin, Subject(option))
+                review.fresh = partial(_servers, option, extent)
+                review.tracebacks = lambda: children.raised
                 await review.first_call(path.name, lambda: children.raised)
                 first: list[Scenario] = []
                 if not extent.only:
@@ -549,7 +593,7 @@ async def check_file(
                     if not first:
                         report.left_out["with a state of another server: no question came with one"] = 1
                 await review.everything(first)
-                report.raised = _by_itself(children.raised)
+                report.raised = _by_itself(review.raised, children.raised)
                 if not (extent.only or report.stopped_early):
                     await _hold_kept(review, children)
                 await review.look(review.deadly)
@@ -620,12 +664,20 @@ async def _from_elsewhere(review: _Review) -> list[Scenario]:
     guesses, if it hands any out. It need not start with those."""
     option, found = review.subject.option, list[Scenario | None]()
     for key in (None, *GUESSED):
-        with scratch() as folder, suppress(CannotStart):
-            servers = Children(option, folder, hang_seconds=review.extent.hang_seconds, key=key)
-            async with servers.running() as children:
-                history = await review.play(named("clean-springfield").on_one(), children)
+        with suppress(CannotStart):
+            async with _servers(option, review.extent, key) as servers:
+                history = await review.play(named("clean-springfield").on_one(), servers)
                 found.append(elsewhere(history))
     return [each for each in found if each is not None]
+
+
+@asynccontextmanager
+async def _servers(option: Option, extent: Extent, key: str | None = None) -> AsyncGenerator[Children]:
+    """The same server started with another ledger, and another key unless it is said."""
+    with scratch() as folder:
+        servers = Children(option, folder, hang_seconds=extent.hang_seconds, key=key)
+        async with servers.running():
+            yield servers
 
 
 def option_in(path: Path) -> Option:
@@ -638,15 +690,17 @@ def option_in(path: Path) -> Option:
     return option_at(path)
 
 
-def _by_itself(raised: Iterable[str]) -> list[str]:
+def _by_itself(calm: Iterable[str], raised: Iterable[str]) -> list[str]:
     """The tracebacks that neither an effect which was made to fail nor a client that left has caused,
-    each once."""
+    each once.
+
+    Args:
+        calm: Those of runs in which nothing goes wrong at an effect.
+        raised: Those of all runs.
+    """
     left = "\nanyio.ClosedResourceError", "\nanyio.BrokenResourceError"
-    return [
-        each
-        for each in dict.fromkeys(raised)
-        if not any(why in each for why in MADE_TO_FAIL) and not f"\n{each}".rstrip().endswith(left)
-    ]
+    own = [each for each in raised if not any(why in each for why in MADE_TO_FAIL)]
+    return [each for each in dict.fromkeys((*calm, *own)) if not f"\n{each}".rstrip().endswith(left)]
 
 
 def _named(subject: Subject) -> list[Scenario]:

@@ -7,14 +7,17 @@ made.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
+from itertools import accumulate
 from typing import Any, TypeVar
 
 from mrtr_options.bench.explore import Play
 from mrtr_options.bench.history import History, Sent
 from mrtr_options.bench.scenario import Call, Forge, Repeat, Scenario, Send, Step, Together
 from mrtr_options.bench.telling import CLIENT, tell
+from mrtr_options.judge.cases import rounds
 from mrtr_options.judge.contract import EFFECTS, RULES, SOURCES, violations
 from mrtr_options.judge.contract.allowed import PLAIN
 from mrtr_options.judge.properties import Problem
@@ -33,11 +36,33 @@ RUN_REQUESTS = 25
 WAIT_REQUESTS = 100
 """How many requests an effect costs that is slow, or that waits while another program writes."""
 
+FRESH_REQUESTS = 50
+"""How many requests it costs to start servers for a run."""
+
+EARLIER_REQUESTS = 1_000
+"""How many requests of earlier runs are tried, at most, to find what set a server up."""
+
+SMALL = 8
+"""A history of so few requests is not shrunk once more on servers of its own."""
+
 MOST_ROWS = 40
 """How much of a run is told whole."""
 
 GIVE_UP = 3
 """How many runs may have a request without a response; further ones would each take as long."""
+
+
+@dataclass(frozen=True)
+class Made:
+    """A run that was made.
+
+    Attributes:
+        scenario: Which.
+        requests: How many requests it sent.
+    """
+
+    scenario: Scenario
+    requests: int
 
 
 @dataclass(frozen=True)
@@ -49,11 +74,13 @@ class Finding:
         problem: The first place in it.
         follows: The rule about responses that is broken at the same request, if this is about an effect
             or about the form of a result.
+        set_up: Whether it did not show on fresh servers: earlier runs have set the server up.
     """
 
     history: History
     problem: Problem
     follows: str = ""
+    set_up: bool = False
 
     @property
     def rule(self) -> str:
@@ -96,32 +123,132 @@ def findings(history: History, tools: dict[str, dict[str, Any]]) -> list[Finding
     return [Finding(history, each, follows(each)) for each in found]
 
 
-async def smallest(play: Play, finding: Finding, tools: dict[str, dict[str, Any]]) -> Finding:
+async def smallest(
+    play: Play, finding: Finding, tools: dict[str, dict[str, Any]], *, fresh: bool = False
+) -> Finding:
     """The same, shrunk: with nothing in it that is not needed. A plain rule takes the place of a special
     one where the same is wrong without what the special one is about.
 
     A smaller run counts where it shows the same twice: an earlier one may have left something behind.
+
+    Args:
+        play: Makes a run.
+        finding: What is shrunk.
+        tools: The server's listing.
+        fresh: Whether each run is made on servers of its own: then once is enough.
     """
     best, left = finding, SHRINK_REQUESTS
-    if finding.rule == "every-request-is-answered":  # each try may take as long as a hang
-        return best
-    if len(finding.history.exchanges) > left:  # a server that it filled is full for a smaller run, too
+    if not _can_shrink(finding):
         return best
 
     async def shows(scenario: Scenario) -> Finding | None:
         nonlocal left
         history = await play(scenario)
         left -= RUN_REQUESTS + len(history.exchanges) + WAIT_REQUESTS * _waits(scenario.script)
-        found = violations(history, tools=tools)
-        same = [each for each in found if each.property == best.rule]
-        same += [each for each in found if each.property in PLAIN and each.came == best.problem.came]
-        return Finding(history, same[0]) if same else None
+        left -= FRESH_REQUESTS * fresh
+        return _same(history, best, tools)
 
     smaller = _smaller(best)
     while left > 0 and (scenario := next(smaller, None)) is not None:
-        if await shows(scenario) and (found := await shows(scenario)):
+        found = await shows(scenario)
+        if found and (fresh or (found := await shows(scenario))):
             best, smaller = found, _smaller(found)
     return best
+
+
+def _can_shrink(finding: Finding) -> bool:
+    """Whether other runs are made of it: not if each may take as long as a hang, or is of so many
+    requests that the server which it filled is full for a smaller one, too."""
+    too_many = len(finding.history.exchanges) > SHRINK_REQUESTS
+    return finding.rule != "every-request-is-answered" and not too_many
+
+
+def _same(history: History, like: Finding, tools: dict[str, dict[str, Any]]) -> Finding | None:
+    """What a run shows of a finding, or the same under a plain rule."""
+    found = violations(history, tools=tools)
+    same = [each for each in found if each.property == like.rule]
+    same += [each for each in found if each.property in PLAIN and each.came == like.problem.came]
+    return Finding(history, same[0]) if same else None
+
+
+async def on_its_own(
+    play: Play,
+    finding: Finding,
+    whole: Finding,
+    earlier: Sequence[Made],
+    tools: dict[str, dict[str, Any]],
+) -> Finding:
+    """The same as servers show it that were started for it: after what it needs of earlier runs.
+
+    Args:
+        play: Makes a run on fresh servers.
+        finding: Was shrunk where other runs were made before.
+        whole: As it was found.
+        earlier: The other runs, up to the one that showed it.
+        tools: The server's listing.
+    """
+    if not _can_shrink(finding):
+        return finding
+    alone = finding.history.scenario
+    for scenario in (alone, alone, *_after(alone, earlier)):
+        history = await play(scenario)
+        if found := _same(history, finding, tools) or _same(history, whole, tools):
+            if scenario is alone and len(found.history.exchanges) <= SMALL:
+                return found
+            return await smallest(play, found, tools, fresh=True)
+    return replace(finding, set_up=True)
+
+
+def _after(scenario: Scenario, earlier: Sequence[Made]) -> Iterator[Scenario]:
+    """A scenario after the last one, two, four and so on of earlier runs."""
+    requests = accumulate(made.requests for made in reversed(earlier))
+    fit = [
+        made.scenario
+        for made, of in zip(reversed(earlier), requests, strict=True)
+        if of <= EARLIER_REQUESTS
+    ]
+    size = 1
+    while size < 2 * len(fit):
+        yield reduce(_behind, fit[:size], scenario)
+        size *= 2
+
+
+def _behind(scenario: Scenario, earlier: Scenario) -> Scenario:
+    """A scenario after an earlier one on the same servers; a call of the default client there is made as
+    one in which nothing goes wrong."""
+    if earlier.takes_tasks or earlier.changes:
+        return scenario
+    script, is_legacy = earlier.script, earlier.setup.era == "legacy"
+    if not script:
+        script = (Call(),) if is_legacy else tuple(rounds(1, earlier.callers[0]))
+    steps = tuple(
+        _renumbered(step, len(scenario.callers), earlier.instances == 1)
+        for step in script
+        if earlier.setup.era == scenario.setup.era or not isinstance(step, Call)
+    )
+    callers = (*scenario.callers, *earlier.callers)
+    return replace(scenario, callers=callers, before=(*steps, *scenario.before))
+
+
+def _renumbered(step: Step, by: int, is_alone: bool) -> Step:
+    """A step with higher numbers of calls, perhaps sent to the first instance."""
+    more: dict[str, Any] = {"to": 0} if is_alone else {}
+    match step:
+        case Together():
+            some = tuple(_renumbered(each, by, is_alone) for each in step.steps)
+            return replace(step, steps=some)  # pyright: ignore[reportArgumentType]
+        case Send():
+            more["state_of"] = step.state_of and step.state_of + by
+            return replace(step, call=step.call + by, **more)
+        case Repeat():
+            return replace(step, call=step.call + by, **more)
+        case Forge():
+            return replace(step, call=step.call + by)
+        case Call():
+            waits_for = step.waits_for and step.waits_for + by
+            return replace(step, call=step.call + by, waits_for=waits_for)
+        case _:
+            return step
 
 
 def _waits(steps: Sequence[Step]) -> int:
@@ -139,8 +266,10 @@ def _smaller(finding: Finding) -> Iterator[Scenario]:
     whole = finding.history.scenario
     for fault in whole.faults:
         yield replace(whole, faults=tuple(each for each in whole.faults if each != fault))
-    steps = whole.script
-    for less in _fewer(steps, finding):
+    for less in _fewer(whole.before, finding):
+        if less:  # it does not show without any
+            yield replace(whole, before=tuple(less))
+    for less in _fewer(whole.script, finding):
         if less:  # without a script the default client would play
             yield replace(whole, script=tuple(less))
 
@@ -148,17 +277,28 @@ def _smaller(finding: Finding) -> Iterator[Scenario]:
 def _fewer(steps: Sequence[Step], finding: Finding) -> Iterator[Sequence[Step]]:
     sent = _sent(finding)
     mine, forged = (sent.call, sent.request.forged) if sent else (None, None)
-    alone = [step for step in steps if {*_calls_of(step)} == {mine}]
-    if len(alone) < len(steps):
+    calls = dict.fromkeys(call for step in steps for call in _calls_of(step))
+    others = [call for call in calls if call != mine]
+    alone = [step for step in _without(steps, others) if _calls_of(step)]
+    if alone != [*steps]:
         yield alone
     for at, step in enumerate(steps):
         if isinstance(step, Forge) and not step.only and forged is not None:
             yield [*steps[:at], replace(step, only=forged), *steps[at + 1 :]]
-    calls = list(dict.fromkeys(call for step in steps for call in _calls_of(step)))
-    for some in _chunks(calls) if len(calls) > 1 else ():
-        yield [step for step in steps if not {*_calls_of(step)} & {*some} - {mine}]
+    for some in _chunks(others):
+        yield list(_without(steps, some))
     for some in _chunks(range(len(steps))):
         yield [step for at, step in enumerate(steps) if at not in some]
+
+
+def _without(steps: Sequence[Step], calls: Collection[int]) -> Iterator[Step]:
+    """The steps that are of none of these calls."""
+    for step in steps:
+        if isinstance(step, Together):
+            some = tuple(_without(step.steps, calls))
+            yield from some if len(some) < 2 else (Together(some),)  # pyright: ignore[reportArgumentType]
+        elif not {*_calls_of(step)} & {*calls}:
+            yield step
 
 
 def _chunks(whole: Sequence[T]) -> Iterator[Sequence[T]]:
@@ -189,10 +329,10 @@ def _sent(finding: Finding) -> Sent | None:
 
 
 def _rounds(history: History, call: int) -> set[int]:
-    """The rounds of a call, and those that handed out the states which it uses."""
+    """The rounds of a call but for forged ones, and those that handed out the states which it uses."""
     rounds, states = set[int](), set[str | None]()
     for sent, got in reversed(history.exchanges):
-        if sent.call == call or got.reply.state in states - {None}:
+        if (sent.call == call and sent.request.forged is None) or got.reply.state in states - {None}:
             rounds.add(sent.round)
             states.add(sent.request.state)
     return rounds
@@ -211,10 +351,13 @@ def story(finding: Finding) -> list[str]:
     verdict = [f"   allowed: {problem.allowed}", f"   came: {problem.came}"]
     rows, sent = tell(finding.history), _sent(finding)
     lines: list[str] = []
+    if finding.set_up:
+        lines.append("   (earlier requests have set the server up: a fresh one does not show this)")
     if not any(row.kind == "failure" for row in rows):  # the server has hidden it
-        lines += [f"   {kind.says}" for kind in finding.history.scenario.at_effects]
+        says = [kind.says for kind in finding.history.scenario.at_effects]
+        lines += [f"   {each}" for each in dict.fromkeys(says)]
     if sent is not None and len(rows) > MOST_ROWS:
-        own = _rounds(finding.history, sent.call)
+        own = _rounds(finding.history, sent.call) | {sent.round}
         others = sum(row.kind == "request" and row.round not in own for row in rows)
         lines.append(f"   ({others} other requests are not shown)")
         rows = [row for row in rows if row.round is None or row.round in own]

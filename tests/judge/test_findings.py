@@ -9,11 +9,12 @@ import pytest
 
 from mrtr_options.bench.history import Effect, Failed, History
 from mrtr_options.bench.run import in_memory, run
-from mrtr_options.bench.scenario import Restart, Scenario
+from mrtr_options.bench.scenario import Restart, Scenario, Send
 from mrtr_options.bench.schedules import named
 from mrtr_options.bench.subjects import Subject, subject_named
+from mrtr_options.bench.telling import quoted
 from mrtr_options.judge.cases import systematic
-from mrtr_options.judge.findings import Finding, findings, smallest, story
+from mrtr_options.judge.findings import Finding, Made, findings, on_its_own, smallest, story
 from mrtr_options.judge.properties import Problem
 from mrtr_options.tool.catalogue import option_at
 from tests.judge.test_corpus import FILES
@@ -27,6 +28,20 @@ SPENT_FIRST = (
     "    if row is None or time.time() - row[1] > AGE:\n",
 )
 ROUNDED_UP = "hmac_json", "round(celsius * 1.8 + 32)", "(celsius * 9 + 4) // 5 + 33"
+FIRST_SPELLING = (
+    "hmac_json",
+    'f"Which {bare}?"',
+    'vars(call_tool).setdefault(bare.lower(), f"Which {bare}?")',
+)
+
+
+def slipped(slip: tuple[str, str, str], folder: Path) -> Subject:
+    """A file of the corpus with something else in place of a text of its."""
+    name, old, new = slip
+    source, file = FILES[name], folder / f"{name}.py"
+    assert source.count(old) == 1
+    file.write_text(source.replace(old, new), encoding="utf-8")
+    return Subject(option_at(file))
 
 
 @pytest.mark.parametrize(
@@ -40,11 +55,7 @@ ROUNDED_UP = "hmac_json", "round(celsius * 1.8 + 32)", "(celsius * 9 + 4) // 5 +
 def test_a_finding_is_shrunk_and_told_under_the_rule_that_needs_least(
     slip: tuple[str, str, str], slug: str, rule: str, told: str, tmp_path: Path
 ) -> None:
-    name, old, new = slip
-    source, file = FILES[name], tmp_path / f"{name}.py"
-    assert source.count(old) == 1
-    file.write_text(source.replace(old, new), encoding="utf-8")
-    subject = Subject(option_at(file))
+    subject = slipped(slip, tmp_path)
 
     async def shrink() -> Finding:
         async with in_memory([subject]) as here:
@@ -59,6 +70,34 @@ def test_a_finding_is_shrunk_and_told_under_the_rule_that_needs_least(
     script = found.history.scenario.script
     assert (found.rule, len(script)) == (told, 3)
     assert not any(isinstance(step, Restart) for step in script)
+
+
+@pytest.mark.parametrize(("runs", "before"), [(1, 1), (0, 0)])
+def test_what_a_finding_needs_of_earlier_runs_is_told_with_it(
+    runs: int, before: int, tmp_path: Path
+) -> None:
+    subject, case = slipped(FIRST_SPELLING, tmp_path), CASES["every-place"]
+
+    async def look() -> Finding:
+        async with in_memory([subject]) as here:
+
+            async def play(scenario: Scenario) -> History:
+                return await run(subject, scenario, here)
+
+            whole = findings(await play(case), {})[0]
+            sent, _ = whole.history.exchanges[(whole.problem.exchange or 0) - 1]
+            alone = replace(case, script=(Send("first", call=sent.call),))
+            shared = replace(whole, history=replace(whole.history, scenario=alone))
+            return await on_its_own(play, shared, whole, runs * [Made(case, 200)], {})
+
+    found = anyio.run(look)
+    assert (len(found.history.scenario.before), found.set_up) == (before, not runs)
+    assert ("fresh" in story(found)[0]) == found.set_up
+
+
+def test_texts_that_look_alike_are_told_apart() -> None:
+    assert quoted("Reykjavi\u0301k") == r"'Reykjavi\u0301k'"
+    assert quoted({"location": "Tokyo" + 96 * " "}) == "{'location': 'Tokyo' + 96 * ' '}"
 
 
 def shrunk(slug: str, times: int) -> tuple[Finding, Finding, int]:

@@ -44,7 +44,7 @@ from mrtr_options.sdk.protection import MAX_TOKEN_BYTES
 EXPIRES_SECONDS, SURELY_GOOD_SECONDS = 600.0, 545.0
 _GRACE_SECONDS = 5.0  # that the requests themselves may have taken
 ROOM = 1_000  # calls that may be open at once
-AGAIN = 10  # times that an old client is asked a question again
+AGAIN = 10  # times that an old client is asked a question again, or a client retries
 
 PLAIN = ("questions-are-asked-in-order", "the-report-is-the-pages", "missing-answers-are-asked-again")
 """The rules of a request about which nothing is special."""
@@ -149,6 +149,8 @@ def _modern(calls: Calls, one: Exchange) -> Due:
     if token is not None and not request.asks:
         allowed.append(refused)
     if token is None and one.beside >= ROOM:
+        allowed.append(Refused(()))
+    if len(one.fingerprint) > MAX_TOKEN_BYTES:
         allowed.append(Refused(()))
     if not is_of_the_protocol(request.answers):
         allowed.append(Refused(UNREADABLE))

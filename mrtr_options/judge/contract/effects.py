@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from mrtr_options.bench.history import Effect
-from mrtr_options.bench.telling import came
+from mrtr_options.bench.telling import came, quoted
 from mrtr_options.judge.contract.answers import fits_the_schema, location_of
 from mrtr_options.judge.contract.calls import Calls, Exchange
 from mrtr_options.judge.contract.kinds import Reports
@@ -63,7 +63,7 @@ def _effect(calls: Calls, turn: int, effect: Effect) -> Iterator[Problem]:
     else:
         due = sorted({each for one in at_work for each in _audits(one)})
         if subject not in due:
-            allowed = f"an audit of {' or '.join(map(repr, due))}" if due else "no effect"
+            allowed = f"an audit of {' or '.join(map(quoted, due))}" if due else "no effect"
             rule = "audit-comes-first" if due else "arguments-are-checked"
             yield _wrong(calls, rule, turn, allowed, effect)
 
@@ -72,7 +72,9 @@ def _wrong(calls: Calls, rule: str, turn: int, allowed: str, effect: Effect) -> 
     # Of several requests that are at work, the one whose response is wrong, too.
     here = sorted(calls.at_work(turn), key=_is_answered_rightly)
     one = here[0].sent.exchange if here else None
-    return Problem(rule, one, allowed, f"an effect: {effect.effect.kind} of {effect.effect.subject!r}")
+    return Problem(
+        rule, one, allowed, f"an effect: {effect.effect.kind} of {quoted(effect.effect.subject)}"
+    )
 
 
 def _is_answered_rightly(one: Exchange) -> bool:
@@ -133,7 +135,9 @@ def _too_few(calls: Calls) -> Iterator[Problem]:
             )
         last = max(billed, default=one.ended)
         if not any(turn < last for turn in turns("audit", location, root)):
-            yield one.breaks("audit-comes-first", f"an audit of {location!r} before the bill", "none")
+            yield one.breaks(
+                "audit-comes-first", f"an audit of {quoted(location)} before the bill", "none"
+            )
 
 
 def _unmatched(slots: Sequence[Sequence[Any]]) -> list[int]:

@@ -12,6 +12,7 @@ from typing import Any
 import mcp_types as types
 
 from mrtr_options.bench.history import Reply
+from mrtr_options.bench.telling import quoted
 from mrtr_options.judge.contract.answers import UNITS, Name, place_messages
 from mrtr_options.tool import weather
 
@@ -43,7 +44,7 @@ class Asks:
         )
 
     def __str__(self) -> str:
-        return f"the question {self.messages[0]!r} ({self.name}: {', '.join(self.choices)})"
+        return f"the question {quoted(self.messages[0])} ({self.name}: {', '.join(self.choices)})"
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ class Reports:
         return reply.text == self.text and not reply.is_error
 
     def __str__(self) -> str:
-        return f"the text {self.text!r}"
+        return f"the text {quoted(self.text)}"
 
 
 @dataclass(frozen=True)

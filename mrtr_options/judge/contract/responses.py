@@ -5,6 +5,7 @@ Knows the requests of a history, and what is allowed for each.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,11 +13,12 @@ import jsonschema
 import mcp_types as types
 
 from mrtr_options.bench.history import HUNG, LOST, Reply
-from mrtr_options.bench.telling import came
-from mrtr_options.judge.contract.allowed import PLAIN, due, may_refuse
+from mrtr_options.bench.telling import came, quoted
+from mrtr_options.judge.contract.allowed import AGAIN, PLAIN, due, may_refuse
 from mrtr_options.judge.contract.calls import Calls, Exchange
 from mrtr_options.judge.contract.kinds import Allowed, Ends, Refused, in_words
 from mrtr_options.judge.properties import Problem
+from mrtr_options.sdk.protection import MAX_TOKEN_BYTES
 from mrtr_options.tool.server import TOOL
 
 
@@ -39,6 +41,7 @@ def wrong_responses(calls: Calls, tools: dict[str, dict[str, Any]]) -> Iterator[
             yield from _response(calls, one, tools, before)
     yield from _duplicates(calls)
     yield from _forms(calls)
+    yield from _retries(calls)
 
 
 def _response(
@@ -56,6 +59,9 @@ def _response(
     if one.failed or _failed_before(calls, one):
         one.allowed = [*one.allowed, Refused(())]
         rule = "failed-effects-are-not-done"
+    if len(reply.state or "") > MAX_TOKEN_BYTES:
+        most = f"a state of {MAX_TOKEN_BYTES} bytes at most"
+        yield one.breaks("states-are-short", most, f"one of {len(reply.state or '')}")
     if reply.is_result and one.request.tool == TOOL:
         yield from _content(one, tools.get(TOOL, {}).get("outputSchema"))
     if reply.later and any(not isinstance(each, Refused) for each in one.allowed):
@@ -135,6 +141,11 @@ def _fitting(one: Exchange) -> list[Allowed]:
     return [each for each in one.allowed if each.fits(one.reply)]
 
 
+def _is_taken(one: Exchange) -> bool:
+    """Whether a request was to be refused, and was not."""
+    return not _fitting(one) and all(isinstance(each, Refused) for each in one.allowed)
+
+
 def _misfit(schema: dict[str, Any], structured: Any) -> str | None:
     """Why structured content does not fit its schema; None if it does."""
     if structured is None:
@@ -150,7 +161,7 @@ def _misfit(schema: dict[str, Any], structured: Any) -> str | None:
 
 
 def _duplicates(calls: Calls) -> Iterator[Problem]:
-    """The same request gets the same response."""
+    """The same request gets the same response, unless it was to be refused: then that is told."""
     first: dict[tuple[int, str | None, str], Exchange] = {}
     for one in calls.responses:
         request, reply = one.request, one.reply
@@ -162,7 +173,7 @@ def _duplicates(calls: Calls) -> Iterator[Problem]:
         before = first.setdefault(same, one)
         if before is not one and _may_differ(calls, before, one):
             first[same] = one
-        elif not _same(before.reply, reply):
+        elif not (_same(before.reply, reply) or _is_taken(before) or _is_taken(one)):
             allowed = f"what the same request got before: {came(before.reply)}"
             yield one.breaks("duplicates-get-one-response", allowed, came(reply))
 
@@ -175,7 +186,20 @@ def _forms(calls: Calls) -> Iterator[Problem]:
         for message, form in (*shown, *((asked.message, asked.schema) for asked in one.asked)):
             if (before := first.setdefault(message, form)) != form:
                 rule = "questions-are-asked-in-order"
-                yield one.breaks(rule, f"the form that {message!r} had before: {before}", f"{form}")
+                yield one.breaks(
+                    rule, f"the form that {quoted(message)} had before: {quoted(before)}", quoted(form)
+                )
+
+
+def _retries(calls: Calls) -> Iterator[Problem]:
+    """Ten retries after state-only responses end a round."""
+    times = Counter[tuple[int, int]]()
+    for one in calls.responses:
+        times[at := (one.sent.round, one.sent.delivery)] += one.reply.later
+        if times[at] > AGAIN:
+            yield one.breaks(
+                "every-request-is-answered", f"an end after {AGAIN} retries", came(one.reply)
+            )
 
 
 def _may_differ(calls: Calls, before: Exchange, one: Exchange) -> bool:
