@@ -27,7 +27,8 @@ LOST_AT = 0.75
 
 STYLE = """
     .page { fill: #ffffff }
-    .diagram text { font: 13px system-ui, sans-serif; fill: #1b1b1b }
+    .diagram text { font: 13px system-ui, sans-serif; fill: #1b1b1b; stroke: var(--behind, #ffffff) }
+    .diagram text { stroke-width: 4px; paint-order: stroke } /* no lane's line crosses it */
     .diagram .title { font-size: 15px; font-weight: 600 }
     .diagram .lane { text-anchor: middle; fill: #595959 }
     .diagram .note { text-anchor: middle; font-style: italic; fill: #595959 }
@@ -49,7 +50,7 @@ STYLE = """
     .diagram text.twice { fill: #b3261e; font-weight: 700 }
     @media (prefers-color-scheme: dark) {
       .page { fill: #161616 }
-      .diagram text { fill: #ececec }
+      .diagram text { fill: #ececec; stroke: var(--behind, #161616) }
       .diagram .lane, .diagram .note { fill: #b0b0b0 }
       .life { stroke: #4a4a4a }
       .arrow { stroke: #ececec }

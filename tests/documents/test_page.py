@@ -305,7 +305,9 @@ CONTRAST = """(() => {
     const style = getComputedStyle(element);
     const colour = element.ownerSVGElement ? style.fill : style.color;
     const [one, other] = [light(parts(colour)), light(behind(element))].sort((a, b) => b - a);
-    if ((one + 0.05) / (other + 0.05) < 4.5) faint.push(element.outerHTML.slice(0, 200));
+    const crossed = element.closest(".band svg") // by the line of a lane, unless its edge hides that
+      && `${style.paintOrder} ${parts(style.stroke)}` !== `stroke ${behind(element).slice(0, 3)}`;
+    if (crossed || (one + 0.05) / (other + 0.05) < 4.5) faint.push(element.outerHTML.slice(0, 200));
   }
   return faint;
 })()"""
