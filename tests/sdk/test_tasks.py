@@ -485,6 +485,29 @@ async def test_a_task_is_kept_for_as_long_as_its_time_to_live(sqlite: str) -> No
         assert said(await client.get(task)) == "Ann and Bob"
 
 
+async def test_an_answer_waits_until_a_restarted_task_is_back_at_its_question(sqlite: str) -> None:
+    back, may_ask = anyio.Event(), anyio.Event()
+    may_ask.set()
+
+    async def handler(ctx: Ctx, call: Call) -> types.CallToolResult:
+        await ctx.step("first", lambda key: None)
+        back.set()
+        await may_ask.wait()
+        return result((await ctx.elicit(who("one"))).name)
+
+    async with served(sqlite, None, handler) as here, here.taker() as client:
+        task = await client.until(await client.call(), "input_required")
+    back, may_ask = anyio.Event(), anyio.Event()
+    async with served(sqlite, None, handler) as here, here.taker() as client:
+        async with anyio.create_task_group() as group:
+            await back.wait()
+            group.start_soon(client.update, task, {"one": named("Ann")})
+            for _ in range(100):  # it is on its way
+                await anyio.lowlevel.checkpoint()
+            may_ask.set()
+        assert said(await client.until(task, "completed")) == "Ann"
+
+
 async def test_a_task_of_another_version_is_refused_until_that_version_is_back(engine: str) -> None:
     async with served(engine) as here, here.taker() as client:
         task = await client.until(await client.call(), "input_required")

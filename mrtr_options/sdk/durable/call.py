@@ -18,6 +18,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Generic, TypeVar, cast
 
+import anyio
 import mcp_types as types
 from mcp import MCPError
 from pydantic import Field
@@ -34,12 +35,9 @@ from mrtr_options.sdk.durable.messages import (
     Output,
     Reply,
     Stepped,
-    answered_differently,
-    gave_up,
     length,
     recordable,
-    too_long,
-    unknown_call,
+    refused,
 )
 from mrtr_options.sdk.handlers import CallAbandoned, Died, settled
 from mrtr_options.sdk.questions import (
@@ -91,11 +89,6 @@ class Record:
         self.size = length(self.begun)
 
     @property
-    def number(self) -> int:
-        """Of the last output, or of the next one while the call is at work on it."""
-        return len(self.outputs) - (self.output is not None)
-
-    @property
     def output(self) -> Output | None:
         """What it asks or how it ended; None while it is at work."""
         if not self.outputs or len(self.outputs) - 1 in self.answers:
@@ -103,29 +96,19 @@ class Record:
         return None if isinstance(self.outputs[-1], Handed) else self.outputs[-1]
 
     @property
-    def asking(self) -> int:
-        """The number of its last question."""
-        return max(number for number, each in enumerate(self.outputs) if isinstance(each, Asked))
+    def asked(self) -> tuple[int, Asked]:
+        """Its last question, and that output's number."""
+        return max((number, each) for number, each in enumerate(self.outputs) if isinstance(each, Asked))
 
     @property
     def task_at(self) -> float | None:
         """When it became a task; None if it is none."""
         return next((each.at for each in self.outputs if isinstance(each, Handed)), None)
 
-    def is_in_task(self, number: int) -> bool:
-        """Whether the output of this number is one of a task."""
-        return any(isinstance(each, Handed) for each in self.outputs[: max(0, number)])
-
     @property
     def caller(self) -> Caller:
         """The client that said something last."""
         return next(reversed(self.answers.values()), self.begun).caller
-
-    @property
-    def responses(self) -> dict[str, types.InputResponse]:
-        """All answers, by key."""
-        taken = self.answers.values()
-        return {key: response for each in taken for key, response in each.responses.items()}
 
     def ask(self, questions: dict[str, Question[Any] | Inquiry[Any]]) -> None:
         """Ask, by key.
@@ -138,19 +121,16 @@ class Record:
             raise ValueError(
                 f"a call is {MAX_BYTES} bytes at most, and there is no room to ask {[*asked.requests]}"
             )
-        self.size += length(asked)
         self.open = questions
-        self.outputs.append(asked)
+        self._say(asked)
+
+    def _say(self, *asked: Asked) -> None:
+        self.outputs += asked
+        self.size += sum(map(length, asked))
 
     def has_room(self, *messages: object) -> bool:
         """Whether it is `MAX_BYTES` at most with these messages, too."""
         return self.size + sum(map(length, messages)) <= MAX_BYTES
-
-    def has_said(self, number: int) -> bool:
-        """Whether there is an output of this number."""
-        return number < len(self.outputs)
-
-    # --- what rounds bring ---
 
     def new(self, number: int, answers: Answers) -> Answers | None:
         """Those answers of a round that are to be taken; None if they were before, or answer nothing
@@ -165,22 +145,22 @@ class Record:
         """
         if number < 0:
             return None
-        asked = self.outputs[number] if self.has_said(number) else None
+        asked = self.outputs[number] if number < len(self.outputs) else None
         if not isinstance(asked, Asked):
-            raise unknown_call()
+            raise refused("unknown_call")
         said = {key: each for key, each in answers.responses.items() if key in asked.requests}
         answers = replace(answers, responses=said)
-        if not answers.responses or answers.asked != asked.digest:
+        if not said or answers.asked != asked.digest:
             return None
         if number in self.answers:
-            if self.answers[number].responses != answers.responses:
-                raise answered_differently(min(answers.responses))
+            if self.answers[number].responses != said:
+                raise refused("answered_differently", question=min(said))
             return None
-        if self.has_said(number + 1):
+        if number + 1 < len(self.outputs):
             return None  # it was given up
-        if not self.has_room(answers, *_left(asked, answers)):
-            raise too_long()
-        for key, response in answers.responses.items():
+        if not self.has_room(answers, *asked.left_by(answers)):
+            raise refused("too_long")
+        for key, response in said.items():
             with suppress(Declined, Cancelled):
                 read_answer(self.open[key], response)
         return answers
@@ -189,40 +169,17 @@ class Record:
         """Take answers. What they leave open is asked again at once, unless the user said no."""
         asked = self.outputs[number]
         assert isinstance(asked, Asked)
-        left = _left(asked, answers)
         self.answers[number] = answers
-        self.outputs += left
-        self.size += sum(map(length, (answers, *left)))
+        self.size += length(answers)
+        self._say(*asked.left_by(answers))
 
-    def is_answered_as_asked(self) -> bool:
-        """Whether the last answers are to what the handler has asked, also since it began again."""
-        number = max(self.answers)
-        asked = self.outputs[number]
-        return isinstance(asked, Asked) and self.answers[number].asked == asked.digest
-
-    def reply(self, number: int) -> Reply:
-        """What answers a round that went on from this output, and brought nothing that is not taken.
-
-        Raises:
-            MCPError: The call ended before.
-        """
-        answering = self.answering(number)
-        if not self.has_said(answering):
-            raise unknown_call()
-        return Reply(answering, self.outputs[answering])
-
-    def answering(self, number: int) -> int:
-        """The number of that answer."""
-        stays = number >= 0 and number not in self.answers and not self.has_said(number + 1)
-        return number if stays else number + 1
-
-
-def _left(asked: Asked, answers: Answers) -> list[Asked]:
-    """What is asked again at once: the questions without an answer, unless the user said no."""
-    said = answers.responses
-    is_no = any(getattr(each, "action", "accept") != "accept" for each in said.values())
-    left = {key: request for key, request in asked.requests.items() if key not in said}
-    return [Asked(left)] if left and not is_no else []
+    def reply(self, number: int) -> Reply | None:
+        """What answers a round that went on from this output and brought nothing that is to be taken:
+        what is asked, or the next output. None until there is one. A task goes on without its client."""
+        if number >= 0 and not any(isinstance(each, Handed) for each in self.outputs[:number]):
+            number += number in self.answers or number + 1 < len(self.outputs)
+        at = max(number, 0)
+        return Reply(at, self.outputs[at]) if at < len(self.outputs) else None
 
 
 class Running(ABC):
@@ -252,28 +209,29 @@ class Running(ABC):
     async def step(self, key: str, run: Callable[[], Coroutine[Any, Any, Stepped]]) -> Stepped:
         """What an effect came to: run now, or taken from the record."""
 
-    @abstractmethod
     async def asks(self) -> None:
         """Record that the handler asks now."""
+        self.record.updated = self.now()
 
     @abstractmethod
     async def takes(self, number: int, answers: Answers) -> None:
         """Have new answers recorded and taken, unless others come first."""
 
-    @abstractmethod
-    async def answered(self, seconds: float) -> bool:
-        """Wait for the answers that come next; False if none come in time."""
+    async def answered(self, number: int, seconds: float) -> bool:
+        """Wait for the answers to a question; False if none come in time."""
+        return await self.until(lambda: number in self.record.answers, seconds)
 
     async def visit(self, number: int, answers: Answers) -> Reply:
         """What answers a round; see `rounds.Engine`."""
-        record = self.record
-        while given := record.new(number, answers):
-            await self.takes(number, given)
-        if record.is_in_task(number):
-            return Reply(number, record.outputs[number])
-        answering = record.answering(number)
-        await self.until(lambda: record.has_said(answering))
-        return record.reply(number)
+        # A handler that began again has to come to that question first.
+        await self.until(lambda: number < len(self.record.outputs))
+        try:
+            while given := self.record.new(number, answers):
+                await self.takes(number, given)
+        except MCPError as error:
+            return Reply(number, Ended(error))
+        await self.until(lambda: self.record.reply(number) is not None)
+        return cast(Reply, self.record.reply(number))
 
 
 class DurableContext(AsksTogether, Generic[DeskT]):
@@ -288,6 +246,7 @@ class DurableContext(AsksTogether, Generic[DeskT]):
         self._running = running
         self._record = running.record
         self._idle_seconds = idle_seconds
+        self._scope = anyio.CancelScope()
         self._asking = self._is_over = False
         self._steps: set[str] = set()
         self._keys: set[str] = set()
@@ -338,7 +297,7 @@ class DurableContext(AsksTogether, Generic[DeskT]):
 
         stepped = await self._running.step(key, run)
         if stepped.gave_up:
-            raise self._abandon(gave_up())
+            raise self._abandon(refused("gave_up"))
         if stepped.error is not None:
             raise stepped.error
         return stepped.value
@@ -382,22 +341,23 @@ class DurableContext(AsksTogether, Generic[DeskT]):
 
     async def _ask(self, questions: dict[str, Question[Any] | Inquiry[Any]]) -> dict[str, Any]:
         """The answers, by the questions' own keys."""
+        record, running = self._record, self._running
+        answers: dict[str, Any] = {}
         self._asking = True
         try:
-            await self._running.asks()
-            self._record.ask(questions)
-            self._running.told()
-            answers: dict[str, Any] = {}
+            await running.asks()
+            record.ask(questions)
+            running.told()
             while len(answers) < len(questions):
-                silent = self._running.now() - self._record.updated
-                if not await self._running.answered(max(0.0, self._idle_seconds - silent)):
-                    raise self._abandon(unknown_call())
-                if not self._record.is_answered_as_asked():
-                    raise self._abandon(gave_up())
-                said = self._record.responses
-                for key, question in questions.items():
-                    if key in said:
-                        answers[question.key] = read_answer(question, said[key])
+                number, asked = record.asked
+                silent = running.now() - record.updated
+                if not await running.answered(number, max(0.0, self._idle_seconds - silent)):
+                    raise self._abandon(refused("unknown_call"))
+                given = record.answers[number]
+                if given.asked != asked.digest:  # the handler began again and asks otherwise
+                    raise self._abandon(refused("gave_up"))
+                for key in (each for each in questions if each in given.responses):
+                    answers[questions[key].key] = read_answer(questions[key], given.responses[key])
             return answers
         finally:
             self._asking = False
@@ -406,12 +366,15 @@ class DurableContext(AsksTogether, Generic[DeskT]):
         self.abandoned = error
         return CallAbandoned()
 
-    async def outcome(self, work: Awaitable[object]) -> Outcome:
-        """How the handler ends, as it can be recorded."""
+    async def outcome(self, work: Awaitable[object]) -> Outcome | None:
+        """How the handler ends, as it can be recorded; None where its time is over."""
+        outcome: Outcome | None = None
         try:
-            outcome = await work
-            if not isinstance(outcome, types.CallToolResult | types.GetPromptResult):
-                raise TypeError(f"the handler returned {type(outcome).__name__}, which is not a result")
+            with self._scope:
+                said = await work
+                if not isinstance(said, types.CallToolResult | types.GetPromptResult):
+                    raise TypeError(f"the handler returned {type(said).__name__}, which is not a result")
+                outcome = said
         except BaseException as error:
             if not self._is_from_outside(error):
                 outcome = recordable(error)
@@ -440,14 +403,9 @@ class DurableContext(AsksTogether, Generic[DeskT]):
         if isinstance(error, Exception):
             return False
         # An engine that drops a call closes its coroutine, outside of any task.
-        if self.abandoned is not None or _holds(error, Died, GeneratorExit):
+        kinds = Died, GeneratorExit
+        group = BaseExceptionGroup[BaseException]("", [error])
+        if self.abandoned is not None or group.subgroup(kinds) is not None:
             return True
         task = asyncio.current_task()  # every engine is on asyncio
         return task is None or task.cancelling() > 0
-
-
-def _holds(error: Any, *kinds: type[BaseException]) -> bool:
-    """Whether it is of one of these kinds, or a group with one."""
-    if isinstance(error, BaseExceptionGroup):
-        return any(_holds(each, *kinds) for each in cast("Any", error).exceptions)
-    return isinstance(error, kinds)

@@ -1,9 +1,10 @@
 """Durable calls on one machine: DBOS in this process, on a SQLite file, as it comes.
 
-DBOS keeps the log of a call: what each step came to, and each answer. The rest lives in the process that
-runs it, where its rounds find it. When a process died, DBOS runs its calls again as soon as a process
-with the same name (`MRTR_INSTANCE`, or "local") starts on the same database: that is DBOS's promise and
-the only one here. So a file is for one process at a time, and a second one is refused.
+DBOS keeps the log of a call: what each step came to, each question and each answer. The rest lives in
+the process that runs it, where its rounds find it. When a process died, DBOS runs its calls again as
+soon as a process with the same name (`MRTR_INSTANCE`, or "local") starts on the same database: that is
+DBOS's promise and the only one here. So a file is for one process at a time, and a second one is
+refused.
 
 DBOS allows one engine in a process. Stores in one process, as under test, share it. When a store closes,
 its calls wait for the next one that has their handler, and begin again from their log.
@@ -21,9 +22,10 @@ import secrets
 import sqlite3
 import tempfile
 import time
+from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, closing, contextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, closing, contextmanager, suppress
 from contextvars import Context
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -33,21 +35,22 @@ import anyio
 import anyio.to_thread
 import psycopg
 from dbos import DBOS, DBOSConfig, DBOSPortableJSONSerializer, SetWorkflowID, StepInfo
+from mcp.server.request_state import RequestStateCodec
 from sqlalchemy.exc import SQLAlchemyError
 
-from mrtr_options.sdk.durable import messages
 from mrtr_options.sdk.durable.call import ATTEMPTS, Record, Running
 from mrtr_options.sdk.durable.messages import (
     Answers,
     Begun,
+    Ended,
     Output,
     Reply,
     Seal,
     Stepped,
-    Stopped,
     Unreadable,
+    refused,
 )
-from mrtr_options.sdk.durable.rounds import Work, WrongDatabase
+from mrtr_options.sdk.durable.rounds import DurableStore, WrongDatabase
 
 WORKFLOW = "mrtr-call"
 AGAIN_SECONDS = 0.1
@@ -69,6 +72,13 @@ THREADS = 32
 T = TypeVar("T")
 
 _LOG = logging.getLogger(__name__)
+
+# Where its warnings go is the host's to decide; without a handler DBOS would write to the terminal.
+logging.getLogger("dbos").addHandler(logging.NullHandler())
+# A process that ends says so of every call that waits in it, twice.
+logging.getLogger("dbos").addFilter(
+    lambda said: not said.getMessage().startswith("Asyncio task cancelled")
+)
 
 
 async def _surely(do: Callable[[], Awaitable[T]]) -> T:
@@ -108,60 +118,59 @@ class _Entry:
 
 
 class _Left(Exception):
-    """The store that ran a call does not run it any more."""
+    """The call does not run here any more."""
 
 
 class Live(Running):
-    """A call that runs in this process, or waits here for a store that has its handler.
+    """A call that runs in this process, on one store.
+
+    Args:
+        store: The engine of that store.
+        name: Of its handler.
+        handle: Its name.
+        begun: What it began with, as it is kept.
+        log: Its log, as it is kept: what it came to before, and from now on.
+        is_again: Whether it stopped in the middle before.
 
     Attributes:
-        name: Of its handler.
-        store: The store that runs it; None while it waits.
+        ahead: What is still to come of what it came to before.
         is_over: Whether it does not run here any more.
-        is_stopped: Whether it was ended for good.
     """
 
-    def __init__(self, name: str, handle: str, begun: str) -> None:
-        self.name = name
-        self.handle = handle
-        self.store: Engine | None = None
-        self.is_over = self.is_stopped = False
-        self._begun = begun
-        self._is_again = False
-        self._log: list[str] = []
-        self._ahead: dict[str, _Entry] = {}
-        self._scope = anyio.CancelScope()
+    def __init__(
+        self, store: Engine, name: str, handle: str, begun: str, log: list[str], is_again: bool
+    ) -> None:
+        self.store, self.handle = store, handle
+        first = store.seal.read(Begun, begun, handle)
+        self.record = Record(first, first.at)
+        entries = [store.seal.read(_Entry, text, handle) for text in log]
+        self.ahead = {each.of: each for each in entries if not each.of.startswith("again ")}
+        self.is_over = False
+        self._attempts = Counter(each.of for each in entries)
+        self._name, self._log, self._is_again = name.partition("#")[0], log, is_again
         self._given: dict[int, Answers] = {}
         self._bell = _Bell()
+        self._scope = anyio.CancelScope()
+        self._is_stopped = False
 
     def told(self) -> None:
         self._bell.ring()
 
     def now(self) -> float:
-        assert self.store is not None
         return self.store.work.clock()
 
     async def until(self, is_so: Callable[[], bool], seconds: float | None = None) -> bool:
-        store = self.store
-        await self._bell.until(lambda: is_so() or self.store is not store, seconds)
-        if self.store is not store:
-            raise _Left
-        return is_so()
-
-    async def ready(self) -> None:
-        """Wait until its handler has come to where it was, or it does not run here any more."""
-        await self._bell.until(lambda: self.is_over or (self.store is not None and not self._ahead))
+        await self._bell.until(lambda: is_so() or self.is_over, seconds)
         if self.is_over:
             raise _Left
-
-    # --- its log ---
+        return is_so()
 
     async def step(self, key: str, run: Callable[[], Coroutine[Any, Any, Stepped]]) -> Stepped:
         of, again = f"step {key}", f"again {key}"
         if (entry := self._known(of)) is not None:
             return cast(Stepped, entry.what)
         if self._is_again:  # it may have ended its process
-            if sum(self._read(text).of == again for text in self._log) >= ATTEMPTS - 1:
+            if self._attempts[again] >= ATTEMPTS - 1:
                 return Stepped(gave_up=True)
             await self._append("mrtr.again", again)
         stepped = await run()
@@ -169,17 +178,18 @@ class Live(Running):
         return stepped
 
     async def asks(self) -> None:
+        # A round that comes after a restart waits until the handler is back at its question.
         of = f"question {len(self.record.outputs)}"
         if self._known(of) is None:
             await self._append("mrtr.asked", of)
 
-    async def answered(self, seconds: float) -> bool:
-        number = self.record.asking
-        if (entry := self._known(f"answer {number}")) is not None:
+    async def answered(self, number: int, seconds: float) -> bool:
+        of = f"answer {number}"
+        if (entry := self._known(of)) is not None:
             answers = cast(Answers, entry.what)
         elif await self.until(lambda: number in self._given, seconds):
             answers = self._given[number]
-            await self._append("mrtr.answered", f"answer {number}", answers)
+            await self._append("mrtr.answered", of, answers)
         else:
             return False
         self.record.take(number, answers)
@@ -190,92 +200,76 @@ class Live(Running):
         self._given.setdefault(number, answers)
         self.told()
         record = self.record
-        await self.until(lambda: number in record.answers or record.has_said(number + 1))
+        await self.until(lambda: number in record.answers or number + 1 < len(record.outputs))
 
     def _known(self, of: str) -> _Entry | None:
         """An entry that was made when the handler ran before."""
-        if (entry := self._ahead.pop(of, None)) is not None:
+        if (entry := self.ahead.pop(of, None)) is not None:
             self.record.updated = entry.at
             self.told()
         return entry
 
     async def _append(self, name: str, of: str, what: Stepped | Answers | None = None) -> None:
-        assert self.store is not None
         entry = _Entry(of, self.now(), what)
         text = self.store.seal.write(entry, self.handle)
 
         async def step() -> str:
             return text
 
-        with anyio.CancelScope(
-            shield=True
-        ):  # what happened is put on record, though the call is stopped
+        # What happened is put on record, though the call is stopped.
+        with anyio.CancelScope(shield=True):
             await _surely(lambda: DBOS.run_step_async({"name": name}, step))
         self._log.append(text)
         self._is_again = False
         self.record.updated = entry.at
 
-    def _read(self, text: str) -> _Entry:
-        assert self.store is not None
-        return self.store.seal.read(_Entry, text, self.handle)
-
-    async def load(self) -> None:
-        """Read the log, where another process began the call."""
-
-        async def look() -> tuple[bool, list[StepInfo]]:
-            status = await DBOS.get_workflow_status_async(self.handle)
-            is_again = status is not None and (status.recovery_attempts or 0) > 1
-            return is_again, await DBOS.list_workflow_steps_async(self.handle)
-
-        # In a context of its own: in the workflow's this would be one of its steps.
-        self._is_again, steps = await asyncio.create_task(_surely(look), context=Context())
-        # Where the database did not take an entry, there is a step without one.
-        self._log = [each["output"] for each in steps if each["output"] is not None]
-        for _ in range(max((each["function_id"] for each in steps), default=0)):
-            DBOS.reserve_step()  # the next entry comes after these
-
-    # --- its run ---
-
-    async def run(self, store: Engine) -> str:
-        """Run the handler on a store; the call's record, or nothing where the handler was stopped."""
-        first = store.seal.read(Begun, self._begun, self.handle)
-        self.store, self.record, self._scope = store, Record(first, first.at), anyio.CancelScope()
+    async def run(self) -> str | None:
+        """Run the handler; the call's record, or None where it was stopped in the middle."""
         output: Output | None = None
         try:
-            entries = [self._read(text) for text in self._log]
-            self._ahead = {each.of: each for each in entries if not each.of.startswith("again ")}
             with self._scope:
-                output = await store.work.perform(self.name.partition("#")[0], self)
+                output = await self.store.work.perform(self._name, self)
         except (asyncio.CancelledError, BaseExceptionGroup):
             if cast("asyncio.Task[Any]", asyncio.current_task()).cancelling():
                 raise  # the process ends
-        finally:
-            at, self.store, self._is_again = self.now(), None, True
-            self.told()
-        if self.is_stopped:
-            output = Stopped()
+        if self._is_stopped:
+            output = Ended(None)
         elif output is None or self._scope.cancel_called:
-            return ""
-        record = replace(self.record, outputs=[*self.record.outputs, output], updated=at)
-        return store.seal.write(record, self.handle)
+            return None
+        record = replace(self.record, outputs=[*self.record.outputs, output], updated=self.now())
+        return self.store.seal.write(record, self.handle)
 
     async def leave(self, *, for_good: bool = False) -> None:
         """Stop the handler, once its cleanup has run."""
-        self.is_stopped |= for_good
+        self._is_stopped |= for_good
         self._scope.cancel()
-        await self._bell.until(lambda: self.is_over or not (for_good or self.store), CLEANUP_SECONDS)
+        await self._bell.until(lambda: self.is_over, CLEANUP_SECONDS)
 
 
 class Process:
-    """DBOS in this process, the stores that are open, and the calls that run here."""
+    """DBOS in this process, the stores that are open, and the calls that run here.
 
-    def __init__(self, url: str) -> None:
-        self.url = url
+    Args:
+        url: `sqlite:///FILE`, or what DBOS takes. None for a file that goes with it.
+
+    Raises:
+        WrongDatabase: See `taken`.
+    """
+
+    def __init__(self, url: str | None) -> None:
         self.users = 0
         self.live: dict[str, Live] = {}
         self.stores: list[Engine] = []
         self.bell = _Bell()
         self._tasks: set[asyncio.Task[Any]] = set()
+        with ExitStack() as held:
+            if url is None:
+                folder = held.enter_context(tempfile.TemporaryDirectory(prefix="mrtr-durable-"))
+                url = f"sqlite:///{folder}/calls.sqlite"
+            self.url = url
+            held.enter_context(taken(url))
+            _launch(url)
+            self._held = held.pop_all()
 
     def apart(self) -> str:
         """The database under a new name: the calls of stores on it are apart from all others."""
@@ -288,29 +282,47 @@ class Process:
     async def run(self, name: str, handle: str, begun: str) -> str:
         """Run a call in its workflow's task; its record, which DBOS writes before that task ends."""
         task = cast("asyncio.Task[Any]", asyncio.current_task())
-        live = self.live[handle] = Live(name, handle, begun)
         self._tasks.add(task)
-        self.bell.ring()
-
-        def over(_: object) -> None:
-            self._tasks.remove(task)
-            del self.live[handle]
-            live.is_over = True
-            live.told()
-
-        task.add_done_callback(over)
+        task.add_done_callback(self._tasks.remove)
+        task.add_done_callback(lambda _: self._over(handle))
         try:
-            await live.load()
+            log, is_again = await self._log_of(handle)
             while True:
-                await self.bell.until(lambda: self.store_of(name) is not None)
-                if (store := self.store_of(name)) is not None and (text := await live.run(store)):
+                while (store := self.store_of(name)) is None:
+                    await self.bell.until(lambda: self.store_of(name) is not None)
+                live = self.live[handle] = Live(store, name, handle, begun, log, is_again)
+                self.bell.ring()
+                if (text := await live.run()) is not None:
                     return text
+                self._over(handle)
+                is_again = True
                 await asyncio.sleep(AGAIN_SECONDS)
         except asyncio.CancelledError:
             pass
         except BaseException as error:  # its log cannot be read
             _LOG.warning("call %s cannot go on here: %r", handle, error)
         raise asyncio.CancelledError  # DBOS leaves the call as it is
+
+    def _over(self, handle: str) -> None:
+        """Have those who wait for a call look for it elsewhere, or in the database."""
+        if live := self.live.pop(handle, None):
+            live.is_over = True
+            live.told()
+
+    async def _log_of(self, handle: str) -> tuple[list[str], bool]:
+        """What is on record of a call, and whether it began before."""
+
+        async def look() -> tuple[bool, list[StepInfo]]:
+            status = await DBOS.get_workflow_status_async(handle)
+            is_again = status is not None and (status.recovery_attempts or 0) > 1
+            return is_again, await DBOS.list_workflow_steps_async(handle)
+
+        # In a context of its own: in the workflow's this would be one of its steps.
+        is_again, steps = await asyncio.create_task(_surely(look), context=Context())
+        for _ in range(max((each["function_id"] for each in steps), default=0)):
+            DBOS.reserve_step()  # the next entry comes after these
+        # Where the database did not take an entry, there is a step without one.
+        return [each["output"] for each in steps if each["output"] is not None], is_again
 
     async def sweep(self, seconds: float) -> int:
         """Delete calls that ended so long ago, and those as old that nothing here can run; how many."""
@@ -321,22 +333,22 @@ class Process:
             load_input=False,
             load_output=False,
         )
-        at_work = {live.handle for live in self.live.values() if live.store is not None}
-        unused = (each.workflow_id for each in old if (each.updated_at or 0) <= since * 1000)
-        calls = [call for call in unused if call not in at_work][:SWEEP_LIMIT]
+        unused = [each.workflow_id for each in old if (each.updated_at or 0) <= since * 1000]
+        calls = [call for call in unused if call not in self.live][:SWEEP_LIMIT]
         if calls:
             await DBOS.delete_workflows_async(calls)
         return len(calls)
 
     async def end(self) -> None:
-        """Let go of the calls that wait for a store."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        # In another thread: DBOS waits for its threads, and one may be waiting for this loop.
-        await anyio.to_thread.run_sync(DBOS.destroy)
-        # DBOS made its own pool the loop's default one, and leaves it there shut down.
-        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor())
+        """Let go of the calls that wait for a store, and end DBOS."""
+        with self._held:
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+            # In another thread: DBOS waits for its threads, and one may be waiting for this loop.
+            await anyio.to_thread.run_sync(DBOS.destroy)
+            # DBOS made its own pool the loop's default one, and leaves it there shut down.
+            asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor())
 
 
 class Engine:
@@ -344,16 +356,17 @@ class Engine:
 
     Args:
         process: DBOS.
-        work: What the store runs.
+        work: The store.
+        codec: Seals what is kept; None to leave it readable.
         apart: Marks its calls; see `Process.apart`.
     """
 
-    def __init__(self, process: Process, work: Work, apart: str) -> None:
-        self.work = work
-        self.seal = Seal(work.codec)
-        self.names = {name + apart for name in work.names}
-        self._process = process
-        self._apart = apart
+    def __init__(
+        self, process: Process, work: DurableStore, codec: RequestStateCodec | None, apart: str
+    ) -> None:
+        self.work, self.seal = work, Seal(codec)
+        self.names = {name + apart for name in work.handlers}
+        self._process, self._apart = process, apart
 
     async def begin(self, name: str, handle: str, begun: Begun) -> Reply | Record:
         text = self.seal.write(begun, handle)
@@ -367,56 +380,52 @@ class Engine:
         return await self.visit(handle, -1, Answers({}, begun.caller))
 
     async def visit(self, handle: str, number: int, answers: Answers) -> Reply | Record:
-        return await self._asked(handle, lambda live: live.visit(number, answers))
+        while isinstance(live := await self._found(handle), Live):
+            with suppress(_Left):
+                return await live.visit(number, answers)
+        return live
 
     async def look(self, handle: str) -> Record:
-        async def look(live: Live) -> Record:
-            return live.record
-
-        return await self._asked(handle, look)
+        live = await self._found(handle)
+        return live.record if isinstance(live, Live) else live
 
     async def stop(self, handle: str) -> None:
         if isinstance(live := await self._found(handle), Live):
             await live.leave(for_good=True)
 
-    async def _asked(self, handle: str, ask: Callable[[Live], Awaitable[T]]) -> T | Record:
-        """What a call says; what is on record of it once it is over."""
-        while isinstance(live := await self._found(handle), Live):
-            with suppress(_Left):
-                await live.ready()
-                return await ask(live)
-        return live
-
     async def _found(self, handle: str) -> Live | Record:
-        """A call, as soon as it is here or has ended.
+        """A call, as soon as its handler has come here to where it was, or has ended.
 
         Raises:
             MCPError: There is no such call, or nothing here can run it.
         """
         here = self._process
-        while (live := here.live.get(handle)) is None:
+        while True:
+            if live := here.live.get(handle):
+                with suppress(_Left):
+                    await live.until(lambda live=live: not live.ahead)
+                    return live
             status = await _surely(lambda: DBOS.get_workflow_status_async(handle))
             if status is None or status.name != WORKFLOW or not status.input:
-                raise messages.unknown_call()
+                raise refused("unknown_call")
+            name, begun = status.input["args"]
             try:
                 if status.status == "SUCCESS":
                     return self.seal.read(Record, str(status.output), handle)
-                self.seal.read(Begun, status.input["args"][1], handle)
+                self.seal.read(Begun, begun, handle)
             except Unreadable as error:
                 _LOG.warning("%s", error)
-                raise messages.unknown_call() from error
+                raise refused("unknown_call") from error
             if status.status not in ("PENDING", "ENQUEUED"):
-                raise messages.gave_up()
+                raise refused("gave_up")
+            if here.store_of(name) is None:
+                raise refused("other_version")
             await here.bell.until(lambda: handle in here.live, LOOK_SECONDS)
-        if here.store_of(live.name) is None:
-            raise messages.other_version()
-        return live
 
 
 # --- opened and closed --------------------------------------------------------------------------
 
 _process: Process | None = None
-_held = AsyncExitStack()
 _changing = anyio.Lock()
 
 
@@ -435,8 +444,7 @@ async def process(url: str | None) -> AsyncGenerator[Process]:
     give each server the database `process.apart()`.
 
     Args:
-        url: `sqlite:///FILE`, or what DBOS takes. None for the database that this process uses already,
-            or else a temporary file that is deleted with the engine.
+        url: See `Process`. None for the database that this process uses already, if it does.
 
     Raises:
         WrongDatabase: The engine of this process runs on another database, or another process does on
@@ -444,9 +452,7 @@ async def process(url: str | None) -> AsyncGenerator[Process]:
     """
     global _process
     async with _changing:
-        if _process is None:
-            _process = await _held.enter_async_context(_launched(url))
-        here = _process
+        here = _process = _process or Process(url)
         if url not in (None, here.url):
             raise WrongDatabase("the engine of this process runs on another database")
         here.users += 1
@@ -458,15 +464,17 @@ async def process(url: str | None) -> AsyncGenerator[Process]:
                 here.users -= 1
                 if not here.users:
                     _process = None
-                    await _held.aclose()
+                    await here.end()
 
 
 @asynccontextmanager
-async def embedded(url: str | None, work: Work) -> AsyncGenerator[Engine]:
-    """The engine of a store on DBOS, for the length of a block; see `rounds.opened`."""
+async def opened(
+    url: str | None, work: DurableStore, codec: RequestStateCodec | None
+) -> AsyncGenerator[Engine]:
+    """The engine of a store on DBOS, for the length of a block; see `DurableStore.serving`."""
     base, mark, apart = (url or "").partition("#")
     async with process(base or None) as here:
-        engine = Engine(here, work, mark + apart)
+        engine = Engine(here, work, codec, mark + apart)
         here.stores.append(engine)
         here.bell.ring()
 
@@ -486,20 +494,10 @@ async def embedded(url: str | None, work: Work) -> AsyncGenerator[Engine]:
                 await asyncio.gather(*(live.leave() for live in mine))
 
 
-@asynccontextmanager
-async def _launched(url: str | None) -> AsyncGenerator[Process]:
-    with ExitStack() as held:
-        if url is None:
-            folder = held.enter_context(tempfile.TemporaryDirectory(prefix="mrtr-durable-"))
-            url = f"sqlite:///{folder}/calls.sqlite"
-        held.enter_context(taken(url))
-        here = Process(url)
-        _launch(url)
-        try:
-            yield here
-        finally:
-            with anyio.CancelScope(shield=True):
-                await here.end()
+def try_url(url: str) -> None:
+    """Take a database, and let it go; see `taken`."""
+    with taken(url):
+        pass
 
 
 _UNTIL_GONE = "-c lock_timeout=2s -c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5"
@@ -520,31 +518,28 @@ def taken(url: str) -> Generator[None]:
         WrongDatabase: It cannot be used, or another process has it.
         ValueError: The URL cannot be read.
     """
+    path, said = url.removeprefix("sqlite:///"), ""
     with ExitStack() as held:
         try:
-            if (path := url.removeprefix("sqlite:///")) == url:
-                db = psycopg.connect(url, autocommit=True, options=_UNTIL_GONE)
+            if path == url:
+                db = held.enter_context(psycopg.connect(url, autocommit=True, options=_UNTIL_GONE))
                 name = f"mrtr-call {_name()}"
-                held.enter_context(db).execute(
-                    "SELECT pg_advisory_lock(hashtextextended(%s, 0))", [name]
-                )
+                db.execute("SELECT pg_advisory_lock(hashtextextended(%s, 0))", [name])
             else:
                 fcntl.flock(held.enter_context(open(path, "ab")), fcntl.LOCK_EX | fcntl.LOCK_NB)
                 with closing(sqlite3.connect(path)) as file:
                     # Kept in the file: readers do not hold up writers, at a third of the time per round.
                     file.execute("PRAGMA journal_mode=WAL")
         except psycopg.errors.LockNotAvailable:
-            raise WrongDatabase(
-                f"another process has the name {_name()!r} in it: give each its own MRTR_INSTANCE"
-            ) from None
+            said = f"another process has the name {_name()!r} in it: give each its own MRTR_INSTANCE"
         except BlockingIOError:
-            raise WrongDatabase(
-                f"another process has {url}: a file is for one process; give a fleet temporal://HOST:PORT"
-            ) from None
+            said = f"another process has {url}: a file is for one process; give a fleet temporal://HOST:PORT"
         except psycopg.ProgrammingError as error:
             raise ValueError("this URL cannot be read") from error
         except (OSError, psycopg.Error, sqlite3.Error) as error:
-            raise WrongDatabase(getattr(error, "strerror", "") or f"{error}".splitlines()[0]) from error
+            said = getattr(error, "strerror", "") or f"{error}".splitlines()[0]
+        if said:
+            raise WrongDatabase(said)
         yield
 
 
@@ -559,11 +554,5 @@ def _launch(url: str) -> None:
         max_executor_threads=THREADS,
     )
     DBOS(config=config)
-    # Where its warnings go is the host's to decide.
-    logger = logging.getLogger("dbos")
-    logger.handlers = [each for each in logger.handlers if "dbos_console" not in (each.name or "")]
-    logger.propagate = True
-    # A process that ends says so of every call that waits in it, twice.
-    logger.addFilter(lambda record: not record.getMessage().startswith("Asyncio task cancelled"))
     # In the loop's own thread: DBOS runs calls on the loop that it finds here.
     DBOS.launch()

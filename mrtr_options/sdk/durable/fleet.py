@@ -28,13 +28,12 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import anyio
-from mcp import MCPError
+from mcp.server.request_state import RequestStateCodec
 from temporalio import activity, client, common, exceptions, runtime, workflow
 from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
-from mrtr_options.sdk.durable import messages
 from mrtr_options.sdk.durable.call import ATTEMPTS, Record, Running
 from mrtr_options.sdk.durable.messages import (
     Answers,
@@ -43,10 +42,10 @@ from mrtr_options.sdk.durable.messages import (
     Reply,
     Seal,
     Stepped,
-    Stopped,
     Unreadable,
+    refused,
 )
-from mrtr_options.sdk.durable.rounds import Work, WrongDatabase
+from mrtr_options.sdk.durable.rounds import DurableStore, WrongDatabase
 
 TASK_SECONDS = 10.0
 """How long a worker may be silent between two steps before another one goes on."""
@@ -71,12 +70,19 @@ STEPS_AT_ONCE = 5000
 THREADS = 8
 """In how many threads handlers run between two steps."""
 
-REFUSED, ELSEWHERE, ENDED = "refused", "elsewhere", "ended"
+ELSEWHERE, ENDED = "elsewhere", "ended"
 
 T = TypeVar("T")
 
-_AWAY = RPCError, client.WorkflowQueryFailedError, client.WorkflowUpdateRPCTimeoutOrCancelledError
 _IS_OPEN = common.QueryRejectCondition.NOT_OPEN
+_AWAY = RPCError, client.WorkflowQueryFailedError, client.WorkflowUpdateRPCTimeoutOrCancelledError
+_SILENT = RPCStatusCode.CANCELLED, RPCStatusCode.DEADLINE_EXCEEDED
+_OVER = (
+    client.WorkflowUpdateFailedError,
+    client.WorkflowFailureError,
+    client.WorkflowQueryRejectedError,
+    exceptions.WorkflowAlreadyStartedError,
+)
 
 _LOG = logging.getLogger(__name__)
 _here = threading.local()
@@ -98,11 +104,11 @@ class _Call(Running):
 
     @workflow.run
     async def run(self, name: str, begun: str) -> str:
-        work: Work = _here.work
+        work: DurableStore = _here.work
         try:
             output = await work.perform(name, self)
         except asyncio.CancelledError:
-            output = Stopped()
+            output = Ended(None)
         self.record.outputs.append(output)
         self.record.updated = self.now()
         await workflow.wait_condition(workflow.all_handlers_finished)
@@ -151,15 +157,6 @@ class _Call(Running):
                         raise
         return Stepped(gave_up=True)
 
-    async def asks(self) -> None:
-        """Whatever looks at a call looks at it where its history ends."""
-        self.record.updated = self.now()
-
-    async def answered(self, seconds: float) -> bool:
-        answers = self.record.answers
-        before = len(answers)
-        return await self.until(lambda: len(answers) > before, seconds)
-
     async def takes(self, number: int, answers: Answers) -> None:
         self.record.take(number, answers)
         self.record.updated = self.now()
@@ -169,14 +166,6 @@ class _Call(Running):
         given = _here.seal.read(Answers, answers, self.handle)
         return _here.seal.write(await self.visit(number, given), self.handle)
 
-    @brought.validator
-    def _check(self, number: int, answers: str) -> None:
-        try:
-            self.record.new(number, _here.seal.read(Answers, answers, self.handle))
-        except MCPError as error:
-            said = _here.seal.write(Ended(error), self.handle)
-            raise exceptions.ApplicationError(REFUSED, said, non_retryable=True) from None
-
     @workflow.signal
     def nudge(self) -> None:
         """Nothing: with thousands of calls Temporal sometimes hands the task of an update to no worker,
@@ -185,15 +174,6 @@ class _Call(Running):
     @workflow.query
     def look(self) -> str:
         return _here.seal.write(self.record, self.handle)
-
-
-@workflow.defn(name="mrtr-ping")
-class _Ping:
-    """Nothing. It ends if there is a worker."""
-
-    @workflow.run
-    async def run(self) -> None:
-        return
 
 
 _Place = tuple[str, str]
@@ -316,10 +296,7 @@ class Engine:
         return await self._asked(Reply, handle, visit)
 
     async def look(self, handle: str) -> Record:
-        async def look() -> str:
-            return await self._call(handle).query("look", result_type=str, reject_condition=_IS_OPEN)
-
-        return await self._asked(Record, handle, look)
+        return await self._asked(Record, handle, lambda: self._looked(handle))
 
     async def stop(self, handle: str) -> None:
         async def stop() -> str:
@@ -331,24 +308,25 @@ class Engine:
     def _call(self, handle: str) -> client.WorkflowHandle[Any, Any]:
         return self._client.get_workflow_handle(handle, result_type=str)
 
+    def _looked(self, handle: str, seconds: timedelta | None = None) -> Coroutine[Any, Any, str]:
+        call = self._call(handle)
+        return call.query("look", result_type=str, reject_condition=_IS_OPEN, rpc_timeout=seconds)
+
     async def _asked(self, kind: type[T], handle: str, ask: Callable[[], Awaitable[str]]) -> T | Record:
         """What a call answers, of this kind; what is on record of it if it is over.
 
         Raises:
-            MCPError: It refuses, there is no such call, or no worker of its version.
+            MCPError: There is no such call, the engine gave it up, or there is no worker of its version.
         """
         while True:
             asking = _seen(self._asked_once(kind, handle, ask))
             try:
-                await asyncio.wait([asking], timeout=LOOK_SECONDS)
-                if not asking.done():
+                if not (await asyncio.wait([asking], timeout=LOOK_SECONDS))[0]:
                     await self._check_served(handle)
-                    with suppress(RPCError):  # it may have ended by now
-                        await self._call(handle).signal("nudge")
                 return await asking
             except Unreadable as error:
                 _LOG.warning("%s", error)
-                raise messages.unknown_call() from error
+                raise refused("unknown_call") from error
             except _AWAY as error:
                 _LOG.warning("call %s was not asked: %s", handle, str(error).splitlines()[0])
             finally:
@@ -358,58 +336,36 @@ class Engine:
     async def _asked_once(
         self, kind: type[T], handle: str, ask: Callable[[], Awaitable[str]]
     ) -> T | Record:
-        try:
-            return self._seal.read(kind, await ask(), handle)
-        except client.WorkflowUpdateFailedError as failed:
-            if isinstance(failed.cause, exceptions.ApplicationError) and failed.cause.message == REFUSED:
-                outcome = self._seal.read(Ended, failed.cause.details[0], handle).outcome
-                assert isinstance(outcome, MCPError)
-                raise outcome from None
-        except (
-            client.WorkflowFailureError,
-            client.WorkflowQueryRejectedError,
-            exceptions.WorkflowAlreadyStartedError,
-        ):
-            pass
-        except RPCError as error:
-            if error.status != RPCStatusCode.NOT_FOUND:
-                raise
-        return await self._ended(handle)
-
-    async def _ended(self, handle: str) -> Record:
-        """A call that is over.
-
-        Raises:
-            MCPError: There is no such call, or the engine gave it up.
-        """
-        call = self._call(handle)
-        try:
-            return self._seal.read(Record, await call.result(), handle)
-        except client.WorkflowFailureError:
-            raise messages.gave_up() from None
-        except RPCError as error:
-            if error.status == RPCStatusCode.NOT_FOUND:
-                raise messages.unknown_call() from None
-            raise
+        why = ""
+        for of, says in ((kind, ask), (Record, self._call(handle).result)):
+            try:
+                return self._seal.read(of, await says(), handle)
+            except _OVER:
+                why = "gave_up"
+            except RPCError as error:
+                if error.status != RPCStatusCode.NOT_FOUND:
+                    raise
+                why = "unknown_call"
+        raise refused(why)
 
     async def _check_served(self, handle: str) -> None:
-        """Look whether there is a worker of a call's version.
+        """Look whether there is a worker of a call's version, and have Temporal hand the call out again.
 
         Raises:
             MCPError: There is none.
         """
-        described = await self._call(handle).describe()
-        if described.task_queue == self._queue:
-            return
-        try:
-            await self._client.execute_workflow(
-                _Ping.run,
-                id=f"ping-{secrets.token_hex(8)}",
-                task_queue=described.task_queue,
-                execution_timeout=timedelta(seconds=PING_SECONDS),
-            )
-        except client.WorkflowFailureError:
-            raise messages.other_version() from None
+        call = self._call(handle)
+        if (await call.describe()).task_queue != self._queue:
+            try:
+                with suppress(*_OVER):
+                    await self._looked(handle, timedelta(seconds=PING_SECONDS))
+            except RPCError as error:
+                if error.status not in _SILENT:
+                    raise
+                await call.describe()  # Temporal itself is there
+                raise refused("other_version") from None
+        with suppress(RPCError):  # it may have ended by now
+            await call.signal("nudge")
 
 
 def _seen(work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
@@ -445,6 +401,11 @@ async def connected(url: str) -> Client:
     raise WrongDatabase(f"no Temporal server answers at {host}")
 
 
+def try_url(url: str) -> None:
+    """Wait for a server; see `connected`."""
+    anyio.run(connected, url)
+
+
 @cache
 def _runtime() -> runtime.Runtime:
     """What Temporal's client runs in. Its own would log to standard output, where a server may talk."""
@@ -454,18 +415,22 @@ def _runtime() -> runtime.Runtime:
 
 
 @asynccontextmanager
-async def fleet(url: str, work: Work) -> AsyncGenerator[Engine]:
-    """The engine of a store on Temporal, with a worker in this process; see `rounds.opened`.
+async def opened(
+    url: str, work: DurableStore, codec: RequestStateCodec | None
+) -> AsyncGenerator[Engine]:
+    """The engine of a store on Temporal, with a worker in this process; see `DurableStore.serving`.
 
     Args:
         url: `temporal://HOST:PORT`, with a namespace as its path unless it is `default`.
-        work: What it runs.
+        work: The store.
+        codec: Seals what is kept; None to leave it readable.
 
     Raises:
         WrongDatabase: There is no server.
     """
-    server, seal = await connected(url), Seal(work.codec)
-    queue = f"mrtr-{work.version}{url.partition('#')[2]}"
+    server, seal = await connected(url), Seal(codec)
+    version = "+".join(sorted({name.rpartition("@")[2] for name in work.handlers}))
+    queue = f"mrtr-{version}{url.partition('#')[2]}"
     own_queue, effects = f"{queue}-{secrets.token_hex(8)}", Effects(seal)
 
     def here() -> None:
@@ -483,7 +448,7 @@ async def fleet(url: str, work: Work) -> AsyncGenerator[Engine]:
             Worker(
                 server,
                 task_queue=queue,
-                workflows=[_Call, _Ping],
+                workflows=[_Call],
                 workflow_runner=UnsandboxedWorkflowRunner(),
                 workflow_task_executor=threads,
                 # Another try would replay the same code, and another version has another queue.

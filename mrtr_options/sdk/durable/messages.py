@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from operator import attrgetter
@@ -38,13 +39,11 @@ def recordable(error: BaseException) -> Exception:
     """
     if isinstance(error, MCPError):
         return MCPError(error.code, error.message, error.data)
-    try:
-        if isinstance(error, Exception) and _class_named(_name_of(error)) is type(error):
-            json.dumps([error.args, error.__dict__])
-            type(error).__new__(type(error), *error.args)
-            return error
-    except (AttributeError, LookupError, TypeError, ValueError):
-        pass
+    with suppress(TypeError, ValueError):
+        if isinstance(error, Exception):
+            again = _read(json.loads(json.dumps(_written(error))))
+            if type(again) is type(error):
+                return error
     return RuntimeError(f"{type(error).__name__}: {_text_of(error)}")
 
 
@@ -55,39 +54,26 @@ def _text_of(error: BaseException) -> str:
     return f"{error.message}: {'; '.join(f'{type(each).__name__}: {_text_of(each)}' for each in every)}"
 
 
-def _name_of(error: Exception) -> str:
-    return f"{type(error).__module__}:{type(error).__qualname__}"
-
-
-def _class_named(name: str) -> type[Exception]:
-    """A class of exceptions by its module and name. Nothing is imported for it, and nothing runs."""
-    module, _, path = name.partition(":")
-    found = attrgetter(path)(sys.modules[module])
-    if isinstance(found, type) and issubclass(found, Exception):
-        return found
-    raise LookupError(name)
-
-
 def _written(error: Exception) -> dict[str, Any]:
-    error = recordable(error)
     if isinstance(error, MCPError):
         return {"error": [error.code, error.message, error.data]}
-    return {"exception": [_name_of(error), error.args, error.__dict__]}
+    kind = type(error)
+    return {"exception": [kind.__module__, kind.__qualname__, error.args, error.__dict__]}
 
 
 def _read(value: Any) -> Exception:
     match value:
         case {"error": [code, message, data]}:
             return MCPError(code, message, data)
-        case {"exception": [name, arguments, attributes]}:
-            try:
-                of_class = _class_named(name)
-                error = of_class.__new__(of_class, *arguments)  # its constructor may take others
-            except (AttributeError, LookupError, TypeError):
-                return RuntimeError(f"{name}: {arguments}")
-            error.args = tuple(arguments)
-            error.__dict__.update(attributes)
-            return error
+        case {"exception": [module, name, arguments, attributes]}:
+            with suppress(AttributeError, LookupError, TypeError):
+                of_class: Any = attrgetter(name)(sys.modules[module])  # nothing is imported or run
+                if issubclass(of_class, Exception):
+                    error = of_class.__new__(of_class, *arguments)  # its constructor may take others
+                    error.args = tuple(arguments)
+                    error.__dict__.update(attributes)
+                    return error
+            return RuntimeError(f"{module}:{name}: {arguments}")
         case _:
             raise ValueError("this is no error")
 
@@ -172,6 +158,13 @@ class Asked:
         """Tells these questions from others."""
         return hashlib.sha256(Seal(None).write(self, "").encode()).hexdigest()[:16]
 
+    def left_by(self, answers: Answers) -> list[Asked]:
+        """What is asked again: the questions without an answer, unless the user said no."""
+        said = answers.responses
+        is_no = any(getattr(each, "action", "accept") != "accept" for each in said.values())
+        left = {key: request for key, request in self.requests.items() if key not in said}
+        return [Asked(left)] if left and not is_no else []
+
 
 @dataclass(frozen=True)
 class Handed:
@@ -183,20 +176,13 @@ class Handed:
 
 @dataclass(frozen=True)
 class Ended:
-    """The call is over."""
+    """The call is over; without an outcome, it was cancelled."""
 
-    outcome: Outcome
+    outcome: Outcome | None
     kind: Literal["ended"] = "ended"
 
 
-@dataclass(frozen=True)
-class Stopped:
-    """The call was cancelled."""
-
-    kind: Literal["stopped"] = "stopped"
-
-
-Output = Annotated[Asked | Handed | Ended | Stopped, Field(discriminator="kind")]
+Output = Annotated[Asked | Handed | Ended, Field(discriminator="kind")]
 """What a call says. Its first output has the number 0."""
 
 
@@ -210,50 +196,25 @@ class Reply:
 
 # --- what is refused -----------------------------------------------------------------------------
 
-
-def _refused(reason: str, message: str, **more: str) -> MCPError:
-    return MCPError(types.INVALID_PARAMS, message, {"reason": reason, **more})
-
-
-def unknown_call() -> MCPError:
-    return _refused(
-        "unknown_call",
-        "This call is not waiting for an answer: it was given up after too long a pause, was "
-        "cancelled, or is kept elsewhere. What it was to do may have happened. Look before you call the "
-        "tool again.",
-    )
-
-
-def gave_up() -> MCPError:
-    return _refused(
-        "gave_up",
-        "This call was given up: the servers that worked at it ended in the middle, several times, or "
-        "its tool did not do the same when it began again. What it was doing may have happened. Look "
-        "before you call the tool again.",
-    )
+_WHY = {
+    "unknown_call": "This call is not waiting for an answer: it was given up after too long a pause, "
+    "was cancelled, or is kept elsewhere. What it was to do may have happened. Look before you call the "
+    "tool again.",
+    "gave_up": "This call was given up: the servers that worked at it ended in the middle, several "
+    "times, or its tool did not do the same when it began again. What it was doing may have happened. "
+    "Look before you call the tool again.",
+    "other_version": "This call began on another version of this tool, and no server of that version "
+    "is left to finish it. What it was to do may have happened. Look before you call the tool again.",
+    "answered_differently": "The question {question!r} of this call has been answered differently "
+    "before.",
+    "unknown_task": "There is no such task.",
+    "too_long": f"A call is {MAX_BYTES} bytes at most with its answers. Send shorter ones.",
+}
 
 
-def other_version() -> MCPError:
-    return _refused(
-        "other_version",
-        "This call began on another version of this tool, and no server of that version is left to "
-        "finish it. What it was to do may have happened. Look before you call the tool again.",
-    )
-
-
-def answered_differently(key: str) -> MCPError:
-    return _refused(
-        "answered_differently",
-        f"The question {key!r} of this call has been answered differently before.",
-        question=key,
-    )
-
-
-def too_long() -> MCPError:
-    return _refused(
-        "too_long",
-        f"A call is {MAX_BYTES} bytes at most with its answers. Send shorter ones.",
-    )
+def refused(reason: str, **more: str) -> MCPError:
+    """Why a round is not taken: one of `_WHY`, with what its text mentions."""
+    return MCPError(types.INVALID_PARAMS, _WHY[reason].format(**more), {"reason": reason, **more})
 
 
 def still_at_work(seconds: float) -> MCPError:

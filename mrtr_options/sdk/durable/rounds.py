@@ -2,33 +2,12 @@
 
 The state that the client carries is the call's handle and the number of what it was asked, sealed. An
 engine runs the call and keeps it: `embedded` (DBOS on a file of this machine) or `fleet` (Temporal). An
-author's file is the same under both.
+author's file is the same under both. docs/OPERATIONS.md says what holds ("Databases"); in short:
 
-What holds, and what does not
------------------------------
-- A step that is recorded does not run again. One that ran and was not recorded (the process died in
-  between) runs again: give its key to a destination that honours it. A step that ends its process
-  several times is given up, and its call with it.
-- The handler must be deterministic: reading clocks, drawing numbers and talking to others belongs in
-  steps.
-- An answer is taken once. A duplicate gets the response on record; a different answer is refused. A bad
-  answer is refused and may be corrected.
-- An answer is used for the question that its user saw. If the handler begins again and asks another
-  one, the user is asked that; if the first was answered before, the call is given up.
-- What a call says and is told is 1 MiB at most as JSON, and so is what a step comes to.
-- A request is held for `wait_seconds` at most. After that the round ends with a state and no question,
-  which carries what the round brought, and the client retries with that state. An old client cannot do
-  that, so its one request is held for as long as the call takes.
-- A client makes `rounds` rounds of one call at most. Where work takes longer than these are held, the
-  last one ends in an error with the code -32001 and the reason `still_at_work`. The call goes on, and
-  the same request with the same state waits further.
-- A first request that is cancelled takes its call along, since the client has no state of it. A later
-  one does not. A first response that is *lost* leaves its call behind, and the client begins another.
-- With a call key (`call_key`) two first requests are one call, for 0.9 times `keep_seconds` from the
-  key's time. The second one gets what the call has come to. A key from more than 0.1 times as far ahead,
-  an older one, and one with other arguments are refused.
-- A call is finished by the code it began on. The version is the digest of the handler's file, or what
-  the author says it is. A round that finds no process of its call's version is refused.
+- A step that is recorded does not run again. One that ran and was not recorded runs again with its key.
+- The handler is deterministic: reading clocks, drawing numbers and talking to others belongs in steps.
+- An answer is taken once, for the question that its user saw. A duplicate gets the response on record.
+- A first request that is cancelled takes its call along, since the client has no state of it.
 - asyncio only, as the engines are.
 
 Knows `call`, `messages`, `questions` and `call_key`; of engines what `Engine` says.
@@ -67,12 +46,10 @@ from mrtr_options.sdk.durable.messages import (
     Output,
     Reply,
     Seal,
-    Stopped,
     Unreadable,
     length,
+    refused,
     still_at_work,
-    too_long,
-    unknown_call,
 )
 from mrtr_options.sdk.handlers import Call, check_handler, needing
 from mrtr_options.sdk.questions import is_modern, kinds
@@ -80,12 +57,8 @@ from mrtr_options.sdk.settings import DATABASE_VARIABLE
 
 ResultT = TypeVar("ResultT", types.CallToolResult, types.GetPromptResult)
 
-KEEP_SECONDS = 24 * 3600.0
-"""How long a call that has ended is kept, for clients that ask for its last round again."""
 STOP_SECONDS = 5.0
 """How long a first request that was cancelled waits until its call has ended."""
-ROUNDS = 10
-"""How many rounds a client makes of one call, as the SDK's does unless it is told otherwise."""
 _AHEAD = 0.1
 """How far ahead a call key may be, as a share of the time that calls are kept."""
 _SAID_CHARS = 8 * 1024
@@ -109,7 +82,8 @@ class WrongDatabase(UsageError, RuntimeError):
 class Engine(Protocol):
     """Runs and keeps calls, of any process that shares it.
 
-    Its methods wait for as long as the engine is away.
+    Its methods wait for as long as the engine is away. All raise an MCPError where a call is unknown, or
+    no process of its version is there.
     """
 
     async def begin(self, name: str, handle: str, begun: Begun) -> Reply | Record:
@@ -125,19 +99,13 @@ class Engine(Protocol):
             answers: Those that it brings.
 
         Returns:
-            What it says, or for a task what it asked; all that is on record of it if it is over.
-
-        Raises:
-            MCPError: It is refused, there is no such call, or no process of its version.
+            What it says, or for a task what it asked; how it refuses them. All that is on record of it
+            if it is over.
         """
         ...
 
     async def look(self, handle: str) -> Record:
-        """How a call stands.
-
-        Raises:
-            MCPError: There is no such call, or no process of its version.
-        """
+        """How a call stands."""
         ...
 
     async def stop(self, handle: str) -> None:
@@ -145,43 +113,18 @@ class Engine(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class Work:
-    """What an engine is to run.
-
-    Attributes:
-        names: The names of the handlers, each with its version.
-        version: The version of all of them.
-        perform: Runs the handler of a name to its end.
-        codec: Seals what is kept; None to leave it readable.
-        keep_seconds: How long a call is kept after its end.
-        clock: Tells the time.
-    """
-
-    names: tuple[str, ...]
-    version: str
-    perform: Callable[[str, Running], Awaitable[Output]]
-    codec: RequestStateCodec | None
-    keep_seconds: float
-    clock: Callable[[], float]
+_Opened = Callable[[Any, "DurableStore", RequestStateCodec | None], AbstractAsyncContextManager[Engine]]
 
 
-def opened(url: str | None, work: Work) -> AbstractAsyncContextManager[Engine]:
-    """The engine that a URL names, for the length of a block.
-
-    Args:
-        url: `sqlite:///FILE` or `postgresql://...` for DBOS in this process, `temporal://HOST:PORT` for
-            Temporal. None for a file that goes with the block.
-        work: What it runs.
-    """
+def _adapter(url: str | None) -> tuple[_Opened, Callable[[str], None]]:
+    """Of the engine that a URL names: what opens it for a store, for the length of a block, and what
+    tries whether that can be."""
     if url is not None and url.startswith("temporal://"):
         need("temporalio", extra="fleet")
-        from mrtr_options.sdk.durable.fleet import fleet
-
-        return fleet(url, work)
-    from mrtr_options.sdk.durable.embedded import embedded
-
-    return embedded(url, work)
+        from mrtr_options.sdk.durable.fleet import opened, try_url
+    else:
+        from mrtr_options.sdk.durable.embedded import opened, try_url
+    return opened, try_url
 
 
 def need(module: str, *, extra: str) -> None:
@@ -219,7 +162,7 @@ class Round:
         """
         handle, number, waited, asked, said = [*state.split(".", 4), "", "", "", ""][:5]
         if not all(each.isdecimal() and len(each) <= 9 for each in (number, waited)):
-            raise unknown_call()
+            raise refused("unknown_call")
         return Round(handle, int(number) - 1, int(waited), asked, said)
 
     @property
@@ -228,13 +171,14 @@ class Round:
         return f"{self.handle}.{self.number + 1}.{self.waited}.{self.asked}.{self.said}"
 
 
+@dataclass(kw_only=True, eq=False)
 class DurableStore:
     """Turns handlers that await their answers into ones that return their questions.
 
     A handler begins again from its first line when its process has died. What it reads, draws or waits
     for belongs in steps, whose values are recorded: outside of one it awaits its context only.
 
-    Args:
+    Attributes:
         idle_seconds: How long a question may stay unanswered before its call is given up.
         wait_seconds: How long a request is held before the client is told to retry.
         rounds: How many rounds a client makes of one call. The last one is told that the call goes on.
@@ -245,23 +189,19 @@ class DurableStore:
         ValueError: A number is not over 0.
     """
 
-    def __init__(
-        self,
-        *,
-        idle_seconds: float = 600.0,
-        wait_seconds: float = 10.0,
-        rounds: int = ROUNDS,
-        keep_seconds: float = KEEP_SECONDS,
-        version: str | None = None,
-    ) -> None:
+    idle_seconds: float = 600.0
+    wait_seconds: float = 10.0
+    rounds: int = 10
+    keep_seconds: float = 24 * 3600.0
+    version: str | None = None
+
+    def __post_init__(self) -> None:
         need("dbos", extra="durable")
-        check_numbers(type(self).__name__, idle_seconds, wait_seconds, rounds, keep_seconds)
-        self._idle_seconds = idle_seconds
-        self._wait_seconds = wait_seconds
-        self._rounds = rounds
-        self.keep_seconds = self._key_seconds = keep_seconds
-        self._version = version
-        self._handlers: dict[str, AnyHandler] = {}
+        numbers = self.idle_seconds, self.wait_seconds, self.rounds, self.keep_seconds
+        check_numbers(type(self).__name__, *numbers)
+        self._key_seconds = self.keep_seconds
+        self._ttl_ms: int | None = None
+        self.handlers: dict[str, AnyHandler] = {}
         self._engine: Engine | None = None
         self._lifespan_context: Any = None
         self._principal: Principal = authenticated_principal
@@ -273,26 +213,15 @@ class DurableStore:
         Raises:
             WrongDatabase: It cannot be read, or reached, or another process has it.
         """
-        said = "its URL cannot be read"
-        try:
-            if url is None:
-                print(NO_DATABASE, file=sys.stderr)
-            elif url.startswith("temporal://"):
-                need("temporalio", extra="fleet")
-                from mrtr_options.sdk.durable.fleet import connected
-
-                anyio.run(connected, url)
-            else:
-                from mrtr_options.sdk.durable.embedded import taken
-
-                with taken(url):
-                    pass
+        if url is None:
+            print(NO_DATABASE, file=sys.stderr)
             return
-        except WrongDatabase as error:
-            said = str(error)
-        except ValueError:
-            pass
-        raise WrongDatabase(f"cannot use the database in {DATABASE_VARIABLE}: {said}")
+        try:
+            _, try_url = _adapter(url)
+            try_url(url)
+        except (WrongDatabase, ValueError) as error:
+            said = error if isinstance(error, WrongDatabase) else "its URL cannot be read"
+            raise WrongDatabase(f"cannot use the database in {DATABASE_VARIABLE}: {said}") from error
 
     @property
     def engine(self) -> Engine:
@@ -311,12 +240,12 @@ class DurableStore:
         Its qualified name is the workflow's: stable, and unique.
         """
         check_handler(handler, "store.linear", (DurableContext, Call))
-        return self.rounds(self.register(handler))
+        return self.in_rounds(self.register(handler))
 
     def register(self, handler: AnyHandler) -> str:
         """Have a handler run here; its name, with its version."""
-        name = f"{handler.__qualname__}@{self._version or _digest_of_file(handler)}"
-        self._handlers[name] = handler
+        name = f"{handler.__qualname__}@{self.version or _digest_of_file(handler)}"
+        self.handlers[name] = handler
         return name
 
     @asynccontextmanager
@@ -347,11 +276,8 @@ class DurableStore:
             raise RuntimeError("this store is open already: it is one server's")
         self._lifespan_context, self._principal = lifespan_context, principal
         self.clock = clock or self.clock
-        version = "+".join(sorted({name.rpartition("@")[2] for name in self._handlers}))
-        work = Work(
-            tuple(self._handlers), version, self.perform, codec, self.keep_seconds, lambda: self.clock()
-        )
-        async with opened(database, work) as self._engine:
+        opened, _ = _adapter(database)
+        async with opened(database, self, codec) as self._engine:
             try:
                 yield self
             finally:
@@ -359,22 +285,17 @@ class DurableStore:
 
     async def perform(self, name: str, running: Running) -> Output:
         """Run the handler of this name to its end."""
-        context = DurableContext(self._lifespan_context, running, idle_seconds=self._idle_seconds)
-        handler = self._handlers[name]
+        context = DurableContext(self._lifespan_context, running, idle_seconds=self.idle_seconds)
+        handler = self.handlers[name]
         return Ended(await context.outcome(handler(context, running.record.begun.call)))
 
     def caller(self, ctx: ServerRequestContext[Any, Any]) -> Caller:
         """What a call is told of the client of this round."""
         return Caller(kinds(ctx), principal=self._principal(ctx))
 
-    def begun(self, ctx: ServerRequestContext[Any, Any], params: Params) -> Begun:
-        """What a call begins with."""
-        call = Call(params.name, None if params.arguments is None else {**params.arguments})
-        return Begun(call, self.caller(ctx), self.clock())
-
     # --- rounds ---
 
-    def rounds(self, name: str) -> Callable[[ServerRequestContext[Any, Any], Params], Awaitable[Any]]:
+    def in_rounds(self, name: str) -> Callable[[ServerRequestContext[Any, Any], Params], Awaitable[Any]]:
         """Answers the rounds of calls of the handler of this name."""
 
         async def durable(ctx: ServerRequestContext[Any, Any], params: Params) -> types.Result:
@@ -389,7 +310,7 @@ class DurableStore:
             else:
                 round = Round(secrets.token_urlsafe(16)) if state is None else Round.of(state)
             # An old client has this one request for the whole call.
-            hold = self._wait_seconds if is_modern(ctx) else math.inf
+            hold = self.wait_seconds if is_modern(ctx) else math.inf
             try:
                 with anyio.move_on_after(hold):
                     return await self._round(name, ctx, params, round, keyed=key is not None)
@@ -399,8 +320,8 @@ class DurableStore:
                         await self.engine.stop(round.handle)
                 raise
             round.waited += 1
-            if round.number + 1 + round.waited > self._rounds:
-                raise still_at_work(self._rounds * self._wait_seconds)
+            if round.number + 1 + round.waited > self.rounds:
+                raise still_at_work(self.rounds * self.wait_seconds)
             return types.InputRequiredResult(request_state=round.state)
 
         return needing(durable, self.serving)
@@ -420,24 +341,28 @@ class DurableStore:
         if round.number >= 0:
             found = await self.engine.visit(round.handle, round.number, answers)
         else:
-            begun = self.begun(ctx, params)
+            call = Call(params.name, None if params.arguments is None else {**params.arguments})
+            begun = Begun(call, answers.caller, self.clock(), self._ttl_ms)
             if length(begun) > MAX_BYTES:
-                raise too_long()
+                raise refused("too_long")
             found = await self.engine.begin(name, round.handle, begun)
         if keyed:
             record = await self.engine.look(round.handle)
             if digest_of(record.begun.call.arguments) != digest_of(params.arguments):
                 raise other_arguments()
+            last = len(record.outputs) - 1
             if record.task_at is not None:
                 found = Reply(0, Handed(record.task_at))
             elif record.output is not None:
-                found = Reply(record.number, record.output)
-            elif record.number > 0:
-                round.number = record.number - 1
-                found = await self.engine.visit(round.handle, round.number, answers)
+                found = Reply(last, record.output)
+            elif last >= 0:
+                round.number = last
+                found = await self.engine.visit(round.handle, last, answers)
         if isinstance(found, Record):
             found.new(round.number, answers)
             found = found.reply(round.number)
+        if found is None:
+            raise refused("unknown_call")
         return await self.result_of(ctx, round.handle, found)
 
     def _answers(self, ctx: ServerRequestContext[Any, Any], params: Params, round: Round) -> Answers:
@@ -446,7 +371,7 @@ class DurableStore:
             answers = Answers(params.input_responses, self.caller(ctx), round.asked)
             said = Seal(None).write(answers, round.handle)
             if len(said) > MAX_BYTES:
-                raise too_long()
+                raise refused("too_long")
             round.said = said if len(said) <= _SAID_CHARS else ""
             return answers
         if not round.said:
@@ -454,7 +379,7 @@ class DurableStore:
         try:
             return Seal(None).read(Answers, round.said, round.handle)
         except Unreadable:
-            raise unknown_call() from None
+            raise refused("unknown_call") from None
 
     async def result_of(
         self, ctx: ServerRequestContext[Any, Any], handle: str, reply: Reply
@@ -464,13 +389,13 @@ class DurableStore:
             case Asked(requests=requests) as asked:
                 state = Round(handle, reply.number, asked=asked.digest).state
                 return types.InputRequiredResult(input_requests=dict(requests), request_state=state)
-            case Ended(outcome=outcome):
-                if isinstance(outcome, Exception):
-                    raise outcome
-                return outcome
-            case Stopped():
-                raise unknown_call()
-            case Handed():
+            case Ended(outcome=None):
+                raise refused("unknown_call")
+            case Ended(outcome=Exception() as error):
+                raise error
+            case Ended(outcome=types.Result() as result):
+                return result
+            case _:
                 raise AssertionError("a call that is a task, and no store of tasks")
 
 

@@ -5,20 +5,8 @@ call's handle at once, questions appear in `tasks/get`, answers go in through `t
 `tasks/cancel` stops the work. The server decides; a client only says, with each request, that it takes
 tasks. A client that does not gets the same handler in rounds, as in L.
 
-What holds, and what does not
------------------------------
-- A task is with the engine before its handle is returned, so every process of the engine knows it.
-- A task ends once: completed, failed, or cancelled. A second attempt changes nothing.
-- The handler of a cancelled task is cancelled at its next `await` and can record nothing more. Work in a
-  thread goes on to its end.
-- `tasks/update` returns when the task has taken the answers or refused them. Keys that are not open are
-  ignored. A key is never used for two questions of one task.
-- A request is held for `wait_seconds` at most while the engine is away, or while no process runs the
-  task. Then it ends in the error -32001 with the reason `still_at_work`, and may be sent again.
-- A task's id is the call's handle: 128 random bits, bound to the principal that it was made for. To
-  any other principal it is unknown.
-- A task is known for `ttl_seconds` from its creation, in any status. One at work is stopped then.
-- With a call key a second request for the same task gets the same task, while it is known.
+A task ends once: completed, failed, or cancelled. Its id is the call's handle, bound to the principal
+that it was made for: to any other it is unknown. It is known for `ttl_seconds` from its creation.
 
 Knows `durable`, `questions` and `wire`.
 """
@@ -28,6 +16,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Generic, TypeVar
 
@@ -47,55 +36,39 @@ from mrtr_options.sdk.durable.messages import (
     MAX_BYTES,
     Answers,
     Asked,
-    Begun,
     Caller,
     Ended,
     Handed,
-    Outcome,
     Output,
     Reply,
-    Stopped,
     length,
     reason_of,
+    refused,
     still_at_work,
-    too_long,
 )
-from mrtr_options.sdk.durable.rounds import KEEP_SECONDS, ROUNDS, DurableStore, Params
+from mrtr_options.sdk.durable.rounds import DurableStore, Params
 from mrtr_options.sdk.handlers import Call, check_handler, needing
 from mrtr_options.sdk.questions import BadAnswer, declares_forms, is_modern
 from mrtr_options.sdk.tasks.wire import (
     IDENTIFIER,
     CreateTaskResult,
-    Status,
     Task,
+    TaskFields,
     TaskParams,
     UpdateTaskParams,
 )
 
-TTL_SECONDS = 3600.0
-POLL_SECONDS = 0.2
 CANCELLED = "Cancelled. What it had done by then stays done, and what it was doing may have happened."
 
 logger = logging.getLogger("mrtr_options.tasks")
 
 ParamsT = TypeVar("ParamsT", bound=TaskParams)
 
-_RESPONSE: TypeAdapter[types.InputResponse] = TypeAdapter(types.InputResponse)
+_RESPONSES = TypeAdapter(dict[str, types.InputResponse])
 
 
 class TaskContext(DurableContext[DeskT], Generic[DeskT]):
     """A durable handler's context that can say how far the work is."""
-
-    def __init__(
-        self,
-        lifespan_context: DeskT,
-        running: Running,
-        *,
-        idle_seconds: float,
-        scope: anyio.CancelScope,
-    ) -> None:
-        super().__init__(lifespan_context, running, idle_seconds=idle_seconds)
-        self._scope = scope
 
     async def status(self, message: str) -> None:
         """Say how far the work is, as often as you like: `statusMessage` of the task.
@@ -125,13 +98,13 @@ class TaskContext(DurableContext[DeskT], Generic[DeskT]):
 TaskHandler = Callable[[TaskContext[DeskT], Call], Awaitable[types.CallToolResult]]
 
 
+@dataclass(kw_only=True, eq=False)
 class TaskStore(DurableStore, Extension):
     """Serves handlers as tasks; the server's Tasks extension.
 
-    Args:
-        idle_seconds, wait_seconds, rounds, keep_seconds, version: See `DurableStore`. A question of a
-            task that is kept for a time waits for all of it.
-        ttl_seconds: How long a task is known from its creation; None for ever.
+    Attributes:
+        idle_seconds, wait_seconds, rounds, keep_seconds, version: See `DurableStore`.
+        ttl_seconds: How long a task is known from its creation, and its questions wait; None for ever.
         poll_seconds: How often clients are told to look.
         outcome_of: What an exception of a handler is as a result; None for those that are errors.
 
@@ -140,35 +113,19 @@ class TaskStore(DurableStore, Extension):
     """
 
     identifier = IDENTIFIER
+    ttl_seconds: float | None = 3600.0
+    poll_seconds: float = 0.2
+    outcome_of: Callable[[Exception], types.CallToolResult | None] = lambda error: None
 
-    def __init__(
-        self,
-        *,
-        idle_seconds: float = 600.0,
-        wait_seconds: float = 10.0,
-        rounds: int = ROUNDS,
-        keep_seconds: float = KEEP_SECONDS,
-        version: str | None = None,
-        ttl_seconds: float | None = TTL_SECONDS,
-        poll_seconds: float = POLL_SECONDS,
-        outcome_of: Callable[[Exception], types.CallToolResult | None] = lambda error: None,
-    ) -> None:
-        super().__init__(
-            idle_seconds=idle_seconds,
-            wait_seconds=wait_seconds,
-            rounds=rounds,
-            keep_seconds=keep_seconds,
-            version=version,
-        )
-        check_numbers("TaskStore", 1 if ttl_seconds is None else ttl_seconds, poll_seconds)
-        self._ttl_ms = None if ttl_seconds is None else round(ttl_seconds * 1000)
-        if ttl_seconds is None:
-            self.keep_seconds = self._key_seconds = math.inf
-        else:
-            self.keep_seconds = max(keep_seconds, ttl_seconds)
-            self._key_seconds = min(keep_seconds, ttl_seconds)  # a key is for a call that is kept surely
-        self._poll_ms = max(1, round(poll_seconds * 1000))
-        self._outcome_of = outcome_of
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        ttl = math.inf if self.ttl_seconds is None else self.ttl_seconds
+        check_numbers("TaskStore", 1 if self.ttl_seconds is None else ttl, self.poll_seconds)
+        # A key is for a call that is kept surely.
+        self._key_seconds = math.inf if self.ttl_seconds is None else min(self.keep_seconds, ttl)
+        self.keep_seconds = max(self.keep_seconds, ttl)
+        self._ttl_ms = None if self.ttl_seconds is None else round(ttl * 1000)
+        self._poll_ms = max(1, round(self.poll_seconds * 1000))
         self._asks_first: dict[str, bool] = {}
 
     def task(
@@ -185,7 +142,7 @@ class TaskStore(DurableStore, Extension):
         check_handler(handler, "store.task", (TaskContext, Call))
         name = self.register(handler)
         self._asks_first[name] = asks_first
-        rounds = self.rounds(name)
+        rounds = self.in_rounds(name)
 
         async def call(ctx: ServerRequestContext[Any, Any], params: Params) -> types.Result:
             if required:
@@ -213,9 +170,9 @@ class TaskStore(DurableStore, Extension):
                 raise MCPError(types.METHOD_NOT_FOUND, "Method not found", ctx.method)
             _check_name(ctx, params.task_id)
             require_client_extension(ctx, IDENTIFIER)
-            with anyio.move_on_after(self._wait_seconds):
+            with anyio.move_on_after(self.wait_seconds):
                 return await method(ctx, params)
-            raise still_at_work(self._wait_seconds)
+            raise still_at_work(self.wait_seconds)
 
         return served
 
@@ -225,24 +182,13 @@ class TaskStore(DurableStore, Extension):
         caller = super().caller(ctx)
         return Caller(caller.askable, _takes_tasks(ctx), caller.principal)
 
-    def begun(self, ctx: ServerRequestContext[Any, Any], params: Params) -> Begun:
-        begun = super().begun(ctx, params)
-        return Begun(begun.call, begun.caller, begun.at, self._ttl_ms)
-
     async def perform(self, name: str, running: Running) -> Output:
-        outcome: Outcome | None = None
-        with anyio.CancelScope() as scope:
-            context = TaskContext(
-                self._lifespan_context, running, idle_seconds=self._idle_seconds, scope=scope
-            )
-            if not self._asks_first[name]:
-                await context.become_task()
-            handler = self._handlers[name]
-            outcome = await context.outcome(handler(context, running.record.begun.call))
-        if outcome is None:
-            return Stopped()  # its time is over
+        context = TaskContext(self._lifespan_context, running, idle_seconds=self.idle_seconds)
+        if not self._asks_first[name]:
+            await context.become_task()
+        outcome = await context.outcome(self.handlers[name](context, running.record.begun.call))
         if isinstance(outcome, Exception) and running.record.task_at is not None:
-            outcome = self._outcome_of(outcome) or outcome
+            outcome = self.outcome_of(outcome) or outcome
             if not isinstance(outcome, MCPError | types.Result):
                 logger.error("task %s failed", running.handle, exc_info=outcome)
                 outcome = MCPError(types.INTERNAL_ERROR, "Internal server error")
@@ -254,21 +200,19 @@ class TaskStore(DurableStore, Extension):
         if not isinstance(reply.output, Handed):
             return await super().result_of(ctx, handle, reply)
         require_client_extension(ctx, IDENTIFIER)  # a duplicate need not declare it
-        record = await self._found(ctx, handle)
-        status, _ = _standing(record)
-        if status == "input_required":  # what it asks is for `tasks/get` to say
-            status = "working"
-        return CreateTaskResult(**self._fields(handle, record, status))
+        told = self._told(handle, await self._found(ctx, handle))
+        if told["status"] == "input_required":  # what it asks is for `tasks/get` to say
+            told["status"] = "working"
+        return CreateTaskResult(**{name: told[name] for name in TaskFields.model_fields if name in told})
 
     # --- the methods --------------------------------------------------------------------------
 
     async def _get(self, ctx: ServerRequestContext[Any, Any], params: TaskParams) -> Task:
-        record = await self._found(ctx, params.task_id)
-        status, said = _standing(record)
-        if status == "input_required" and not declares_forms(ctx):
+        task = Task(**self._told(params.task_id, await self._found(ctx, params.task_id)))
+        if task.input_requests and not declares_forms(ctx):
             # Never a question of a kind that this request did not declare, though the task waits.
-            said["input_requests"].clear()
-        return Task(**self._fields(params.task_id, record, status), **said)
+            task.input_requests.clear()
+        return task
 
     async def _update(
         self, ctx: ServerRequestContext[Any, Any], params: UpdateTaskParams
@@ -276,18 +220,25 @@ class TaskStore(DurableStore, Extension):
         task, given = params.task_id, params.input_responses
         while True:
             record = await self._found(ctx, task)
-            asked = record.output if isinstance(record.output, Asked) else Asked({})
-            responses = {key: _parsed(key, given[key]) for key in asked.requests if key in given}
+            number, asked = record.asked if isinstance(record.output, Asked) else (0, Asked({}))
+            try:
+                responses = _RESPONSES.validate_python(
+                    {key: given[key] for key in asked.requests if key in given}, by_name=False
+                )
+            except ValidationError as error:
+                key = str(error.errors()[0]["loc"][0])
+                raise BadAnswer(key, "it is not an answer of any kind") from None
             answers = Answers(responses, self.caller(ctx), asked.digest)
             if length(answers) > MAX_BYTES:
-                raise too_long()
-            try:
-                if responses:
-                    await self.engine.visit(task, record.number, answers)
-                return types.EmptyResult(result_type="complete")
-            except MCPError as error:
-                if reason_of(error) != "answered_differently":
-                    raise  # or else somebody's answers came first, and these may be wanted still
+                raise refused("too_long")
+            reply = await self.engine.visit(task, number, answers) if responses else None
+            match reply:
+                case Reply(output=Ended(outcome=MCPError() as error)):
+                    # Or else somebody's answers came first, and these may be wanted still.
+                    if reason_of(error) != "answered_differently":
+                        raise error
+                case _:
+                    return types.EmptyResult(result_type="complete")
 
     async def _cancel(
         self, ctx: ServerRequestContext[Any, Any], params: TaskParams
@@ -307,45 +258,37 @@ class TaskStore(DurableStore, Extension):
         except MCPError as error:
             if reason_of(error) != "unknown_call":
                 raise
-            raise _unknown_task() from None
+            raise refused("unknown_task") from None
         begun, created = record.begun, record.task_at
         is_over = begun.ttl_ms is not None and ((created or 0) + begun.ttl_ms / 1000 <= self.clock())
         if created is None or begun.caller.principal != self._principal(ctx) or is_over:
-            raise _unknown_task()
+            raise refused("unknown_task")
         return record
 
-    def _fields(self, task: str, record: Record, status: Status) -> dict[str, Any]:
-        words = record.words if status in ("working", "input_required") else None
-        return {
+    def _told(self, task: str, record: Record) -> dict[str, Any]:
+        """A task as it stands: the fields of `Task`."""
+        told: dict[str, Any] = {
             "task_id": task,
-            "status": status,
-            "status_message": CANCELLED if status == "cancelled" else words,
+            "status": "working",
+            "status_message": record.words,
             "created_at": _iso(record.task_at or 0),
             "last_updated_at": _iso(record.updated),
             "ttl_ms": record.begun.ttl_ms,
             "poll_interval_ms": self._poll_ms,
         }
-
-
-def _standing(record: Record) -> tuple[Status, dict[str, Any]]:
-    """How far a task is, and the field that goes with that."""
-    match record.output:
-        case Asked(requests=requests):
-            return "input_required", {"input_requests": dict(requests)}
-        case Ended(outcome=MCPError() as error):
-            said = types.ErrorData(code=error.code, message=error.message, data=error.data)
-            return "failed", {"error": said}
-        case Ended(outcome=types.Result() as result):
-            kept = result.model_dump(mode="json", by_alias=True, exclude_none=True)
-            return "completed", {"result": kept}
-        case Stopped():
-            return "cancelled", {}
-        case _:
-            return "working", {}
-
-
-def _unknown_task() -> MCPError:
-    return MCPError(types.INVALID_PARAMS, "There is no such task.", {"reason": "unknown_task"})
+        match record.output:
+            case Asked(requests=requests):
+                return told | {"status": "input_required", "input_requests": {**requests}}
+            case Ended(outcome=None):
+                return told | {"status": "cancelled", "status_message": CANCELLED}
+            case Ended(outcome=MCPError() as error):
+                said = types.ErrorData(code=error.code, message=error.message, data=error.data)
+                return told | {"status": "failed", "status_message": None, "error": said}
+            case Ended(outcome=types.Result() as result):
+                kept = result.model_dump(mode="json", by_alias=True, exclude_none=True)
+                return told | {"status": "completed", "status_message": None, "result": kept}
+            case _:
+                return told
 
 
 def _iso(seconds: float) -> str:
@@ -371,21 +314,10 @@ def _check_name(ctx: ServerRequestContext[Any, Any], task: str) -> None:
     if ctx.request is None:  # not over HTTP
         return
     header = ctx.request.headers.get(MCP_NAME_HEADER)
-    if header is None:
+    if header is None or decode_header_value(header) != task:
+        why = "does not send it" if header is None else "sends one that does not match `taskId`"
         raise MCPError(
             types.HEADER_MISMATCH,
             f"{ctx.method} needs the HTTP header Mcp-Name with the task's id, which a balancer routes on"
-            " (SEP-2663); this client does not send it",
+            f" (SEP-2663); this client {why}",
         )
-    if decode_header_value(header) != task:
-        raise MCPError(
-            types.HEADER_MISMATCH,
-            f"{MCP_NAME_HEADER} header does not match the request body's 'taskId' parameter",
-        )
-
-
-def _parsed(key: str, response: Any) -> types.InputResponse:
-    try:
-        return _RESPONSE.validate_python(response, by_name=False)
-    except ValidationError:
-        raise BadAnswer(key, "it is not an answer of any kind") from None
