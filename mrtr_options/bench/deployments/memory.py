@@ -137,7 +137,8 @@ class Memory:
         """
         stays = scenario.setup.fleet == "sticky" and not scenario.script
         alone = stays and not scenario.needs_two
-        with scratch() as folder, quiet_servers():
+        keeps = self.versions if subject.option.extra is None and not subject.option.is_foreign else None
+        with nullcontext(keeps) if keeps else scratch() as folder, quiet_servers():
             instances = MemoryInstances(
                 self,
                 subject,

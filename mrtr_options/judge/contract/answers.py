@@ -9,6 +9,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal, cast
 
 import mcp_types as types
@@ -90,10 +91,11 @@ def _matches(wanted: str) -> tuple[str, ...]:
     )
 
 
-def meanings(location: str) -> list[tuple[str, ...]]:
+@lru_cache(256)
+def meanings(location: str) -> tuple[tuple[str, ...], ...]:
     """The places that a location may mean; more than one set where the page leaves it open."""
     strict, loose = _matches(_plain(location)), _matches(_loosely(location))
-    return [strict] if strict or strict == loose else [strict, loose]
+    return (strict,) if strict or strict == loose else (strict, loose)
 
 
 def place_messages(location: str) -> tuple[str, ...]:
