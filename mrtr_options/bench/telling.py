@@ -237,7 +237,7 @@ def elapsed(seconds: float) -> str:
     return f"{minutes:.0f} minutes pass" if minutes > 1 and not rest else f"{seconds:g} s pass"
 
 
-_MANY = re.compile(r"(.)\1{19,}")
+_MANY = re.compile(r"([^\\'\"])\1{19,}")
 
 
 def quoted(value: object) -> str:
@@ -246,8 +246,11 @@ def quoted(value: object) -> str:
     text = repr(value)
     if unicodedata.normalize("NFC", text) != text:
         text = ascii(value)
-    counted = _MANY.sub(lambda found: f"' + {len(found[0])} * '{found[1]}' + '", text)
-    return counted.replace("'' + ", "").replace(" + ''", "")
+    mark = text[0] if isinstance(value, str) else "'"  # what stands around a text
+    parts = _MANY.sub(lambda of: f"{mark} + {len(of[0])} * {mark}{of[1]}{mark} + {mark}", text)
+    return (
+        parts if parts == text else parts.replace(f"{mark}{mark} + ", "").replace(f" + {mark}{mark}", "")
+    )
 
 
 # --- a request ----------------------------------------------------------------------------------

@@ -98,6 +98,8 @@ def test_what_a_finding_needs_of_earlier_runs_is_told_with_it(
 def test_texts_that_look_alike_are_told_apart() -> None:
     assert quoted("Reykjavi\u0301k") == r"'Reykjavi\u0301k'"
     assert quoted({"location": "Tokyo" + 96 * " "}) == "{'location': 'Tokyo' + 96 * ' '}"
+    assert quoted("it's " + 30 * "x") == '"it\'s " + 30 * "x"'
+    assert quoted(20 * "\\") == repr(20 * "\\")
 
 
 def shrunk(slug: str, times: int) -> tuple[Finding, Finding, int]:

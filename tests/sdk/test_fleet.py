@@ -152,3 +152,16 @@ async def test_a_call_says_how_it_stands_and_can_be_stopped_while_a_step_takes_l
     if ends == "finished":
         assert isinstance(output.outcome, types.CallToolResult)
         assert text_of(output.outcome) == "done"
+
+
+@pytest.mark.evidence("on Temporal")
+async def test_answers_that_are_refused_leave_a_call_its_rounds(temporal: Server) -> None:
+    async with served(temporal.apart(), World()) as send:
+        asked = await ended(send, await send())
+        for number in range(2001):  # Temporal takes 2,000 updates of a call
+            bad: types.InputResponses = {
+                "one": types.ElicitResult(action="accept", content={"name": number})
+            }
+            with pytest.raises(MCPError, match="does not fit"):
+                await send(bad, asked)
+        assert key_of(await send(named("Ann", "one"), asked)) == "two"

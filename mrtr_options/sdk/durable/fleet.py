@@ -28,6 +28,7 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import anyio
+from mcp import MCPError
 from mcp.server.request_state import RequestStateCodec
 from temporalio import activity, client, common, exceptions, runtime, workflow
 from temporalio.client import Client
@@ -70,7 +71,7 @@ STEPS_AT_ONCE = 5000
 THREADS = 8
 """In how many threads handlers run between two steps."""
 
-ELSEWHERE, ENDED = "elsewhere", "ended"
+REFUSED, ELSEWHERE, ENDED = "refused", "elsewhere", "ended"
 
 T = TypeVar("T")
 
@@ -78,7 +79,6 @@ _IS_OPEN = common.QueryRejectCondition.NOT_OPEN
 _AWAY = RPCError, client.WorkflowQueryFailedError, client.WorkflowUpdateRPCTimeoutOrCancelledError
 _SILENT = RPCStatusCode.CANCELLED, RPCStatusCode.DEADLINE_EXCEEDED
 _OVER = (
-    client.WorkflowUpdateFailedError,
     client.WorkflowFailureError,
     client.WorkflowQueryRejectedError,
     exceptions.WorkflowAlreadyStartedError,
@@ -165,6 +165,15 @@ class _Call(Running):
     async def brought(self, number: int, answers: str) -> str:
         given = _here.seal.read(Answers, answers, self.handle)
         return _here.seal.write(await self.visit(number, given), self.handle)
+
+    @brought.validator
+    def _check(self, number: int, answers: str) -> None:
+        """Refuse a round before it counts: Temporal takes 2,000 updates of a call."""
+        try:
+            self.record.new(number, _here.seal.read(Answers, answers, self.handle))
+        except MCPError as error:
+            said = _here.seal.write(Reply(number, Ended(error)), self.handle)
+            raise exceptions.ApplicationError(REFUSED, said, non_retryable=True) from None
 
     @workflow.signal
     def nudge(self) -> None:
@@ -340,6 +349,11 @@ class Engine:
         for of, says in ((kind, ask), (Record, self._call(handle).result)):
             try:
                 return self._seal.read(of, await says(), handle)
+            except client.WorkflowUpdateFailedError as failed:
+                cause = failed.cause
+                if isinstance(cause, exceptions.ApplicationError) and cause.message == REFUSED:
+                    return self._seal.read(of, cause.details[0], handle)
+                why = "gave_up"
             except _OVER:
                 why = "gave_up"
             except RPCError as error:
@@ -379,7 +393,7 @@ def _seen(work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
 
 
 async def connected(url: str) -> Client:
-    """A client of the server at a URL, as soon as that answers; see `fleet`.
+    """A client of the server at a URL, as soon as that answers; see `opened`.
 
     Raises:
         WrongDatabase: It does not in `WAIT_SECONDS`.
