@@ -205,9 +205,7 @@ class DurableStore:
         self._engine: Engine | None = None
         self._lifespan_context: Any = None
         self._principal: Principal = authenticated_principal
-        self.clock: Callable[[], float] = lambda: (
-            time.time()
-        )  # found each time: a review moves the clock
+        self.clock: Callable[[], float] = lambda: time.time()  # a review moves the clock
 
     def try_database(self, url: str | None) -> None:
         """Refuse a database that could not be used; warn where there is none.
