@@ -62,9 +62,22 @@ def slugs(named: str | None, known: Collection[str]) -> list[str]:
     found = [slug.strip() for slug in named.split(",")]
     for slug in found:
         if slug not in known:
+            refuse_if_played(slug)
             there = nearest(slug, known) or f"{PROGRAM} schedules lists them"
             refuse(f"there is no schedule {slug!r}; {there}")
     return found
+
+
+def refuse_if_played(name: str) -> None:
+    """End the command if a name is that of a schedule or a fault, and say how it is played."""
+    from mrtr_options.bench.faults import NAMED
+    from mrtr_options.bench.schedules import SCHEDULES
+
+    kind = name.rstrip("0123456789.")
+    if name in SCHEDULES:
+        refuse(f"{name} is a schedule; write {PROGRAM} play E {name}")
+    if kind in NAMED:
+        refuse(f"{name} is a fault; write {PROGRAM} play E --faults {kind}{name[len(kind) :] or 3}")
 
 
 def subjects(names: Sequence[str], *, or_one_of: Collection[str] = ()) -> list[Subject]:
@@ -84,6 +97,7 @@ def subjects(names: Sequence[str], *, or_one_of: Collection[str] = ()) -> list[S
         try:
             found.append(subject_named(name))
         except CannotLoad as error:
+            refuse_if_played(name)
             near = nearest(name, or_one_of)
             refuse(f"there is no option or schedule {name!r}; {near}" if near else str(error))
     if foreign := [each for each in found if each.option.is_foreign]:

@@ -33,7 +33,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--client",
-        "--policy",
         dest="policy",
         choices=(*POLICIES, "both"),
         default="both",

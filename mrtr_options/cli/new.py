@@ -19,7 +19,9 @@ def run(args: argparse.Namespace) -> int:
     """Write it, with the tool named after the file."""
     path: Path = args.file
     if not path.stem.isidentifier():
-        refuse(f"{str(path)!r} does not name a tool; write new book_table.py")
+        refuse(
+            f"{str(path)!r} is no name of a tool: take letters, digits and _, as in new book_table.py"
+        )
     template = (files("mrtr_options.demo") / "own_tool.py").read_text(encoding="utf-8")
     write_new(path, template.replace("own_tool", path.stem), "new book_table.py")
     console().print(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from mrtr_options.cli._shared import add_form, subjects
+from mrtr_options.cli._shared import add_form, refuse_if_played, subjects
 from mrtr_options.show.terminal import refuse
 
 
@@ -25,6 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print them."""
     if args.subjects and not args.play:
+        refuse_if_played(args.subjects[0])
         refuse(f"subjects are played with --run, as in: schedules --run {' '.join(args.subjects)}")
 
     from mrtr_options.show.schedules import show

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Literal
 
@@ -19,6 +19,7 @@ from mrtr_options.judge import matrix
 from mrtr_options.judge.contract import RULES
 from mrtr_options.judge.guarantees import declared, guarantees_of, kept, undeclared
 from mrtr_options.judge.reading import Observation, Verdict
+from mrtr_options.show.explore import short
 from mrtr_options.show.progress import progress, stepping
 from mrtr_options.show.terminal import console, in_colour, plural
 from mrtr_options.show.terminal import markdown as in_markdown
@@ -73,8 +74,7 @@ def show(
         else:
             out.print(IN_WORDS)
         out.print()
-        for column, lacks in judged.items():
-            _print_guarantees(column, lacks, observations)
+        _print_guarantees(judged, observations)
     if form != "table":
         for column, lacks in judged.items():
             for line in matrix.broken_lines(column, lacks):
@@ -138,17 +138,27 @@ def _bold(seen: Observation | None) -> str:
 
 
 def _print_guarantees(
-    column: Subject, lacks: matrix.Broken, observations: Sequence[Observation]
+    judged: Mapping[Subject, matrix.Broken], observations: Sequence[Observation]
 ) -> None:
-    out, own = console(), guarantees_of(column)
+    """What held, one line for all columns of which the same is to be said."""
+    alike: dict[tuple[str, ...], list[Subject]] = {}
+    for column, lacks in judged.items():
+        alike.setdefault(tuple(_said(column, lacks, observations)), []).append(column)
+    out = console()
+    for (line, *more), columns in alike.items():
+        out.print(f"{' '.join(short(each.name) for each in columns)}: {line}")
+        for text in more:
+            out.print(f"  {text}", style="red" if judged[columns[0]] else "dim")
+
+
+def _said(column: Subject, lacks: matrix.Broken, observations: Sequence[Observation]) -> Iterator[str]:
+    own = guarantees_of(column)
     seen = [each for each in observations if each.subject == column.name]
     proven, more = (kept(seen, of(own), own) if own else [] for of in (declared, undeclared))
-    line = f"{plural(len(proven), 'guarantee')} of its own held in these schedules"
-    if not any(each.name in RULES for each, _ in lacks):
-        line = f"the contract and {line}"
-    out.print(f"{column.name}: {line}{f', {len(lacks)} broken:' if lacks else ''}")
-    for text in matrix.broken_lines(column, lacks):
-        out.print(f"  {text}", style="red")
+    held = [] if any(each.name in RULES for each, _ in lacks) else ["the contract"]
+    if proven or not held:
+        held.append(f"{plural(len(proven), 'guarantee')} of its own")
+    yield f"{' and '.join(held)} held in these schedules{f', {len(lacks)} broken:' if lacks else ''}"
+    yield from matrix.broken_lines(column, lacks)
     if more:
-        names = ", ".join(each.name for each in more)
-        out.print(f"  keeps without guaranteeing it: {names}", style="dim")
+        yield f"keeps without guaranteeing it: {', '.join(each.name for each in more)}"

@@ -14,6 +14,7 @@ from rich.table import Table
 from mrtr_options.bench.faults import NAMED
 from mrtr_options.bench.schedules import SCHEDULES
 from mrtr_options.bench.subjects import Subject
+from mrtr_options.judge.anomalies import WORDS
 from mrtr_options.judge.counterexamples import of_schedules
 from mrtr_options.show.explore import OWN_LEDGER, short
 from mrtr_options.show.progress import progress, stepping
@@ -50,7 +51,7 @@ def show(subjects: Sequence[Subject], *, as_json: bool) -> int:
 
 
 def _lines(found: Mapping[str, Sequence[str]]) -> str:
-    return "\n".join(f"{name}: {' '.join(map(short, where))}" for name, where in found.items())
+    return "\n".join(f"{WORDS[name]}: {' '.join(map(short, where))}" for name, where in found.items())
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:

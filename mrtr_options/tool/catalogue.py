@@ -45,7 +45,7 @@ GUARANTEES = "guarantees.toml"
 _FILE_NAME = re.compile(r"option_(?P<letter>[a-z])_(?P<slug>\w+)\.py")
 
 
-BEGIN = "check --init my_option.py writes a file to begin with"
+BEGIN = "check --init my_option.py writes the tool that check judges (docs/CONTRACT.md)"
 """What to do about a file that cannot be judged."""
 
 

@@ -254,7 +254,10 @@ def test_a_server_without_the_tool_is_refused(
     file = stranger(tmp_path, "def weather", "def book_table", NO_QUESTIONS)
     code, printed = checked(file, capsys)
     says = "stranger.py has no tool 'weather' to be reviewed, only book_table; check --init my_option.py"
-    assert (code, printed) == (2, f"mrtr-options: {says} writes a file to begin with\n")
+    assert (code, printed) == (
+        2,
+        f"mrtr-options: {says} writes the tool that check judges (docs/CONTRACT.md)\n",
+    )
 
 
 @pytest.mark.slow
