@@ -441,15 +441,14 @@ def durable(of: Any) -> None:
     sdk.build_server("restaurant", of(handler=sdk.DurableStore().linear(cast("Any", book_in_line))))
 
 
-def task(of: Any, is_open: bool = True) -> None:
+def task(of: Any, serve: Callable[[sdk.Tool, Any], object]) -> None:
     store = sdk.TaskStore()
-    resources = [store.serving] if is_open else []
-    made = of(handler=store.task(cast("Any", book_in_line)))
-    sdk.build_server("restaurant", made, resources=resources)
+    serve(of(handler=store.task(cast("Any", book_in_line))), store)
 
 
 NOT_OPEN = r"build_server\(\.\.\., resources=\[store\]\)"
 SERVING = NOT_OPEN.replace("store", r"store\.serving")
+LISTS = r"build_server takes lists, as in resources=\[store\.serving\]"
 FOREIGN = Mock(middleware=[])  # as fastmcp's FastMCP has one, and add_tool
 MISTAKES: list[tuple[str, Callable[[Any], object]]] = [
     ("takes a list of wrappers", lambda of: of(wrappers=sdk.legacy_shim)),
@@ -467,12 +466,20 @@ MISTAKES: list[tuple[str, Callable[[Any], object]]] = [
     ("with a field for each argument", lambda of: of(arguments=RootModel[list[str]])),
     ("takes a name and tools", lambda of: sdk.build_server("restaurant", cast("Any", [of()]))),
     ("a name and tools", lambda of: sdk.build_server(of())),
+    (LISTS, lambda of: sdk.build_server("x", of(), resources=cast("Any", sdk.ContinuationStore()))),
+    (LISTS, lambda of: sdk.build_server("x", of(), resources=[cast("Any", sdk.ContinuationStore)])),
+    (LISTS, lambda of: sdk.build_server("x", of(), extensions=[cast("Any", sdk.ContinuationStore())])),
+    (r"Tool\('book_table'\) takes a function for outcome_of", lambda of: of(outcome_of=None)),
     ("two tools have one name", lambda of: sdk.build_server("restaurant", of(), of())),
     (NOT_OPEN, lambda of: sdk.build_server("restaurant", of(handler=CONTINUED))),
     (NOT_OPEN, lambda of: sdk.build_server("restaurant", of(handler=sdk.legacy_shim(CONTINUED)))),
     (SERVING, durable),
-    (SERVING, lambda of: task(of, is_open=False)),
-    (r"extensions=\[store\]", task),
+    (SERVING, lambda of: task(of, lambda made, store: sdk.build_server("x", made))),
+    (
+        r"extensions=\[store\]",
+        lambda of: task(of, lambda made, store: sdk.build_server("x", made, resources=[store.serving])),
+    ),
+    ("makes a text of the task of 'book_table'", lambda of: task(of, lambda made, _: high_tier(made))),
     (r"MCPServer\(\.\.\., lifespan=\.\.\.\)", lambda of: high_tier(of(handler=CONTINUED))),
     ("not an MCPServer of the package mcp", lambda of: of().add_to(FOREIGN)),
     *(
@@ -487,7 +494,7 @@ def test_what_cannot_work_is_refused_at_start(said: str, make: Callable[[Any], o
     def of(**changes: Any) -> Any:
         return replace(tool(), **changes)
 
-    if "serving" in said or "extensions" in said:
+    if "serving" in said or "extensions" in said or "task" in said:
         pytest.importorskip("dbos")
     with pytest.raises((TypeError, ValueError), match=said):
         make(of)

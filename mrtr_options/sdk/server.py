@@ -35,6 +35,7 @@ from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from pydantic import BaseModel, ValidationError
 from typing_extensions import TypeVar
 
+from mrtr_options import check_functions
 from mrtr_options.sdk.handlers import (
     Context,
     Crashed,
@@ -142,7 +143,8 @@ class Tool:
 
     Raises:
         NotAHandler: The handler is none, or a wrapper makes none: see `check_handler`.
-        TypeError: The arguments are not a model, or the wrappers are not a list of wrappers.
+        TypeError: The arguments are not a model, the wrappers are not a list of wrappers, or what tells
+            outcomes is no function.
     """
 
     name: str
@@ -163,6 +165,7 @@ class Tool:
         if callable(self.wrappers) or not all(map(callable, self.wrappers)):
             raise TypeError(f"{user} takes a list of wrappers, as in wrappers=[single_use(store)]")
         check_handler(self._wrapped, f"a wrapper of {user}")
+        check_functions(user, outcome_of=self.outcome_of)
 
     @cached_property
     def listed(self) -> types.Tool:
@@ -204,14 +207,20 @@ class Tool:
     def add_to(self, server: MCPServer[Any]) -> None:
         """Add the tool to a server of the SDK's high tier. `protect` gives it the keys of your settings.
 
-        A handler of H, K or L needs its store open: enter that in the server's lifespan.
+        A handler of H or L needs its store open: enter that in the server's lifespan.
 
         Raises:
             TypeError: The server is not an `MCPServer`.
-            ValueError: It needs one, and the server has no lifespan.
+            ValueError: It needs one, and the server has no lifespan; or the handler is one of K.
         """
         check_server(server, MCPServer)
-        if needed_by(self.handler) is not None and server.settings.lifespan is None:
+        needed = needed_by(self.handler)
+        if isinstance(_store_of(needed), Extension):
+            raise ValueError(
+                f"an MCPServer makes a text of the task of {self.name!r}: serve it by build_server(...),"
+                " or write DurableStore().linear(...)"
+            )
+        if needed is not None and server.settings.lifespan is None:
             raise ValueError(
                 f"the handler of {self.name!r} needs its store open: MCPServer(..., lifespan=...), and"
                 " in it `async with store`, or `async with store.serving(context)`"
@@ -333,14 +342,15 @@ def build_server(
         extensions: Extensions of the protocol that the server declares, with their methods.
 
     Raises:
-        TypeError: What is given for a tool, or for the settings, is none.
+        TypeError: What is given for a tool, a resource, an extension, or for the settings, is none.
         ValueError: Two tools have one name; or a handler needs a store that is not among the resources.
         SystemExit: The environment cannot be used; one line on standard error says why.
     """
     settings = settings_or_environment(settings)
-    given: list[object] = [name, *tools]
-    if [isinstance(each, Tool) for each in given] != [False] + [True] * len(tools):
+    if not all(map(isinstance, (name, *tools), (str, *[Tool] * len(tools)))):
         raise TypeError('build_server takes a name and tools, as in build_server("name", tool, other)')
+    if not _is_list_of(_is_resource, resources) or not _is_list_of(_is_extension, extensions):
+        raise TypeError("build_server takes lists, as in resources=[store.serving], extensions=[store]")
     by_name = {tool.name: tool for tool in tools}
     if len(by_name) < len(tools):
         raise ValueError(f"two tools have one name: {', '.join(tool.name for tool in tools)}")
@@ -380,12 +390,30 @@ def add_extension(server: Server[Any], extension: Extension) -> None:
         server.add_request_handler(method.method, method.params_type, method.handler)
 
 
+def _is_list_of(fits: Callable[[object], bool], given: object) -> bool:
+    return isinstance(given, Sequence) and all(map(fits, cast("Sequence[object]", given)))
+
+
+def _is_resource(given: object) -> bool:
+    is_opener = callable(given) and not inspect.isclass(given)
+    return isinstance(given, AbstractAsyncContextManager) or is_opener
+
+
+def _is_extension(given: object) -> bool:
+    return isinstance(given, Extension)
+
+
+def _store_of(needed: object) -> object:
+    """The store whose `serving` a handler needs, or which it needs itself."""
+    return getattr(needed, "__self__", needed)
+
+
 def _check_resources(tool: Tool, resources: Sequence[Resource], extensions: Sequence[Extension]) -> None:
     """Refuse a handler whose store would not be open, or not be found by clients."""
     needed = needed_by(tool.handler)
     if needed is None:
         return
-    store: object = getattr(needed, "__self__", needed)
+    store = _store_of(needed)
     if needed not in resources:
         what = "store" if store is needed else "store.serving"
         raise ValueError(
