@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 import re
 from typing import Any
 
@@ -97,12 +98,14 @@ def _plain(default: Any) -> Any:
 
 
 def _methods(value: Any) -> list[tuple[str, Any]]:
-    """The public methods that a class of ours defines."""
+    """The public methods that a class of ours defines, or inherits from one that is not of the face."""
     if not inspect.isclass(value):
         return []
+    bases = itertools.takewhile(lambda base: base.__name__ not in NAMES, value.__mro__[1:])
+    ours = [each for each in bases if each.__module__.startswith("mrtr_options")]
     return [
         (name, each)
-        for name, each in vars(value).items()
+        for name, each in itertools.chain.from_iterable(vars(of).items() for of in (value, *ours))
         if inspect.isfunction(each)
         and not name.startswith("_")
         and each.__doc__

@@ -41,6 +41,11 @@ def text_of(path: Path) -> str:
     return path.read_text(encoding="utf-8")
 
 
+def test_the_api_has_what_the_contexts_of_handlers_inherit() -> None:
+    page = text_of(ROOT / "docs" / "API.md")
+    assert page.count("await .elicit(") == page.count("await .elicit_all(")
+
+
 @pytest.mark.evidence("cells and tables of the documents", also=True)
 @every_document
 def test_the_generated_parts_are_what_the_runs_say(path: Path, observations: list[Observation]) -> None:
