@@ -28,7 +28,18 @@ from mrtr_options.sdk.durable.call import Record
 from mrtr_options.sdk.durable.messages import MAX_BYTES, Begun, Caller, Ended, Seal, Unreadable
 from mrtr_options.sdk.questions import Declined, Question
 from tests.rounds import Response, text_of
-from tests.sdk.durable_calls import Ctx, Stated, World, asked_by, ended, finish, reason, refused, served
+from tests.sdk.durable_calls import (
+    Ctx,
+    Stated,
+    World,
+    asked_by,
+    couple,
+    ended,
+    finish,
+    reason,
+    refused,
+    served,
+)
 from tests.sdk.fakes import ON_ASYNCIO, Name, key_made, key_of, named, result, who
 
 pytestmark = [pytest.mark.anyio, ON_ASYNCIO]
@@ -136,11 +147,21 @@ DECLINED = after_a_step(asking(who("one")))
                 (BaseExceptionGroup("two at once", [asyncio.CancelledError()]), "two at once"),
                 (SystemExit(1), "SystemExit"),
                 (KeyboardInterrupt(), "KeyboardInterrupt"),
+                (GeneratorExit(), "GeneratorExit"),
+                (MCPError(1, "odd data", object()), "MCPError: odd data"),
                 (UNMADE, "ValidationError: 1 validation error for Name"),
             )
             for where in (after_a_step, in_a_step)
         ),
         (after_a_step(giving(None)), TypeError, "NoneType, which is not a result"),
+        (
+            after_a_step(
+                giving(types.CallToolResult(content=[], structured_content={"a": {"b": object()}}))
+            ),
+            TypeError,
+            "no JSON",
+        ),
+        (after_a_step(lambda ctx: ctx.step(cast("Any", 5), str)), TypeError, "key is a text, not 5"),
         (DECLINED, Declined, "one"),
         (in_a_step(raising(Odd("it is down"))), RuntimeError, "it is down"),
         (twice, ValueError, "'a'"),
@@ -171,6 +192,30 @@ async def test_what_ends_a_call_is_raised_at_each_delivery_and_no_effect_is_trie
             with pytest.raises(error, match=says):
                 await send(answers, asked)
     assert world.kinds() == ["first"]
+
+
+async def test_code_in_a_scope_of_anyio_leaves_a_step_at_once(engine: str) -> None:
+    stopped = list[str]()
+
+    async def long(key: str) -> None:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            stopped.append(key)
+
+    async def handler(ctx: Ctx, call: Call) -> types.CallToolResult:
+        with anyio.move_on_after(0.1):
+            await ctx.step("too long", long)
+        await ctx.elicit(who())
+        with pytest.RaisesGroup(pytest.RaisesExc(ZeroDivisionError)):
+            async with anyio.create_task_group() as group:
+                group.start_soon(ctx.step, "beside", long)
+                await ctx.step("fails", lambda key: 1 // 0)
+        return result("done")
+
+    async with served(engine, None, handler) as send:
+        assert text_of(await send(named("Ann"), await asked_by(send))) == "done"
+    assert len(stopped) == 2
 
 
 async def test_a_call_that_its_engine_drops_ends_without_an_error() -> None:
@@ -390,6 +435,25 @@ async def test_a_call_ends_whose_answered_question_changes_when_it_begins_again(
     assert world.kinds() == []
 
 
+async def test_a_call_ends_whose_handler_takes_another_way_when_it_begins_again(sqlite: str) -> None:
+    world, ways = World(), ["old"]
+
+    async def handler(ctx: Ctx, call: Call) -> types.CallToolResult:
+        await ctx.step(ways[-1], lambda key: world.do(ways[-1], key))
+        await ctx.elicit(who("one"))
+        await ctx.elicit(who("two"))
+        return result("done")
+
+    async with served(sqlite, world, handler) as send:
+        first = await asked_by(send)
+        second = await send(named("Ann", "one"), first)
+    ways.append("new")
+    async with served(sqlite, world, handler) as send:
+        for answers, asked in 2 * [(named("Bob", "two"), second), (named("Ann", "one"), first)]:
+            assert await refused(send, answers, asked) == "gave_up"
+    assert world.kinds() == ["old", "new"]
+
+
 async def test_a_text_can_be_read_in_its_place_only() -> None:
     text = Seal(None).write(Ended(ValueError("x")), "here")
     assert isinstance(Seal(None).read(Ended, text, "here").outcome, ValueError)
@@ -398,12 +462,19 @@ async def test_a_text_can_be_read_in_its_place_only() -> None:
             Seal(None).read(kind, text, place)
 
 
+async def another(ctx: Ctx, call: Call) -> types.CallToolResult:
+    return await couple(ctx, call)
+
+
 @pytest.mark.slow
-async def test_a_call_of_a_version_of_which_no_instance_is_left_is_refused(engine: str) -> None:
+@pytest.mark.parametrize(("handler", "version"), [(couple, "2"), (another, "1")])
+async def test_a_call_of_a_version_or_handler_of_which_no_instance_is_left_is_refused(
+    engine: str, handler: Any, version: str
+) -> None:
     old, new = World(), World()
     async with served(engine, old, version="1") as send:
         first = await send()
-    async with served(engine, new, version="2") as send:
+    async with served(engine, new, handler, version=version) as send:
         for _ in range(2):
             assert await refused(send, named("Ann", "one"), first) == "other_version"
         assert key_of(await send()) == "one"

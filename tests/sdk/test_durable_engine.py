@@ -8,8 +8,9 @@ import re
 import sqlite3
 import threading
 from contextlib import closing
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import anyio
 import anyio.lowlevel
@@ -24,14 +25,25 @@ from sqlalchemy.exc import OperationalError
 from mrtr_options.bench.deployments.processes import CALLS, ProcessInstances
 from mrtr_options.bench.history import Request
 from mrtr_options.bench.subjects import Subject
-from mrtr_options.sdk.durable import Call, embedded
+from mrtr_options.sdk.durable import Call, DurableStore, embedded
 from mrtr_options.sdk.durable.embedded import process, taken
 from mrtr_options.sdk.durable.rounds import WrongDatabase
+from mrtr_options.sdk.handlers import NotAHandler
 from mrtr_options.tool.catalogue import option_named
 from scoreboard import postgres as real_postgres
 from tests.bounds import KEY
 from tests.rounds import Response, text_of
-from tests.sdk.durable_calls import Ctx, World, asked_by, away, ended, finish, is_held, refused, served
+from tests.sdk.durable_calls import (
+    Ctx,
+    World,
+    asked_by,
+    away,
+    ended,
+    finish,
+    is_held,
+    refused,
+    served,
+)
 from tests.sdk.fakes import ON_ASYNCIO, key_of, named, result, who
 
 pytestmark = [pytest.mark.anyio, ON_ASYNCIO]
@@ -96,6 +108,25 @@ async def test_one_engine_is_kept_for_many_servers_whose_calls_are_apart(sqlite:
             async with served(name, world) as send:  # the same run, restarted
                 assert await finish(send, first, send) == "Ann and Bob"
     assert [(world.kinds(), world.entered) for world in worlds] == [(["first", "last"], 2)] * 2
+
+
+async def test_a_call_begins_on_its_own_store_though_another_has_a_handler_of_its_name(
+    sqlite: str,
+) -> None:
+    def says(name: str) -> Any:
+        async def handler(ctx: Ctx, call: Call) -> types.CallToolResult:
+            return result(name)
+
+        return handler
+
+    async with served(sqlite, None, says("Ann")) as ann, served(sqlite, None, says("Bob")) as bob:
+        assert [text_of(await send()) for send in (ann, bob)] == ["Ann", "Bob"]
+    store = DurableStore()
+    store.linear(says("Ann"))
+    with pytest.raises(NotAHandler, match=r"another handler '.*' in this store"):
+        store.linear(says("Bob"))
+    with pytest.raises(NotAHandler, match="which has a name"):
+        store.linear(partial(cast("Any", says("Bob"))))
 
 
 async def test_a_step_that_is_fatal_is_given_up(sqlite: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ may go wrong; `judge/test_matrix` holds K to them on two instances, `bench/test_
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import anyio
 import anyio.lowlevel
@@ -25,6 +25,7 @@ from mrtr_options.sdk.call_key import CALL_KEY, new_call_key
 from mrtr_options.sdk.durable.embedded import process
 from mrtr_options.sdk.server import add_extension
 from mrtr_options.sdk.tasks import Call, TaskContext, TaskHandler, TaskStore
+from mrtr_options.sdk.tasks.store import MAX_STATUS
 from mrtr_options.sdk.tasks.wire import IDENTIFIER
 from tests.bounds import SECONDS
 from tests.rounds import over_http
@@ -319,7 +320,7 @@ async def test_a_request_that_may_not_have_tasks_is_refused(engine: str) -> None
         task = await client.call()
         asked = await plain.call(task={"ttl": 5})
         call = asked["requestState"].partition(".")[0]
-        for unknown in (call, "made-up"):  # a call in rounds is no task
+        for unknown in (call, "made-up", ""):  # a call in rounds is no task
             told = await client.is_refused(types.INVALID_PARAMS, "tasks/get", taskId=unknown)
             assert told == {"reason": "unknown_task"}
         for method in ("tasks/get", "tasks/update", "tasks/cancel"):
@@ -425,6 +426,9 @@ async def test_an_author_may_say_how_far_the_work_is_as_often_as_they_like(sqlit
     async def handler(ctx: Ctx, call: Call) -> types.CallToolResult:
         for number in range(2000):
             await ctx.status(f"{number} of 2000")
+        for odd in 3, "x" * (MAX_STATUS + 1):
+            with pytest.raises((TypeError, ValueError), match="a status is"):
+                await ctx.status(cast("Any", odd))
         await ctx.elicit(who())
         return result("done")
 

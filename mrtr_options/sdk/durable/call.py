@@ -145,6 +145,8 @@ class Record:
         """
         if number < 0:
             return None
+        if self.outputs and isinstance(self.outputs[-1], Ended) and number >= len(self.outputs) - 1:
+            return None  # it ended earlier when it ran again
         asked = self.outputs[number] if number < len(self.outputs) else None
         if not isinstance(asked, Asked):
             raise refused("unknown_call")
@@ -179,6 +181,8 @@ class Record:
         if number >= 0 and not any(isinstance(each, Handed) for each in self.outputs[:number]):
             number += number in self.answers or number + 1 < len(self.outputs)
         at = max(number, 0)
+        if self.outputs and isinstance(self.outputs[-1], Ended):
+            at = min(at, len(self.outputs) - 1)
         return Reply(at, self.outputs[at]) if at < len(self.outputs) else None
 
 
@@ -209,9 +213,10 @@ class Running(ABC):
     async def step(self, key: str, run: Callable[[], Coroutine[Any, Any, Stepped]]) -> Stepped:
         """What an effect came to: run now, or taken from the record."""
 
-    async def asks(self) -> None:
-        """Record that the handler asks now."""
+    async def asks(self) -> bool:
+        """Record that the handler asks now; False if it did something else when it ran before."""
         self.record.updated = self.now()
+        return True
 
     @abstractmethod
     async def takes(self, number: int, answers: Answers) -> None:
@@ -266,33 +271,35 @@ class DurableContext(AsksTogether, Generic[DeskT]):
         Raises:
             ValueError: The call has a step of that key already.
             RuntimeError: It is called in a step, or after the handler's end.
-            TypeError, ValueError: What the effect returned has no JSON, or is longer than `MAX_BYTES`.
-                It happened anyway.
+            TypeError, ValueError: The key is no text. Or what the effect returned has no JSON, or is
+                longer than `MAX_BYTES`; it happened anyway.
         """
         self._check()
+        if not isinstance(key, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError(f"a step's key is a text, not {key!r}")
         if key in self._steps:
             raise ValueError(f"there is a step {key!r} in this call already: a key is for one effect")
         self._steps.add(key)
         once = hashlib.sha256(f"{self._running.handle}/{key}".encode()).hexdigest()[:32]
 
         async def run() -> Stepped:
-            within = _step.set(key)
+            began, within = asyncio.current_task(), _step.set(key)
             try:
                 value = await settled(effect(once))
                 try:
                     text = json.dumps(value, allow_nan=False)
-                except (TypeError, ValueError) as error:
+                except (TypeError, ValueError, RecursionError) as error:
                     raise TypeError(f"the step {key!r} returned what has no JSON: {error}") from None
                 stepped = Stepped(json.loads(text))  # the same now as from the record
             except BaseException as error:
-                if self._is_from_outside(error):
+                if self._is_from_outside(error, began):
                     raise
                 stepped = Stepped(error=recordable(error))
             finally:
                 _step.reset(within)
             if length(stepped) <= MAX_BYTES:
                 return stepped
-            says = f"what the step {key!r} came to is longer than {MAX_BYTES} bytes"
+            says = f"what the step {key!r} came to is longer than {MAX_BYTES} bytes as it is kept"
             return Stepped(error=ValueError(says))
 
         stepped = await self._running.step(key, run)
@@ -345,7 +352,8 @@ class DurableContext(AsksTogether, Generic[DeskT]):
         answers: dict[str, Any] = {}
         self._asking = True
         try:
-            await running.asks()
+            if not await running.asks():
+                raise self._abandon(refused("gave_up"))
             record.ask(questions)
             running.told()
             while len(answers) < len(questions):
@@ -368,7 +376,7 @@ class DurableContext(AsksTogether, Generic[DeskT]):
 
     async def outcome(self, work: Awaitable[object]) -> Outcome | None:
         """How the handler ends, as it can be recorded; None where its time is over."""
-        outcome: Outcome | None = None
+        outcome, began = cast("Outcome | None", None), asyncio.current_task()
         try:
             with self._scope:
                 said = await work
@@ -376,7 +384,7 @@ class DurableContext(AsksTogether, Generic[DeskT]):
                     raise TypeError(f"the handler returned {type(said).__name__}, which is not a result")
                 outcome = said
         except BaseException as error:
-            if not self._is_from_outside(error):
+            if not self._is_from_outside(error, began):
                 outcome = recordable(error)
             elif self.abandoned is None:
                 raise
@@ -384,8 +392,11 @@ class DurableContext(AsksTogether, Generic[DeskT]):
                 outcome = self.abandoned
         finally:
             self._is_over = True
-        if self._record.has_room(Ended(outcome)):
-            return outcome
+        try:
+            if self._record.has_room(Ended(outcome)):
+                return outcome
+        except (TypeError, ValueError, RecursionError) as error:
+            return TypeError(f"what the handler returned has no JSON: {error}")
         return ValueError(f"a call is {MAX_BYTES} bytes at most, and there is no room for how it ended")
 
     def _check(self) -> None:
@@ -397,15 +408,20 @@ class DurableContext(AsksTogether, Generic[DeskT]):
         if self._is_over:
             raise RuntimeError("this call has ended: a handler waits for all the tasks that it begins")
 
-    def _is_from_outside(self, error: BaseException) -> bool:
+    def _is_from_outside(self, error: BaseException, began: asyncio.Task[Any] | None) -> bool:
         """Whether an error says that the call is being stopped. All others are the author's, also those
-        that are no `Exception`: a handler that cancels itself must not begin again for ever."""
+        that are no `Exception`: a handler that cancels itself must not begin again for ever.
+
+        Args:
+            error: The error.
+            began: The task in which the code that it comes from began.
+        """
         if isinstance(error, Exception):
             return False
-        # An engine that drops a call closes its coroutine, outside of any task.
-        kinds = Died, GeneratorExit
+        task = asyncio.current_task()  # every engine is on asyncio
+        # An engine that drops a call closes its coroutine, in no task or in another one.
+        kinds = (Died,) if task is began else (Died, GeneratorExit)
         group = BaseExceptionGroup[BaseException]("", [error])
         if self.abandoned is not None or group.subgroup(kinds) is not None:
             return True
-        task = asyncio.current_task()  # every engine is on asyncio
         return task is None or task.cancelling() > 0

@@ -66,6 +66,9 @@ CLEANUP_SECONDS = 5.0
 """How long a call that is stopped has for the author's `finally` blocks."""
 RESTARTS = 1000
 """How often a call begins again after its process died, whatever it was doing."""
+TURNS = 100
+"""For how many turns of the loop a handler that runs again may come to something new in one of its tasks
+before it has come in all others to where it was."""
 THREADS = 32
 """How many statements DBOS runs at a time at most."""
 
@@ -174,14 +177,19 @@ class Live(Running):
                 return Stepped(gave_up=True)
             await self._append("mrtr.again", again)
         stepped = await run()
+        if not await self._goes_on():
+            return Stepped(gave_up=True)
         await self._append(key, of, stepped)
         return stepped
 
-    async def asks(self) -> None:
+    async def asks(self) -> bool:
         # A round that comes after a restart waits until the handler is back at its question.
         of = f"question {len(self.record.outputs)}"
         if self._known(of) is None:
+            if not await self._goes_on():
+                return False
             await self._append("mrtr.asked", of)
+        return True
 
     async def answered(self, number: int, seconds: float) -> bool:
         of = f"answer {number}"
@@ -201,6 +209,14 @@ class Live(Running):
         self.told()
         record = self.record
         await self.until(lambda: number in record.answers or number + 1 < len(record.outputs))
+
+    async def _goes_on(self) -> bool:
+        """Whether the handler has done all that it did when it ran before."""
+        for _ in range(TURNS):
+            if not self.ahead:
+                break
+            await asyncio.sleep(0)
+        return not self.ahead
 
     def _known(self, of: str) -> _Entry | None:
         """An entry that was made when the handler ran before."""
@@ -260,6 +276,7 @@ class Process:
         self.users = 0
         self.live: dict[str, Live] = {}
         self.stores: list[Engine] = []
+        self.beginning: dict[str, Engine] = {}
         self.bell = _Bell()
         self._tasks: set[asyncio.Task[Any]] = set()
         with ExitStack() as held:
@@ -275,9 +292,11 @@ class Process:
         """The database under a new name: the calls of stores on it are apart from all others."""
         return f"{self.url}#{secrets.token_hex(4)}"
 
-    def store_of(self, name: str) -> Engine | None:
-        """A store that has this handler."""
-        return next((each for each in reversed(self.stores) if name in each.names), None)
+    def store_of(self, name: str, handle: str) -> Engine | None:
+        """A store that has this handler: the one on which the call begins, or else the last one."""
+        found = [each for each in self.stores if name in each.names]
+        first = self.beginning.get(handle)
+        return first if first in found else found[-1] if found else None
 
     async def run(self, name: str, handle: str, begun: str) -> str:
         """Run a call in its workflow's task; its record, which DBOS writes before that task ends."""
@@ -288,8 +307,8 @@ class Process:
         try:
             log, is_again = await self._log_of(handle)
             while True:
-                while (store := self.store_of(name)) is None:
-                    await self.bell.until(lambda: self.store_of(name) is not None)
+                while (store := self.store_of(name, handle)) is None:
+                    await self.bell.until(lambda: self.store_of(name, handle) is not None)
                 live = self.live[handle] = Live(store, name, handle, begun, log, is_again)
                 self.bell.ring()
                 if (text := await live.run()) is not None:
@@ -375,9 +394,13 @@ class Engine:
             with SetWorkflowID(handle):
                 await DBOS.start_workflow_async(_call, name + self._apart, text)
 
-        # Who waits for it may stop waiting. It begins anyway.
-        await asyncio.shield(asyncio.ensure_future(_surely(start)))
-        return await self.visit(handle, -1, Answers({}, begun.caller))
+        self._process.beginning[handle] = self
+        try:
+            # Who waits for it may stop waiting. It begins anyway.
+            await asyncio.shield(asyncio.ensure_future(_surely(start)))
+            return await self.visit(handle, -1, Answers({}, begun.caller))
+        finally:
+            self._process.beginning.pop(handle, None)
 
     async def visit(self, handle: str, number: int, answers: Answers) -> Reply | Record:
         while isinstance(live := await self._found(handle), Live):
@@ -418,7 +441,7 @@ class Engine:
                 raise refused("unknown_call") from error
             if status.status not in ("PENDING", "ENQUEUED"):
                 raise refused("gave_up")
-            if here.store_of(name) is None:
+            if here.store_of(name, handle) is None:
                 raise refused("other_version")
             await here.bell.until(lambda: handle in here.live, LOOK_SECONDS)
 

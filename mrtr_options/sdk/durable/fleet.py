@@ -6,7 +6,7 @@ update, whose answer is the next question or the result. When a worker dies, is 
 it was at times out: another worker of the same version takes the workflow, whose replay comes to that
 step and begins it there. A step whose workers fall silent several times is given up.
 
-Each version of the code has a task queue of its own, so calls end on the code they began on.
+Each handler of each version has a task queue of its own, so calls end on the code they began on.
 
 Knows `temporalio`, `call`, `messages` and `rounds`; nothing of MCP's requests.
 """
@@ -21,7 +21,7 @@ import secrets
 import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, closing, contextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, closing, contextmanager, suppress
 from datetime import timedelta
 from functools import cache
 from typing import Any, TypeVar
@@ -88,6 +88,9 @@ _LOG = logging.getLogger(__name__)
 _here = threading.local()
 
 
+_Place = tuple[str, str]
+"""A step: the run of its call, and its key."""
+
 # --- the call, in a worker ----------------------------------------------------------------------
 
 
@@ -126,7 +129,20 @@ class _Call(Running):
         return is_so()
 
     async def step(self, key: str, run: Callable[[], Coroutine[Any, Any, Stepped]]) -> Stepped:
-        place, ended = (workflow.info().run_id, key), 0
+        place = workflow.info().run_id, key
+        doing = _seen(self._step(place, run))
+        try:
+            # A scope of AnyIO that is cancelled comes back until its code has ended, and an activity
+            # ends only with the next news from Temporal.
+            return await asyncio.shield(doing)
+        except asyncio.CancelledError:
+            doing.cancel()
+            if not workflow.unsafe.is_replaying():  # or Temporal drops the call from its cache
+                _here.effects.cancel(place)
+            raise
+
+    async def _step(self, place: _Place, run: Callable[[], Coroutine[Any, Any, Stepped]]) -> Stepped:
+        ended = 0
         queue: str | None = None  # the call's, from which Temporal hands it to this worker at once
         while ended < ATTEMPTS:
             try:
@@ -142,12 +158,9 @@ class _Call(Running):
                         retry_policy=common.RetryPolicy(maximum_attempts=1),
                     )
                 self.record.updated = self.now()
-                return _here.seal.read(Stepped, text, key)
+                return _here.seal.read(Stepped, text, place[1])
             except exceptions.ActivityError as error:
                 queue = _here.own_queue  # the one way that leads here surely
-                if exceptions.is_cancelled_exception(error):
-                    _here.effects.cancel(place)
-                    raise asyncio.CancelledError from None
                 match error.cause:
                     case exceptions.TimeoutError(type=why):
                         ended += why == exceptions.TimeoutType.HEARTBEAT
@@ -183,10 +196,6 @@ class _Call(Running):
     @workflow.query
     def look(self) -> str:
         return _here.seal.write(self.record, self.handle)
-
-
-_Place = tuple[str, str]
-"""A step: the run of its call, and its key."""
 
 
 class Effects:
@@ -253,12 +262,18 @@ class Effects:
 
 
 class Engine:
-    """The engine of one store: see `rounds.Engine`."""
+    """The engine of one store: see `rounds.Engine`.
 
-    def __init__(self, client: Client, seal: Seal, queue: str) -> None:
+    Args:
+        client: Of the server.
+        seal: Seals what is kept.
+        queues: The task queues of its handlers, by their names.
+    """
+
+    def __init__(self, client: Client, seal: Seal, queues: dict[str, str]) -> None:
         self._client = client
         self._seal = seal
-        self._queue = queue
+        self._queues = queues
 
     async def begin(self, name: str, handle: str, begun: Begun) -> Reply | Record:
         text = self._seal.write(begun, handle)
@@ -269,7 +284,7 @@ class Engine:
                 "mrtr-call",
                 args=[name, text],
                 id=handle,
-                task_queue=self._queue,
+                task_queue=self._queues[name],
                 id_conflict_policy=common.WorkflowIDConflictPolicy.USE_EXISTING,
                 id_reuse_policy=common.WorkflowIDReusePolicy.REJECT_DUPLICATE,
                 execution_timeout=LIFE,
@@ -369,7 +384,7 @@ class Engine:
             MCPError: There is none.
         """
         call = self._call(handle)
-        if (await call.describe()).task_queue != self._queue:
+        if (await call.describe()).task_queue not in self._queues.values():
             try:
                 with suppress(*_OVER):
                     await self._looked(handle, timedelta(seconds=PING_SECONDS))
@@ -443,9 +458,8 @@ async def opened(
         WrongDatabase: There is no server.
     """
     server, seal = await connected(url), Seal(codec)
-    version = "+".join(sorted({name.rpartition("@")[2] for name in work.handlers}))
-    queue = f"mrtr-{version}{url.partition('#')[2]}"
-    own_queue, effects = f"{queue}-{secrets.token_hex(8)}", Effects(seal)
+    queues = {name: f"mrtr-{name}{url.partition('#')[2]}" for name in work.handlers}
+    own_queue, effects = f"mrtr-{secrets.token_hex(8)}", Effects(seal)
 
     def here() -> None:
         _here.work, _here.seal, _here.own_queue, _here.effects = work, seal, own_queue, effects
@@ -457,19 +471,20 @@ async def opened(
     }
     pool = ThreadPoolExecutor(THREADS, thread_name_prefix="mrtr-calls", initializer=here)
     with closing(effects), pool as threads:
-        async with (
-            Worker(server, task_queue=own_queue, **steps),
-            Worker(
-                server,
-                task_queue=queue,
-                workflows=[_Call],
-                workflow_runner=UnsandboxedWorkflowRunner(),
-                workflow_task_executor=threads,
-                # Another try would replay the same code, and another version has another queue.
-                workflow_failure_exception_types=[workflow.NondeterminismError],
-                max_concurrent_workflow_tasks=AT_ONCE,
-                sticky_queue_schedule_to_start_timeout=timedelta(seconds=STICKY_SECONDS),
-                **steps,
-            ),
-        ):
-            yield Engine(server, seal, queue)
+        async with AsyncExitStack() as workers:
+            await workers.enter_async_context(Worker(server, task_queue=own_queue, **steps))
+            for queue in queues.values():
+                worker = Worker(
+                    server,
+                    task_queue=queue,
+                    workflows=[_Call],
+                    workflow_runner=UnsandboxedWorkflowRunner(),
+                    workflow_task_executor=threads,
+                    # Another try would replay the same code, and another version has another queue.
+                    workflow_failure_exception_types=[workflow.NondeterminismError],
+                    max_concurrent_workflow_tasks=AT_ONCE,
+                    sticky_queue_schedule_to_start_timeout=timedelta(seconds=STICKY_SECONDS),
+                    **steps,
+                )
+                await workers.enter_async_context(worker)
+            yield Engine(server, seal, queues)

@@ -38,8 +38,8 @@ def recordable(error: BaseException) -> Exception:
     An MCPError loses its class, whose constructor may take other arguments than it keeps.
     """
     if isinstance(error, MCPError):
-        return MCPError(error.code, error.message, error.data)
-    with suppress(TypeError, ValueError):
+        error = MCPError(error.code, error.message, error.data)
+    with suppress(TypeError, ValueError, RecursionError):
         if isinstance(error, Exception):
             again = _read(json.loads(json.dumps(_written(error))))
             if type(again) is type(error):

@@ -24,6 +24,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
+from inspect import isroutine
 from pathlib import Path
 from typing import Any, Protocol, Self, TypeVar
 
@@ -51,7 +52,7 @@ from mrtr_options.sdk.durable.messages import (
     refused,
     still_at_work,
 )
-from mrtr_options.sdk.handlers import Call, check_handler, needing
+from mrtr_options.sdk.handlers import Call, NotAHandler, check_handler, needing
 from mrtr_options.sdk.questions import is_modern, kinds
 from mrtr_options.sdk.settings import DATABASE_VARIABLE
 
@@ -183,10 +184,11 @@ class DurableStore:
         wait_seconds: How long a request is held before the client is told to retry.
         rounds: How many rounds a client makes of one call. The last one is told that the call goes on.
         keep_seconds: How long a call is kept after its end.
-        version: The version of the handlers' code; None for the digest of their file.
+        version: The version of the handlers' code, of 100 characters at most; None for the digest of
+            their file.
 
     Raises:
-        ValueError: A number is not over 0.
+        ValueError: A number is not over 0, or the version is no such text.
     """
 
     idle_seconds: float = 600.0
@@ -199,6 +201,8 @@ class DurableStore:
         need("dbos", extra="durable")
         numbers = self.idle_seconds, self.wait_seconds, self.rounds, self.keep_seconds
         check_numbers(type(self).__name__, *numbers)
+        if self.version is not None and not 0 < len(f"{self.version}") <= 100:
+            raise ValueError(f"{type(self).__name__} takes a version of 1 to 100 characters")
         self._key_seconds = self.keep_seconds
         self._ttl_ms: int | None = None
         self.handlers: dict[str, AnyHandler] = {}
@@ -238,14 +242,29 @@ class DurableStore:
         """The handler of a tool or a prompt as a server takes it.
 
         Its qualified name is the workflow's: stable, and unique.
+
+        Raises:
+            NotAHandler: It is not a handler, or has no name of its own.
         """
         check_handler(handler, "store.linear", (DurableContext, Call))
         return self.in_rounds(self.register(handler))
 
     def register(self, handler: AnyHandler) -> str:
-        """Have a handler run here; its name, with its version."""
+        """Have a handler run here; its name, with its version.
+
+        Raises:
+            NotAHandler: It has no name of its own, under which its calls could be kept.
+        """
+        if not isroutine(handler):
+            raise NotAHandler(
+                f"a durable handler is a function or a method, which has a name; wrap {handler!r}"
+            )
         name = f"{handler.__qualname__}@{self.version or _digest_of_file(handler)}"
-        self.handlers[name] = handler
+        if self.handlers.setdefault(name, handler) != handler:
+            raise NotAHandler(
+                f"there is another handler {handler.__qualname__!r} in this store, and calls are kept"
+                " under their handler's name: give this one another name"
+            )
         return name
 
     @asynccontextmanager

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import logging
 import math
+import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -30,7 +31,7 @@ from mcp.server.mcpserver import require_client_extension
 from mcp.shared.inbound import MCP_NAME_HEADER, decode_header_value
 from pydantic import TypeAdapter, ValidationError
 
-from mrtr_options import check_numbers
+from mrtr_options import check_functions, check_numbers
 from mrtr_options.sdk.durable.call import DeskT, DurableContext, Record, Running
 from mrtr_options.sdk.durable.messages import (
     MAX_BYTES,
@@ -60,10 +61,14 @@ from mrtr_options.sdk.tasks.wire import (
 
 CANCELLED = "Cancelled. What it had done by then stays done, and what it was doing may have happened."
 
+MAX_STATUS = 4096
+"""How many characters a status has at most."""
+
 logger = logging.getLogger("mrtr_options.tasks")
 
 ParamsT = TypeVar("ParamsT", bound=TaskParams)
 
+_HANDLE = re.compile(r"[\w-]{1,100}", re.ASCII)
 _RESPONSES = TypeAdapter(dict[str, types.InputResponse])
 
 
@@ -75,7 +80,16 @@ class TaskContext(DurableContext[DeskT], Generic[DeskT]):
 
         Nothing of it is recorded, so a handler that runs again says it again. Without a task it has no
         effect.
+
+        Raises:
+            TypeError, ValueError: It is no text, or longer than `MAX_STATUS` characters.
         """
+        if not isinstance(message, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError(f"a status is a text, not {message!r}")
+        if len(message) > MAX_STATUS:
+            raise ValueError(
+                f"a status is {MAX_STATUS} characters at most, and this one has {len(message)}"
+            )
         self._record.words = message
         await anyio.lowlevel.checkpoint()  # so that work that only reports can be cancelled
 
@@ -84,6 +98,7 @@ class TaskContext(DurableContext[DeskT], Generic[DeskT]):
 
         For tools that were registered with `asks_first`; the others are tasks from their first line.
         """
+        self._check()
         record = self._record
         if record.task_at is not None or not record.caller.takes_tasks:
             return
@@ -119,6 +134,7 @@ class TaskStore(DurableStore, Extension):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        check_functions("TaskStore", outcome_of=self.outcome_of)
         ttl = math.inf if self.ttl_seconds is None else self.ttl_seconds
         check_numbers("TaskStore", 1 if self.ttl_seconds is None else ttl, self.poll_seconds)
         # A key is for a call that is kept surely.
@@ -253,6 +269,8 @@ class TaskStore(DurableStore, Extension):
         Raises:
             MCPError: -32602; whether there is none or it is another's is not told.
         """
+        if not _HANDLE.fullmatch(task):
+            raise refused("unknown_task")
         try:
             record = await self.engine.look(task)
         except MCPError as error:
