@@ -318,9 +318,17 @@ def response_to(question: Question[Any] | Inquiry[Any]) -> type[BaseModel]:
     return question.answer if isinstance(question, Inquiry) else types.ElicitResult
 
 
-def checked_form(
-    key: str, schema: dict[str, Any], response: types.ElicitResult
-) -> dict[str, Any] | None:
+@lru_cache(maxsize=128)
+def _validator(answer: type[BaseModel]) -> Any:
+    return validator_of(_schema(answer))
+
+
+def validator_of(schema: dict[str, Any]) -> Any:
+    """What holds a form's content against its schema."""
+    return Draft202012Validator(schema, format_checker=Draft202012Validator.FORMAT_CHECKER)
+
+
+def checked_form(key: str, validator: Any, response: types.ElicitResult) -> dict[str, Any] | None:
     """The content of an accepted form, held against its schema. A field that is null is left out.
 
     Raises:
@@ -329,7 +337,6 @@ def checked_form(
     content: Any = response.content
     if content is not None:
         content = {name: value for name, value in content.items() if value is not None}
-    validator: Any = Draft202012Validator(schema, format_checker=Draft202012Validator.FORMAT_CHECKER)
     wrong = next(validator.iter_errors(content), None)
     if wrong is None:
         return content
@@ -372,7 +379,7 @@ def read_answer(
     assert isinstance(response, types.ElicitResult)
     try:
         return question.answer.model_validate(
-            checked_form(question.key, _schema(question.answer), response)
+            checked_form(question.key, _validator(question.answer), response)
         )
     except ValidationError as error:
         raise BadAnswer(question.key, first_error(error)) from None

@@ -468,7 +468,7 @@ def shared_lifespan(
     held here belongs to the instance, so the first one in opens it and the last one out closes it. One
     that comes in while it is opened or closed waits until that is done.
     """
-    codec = make_record_codec(settings.keys or [new_key()])
+    codec = make_record_codec(settings.keys or [new_key()]) if resources else None
     connections = 0  # with those that wait for the resources to be opened or closed
     serving = 0
     turn = anyio.Lock()

@@ -297,6 +297,7 @@ def _server_of(module: ModuleType) -> object:
     return server
 
 
+@lru_cache(maxsize=64)
 def _package_of(path: Path) -> str:
     """The package that a file is in, for its relative imports; nothing if it is in none."""
     names: list[str] = []

@@ -84,6 +84,7 @@ from mrtr_options.sdk.questions import (
     bad_answer,
     checked_form,
     invalid_state,
+    validator_of,
 )
 from mrtr_options.sdk.single_use.store import (
     Abandoned,
@@ -470,7 +471,7 @@ def _checked(state: _State, responses: types.InputResponses) -> types.InputRespo
         if not isinstance(answer, types.ElicitResult):
             raise BadAnswer(key, "it is not of the type ElicitResult")
         if answer.action == "accept":
-            checked_form(key, schema, answer)
+            checked_form(key, validator_of(schema), answer)
         # A handler may keep all answers in its state.
         if _length(json.dumps([state.state, _plain(answers)])) > MAX_STATE_BYTES:
             raise BadAnswer(key, "it is too long")
