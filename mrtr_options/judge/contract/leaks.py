@@ -59,7 +59,7 @@ def leaks(calls: Calls) -> Iterator[Problem]:
             *([str(reply.data)] if reply.data else []),
             *([str(reply.structured)] if reply.structured else []),
         ]
-        states = readings(reply.state) if reply.state else []
+        states = readings(reply.state) if reply.state else ()
         for text in (*shown, *states):
             if found := _TRACE.search(text):
                 yield one.breaks("nothing-leaks", "no stack trace", _where(found[0], shown, states))
