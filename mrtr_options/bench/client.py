@@ -10,7 +10,6 @@ import ssl
 import zlib
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
-from dataclasses import replace
 from functools import cache, partial
 from math import inf
 from typing import Any
@@ -221,6 +220,9 @@ class _List(types.Request[dict[str, Any], str]):
     pass
 
 
+_Result = RootModel[dict[str, Any]]
+
+
 async def _exchange(client: Client, request: Request) -> Reply:
     # As dictionaries: arguments, answers and results may not fit the SDK's models.
     params: dict[str, Any] = {
@@ -272,22 +274,24 @@ async def _exchange(client: Client, request: Request) -> Reply:
 
 
 async def _send(client: Client, request: types.Request[dict[str, Any], str]) -> dict[str, Any]:
-    return (await client.session.send_request(request, RootModel[dict[str, Any]])).root
+    return (await client.session.send_request(request, _Result)).root
 
 
 def _read(found: dict[str, Any]) -> Reply:
-    described = Reply(
-        task=found.get("taskId"), status=found.get("status"), status_message=found.get("statusMessage")
-    )
+    described: dict[str, Any] = {
+        "task": found.get("taskId"),
+        "status": found.get("status"),
+        "status_message": found.get("statusMessage"),
+    }
     if "error" in found:  # a failed task's; not if it failed before its id was handed out
         error = found["error"]
-        return replace(described, code=error["code"], message=error["message"], data=error.get("data"))
+        return Reply(**described, code=error["code"], message=error["message"], data=error.get("data"))
     result: dict[str, Any] = found.get("result") or found
     # `resultType` says what a response is. Some servers send "content" with questions, too.
     if "content" in result and result.get("resultType") != "input_required":
         blocks: list[dict[str, Any]] = result["content"] or []
-        return replace(
-            described,
+        return Reply(
+            **described,
             text="\n".join(block["text"] for block in blocks if block["type"] == "text"),
             is_error=result.get("isError", False),
             blocks=tuple(block["type"] for block in blocks),
@@ -295,7 +299,7 @@ def _read(found: dict[str, Any]) -> Reply:
         )
     requests = _REQUESTS.validate_python(found.get("inputRequests") or {})
     state = found.get("requestState")
-    return replace(described, **_asking(requests), state=state, later=bool(state) and not requests)
+    return Reply(**described, **_asking(requests), state=state, later=bool(state) and not requests)
 
 
 _REQUESTS: TypeAdapter[types.InputRequests] = TypeAdapter(types.InputRequests)

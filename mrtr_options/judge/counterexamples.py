@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from mrtr_options.bench.deployments import quiet_servers
 from mrtr_options.bench.explore import explore, possible
 from mrtr_options.bench.faults import Fault, Faults, names_of
 from mrtr_options.bench.history import History
@@ -157,7 +158,7 @@ async def counterexamples(
         CannotLoad: The subject cannot be run.
     """
     found = Explored(subject, scenario, bound)
-    with scratch() as versions:
+    with scratch() as versions, quiet_servers():
         async with in_memory([subject], versions=versions) as here:
 
             async def play(scenario: Scenario) -> History:

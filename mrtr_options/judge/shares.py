@@ -234,6 +234,7 @@ def _interrupted_later() -> Generator[None]:
 def _begin_process() -> None:
     end_with_the_bench()
     gc.freeze()
+    gc.set_threshold(20_000)  # a run leaves some hundreds of objects in cycles
     signal.signal(signal.SIGINT, _interrupt)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
 
