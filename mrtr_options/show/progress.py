@@ -44,13 +44,16 @@ def progress(*, quiet: bool, clock: Callable[[], float] | None = None) -> Progre
         quiet: Show nothing.
         clock: Reads seconds; None for the monotonic clock.
     """
+    shown_on = console(stderr=True, quiet=quiet)
     return _Bar(
         TextColumn("{task.description}"),
         BarColumn(bar_width=20),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
         AtWork(),
-        console=console(stderr=True, quiet=quiet),
+        console=shown_on,
+        auto_refresh=shown_on.is_terminal and not quiet,  # drawing takes a processor from what is shown
+        refresh_per_second=4,
         get_time=clock,
         transient=True,
     )
