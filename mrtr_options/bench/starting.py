@@ -21,8 +21,6 @@ from multiprocessing import forkserver, resource_tracker
 from multiprocessing.context import ForkServerContext, ForkServerProcess
 from typing import Any
 
-from mrtr_options.sdk.serving import listen
-
 START_SECONDS = 60.0
 """How long a process may take to come up, and one that is asked to end to do so."""
 
@@ -53,6 +51,8 @@ def start(task: Callable[..., object], *arguments: Any) -> ForkServerProcess:
 def start_server(task: Callable[..., object], *arguments: Any) -> tuple[ForkServerProcess, str]:
     """A process that serves on a socket, its task's last argument; and its origin, as in
     "http://127.0.0.1:8000"."""
+    from mrtr_options.sdk.serving import listen  # takes longer than all that is needed to begin
+
     # Bound here: the port is known at once, and a request waits until the process comes up.
     with listen(0) as listener:
         process = start(task, *arguments, listener)

@@ -48,6 +48,10 @@ def run(args: argparse.Namespace) -> int:
     if not 0 <= args.faults <= MOST_FAULTS:
         refuse(TOO_MANY_FAULTS)
 
+    from mrtr_options.bench.starting import context
+
+    context("mrtr_options.judge.shares")  # it imports while this process does
+
     from mrtr_options.bench import temporal
     from mrtr_options.bench.scenario import Policy, calling
     from mrtr_options.bench.subjects import LEGACY_SHIM, all_subjects, fleet_subjects, keyed_subjects
