@@ -60,7 +60,7 @@ class Index(BaseModel):
 
 
 async def call_index(ctx: sdk.TaskContext[Path], params: Call) -> types.CallToolResult:
-    """The tool. What `find` found is on record: another process that goes on asks the same question."""
+    """The tool. What it finds and counts is on record: another process that goes on asks the same."""
     root, pattern = ctx.lifespan_context, sdk.arguments_of(params, Index).pattern
     if {"", ".", "..", "**"} & set(pattern.split("/")):
         raise MCPError(types.INVALID_PARAMS, f"The pattern {pattern!r} leads out of the root.")
@@ -76,22 +76,30 @@ async def call_index(ctx: sdk.TaskContext[Path], params: Call) -> types.CallTool
         said = f"{len(found)} directories match {pattern!r}."
         answer: Any = await ctx.elicit(sdk.Question("directory", f"Which? {said}", form, unasked=said))
         directory = answer.directory
-    files, sizes = Counter[str](), Counter[str]()
-    with closing(files_of(root / directory)) as entries:
-        while batch := await anyio.to_thread.run_sync(lambda: list(islice(entries, BATCH))):
-            for suffix, size in batch:
-                files[suffix] += 1
-                sizes[suffix] += size
-            await ctx.status(f"{directory}: {files.total():,} files so far")
-    result = sdk.text(f"{directory}: {files.total():,} files, {sizes.total():,} bytes")
-    return result.model_copy(update={"structured_content": {"files": files, "bytes": sizes}})
+
+    async def count(key: str) -> dict[str, dict[str, int]]:
+        files, sizes = Counter[str](), Counter[str]()
+        with closing(files_of(root / directory)) as entries:
+            while batch := await anyio.to_thread.run_sync(lambda: list(islice(entries, BATCH))):
+                for suffix, size in batch:
+                    files[suffix] += 1
+                    sizes[suffix] += size
+                await ctx.status(f"{directory}: {files.total():,} files so far")
+        return {"files": files, "bytes": sizes}
+
+    counts: dict[str, dict[str, int]] = await ctx.step("count", count)
+    files, size = sum(counts["files"].values()), sum(counts["bytes"].values())
+    result = sdk.text(f"{directory}: {files:,} files, {size:,} bytes")
+    return result.model_copy(update={"structured_content": counts})
 
 
-def build_index_server(root: Path, poll_seconds: float = 0.05) -> Server[Path]:
+def build_index_server(
+    root: Path, poll_seconds: float = 0.05, database: str | None = None
+) -> Server[Path]:
     """The server of the tool, which looks into `root`. Its clients look every so many seconds."""
     store = sdk.TaskStore(poll_seconds=poll_seconds, outcome_of=sdk.outcome_of)
     tool = sdk.Tool(TOOL, "Counts the files of a directory.", Index, store.task(call_index))
-    where: Any = {"lifespan_context": root.resolve(), "settings": sdk.Settings()}
+    where: Any = {"lifespan_context": root.resolve(), "settings": sdk.Settings(database=database)}
     return sdk.build_server("index", tool, resources=[store.serving], extensions=[store], **where)
 
 

@@ -22,7 +22,7 @@ from _pytest.terminal import TerminalReporter
 
 REPOSITORY = Path(__file__).parent.parent
 FOLDER = REPOSITORY / ".evidence"
-READ = ("documents", "mrtr_options", "tests", "docs", "notebooks", "scoreboard")
+READ = ("documents", "examples", "mrtr_options", "tests", "docs", "notebooks", "scoreboard")
 """The folders on which results depend, beside the files of the repository's root."""
 
 MOST_SECONDS = 3600

@@ -81,11 +81,11 @@ def test_what_was_played_is_not_played_again_and_what_differed_is(session: pytes
 
 def test_what_is_kept_is_of_the_files_of_now(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(evidence, "REPOSITORY", tmp_path)
-    (tmp_path / "docs").mkdir()
     names: set[str] = set()
-    for text in ("one", "two"):
-        (tmp_path / "docs" / "explored.json").write_text(text)
+    for folder, text in (("docs", "one"), ("docs", "two"), ("examples", "one")):
+        (tmp_path / folder).mkdir(exist_ok=True)
+        (tmp_path / folder / "explored.json").write_text(text)
         evidence.kept_in.cache_clear()
         names.add(evidence.kept_in().name)
     evidence.kept_in.cache_clear()
-    assert len(names) == 2
+    assert len(names) == 3

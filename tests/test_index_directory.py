@@ -38,7 +38,9 @@ def tree(tmp_path: Path) -> Path:
     return root
 
 
-async def count(root: Path, pattern: str, action: str = "accept", *, tasks: bool = True) -> Any:
+async def count(
+    root: Path, pattern: str, action: str = "accept", *, tasks: bool = True, database: str | None = None
+) -> Any:
     """One call of a user who takes the second directory, or does otherwise."""
 
     async def answer(context: Any, params: Any) -> types.ElicitResult:
@@ -46,7 +48,7 @@ async def count(root: Path, pattern: str, action: str = "accept", *, tasks: bool
         content = {"directory": offered[1]} if action == "accept" else None
         return types.ElicitResult.model_validate({"action": action, "content": content})
 
-    server = build_index_server(root, poll_seconds=0.01)
+    server = build_index_server(root, poll_seconds=0.01, database=database)
     extensions = [TasksClient()] if tasks else []
     with anyio.fail_after(SECONDS):
         client = Client(server, mode="2026-07-28", elicitation_callback=answer, extensions=extensions)
@@ -59,8 +61,10 @@ async def count(root: Path, pattern: str, action: str = "accept", *, tasks: bool
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("tasks", [True, False], ids=["task", "rounds"])
-async def test_a_client_gets_the_same_with_tasks_and_without(tree: Path, tasks: bool) -> None:
-    result = await count(tree, "*", tasks=tasks)
+async def test_a_client_gets_the_same_with_tasks_and_without(
+    tree: Path, tasks: bool, engine: str
+) -> None:
+    result = await count(tree, "*", tasks=tasks, database=engine)
     assert result.content[0].text == "two: 1 files, 11 bytes"
     assert result.structured_content == {"files": {".py": 1}, "bytes": {".py": 11}}
 
