@@ -5,6 +5,7 @@ One test of `make test`, so that a session starts the server once; `make evidenc
 """
 
 import asyncio
+import time
 from contextlib import ExitStack
 
 import anyio
@@ -112,6 +113,22 @@ async def test_a_step_whose_worker_falls_silent_each_time_is_given_up(
         with pytest.raises(MCPError) as refused:
             await ended(send, await send())
     assert (reason(refused), len({*tries})) == ("gave_up", 1)
+
+
+@pytest.mark.evidence("on Temporal")
+async def test_an_effect_that_holds_up_its_worker_for_too_long_is_done_once(
+    temporal: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mrtr_options.sdk.durable.fleet.ALIVE_SECONDS", 1.0)
+    tries = list[str]()
+
+    async def handler(ctx: Ctx, call: Call) -> types.CallToolResult:
+        await ctx.step("blocks", lambda key: tries.append(key) or time.sleep(12))
+        return result("done")
+
+    async with served(temporal.apart(), None, handler) as send:
+        assert text_of(await ended(send, await send())) == "done"
+    assert len(tries) == 1
 
 
 @pytest.mark.evidence("on Temporal")

@@ -68,6 +68,8 @@ AT_ONCE = 200
 """How many calls a worker works at between two steps."""
 STEPS_AT_ONCE = 5000
 """How many steps a worker has under way."""
+KEPT = 100
+"""Of how many effects that held up the loop for too long it keeps what came of them."""
 THREADS = 8
 """In how many threads handlers run between two steps."""
 
@@ -157,6 +159,7 @@ class _Call(Running):
                         heartbeat_timeout=timedelta(seconds=ALIVE_SECONDS),
                         retry_policy=common.RetryPolicy(maximum_attempts=1),
                     )
+                _here.effects.forget(place)
                 self.record.updated = self.now()
                 return _here.seal.read(Stepped, text, place[1])
             except exceptions.ActivityError as error:
@@ -209,6 +212,7 @@ class Effects:
         self._seal = seal
         self._ready: dict[_Place, Callable[[], Coroutine[Any, Any, Stepped]]] = {}
         self._running: dict[_Place, asyncio.Task[Stepped]] = {}
+        self._done: dict[_Place, asyncio.Task[Stepped]] = {}
 
     @contextmanager
     def ready(self, place: _Place, run: Callable[[], Coroutine[Any, Any, Stepped]]) -> Generator[None]:
@@ -230,11 +234,12 @@ class Effects:
     async def step(self, run_id: str, key: str) -> str:
         """Run the effect of a step, and say now and then that it goes on."""
         place = run_id, key
-        if (running := self._running.get(place)) is None:  # or else Temporal did not hear of it in time
+        running = self._running.get(place) or self._done.get(place)
+        if running is None:  # or else Temporal did not hear of it in time
             if (run := self._ready.get(place)) is None:
                 raise exceptions.ApplicationError("its call is on another worker by now", type=ELSEWHERE)
             running = self._running[place] = asyncio.ensure_future(run())
-            running.add_done_callback(lambda _: self._running.pop(place))
+            running.add_done_callback(lambda done: self._is_done(place, done))
         try:
             # A first sign at once would cost the server as much as the step.
             while not (await asyncio.wait([running], timeout=ALIVE_SECONDS / 3))[0]:
@@ -251,6 +256,17 @@ class Effects:
         if running.cancelled():
             raise exceptions.ApplicationError("the effect was stopped in the middle", type=ENDED)
         return self._seal.write(running.result(), key)
+
+    def _is_done(self, place: _Place, done: asyncio.Task[Stepped]) -> None:
+        del self._running[place]
+        if not done.cancelled() and not done.exception():
+            self._done[place] = done
+            if len(self._done) > KEPT:
+                del self._done[next(iter(self._done))]
+
+    def forget(self, place: _Place) -> None:
+        """Let go of what came of an effect: its call has it."""
+        self._done.pop(place, None)
 
     def close(self) -> None:
         """Stop those that run."""
