@@ -58,8 +58,14 @@ async def test_without_a_url_calls_are_kept_in_a_file_that_goes_with_the_engine(
     assert not await file.parent.exists()
 
 
-async def test_a_second_database_in_one_process_is_refused(sqlite: str) -> None:
+async def test_a_second_database_or_event_loop_in_one_process_is_refused(sqlite: str) -> None:
+    async def opens() -> None:
+        async with served(sqlite, World()):
+            pass
+
     async with served(sqlite, World()) as send:
+        with pytest.raises(WrongDatabase, match="another event loop"):
+            await anyio.to_thread.run_sync(asyncio.run, opens())
         with pytest.raises(WrongDatabase, match="another database"):
             async with served("sqlite:///elsewhere", World()):
                 pass

@@ -449,6 +449,7 @@ class Engine:
 # --- opened and closed --------------------------------------------------------------------------
 
 _process: Process | None = None
+_loop: asyncio.AbstractEventLoop | None = None
 _changing = anyio.Lock()
 
 
@@ -470,12 +471,19 @@ async def process(url: str | None) -> AsyncGenerator[Process]:
         url: See `Process`. None for the database that this process uses already, if it does.
 
     Raises:
-        WrongDatabase: The engine of this process runs on another database, or another process does on
-            this one.
+        WrongDatabase: The engine of this process runs on another database or in another event loop, or
+            another process runs on this database.
     """
-    global _process
+    global _process, _loop
+    loop = asyncio.get_running_loop()
+    if _loop not in (None, loop):
+        raise WrongDatabase("the engine of this process runs in another event loop")
     async with _changing:
-        here = _process = _process or Process(url)
+        _loop = loop
+        try:
+            here = _process = _process or Process(url)
+        finally:
+            _loop = loop if _process else None
         if url not in (None, here.url):
             raise WrongDatabase("the engine of this process runs on another database")
         here.users += 1
@@ -488,6 +496,7 @@ async def process(url: str | None) -> AsyncGenerator[Process]:
                 if not here.users:
                     _process = None
                     await here.end()
+                    _loop = None
 
 
 @asynccontextmanager

@@ -288,7 +288,8 @@ class DurableStore:
             codec: Seals what is kept. Without one it can be read by who can read the engine's database.
 
         Raises:
-            WrongDatabase: The engine of this process runs on another database, or there is no Temporal.
+            WrongDatabase: The engine of this process runs on another database or in another event loop,
+                or there is no Temporal.
             RuntimeError: The store is open already.
         """
         if self._engine is not None:
