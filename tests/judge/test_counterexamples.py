@@ -57,6 +57,12 @@ def test_where_the_destination_honours_keys_j_is_exactly_once_after_round_one_an
     assert (named(found), found.unclassified) == (shows, {})
 
 
+def test_a_client_that_is_told_to_send_again_later_may_get_the_result_then() -> None:
+    """Its first delivery died after the bill, whose key the destination honours."""
+    call = calling(honours_keys=True).under(parse("twice3 crash@bill3"))
+    assert not violations(anyio.run(run, subject_named("J¹ᵏ"), call))
+
+
 def test_a_frame_is_not_accused_of_what_two_instances_in_turn_do_to_it() -> None:
     assert anyio.run(counterexamples, subject_named("H"), calling(fleet="free"), 1).unclassified == {}
 

@@ -206,7 +206,7 @@ def _may_differ(calls: Calls, before: Exchange, one: Exchange) -> bool:
     """Whether the call went on between the two, or a refusal of one of them has a reason of its own."""
     if len(calls.answered_before(before)) < len(calls.answered_before(one)):
         return True
-    if before.reply.code == types.INTERNAL_ERROR and any(
+    if before.reply.code in (types.INTERNAL_ERROR, types.REQUEST_TIMEOUT) and any(
         other.reply.nothing == LOST for other in _same_round(calls, one)
     ):
         return True  # the server that took it died, and another one has taken it over
