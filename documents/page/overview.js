@@ -9,7 +9,7 @@ function overviewView(data, state, set) {
     h("h1", { class: "wide" }, "How to write an MCP tool that asks its user in the middle of a call, and not charge twice"),
     h("div", { class: "halves" },
       h("section", {},
-        h("p", {}, "A tool returns its question. The answer arrives as a new request, and your code starts again at line 1. The user is charged after the last answer. ", h("b", {}, "When that response is lost, these ways to write the tool charge twice:")),
+        h("p", {}, "A tool returns its question. The answer arrives as a new request, and your code starts again at line 1. The user is charged after the last answer. ", h("b", {}, "When the result is lost, these ways to write the tool charge twice:")),
         h("dl", { class: "dots" }, Object.entries(data.dots).map(([client, ways]) => {
           const names = Object.entries(ways), many = names.filter(([, twice]) => twice).length;
           return [h("dt", {}, `A client that ${client}`), h("dd", {},

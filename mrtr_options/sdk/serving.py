@@ -85,8 +85,8 @@ def serve_http(server: Server[Any] | MCPServer[Any], listener: socket.socket) ->
     """As `serve`, on a socket that listens; the endpoint is `PATH`."""
     if any(isinstance(each, ProtectedRounds) and each.is_ephemeral for each in server.middleware):
         print(
-            f"warning: {KEYS_VARIABLE} is not set, so this process made its own state key:"
-            " its states are refused after a restart and by other processes",
+            f"warning: {KEYS_VARIABLE} is not set: states are refused after a restart, and by other"
+            " processes",
             file=sys.stderr,
         )
     address, number = listener.getsockname()[:2]
