@@ -62,6 +62,14 @@ def test_a_file_in_the_tour_that_does_not_load_is_refused_in_one_line(
     assert "option_z_broken.py does not import: ValueError: two lines" in refusal(main, [])
 
 
+@pytest.mark.parametrize("command", [["play"], ["explore", "--faults", "0"]])
+def test_what_a_file_prints_is_no_part_of_a_commands_json(command: list[str], tmp_path: Path) -> None:
+    main(["check", "--init", str(tmp_path / "mine.py")])
+    with (tmp_path / "mine.py").open("a", encoding="utf-8") as file:
+        file.write("print('hello')\n")
+    assert json.loads(printed(main, *command, str(tmp_path / "mine.py"), "--json"))
+
+
 NO_URLS = ("http://h:99999/mcp", "http://h:x/", "http://[::1/mcp", "http:///mcp", "http://é..x")
 
 

@@ -5,6 +5,7 @@ Two instances share keys, ledger and the wrappers' store, and nothing else: like
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import (
@@ -14,6 +15,7 @@ from contextlib import (
     chdir,
     contextmanager,
     nullcontext,
+    redirect_stdout,
 )
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -130,7 +132,8 @@ class Memory:
         """Fresh instances, with a ledger and stores of their own.
 
         One instance is enough where rounds go to the instance that asked, and nothing sends one
-        elsewhere.
+        elsewhere. What a stranger's code prints goes to standard error: a command's own output is read
+        by programs, too.
 
         Raises:
             CannotLoad: The file is not an option that can be run.
@@ -138,7 +141,8 @@ class Memory:
         stays = scenario.setup.fleet == "sticky" and not scenario.script
         alone = stays and not scenario.needs_two
         keeps = self.versions if subject.option.extra is None and not subject.option.is_foreign else None
-        with nullcontext(keeps) if keeps else scratch() as folder, quiet_servers():
+        printed = redirect_stdout(sys.stderr) if subject.option.is_foreign else nullcontext()
+        with nullcontext(keeps) if keeps else scratch() as folder, quiet_servers(), printed:
             instances = MemoryInstances(
                 self,
                 subject,
