@@ -479,10 +479,13 @@ class Player:
         await converse(request, send, answers)
 
     async def _take_one_of(self, step: Step, together: Together) -> None:
-        """Take a step beside others. What a user waits for begins when they are asked."""
+        """Take a step beside others. What a user waits for begins when they are asked, and what stands
+        beside a client that leaves begins before it does."""
         for other in together.steps:
             if isinstance(step, Call) and isinstance(other, Call) and other.waits_for == step.call:
                 await self._clients[other.call].thinks.wait()
+            if isinstance(other, Send) and other.leaves and other is not step:
+                await anyio.sleep(LEAVES_SECONDS / 2)  # what the other has begun is at work
         await self.take(step)
 
     async def _call_legacy(self, step: Call, request: Request) -> None:

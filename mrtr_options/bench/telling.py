@@ -240,6 +240,10 @@ def elapsed(seconds: float) -> str:
 _MANY = re.compile(r"([^\\'\"])\1{19,}")
 
 
+_PLAIN = re.compile(r"[a-z0-9.-]+")
+"""A caller's name that no other one looks like."""
+
+
 def quoted(value: object) -> str:
     """A value as Python writes it, so that no two look alike: where letters are made of several
     characters all but ASCII is escaped, and many equal characters are counted."""
@@ -291,7 +295,8 @@ def _sentence(request: Request, state_of: int | None) -> str:
     if request.method == "tools/list":
         return "the tools are listed"
     nameless = "somebody without a name" if request.principal is None else "somebody with an empty name"
-    who = request.principal or nameless
+    name = request.principal or ""
+    who = nameless if not name else name if _PLAIN.fullmatch(name) else quoted(name)
     what = f"{who} calls {request.tool or 'a tool without a name'}"
     if request.arguments is None:
         what += f" for {quoted(request.location)}"

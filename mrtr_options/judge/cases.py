@@ -218,6 +218,7 @@ def bad_answers(name: Literal["place", "units"], good: str, foreign: str) -> Seq
         good[:-1],
         "",
         "kelvin",
+        "1",
         0,
         1,
         True,
@@ -334,6 +335,8 @@ def _cold() -> Scenario:
     call("Tokyo", {"units": {"units": "kelvin"}}, {}, {})
     call("Tokyo", {"units": DECLINE}, {}, {})
     call("Springfield", {"units": imperial}, {}, {})
+    call("Springfield", {"units": {"units": "kelvin"}}, {}, {})
+    call("Springfield", {"units": Refuse("decline", imperial)}, {}, {})
     call("Springfield", {"place": {"place": "Springfield, Missouri"}}, {}, {})
     call("Springfield", {"place": {"place": "Portland, Maine"}}, {}, {})
     call("Springfield", {}, {"units": imperial}, {})
@@ -640,11 +643,30 @@ def _dies() -> Scenario:
 
 
 def _leaves() -> Scenario:
-    """A client leaves while its bill takes long; its user and another one go on."""
-    who = [Caller("Springfield"), Caller("Lisbon", "bob")]
-    steps: list[Step] = [Send("first", call=2), *rounds(1, who[0])[:-1]]
+    """A client leaves while its bill takes long, and its user and another one go on. One whose request
+    arrives twice leaves while its audit does, and the second delivery goes on."""
+    who = [Caller("Springfield"), Caller("Lisbon", "bob"), Caller("Tokyo")]
+    steps: list[Step] = [Send("first", call=2), *rounds(1, who[0])[:-1], Send("first", call=3)]
     steps += [Send("units", fault="slow@bill", leaves=True), Send("units", call=2), Send("units")]
-    return _case("leaves", "A client leaves while its bill takes long.", who, steps)
+    last = Send("units", call=3)
+    steps += [Together((replace(last, fault="slow@audit", leaves=True), last)), Send("first", call=2)]
+    return _case("leaves", "A client leaves while its effect takes long.", who, steps)
+
+
+def _fails() -> Scenario:
+    """More effects than a pool has slots fail at the same moment; then the ledger takes them again."""
+    who = [*SLOTS * [Caller("Tokyo")], *SLOTS * [Caller("Lisbon")], *2 * [Caller("Springfield", "bob")]]
+    begin, other = range(1, SLOTS + 1), range(SLOTS + 1, 2 * SLOTS + 1)
+    fail = [Send("first", call=number, fault="fail@audit") for number in begin]
+    bills = [Send("units", call=number, fault="fail@bill") for number in other]
+    steps: list[Step] = [Send("first", call=number) for number in other]
+    steps += [Together(tuple(fail)), *rounds(len(who), who[-1]), replace(fail[0], fault=None)]
+    steps += [Together(tuple(bills)), *rounds(len(who) - 1, who[-1]), replace(bills[0], fault=None)]
+    return _case("many-fail", "The effects of many calls fail.", who, steps)
+
+
+SLOTS = 12
+"""How many effects fail at the same moment."""
 
 
 def _times() -> list[Scenario]:
@@ -656,7 +678,8 @@ def _times() -> list[Scenario]:
     steps += [Wait(530), Send("units", units("imperial"))]
     steps += [Send("place", place("Springfield, Missouri"), call=3)]  # too late by now
     late: list[Step] = [Send("first", call=number) for number in (1, 2, 3)]
-    late += [Send("place", place("Springfield, Missouri"), call=3), Wait(615)]
+    late += [Send("place", place("Springfield, Missouri"), call=3), *rounds(6, Caller("Lisbon"))]
+    late += [Wait(615), Repeat(3), Repeat(6)]  # what had its response is no younger
     # Beside the next call of the same user, which is equal to the one that is too old.
     late += [Send("first", call=5), Send("place", place("Springfield, Massachusetts"), call=5)]
     late += [Send("place", Nothing()), Send("units", Nothing(), call=2)]
@@ -664,7 +687,7 @@ def _times() -> list[Scenario]:
     late += [Send("units", DECLINE, call=3), Send("units", units("metric"), call=3)]
     late += [Send("units", units("metric"), call=5)]
     # An answer that does not fit makes no state younger.
-    who += [Caller("Tokyo"), Caller("Springfield")]
+    who += [Caller("Tokyo"), Caller("Springfield"), Caller("Lisbon")]
     steps += [Send("first", call=4), Wait(480), Send("units", units("kelvin"), call=4)]
     steps += [Wait(300), Send("units", units("metric"), call=4)]
     # A state under an older key grows old as well.
@@ -829,6 +852,7 @@ def systematic() -> list[Scenario]:
         _at_once("equal-at-once", "alice", "alice"),
         _crowd(),
         _leaves(),
+        _fails(),
         _dies(),
         *_times(),
         *_faults(),

@@ -79,6 +79,13 @@ async def test_a_clean_call_is_told_as_it_was_observed() -> None:
     ]
 
 
+def test_a_callers_name_that_looks_like_another_one_is_quoted() -> None:
+    names = "alice", "alice ", "Alice", "None"
+    rows = tell(made_up(*(Sent(1, 1, 0, 1, 0, Request("Tokyo", principal=name)) for name in names)))
+    said = [row.text.partition(" calls ")[0] for row in rows]
+    assert said == ["alice", "'alice '", "'Alice'", "'None'"]
+
+
 async def test_what_an_old_client_is_asked_goes_from_the_server_to_the_user() -> None:
     history = await run(subject_named("C"), whole_call("Tokyo", "legacy"), user=agreeable)
     assert words(history)[2:4] == ["asks: Which units for Tokyo, Japan?", "answers metric"]
