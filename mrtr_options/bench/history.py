@@ -522,6 +522,6 @@ def _plain(value: Any) -> Any:
         case dict():
             return {str(key): _plain(part) for key, part in value.items()}  # pyright: ignore
         case types.ElicitResult() | types.ListRootsResult() | types.CreateMessageResult():
-            return value.model_dump(by_alias=True, mode="json", exclude_none=True)
+            return value.model_dump(by_alias=True, mode="json", exclude_none=True, warnings=False)
         case _:
             return value

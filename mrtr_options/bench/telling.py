@@ -281,7 +281,7 @@ def _on_the_wire(request: Request) -> Iterator[str]:
     yield f"{TOOL}(location={request.location!r})" if what == "tools/call" else what
     if request.answers:
         answers = {
-            key: given.model_dump(by_alias=True, mode="json", exclude_none=True)
+            key: given.model_dump(by_alias=True, mode="json", exclude_none=True, warnings=False)
             for key, given in request.answers.items()
         }
         yield f"answers {json.dumps(answers)}"
