@@ -15,14 +15,7 @@ from mcp.server.mcpserver import MCPServer
 
 from mrtr_options.sdk.legacy_shim import legacy_shim
 from mrtr_options.tool import catalogue as options
-from mrtr_options.tool.catalogue import (
-    CannotLoad,
-    all_options,
-    load,
-    option_at,
-    option_named,
-    whole_deck,
-)
+from mrtr_options.tool.catalogue import CannotLoad, load, option_at, option_named
 from mrtr_options.tool.guarantees import Guarantees
 from tests.fixtures import pytest_configure
 from tests.guarantees import entry_of
@@ -33,7 +26,7 @@ def test_a_new_file_is_a_new_option(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     for name in ("option_b_second_way", "option_a_first", "option_", "optional", "server"):
         (tmp_path / f"{name}.py").write_text('"""Title."""\n')
     monkeypatch.setattr(options, "DECK", tmp_path)
-    found = all_options()
+    found = options.all_options()
     assert [(each.letter, each.name) for each in found.values()] == [("A", "first"), ("B", "second way")]
 
 
@@ -63,7 +56,7 @@ def test_a_file_may_bring_its_own_guarantees_beside_it(tmp_path: Path) -> None:
 
 
 def test_an_option_of_the_deck_is_found_by_letter_name_and_path() -> None:
-    for letter, option in whole_deck().items():
+    for letter, option in options.whole_deck().items():
         assert option_at(option.path) == option
         stem = option.path.stem
         for name in (letter.lower(), stem[9:].upper(), stem, option.path.name, str(option.path)):

@@ -9,49 +9,37 @@ import anyio
 import pytest
 from mcp import MCPError
 
+from mrtr_options.tool import weather
 from mrtr_options.tool.settings import Settings
-from mrtr_options.tool.weather import (
-    REPORTS,
-    Desk,
-    Effect,
-    Ledger,
-    LedgerUnusable,
-    MemoryLedger,
-    SqliteLedger,
-    UnknownPlace,
-    count,
-    only_place,
-    places_named,
-    which_place,
-)
+from mrtr_options.tool.weather import REPORTS, Effect, Ledger, SqliteLedger
 from tests.bounds import SECONDS
 from tests.rounds import answer, connected, instance, send
 
 
 def test_a_place_is_found_by_city_or_label_in_any_case_and_each_label_means_itself() -> None:
-    assert {places_named(each) for each in (" TOKYO ", "tokyo, japan")} == {("Tokyo, Japan",)}
-    assert only_place("Springfield") is None
-    assert only_place("springfield, missouri") == "Springfield, Missouri"
-    assert [places_named(label) for label in REPORTS] == [(label,) for label in REPORTS]
+    assert {weather.places_named(each) for each in (" TOKYO ", "tokyo, japan")} == {("Tokyo, Japan",)}
+    assert weather.only_place("Springfield") is None
+    assert weather.only_place("springfield, missouri") == "Springfield, Missouri"
+    assert [weather.places_named(label) for label in REPORTS] == [(label,) for label in REPORTS]
 
 
 @pytest.mark.parametrize("location", ["Atlantis", "Spring", "Springfield, Ohio", "", ", Japan", "Japan"])
 def test_an_unknown_place_is_named_in_the_error(location: str) -> None:
-    for look_up in (places_named, only_place, which_place):
-        with pytest.raises(UnknownPlace, match="Unknown location: ") as unknown:
+    for look_up in (weather.places_named, weather.only_place, weather.which_place):
+        with pytest.raises(weather.UnknownPlace, match="Unknown location: ") as unknown:
             look_up(location)
         assert repr(location) in str(unknown.value)
 
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("honours_keys", [True, False])
-@pytest.mark.parametrize("make", [MemoryLedger, partial(SqliteLedger, "ledger.sqlite")])
+@pytest.mark.parametrize("make", [weather.MemoryLedger, partial(SqliteLedger, "ledger.sqlite")])
 async def test_a_ledger_has_every_effect_in_order_and_absorbs_the_second_of_a_key_where_it_honours_keys(
     make: Callable[..., Ledger], honours_keys: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     ledger = make(honours_keys=honours_keys)
-    desk, repeated = Desk(ledger), 1 if honours_keys else 2
+    desk, repeated = weather.Desk(ledger), 1 if honours_keys else 2
     for _ in range(2):
         await desk.audit("Tokyo", key="call-1")
     for key in ("call-1", "call-1", "call-2", None, None):  # of another kind, the same key is no clash
@@ -63,7 +51,7 @@ async def test_a_ledger_has_every_effect_in_order_and_absorbs_the_second_of_a_ke
         Effect("bill", "Tokyo, Japan", "call-2"),
         *[Effect("bill", "Tokyo, Japan")] * 2,  # no key: nothing to absorb by
     )
-    assert count(effects) == {"audit": repeated, "bill": 3 + repeated}
+    assert weather.count(effects) == {"audit": repeated, "bill": 3 + repeated}
 
 
 @pytest.mark.anyio
@@ -83,7 +71,7 @@ def test_a_file_that_cannot_be_a_ledger_is_one_clear_line(tmp_path: Path) -> Non
     no_database = tmp_path / "notes.txt"
     no_database.write_text("not a database " * 100)
     for path in (no_database, tmp_path, tmp_path / "no" / "such" / "folder.db"):
-        with pytest.raises(LedgerUnusable, match="name a writable SQLite file") as unusable:
+        with pytest.raises(weather.LedgerUnusable, match="name a writable SQLite file") as unusable:
             SqliteLedger(path)
         assert os.fspath(path) in str(unusable.value)
         assert "\n" not in str(unusable.value)
@@ -126,7 +114,7 @@ async def test_a_call_whose_ledger_is_lost_ends_and_the_log_alone_says_where_it_
         (record,) = caplog.records
         assert record.exc_info is None
         assert f"{path} {said}" in record.getMessage().replace("cannot use ", "")
-    with pytest.raises(LedgerUnusable) as unusable:
+    with pytest.raises(weather.LedgerUnusable) as unusable:
         await ledger.effects()
     assert "\n" not in str(unusable.value)
     if to == "replaced":

