@@ -527,7 +527,7 @@ class _Review:
                 return
 
 
-_NOT_NAMED = "that --only does not name"
+_NOT_NAMED = "that --only does not name, those that look for risks among them"
 _NOT_SMALLER = f"to make findings smaller: there are many, and {SMALLER_RUNS} runs were made for that"
 _STOPPED_EARLY = f"since in {GIVE_UP} others a request had no response, or the server was gone"
 
