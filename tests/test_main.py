@@ -223,25 +223,28 @@ def test_an_option_that_lacks_its_extra_is_named_with_it(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(catalogue, "installed", Mock(return_value=False))
-    assert "option K needs the extra 'durable': pip install" in refusal(
-        main, ["matrix", "--options", "K", "--only", "clean-tokyo"]
-    )
+    said = refusal(main, ["matrix", "--options", "K", "--only", "clean-tokyo"])
+    assert "option K needs the extra 'durable': pip install" in said
     assert main(["matrix", "--only", "clean-tokyo", "--deployment", "one", "--era", "modern"]) == 0
     assert "left out: option L needs the extra 'durable'" in capsys.readouterr().err
 
 
+BLOCKED = "import runpy, sys; sys.modules['dbos'] = None; runpy.run_module('{}', run_name='__main__')"
+EXTRA = "this needs the extra 'durable': pip install '.[durable]' in a checkout"
+ACTIVATE = "the environment is not active: source .venv/bin/activate (make demo makes it)"
+LACKING = ("mrtr_options.option_k_task", "mrtr_options.option_l_durable", "examples.index_directory")
+
+
 @pytest.mark.parametrize(
-    "module", ["mrtr_options.option_k_task", "mrtr_options.option_l_durable", "examples.index_directory"]
+    ("how", "need"),
+    [
+        *((("-c", BLOCKED.format(module)), EXTRA) for module in LACKING),
+        *((("-S", "-m", each), ACTIVATE) for each in ("mrtr_options", "mrtr_options.option_f_once")),
+    ],
 )
-def test_a_module_that_lacks_its_extra_ends_in_one_line(module: str) -> None:
-    blocked = (
-        "import runpy, sys; sys.modules['dbos'] = None;"
-        f"runpy.run_module('{module}', run_name='__main__')"
-    )
-    ran = python("-c", blocked)
-    assert (ran.returncode, ran.stdout) == (2, "")
-    need = "this needs the extra 'durable': pip install '.[durable]' in a checkout"
-    assert ran.stderr == f"mrtr-options: {need}\n"
+def test_what_a_program_lacks_is_said_in_one_line_with_what_gets_it(how: list[str], need: str) -> None:
+    ran = python(*how)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (2, "", f"mrtr-options: {need}\n")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device without space")
@@ -254,14 +257,6 @@ def test_output_that_finds_no_space_is_said_in_one_line() -> None:
     assert ended.returncode == 2
     assert ended.stderr.startswith("mrtr-options: no space is left for the output")
     assert ended.stderr.count("\n") == 1
-
-
-@pytest.mark.parametrize("module", ["mrtr_options", "mrtr_options.option_f_once"])
-def test_without_the_environment_one_line_says_how_to_activate_it(module: str) -> None:
-    ran = python("-S", "-m", module)
-    assert (ran.returncode, ran.stdout) == (2, "")
-    need = "the environment is not active: source .venv/bin/activate (make demo makes it)"
-    assert ran.stderr == f"mrtr-options: {need}\n"
 
 
 @pytest.mark.parametrize("raised", ["KeyboardInterrupt", "ValueError('Field: KeyboardInterrupt: ')"])

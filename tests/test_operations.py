@@ -23,17 +23,7 @@ from mrtr_options.tool.catalogue import all_options
 from mrtr_options.tool.server import build_server, text
 from mrtr_options.tool.settings import Settings, configured
 from tests.bounds import SECONDS
-from tests.rounds import (
-    Response,
-    accepted,
-    answer,
-    connected,
-    instance,
-    over_http,
-    send,
-    settings,
-    text_of,
-)
+from tests.rounds import accepted, answer, connected, instance, over_http, send, settings, text_of
 
 pytestmark = pytest.mark.anyio
 
@@ -94,7 +84,7 @@ async def test_the_rounds_of_a_call_share_its_name_on_two_instances(
 async def test_the_handler_sees_the_state_it_wrote(sealed: bool, state: str) -> None:
     seen: list[str | None] = []
 
-    async def handler(ctx: Any, params: types.CallToolRequestParams) -> Response:
+    async def handler(ctx: Any, params: types.CallToolRequestParams) -> Any:
         seen.append(params.request_state)
         if len(seen) == 3:
             return text("done")
@@ -197,7 +187,7 @@ async def test_a_crash_of_one_call_leaves_those_beside_it_alone(letter: str, cra
         running = await answer(client, "Springfield", await send(client, "Springfield"))
         crashing = await send(client, "Tokyo")
 
-        async def finish(asked: Response) -> None:
+        async def finish(asked: Any) -> None:
             texts.append(text_of(await answer(client, "Springfield", asked)))
 
         async with anyio.create_task_group() as group:

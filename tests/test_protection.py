@@ -8,17 +8,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from mcp.server.request_state import InvalidRequestState
 
-from mrtr_options.sdk.protection import (
-    KEYS_VARIABLE,
-    MAX_TOKEN_BYTES,
-    BadKeys,
-    SignedCodec,
-    check_keys,
-    keys_from_environment,
-    make_codec,
-    new_key,
-    read_without_key,
-)
+from mrtr_options.sdk import protection
+from mrtr_options.sdk.protection import KEYS_VARIABLE, MAX_TOKEN_BYTES, make_codec
 
 OLD, NEW, OTHER = (hashlib.sha256(name).hexdigest().encode() for name in (b"old", b"new", b"other"))
 both_codecs = pytest.mark.parametrize("sealed", [False, True], ids=["signed", "sealed"])
@@ -31,7 +22,7 @@ def test_what_was_sealed_comes_back(sealed: bool, payload: bytes) -> None:
     codec = CODECS[sealed]
     token = codec.seal(payload)
     assert codec.unseal(token) == payload
-    assert read_without_key(token) == (None if sealed else payload)
+    assert protection.read_without_key(token) == (None if sealed else payload)
 
 
 @both_codecs
@@ -108,7 +99,7 @@ def test_a_state_too_long_to_be_accepted_is_not_handed_out(sealed: bool) -> None
 
 
 def test_a_token_over_the_bound_is_refused_though_it_is_genuine() -> None:
-    token = SignedCodec([OLD]).seal(b"x" * MAX_TOKEN_BYTES)
+    token = protection.SignedCodec([OLD]).seal(b"x" * MAX_TOKEN_BYTES)
     with pytest.raises(InvalidRequestState, match="too long"):
         CODECS[False].unseal(token)
 
@@ -120,7 +111,7 @@ def test_the_ring_in_the_environment_keeps_its_order(
     text: str, ring: list[bytes] | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(KEYS_VARIABLE, text)
-    assert keys_from_environment() == ring
+    assert protection.keys_from_environment() == ring
 
 
 @pytest.mark.parametrize(
@@ -142,8 +133,8 @@ def test_a_ring_that_cannot_be_used_is_one_clear_line_without_the_key(
     keys: str, complaint: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(KEYS_VARIABLE, keys)
-    with pytest.raises(BadKeys) as bad:
-        keys_from_environment()
+    with pytest.raises(protection.BadKeys) as bad:
+        protection.keys_from_environment()
     assert complaint in str(bad.value)
     assert "\n" not in str(bad.value)
     assert not any(key in str(bad.value) for key in keys.split(",") if key.strip())
@@ -157,12 +148,12 @@ def test_a_ring_that_cannot_be_used_is_one_clear_line_without_the_key(
     ],
 )
 def test_no_key_and_a_key_of_blanks_are_refused_everywhere(ring: list[bytes], complaint: str) -> None:
-    with pytest.raises(BadKeys, match=complaint):
-        check_keys(ring)
+    with pytest.raises(protection.BadKeys, match=complaint):
+        protection.check_keys(ring)
 
 
 def test_a_key_may_be_hex_base64_or_bytes() -> None:
     secret = hashlib.sha256(b"key").digest()
     written = [secret, secret.hex().encode(), base64.b64encode(secret), base64.urlsafe_b64encode(secret)]
-    for key in (*written, new_key()):
-        assert check_keys([key]) == [key]
+    for key in (*written, protection.new_key()):
+        assert protection.check_keys([key]) == [key]

@@ -6,21 +6,9 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from mrtr_options.bench import history as happened
 from mrtr_options.bench.client import agreeable
-from mrtr_options.bench.history import (
-    Answered,
-    Crashed,
-    Effect,
-    Elapsed,
-    Event,
-    History,
-    Received,
-    Redeployed,
-    Reply,
-    Request,
-    Restarted,
-    Sent,
-)
+from mrtr_options.bench.history import Event, History, Received, Reply, Request, Sent
 from mrtr_options.bench.run import run
 from mrtr_options.bench.scenario import whole_call
 from mrtr_options.bench.schedules import named
@@ -93,7 +81,7 @@ async def test_what_an_old_client_is_asked_goes_from_the_server_to_the_user() ->
 
 def test_what_a_destination_absorbs_is_not_counted() -> None:
     bill = weather.Effect("bill", "Tokyo, Japan", "the key")
-    history = made_up(*(Effect(0, 1, bill, absorbed) for absorbed in (False, True, False)))
+    history = made_up(*(happened.Effect(0, 1, bill, absorbed) for absorbed in (False, True, False)))
     assert words(history) == ["bill 1", "bill absorbed", "bill 2"]
     assert [row.times for row in tell(history)] == [1, 0, 2]
 
@@ -114,8 +102,8 @@ def test_a_look_at_a_task_that_shows_nothing_new_is_quiet() -> None:
 
 
 def test_what_happens_to_the_servers_is_said_in_one_way() -> None:
-    ends = Crashed(1, 1), Restarted("new"), Redeployed("inserted", 0)
-    history = made_up(*ends, Elapsed(660), Elapsed(60))
+    ends = happened.Crashed(1, 1), happened.Restarted("new"), happened.Redeployed("inserted", 0)
+    history = made_up(*ends, happened.Elapsed(660), happened.Elapsed(60))
     said = [
         "instance 2 dies, another takes its place",
         "every instance is replaced, with new keys",
@@ -158,5 +146,5 @@ def test_a_picture_has_a_row_for_every_row_that_is_drawn_and_says_what_strangers
 
 def test_an_answer_whose_content_is_no_object_is_told_as_it_is() -> None:
     content: Any = "Springfield, Missouri"
-    (row,) = tell(made_up(Answered(1, "place", "accept", content)))
+    (row,) = tell(made_up(happened.Answered(1, "place", "accept", content)))
     assert (row.text, row.label) == ('accept "Springfield, Missouri"', "answers Springfield, Missouri")

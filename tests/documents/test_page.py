@@ -37,6 +37,7 @@ pytestmark = pytest.mark.slow
 
 STALE = "stale: run make page"
 KEPT = ROOT / "docs" / "page" / "index.html"
+README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -163,7 +164,7 @@ def test_a_cell_says_what_explore_says_in_the_same_words(seen: Tab, kept: dict[s
 
 def test_the_first_screen_counts_who_charges_twice_as_the_readme_does(seen: Tab) -> None:
     counted = [each.strip() for each in texts(seen, ".dots b")]
-    assert counted == re.findall(r"\*\*(\d+ of \d+)\*\*", text_of("README.md"))
+    assert counted == re.findall(r"\*\*(\d+ of \d+)\*\*", README)
 
 
 def test_three_answers_end_in_one_option(seen: Tab) -> None:
@@ -171,10 +172,6 @@ def test_three_answers_end_in_one_option(seen: Tab) -> None:
     seen.click("[data-key=instances-one]")
     assert text(seen, ".take").startswith("Take H")
     assert "instances=one" in seen.run("location.hash")
-
-
-def text_of(name: str) -> str:
-    return (ROOT / name).read_text(encoding="utf-8")
 
 
 def test_a_lost_response_bills_twice_in_f_and_once_in_h(seen: Tab) -> None:
@@ -281,7 +278,7 @@ def test_the_first_screen_tells_each_kind_of_reader_what_the_readme_does(seen: T
     told = texts(seen, ".advice h3")
     assert told == ["You write a tool today", "You build an SDK", "You write the specification"]
     items = texts(seen, ".advice li")
-    readme = " ".join(re.sub(r"\[([^]]*)\]\([^)]*\)|<!--.*?-->", r"\1", text_of("README.md")).split())
+    readme = " ".join(re.sub(r"\[([^]]*)\]\([^)]*\)|<!--.*?-->", r"\1", README).split())
     assert len(items) > 10
     assert [item for item in items if item not in readme.replace("`", "")] == []
 

@@ -92,10 +92,10 @@ def of_session(session: FakeSession, *, modern: bool) -> Context:
     )
 
 
-def modern(*, forms: bool = True) -> Context:
-    """A request of a modern client."""
-    declared = capabilities(form=True) if forms else types.ClientCapabilities()
-    return of_session(FakeSession(declared), modern=True)
+def modern(declared: types.ClientCapabilities | None = None, *, forms: bool = True) -> Context:
+    """A request of a modern client, which declares forms unless told otherwise."""
+    able = declared or (capabilities(form=True) if forms else types.ClientCapabilities())
+    return of_session(FakeSession(able), modern=True)
 
 
 def params(answers: types.InputResponses | None = None, asked: Response | None = None) -> Params:

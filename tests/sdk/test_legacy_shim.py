@@ -1,6 +1,7 @@
 """Old clients: pushed questions, and the shim in which a handler knows nothing of them."""
 
 from collections.abc import Callable
+from typing import Any
 
 import mcp_types as types
 import pytest
@@ -10,25 +11,13 @@ from mrtr_options.sdk.legacy_shim import MAX_ROUNDS, legacy_shim
 from mrtr_options.sdk.push import push, push_request
 from mrtr_options.sdk.questions import CannotAsk, answer_to, ask, is_modern, link, request_for
 from tests.rounds import text_of
-from tests.sdk.fakes import (
-    Context,
-    FakeSession,
-    Name,
-    Params,
-    User,
-    capabilities,
-    nobody,
-    of_session,
-    params,
-    result,
-    who,
-)
+from tests.sdk.fakes import Context, FakeSession, Params, capabilities, of_session, params, result, who
 
 pytestmark = pytest.mark.anyio
 
 
-def legacy(*, can_send_request: bool = True, user: User = nobody) -> Context:
-    session = FakeSession(capabilities(form=True), can_send_request=can_send_request, user=user)
+def legacy(*, can_send_request: bool = True, **user: Any) -> Context:
+    session = FakeSession(capabilities(form=True), can_send_request=can_send_request, **user)
     return of_session(session, modern=False)
 
 
@@ -116,7 +105,7 @@ async def test_what_is_no_answer_is_an_error(raised: Callable[[], Exception], sa
 )
 async def test_a_client_that_cannot_be_pushed_to_is_not(session: FakeSession, is_new: bool) -> None:
     ctx = of_session(session, modern=is_new)
-    assert await push(ctx, who(assumed="Nobody")) == Name(name="Nobody")
+    assert (await push(ctx, who(assumed="Nobody"))).name == "Nobody"
     with pytest.raises(CannotAsk, match="Say who who is"):
         await push(ctx, who())
     assert session.pushed == []

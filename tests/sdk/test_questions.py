@@ -53,9 +53,9 @@ ANSWERS: dict[str, types.InputResponse] = {
 def test_what_is_no_form_goes_to_a_client_that_declares_it(kind: str) -> None:
     inquiry, able = INQUIRIES[kind]
     assert kind_of(inquiry) == kind
-    assert kinds(of_session(FakeSession(able), modern=True)) == {kind}
+    assert kinds(modern(able)) == {kind}
     assert kinds(of_session(FakeSession(able), modern=False)) == set()
-    assert sdk.answer_to(inquiry, of_session(FakeSession(able), modern=True), params()) is None
+    assert sdk.answer_to(inquiry, modern(able), params()) is None
     assert sdk.ask(inquiry).input_requests == {"it": inquiry.request}
     with pytest.raises(sdk.CannotAsk, match=inquiry.unasked):
         sdk.answer_to(inquiry, modern(), params())

@@ -23,17 +23,7 @@ from mrtr_options.sdk.call_key import CALL_KEY, call_key_of, new_call_key
 from mrtr_options.sdk.legacy_shim import legacy_shim
 from mrtr_options.sdk.protection import MAX_TOKEN_BYTES, make_codec, new_key
 from mrtr_options.sdk.questions import BadAnswer, answer_to, ask, link, load_state, request_for
-from mrtr_options.sdk.single_use import (
-    MAX_RESPONSE_BYTES,
-    MAX_STATE_BYTES,
-    Claim,
-    Full,
-    Pending,
-    SqliteStore,
-    Store,
-    Unusable,
-    single_use,
-)
+from mrtr_options.sdk.single_use import Claim, Full, Pending, SqliteStore, Store, Unusable, single_use
 from mrtr_options.sdk.single_use import guard as guards
 from mrtr_options.tool.server import Handler
 from tests.bounds import SECONDS
@@ -200,7 +190,7 @@ async def test_what_is_too_long_is_refused_or_given_once_and_no_effect_happens_a
         "state": '""',
         "response": result("").model_dump_json(by_alias=True, exclude_none=True),
     }
-    bound = MAX_RESPONSE_BYTES if what == "response" else MAX_STATE_BYTES
+    bound = guards.MAX_RESPONSE_BYTES if what == "response" else guards.MAX_STATE_BYTES
     text = "x" * (bound - len(envelope[what]) + too_long)
     effects: list[str] = []
 

@@ -11,15 +11,9 @@ from typing import Any
 import anyio
 import mcp_types as types
 import pytest
-from hypothesis import settings
+from hypothesis import settings, stateful
 from hypothesis import strategies as st
-from hypothesis.stateful import (
-    RuleBasedStateMachine,
-    invariant,
-    precondition,
-    rule,
-    run_state_machine_as_test,
-)
+from hypothesis.stateful import invariant, precondition, rule, run_state_machine_as_test
 from mcp import MCPError
 
 from mrtr_options.sdk.questions import Declined
@@ -64,7 +58,7 @@ class Parked:
     waiting: list[Future[Any]] = field(default_factory=list[Future[Any]])
 
 
-class Suspended(RuleBasedStateMachine):
+class Suspended(stateful.RuleBasedStateMachine):
     """The calls of one store, and of those before it."""
 
     def __init__(self, backend: str) -> None:
