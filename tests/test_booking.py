@@ -142,11 +142,8 @@ def test_what_a_server_cannot_start_with_ends_it_in_one_line(
 
 def test_an_argument_that_is_missing_is_named_in_one_line(tmp_path: Path) -> None:
     pytest.importorskip("dbos")
-    for file, name in {
-        "book_table.py": "port",
-        "book_by_task.py": "port",
-        "call.py": "url, guest",
-    }.items():
+    needed = {"book_table.py": "port", "book_by_task.py": "port", "call.py": "url, guest"}
+    for file, name in needed.items():
         ran = python(file, cwd=typed(tmp_path))
         assert (ran.returncode, ran.stdout) == (2, "")
         assert ran.stderr == f"{file}: error: the following arguments are required: {name}\n"

@@ -17,7 +17,7 @@ import pytest
 from mrtr_options.bench.deployments.child import authors_traceback
 from mrtr_options.bench.deployments.children import HANG_SECONDS, CannotStart, ChildInstances, Children
 from mrtr_options.bench.faults import parse
-from mrtr_options.bench.history import HUNG, LOST, Crashed, Reply, Request
+from mrtr_options.bench.history import HUNG, LOST, Crashed, Request
 from mrtr_options.bench.run import run
 from mrtr_options.bench.scenario import Send, calling
 from mrtr_options.bench.schedules import named
@@ -133,12 +133,6 @@ def clocks():
 DAYS = 5 * 24 * 60 * 60.0
 
 
-def passed(before: Reply, after: Reply) -> list[dict[str, float]]:
-    """How many seconds passed between two replies, by each clock of the day and each other one."""
-    earlier, later = (json.loads(reply.text or "") for reply in (before, after))
-    return [{name: b[name] - a[name] for name in a} for a, b in zip(earlier, later, strict=True)]
-
-
 async def test_time_passes_in_each_process_also_in_one_that_starts_later(tmp_path: Path) -> None:
     source = inserted(FIRST, "return text(clocks())") + CLOCKS
     async with children(tmp_path, source=source) as found:
@@ -152,7 +146,8 @@ async def test_time_passes_in_each_process_also_in_one_that_starts_later(tmp_pat
         await deployment.restart("same")
         after.append(await deployment.send(1, Request("Tokyo")))
     for place, reply in zip((0, 1, 0, 1), after, strict=True):
-        now, steady = passed(before[place], reply)
+        clocks = zip(*(json.loads(each.text or "") for each in (before[place], reply)), strict=True)
+        now, steady = ({name: b[name] - a[name] for name in a} for a, b in clocks)
         assert {name: moved for name, moved in now.items() if not DAYS - 1 <= moved < 1.1 * DAYS} == {}
         assert now["time"] > DAYS  # it has not stood still since
         assert {name: moved for name, moved in steady.items() if not 0 < moved < DAYS} == {}

@@ -12,7 +12,7 @@ fleet, the crowd and the disasters.
 from collections import Counter, defaultdict
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -112,17 +112,8 @@ async def world_of(
                 processes = 1  # a file of calls is for one
             calls = f"sqlite:///{folder / CALLS}"
             world = partial(World, direct=str(rounds if subject.wrappers else folder / CALLS))
-        served = Served(
-            subject,
-            [new_key()],
-            folder,
-            calls,
-            rounds,
-            wait_seconds=WAIT_SECONDS,
-            round_seconds=ROUND_SECONDS,
-            honours_keys=True,
-            places=places(),
-        )
+        shared = Served(subject, [new_key()], folder, calls, rounds, WAIT_SECONDS, ROUND_SECONDS)
+        served = replace(shared, honours_keys=True, places=places())
         fleet = await held.enter_async_context(Fleet(served, processes).running())
         yield world(fleet, random, kind)
 

@@ -24,7 +24,7 @@ from mrtr_options.tool.server import TOOL
 from mrtr_options.tool.settings import Settings
 from mrtr_options.tool.weather import count
 from scoreboard.clients import play as clients
-from scoreboard.clients.play import TROUBLES, Said, Seen, Server, peers, play, serving
+from scoreboard.clients.play import TROUBLES, Said, Server, peers, play, serving
 from scoreboard.clients.proxy import Break, How, Proxy
 from tests.bounds import SECONDS
 from tests.rounds import instance, over_http, text_of, user
@@ -64,35 +64,27 @@ async def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncGenera
         yield Server(url.removesuffix(PATH), ledger.path, "F")
 
 
-async def seen(server: Server, trouble: str, era: clients.Era = "modern") -> Seen:
-    found = await play((peers()["python"], era, TROUBLES[trouble]), server, 0, Here())
+UNREACHED = "MCPError -32603: Server returned an error response"
+ONCE = {"audits": 1, "bills": 1}
+COMES_TO: dict[str, dict[str, object]] = {
+    "none": {"got": "result", "requests": 3, "asked": 2, "usable": True, **ONCE},
+    # A lost result is not sent for again, and the call never raises.
+    "cut-final": {"got": "client error", "requests": 3, "again": 0, "usable": None, **ONCE},
+    # The application calls again, and pays twice.
+    "cut-final-again": {"got": "result", "asked": 4, "audits": 2, "bills": 2},
+    # A gateway that did not reach the server leaves no bill.
+    "503": {"got": "error", "says": UNREACHED, "usable": True, "audits": 1, "bills": 0},
+}
+
+
+@pytest.mark.parametrize("trouble", COMES_TO)
+async def test_a_call_of_the_python_client_comes_to_what_is_said_of_it(
+    trouble: str, server: Server
+) -> None:
+    found = await play((peers()["python"], "modern", TROUBLES[trouble]), server, 0, Here())
     assert found is not None
-    return found
-
-
-async def test_a_call_goes_through_the_proxy_unchanged(server: Server) -> None:
-    found = await seen(server, "none")
-    assert (found.got, found.requests, found.asked, found.usable) == ("result", 3, 2, True)
-    assert (found.audits, found.bills) == (1, 1)
-
-
-async def test_a_lost_result_is_not_sent_for_again_and_the_call_never_raises(server: Server) -> None:
-    found = await seen(server, "cut-final")
-    assert (found.got, found.requests, found.again, found.usable) == ("client error", 3, 0, None)
-    assert "RemoteProtocolError" in found.says
-    assert (found.audits, found.bills) == (1, 1)
-
-
-async def test_an_application_that_calls_again_pays_twice(server: Server) -> None:
-    found = await seen(server, "cut-final-again")
-    assert (found.got, found.asked) == ("result", 4)
-    assert (found.audits, found.bills) == (2, 2)
-
-
-async def test_a_gateway_that_did_not_reach_the_server_leaves_no_bill(server: Server) -> None:
-    found = await seen(server, "503")
-    assert (found.got, found.says) == ("error", "MCPError -32603: Server returned an error response")
-    assert (found.audits, found.bills, found.usable) == (1, 0, True)
+    assert {name: getattr(found, name) for name in COMES_TO[trouble]} == COMES_TO[trouble]
+    assert trouble != "cut-final" or "RemoteProtocolError" in found.says
 
 
 @pytest.mark.slow

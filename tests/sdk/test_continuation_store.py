@@ -64,6 +64,16 @@ class Quit(BaseException):
     """An author's own way out."""
 
 
+def raising(error: BaseException) -> Handler:
+    """A handler that asks, and then raises."""
+
+    async def handler(ctx: Linear, call: Call) -> types.CallToolResult:
+        await ctx.elicit(who())
+        raise error
+
+    return handler
+
+
 class Log(list[str]):
     """What the author's code did."""
 
@@ -241,11 +251,7 @@ async def test_each_delivery_raises_an_exception_of_its_own_which_keeps_no_frame
 ) -> None:
     said, fields = repr(error), {**vars(error)}
 
-    async def handler(ctx: Linear, call: Call) -> types.CallToolResult:
-        await ctx.elicit(who())
-        raise error
-
-    caller = store.linear(handler)
+    caller = store.linear(raising(error))
     asked = await deliver(caller)
     seen: list[Exception] = []
     deliveries: list[weakref.ref[Log]] = []
@@ -272,11 +278,7 @@ async def test_each_delivery_raises_an_exception_of_its_own_which_keeps_no_frame
 
 
 async def test_an_error_that_cannot_be_copied_is_raised_with_its_text(store: ContinuationStore) -> None:
-    async def handler(ctx: Linear, call: Call) -> types.CallToolResult:
-        await ctx.elicit(who())
-        raise Numbered(3, 4)
-
-    caller = store.linear(handler)
+    caller = store.linear(raising(Numbered(3, 4)))
     asked = await deliver(caller)
     with pytest.raises(Numbered, match="3 of 4"):
         await deliver(caller, asked, named("Ann"))
@@ -354,13 +356,9 @@ async def test_one_caller_cannot_fill_the_store_with_bytes(log: Log) -> None:
 async def test_what_no_exception_is_ends_its_own_call_and_no_other(
     store: ContinuationStore, log: Log, error: BaseException, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def handler(ctx: Linear, call: Call) -> types.CallToolResult:
-        await ctx.elicit(who())
-        raise error
-
     bystander = store.linear(log.asking("who"))
     waiting = await deliver(bystander)
-    caller = store.linear(handler)
+    caller = store.linear(raising(error))
     asked = await deliver(caller)
     for _ in range(2):
         with pytest.raises(MCPError, match="Its effects may have happened") as reply:

@@ -88,10 +88,7 @@ NOT_PRINTING = {"serve"}
 @pytest.mark.parametrize("columns", [60, 100])
 @pytest.mark.parametrize("command", PRINTING)
 def test_no_command_prints_a_line_wider_than_the_columns_or_with_blanks_at_its_end(
-    command: str,
-    columns: int,
-    elsewhere: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    command: str, columns: int, elsewhere: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = all_options()["F"].source.replace("await desk.bill", "await desk.audit")
     (elsewhere / "option_z_other.py").write_text(source, encoding="utf-8")
