@@ -21,7 +21,7 @@ from mrtr_options.sdk.serving import MAX_BODY_BYTES, PATH
 from mrtr_options.tool.settings import Settings
 from mrtr_options.tool.weather import MemoryLedger
 from tests.bounds import KEY, SECONDS
-from tests.rounds import AnyServer, answer, connected, instance, over_http, send, text_of
+from tests.rounds import answer, connected, instance, over_http, send, text_of
 
 pytestmark = pytest.mark.anyio
 
@@ -54,11 +54,6 @@ def test_a_name_that_a_balancer_could_misread_is_refused(monkeypatch: pytest.Mon
             instance_from_environment()
         with pytest.raises(ValueError, match="must be 1 to 32 letters"):
             Settings(MemoryLedger(), instance=name)
-
-
-def named_instance(name: str) -> AnyServer:
-    """An instance of H with a name."""
-    return instance("H", Settings(MemoryLedger(), keys=[KEY.encode()], instance=name))
 
 
 async def closed(stream: ByteStream) -> bytes:
@@ -117,7 +112,8 @@ async def haproxy(folder: Path, *changes: tuple[str, str]) -> AsyncGenerator[int
 
 @needs_haproxy
 async def test_haproxy_routes_by_state_and_bounds_bodies_and_connections(tmp_path: Path) -> None:
-    async with over_http(*map(named_instance, NAMES)) as urls, AsyncExitStack() as stack:
+    fleet = [Settings(MemoryLedger(), keys=[KEY.encode()], instance=name) for name in NAMES]
+    async with over_http(*(instance("H", each) for each in fleet)) as urls, AsyncExitStack() as stack:
         at = [(f"127.0.0.1:{8001 + place}", httpx2.URL(urls[place]).netloc.decode()) for place in (0, 1)]
         port = await stack.enter_async_context(haproxy(tmp_path, *at))
         async with connected(f"http://127.0.0.1:{port}{PATH}") as client:

@@ -45,19 +45,13 @@ async def on_processes(subject: str, scenario: Scenario) -> Observation:
         return observe(await run(SUBJECTS[subject], scenario, Processes()))
 
 
-def on_sticky(slug: str) -> Scenario:
-    """A schedule whose every round goes to the process where the call lives."""
-    scenario = named(slug)
-    return replace(scenario, setup=replace(scenario.setup, fleet="sticky"))
-
-
 @pytest.mark.parametrize(
     ("subject", "scenario"),
     [
         ("E", named("failover")),
         ("F", named("restart")),
         ("E", named("key-lost")),
-        ("H", on_sticky("restart")),
+        ("H", replace(named("restart"), setup=replace(named("restart").setup, fleet="sticky"))),
         ("E", named("concurrent-final")),
         ("E+single-use", named("crash-after-effect")),
         ("E", named("disconnect-after-effect")),

@@ -18,6 +18,7 @@ from tests.chaos.__main__ import main
 from tests.chaos.chaos import Report, chaos, judge, world_of
 from tests.chaos.crowd import Call
 from tests.chaos.disasters import DISASTERS, Kind, World
+from tests.rounds import accepted
 
 SUBJECTS = {subject.name: subject for subject in all_subjects()}
 GUARDED = SUBJECTS["F+single-use"]
@@ -83,13 +84,6 @@ async def world(kind: Kind, folder: Path, subject: Subject = GUARDED) -> AsyncGe
             yield running
 
 
-async def last_round(world: World) -> Request:
-    """The round that ends a call, not yet sent."""
-    asked = await world.fleet.send(0, Request("Tokyo 0"))
-    answer = types.ElicitResult(action="accept", content={"units": "metric"})
-    return Request("Tokyo 0", {"units": answer}, asked.state)
-
-
 UNWRITABLE: dict[Kind, tuple[str, ...]] = {
     "sqlite": ("disk-full", "locked"),
     "postgres": ("read-only", "stalled", "database-down"),
@@ -104,7 +98,8 @@ async def test_no_round_is_taken_while_the_database_takes_nothing_and_one_is_aft
 ) -> None:
     async with world(kind, shared_folder) as running:
         for name in UNWRITABLE[kind]:
-            final = await last_round(running)
+            asked = await running.fleet.send(0, Request("Tokyo 0"))
+            final = Request("Tokyo 0", {"units": accepted(units="metric")}, asked.state)
             async with DISASTERS[name].over(running):
                 for place in range(2):
                     reply = await running.fleet.send(place, final, seconds=0.5)
