@@ -4,6 +4,7 @@ import secrets
 import sys
 from collections.abc import Sequence
 from functools import partial
+from typing import get_args
 
 import anyio
 
@@ -12,7 +13,7 @@ from mrtr_options.bench.subjects import subject_named
 from mrtr_options.show.terminal import Parser, console, refuse, run
 from scoreboard import postgres
 from tests.chaos.chaos import chaos, kinds_of, lines_of
-from tests.chaos.disasters import DISASTERS
+from tests.chaos.disasters import DISASTERS, Kind
 
 SUBJECTS = ("L", "K", "F+single-use")
 
@@ -23,12 +24,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--seconds", type=float, default=600.0, help="how long each run lasts (600)")
     which = f"which; by default {', '.join(SUBJECTS)}"
     parser.add_argument("--subject", action="append", help=which)
-    parser.add_argument(
-        "--database",
-        choices=("sqlite", "postgres", "temporal"),
-        action="append",
-        help="which; by default all that the subject can have",
-    )
+    which = "which; by default all that the subject can have"
+    parser.add_argument("--database", choices=get_args(Kind), action="append", help=which)
     parser.add_argument("--seed", type=int, help="draws the disasters; by default a new one")
     names = f"of {', '.join(DISASTERS)}"
     parser.add_argument("--only", choices=DISASTERS, action="append", metavar="NAME", help=names)
