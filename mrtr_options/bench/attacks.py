@@ -44,13 +44,15 @@ class Encoding:
 
 
 def _from_base64(text: bytes, alphabet: bytes) -> bytes:
+    if not text.isascii():
+        raise ValueError("no base64")
     return base64.b64decode(text + b"=" * (-len(text) % 4), altchars=alphabet, validate=True)
 
 
 def _from_padded(text: bytes, alphabet: bytes) -> bytes:
     if len(text) % 4:
         raise ValueError("no padding")
-    return base64.b64decode(text, altchars=alphabet, validate=True)
+    return _from_base64(text, alphabet)
 
 
 def _inflated(data: bytes) -> bytes:
