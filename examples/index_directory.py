@@ -1,10 +1,8 @@
 """A job that is long enough to be a task: counting what is in a directory of the server's root.
 
 `index_directory(pattern)` asks, once, which directory is meant if several match. Then it counts files
-and bytes by suffix and says how far it is. No pattern and no link leads out of the root. It is a task
-for a client that takes tasks, else a call in rounds; cancelled, it stops at the next batch of files.
-
-Knows `mcp`, `sdk`, and option K's stand-in. Run it: `python -m examples.index_directory PATH`.
+and bytes by suffix and says how far it is. No pattern and no link leads out of the root. Cancelled, it
+stops at the next batch of files. Knows `mcp` and `sdk`. Run: `python -m examples.index_directory PATH`.
 """
 
 from __future__ import annotations
@@ -18,12 +16,11 @@ from collections.abc import Generator
 from contextlib import closing, suppress
 from itertools import islice
 from pathlib import Path, PurePath
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import anyio.to_thread
 import mcp_types as types
 from mcp import Client, MCPError
-from mcp.server import Server
 from mcp_types.version import LATEST_MODERN_VERSION
 from pydantic import BaseModel, create_model
 
@@ -64,15 +61,13 @@ async def call_index(ctx: sdk.TaskContext[Path], params: Call) -> types.CallTool
     root, pattern = ctx.lifespan_context, sdk.arguments_of(params, Index).pattern
     if {"", ".", "..", "**"} & set(pattern.split("/")):
         raise MCPError(types.INVALID_PARAMS, f"The pattern {pattern!r} leads out of the root.")
-    await ctx.status(f"Looking for {pattern!r}.")
     found = await ctx.step("find", lambda key: anyio.to_thread.run_sync(find, root, pattern))
     if not 0 < len(found) <= MOST_MATCHES:
         many = f"More than {MOST_MATCHES} directories match" if found else "No directory matches"
         return sdk.text(f"{many} {pattern!r}.", is_error=True)
     directory = found[0]
     if len(found) > 1:
-        choices: Any = Literal[tuple(found)]  # known only at run time
-        form = create_model("Directory", directory=(choices, ...))
+        form = create_model("Directory", directory=(cast("Any", Literal)[tuple(found)], ...))
         said = f"{len(found)} directories match {pattern!r}."
         answer: Any = await ctx.elicit(sdk.Question("directory", f"Which? {said}", form, unasked=said))
         directory = answer.directory
@@ -82,8 +77,7 @@ async def call_index(ctx: sdk.TaskContext[Path], params: Call) -> types.CallTool
         with closing(files_of(root / directory)) as entries:
             while batch := await anyio.to_thread.run_sync(lambda: list(islice(entries, BATCH))):
                 for suffix, size in batch:
-                    files[suffix] += 1
-                    sizes[suffix] += size
+                    files[suffix], sizes[suffix] = files[suffix] + 1, sizes[suffix] + size
                 await ctx.status(f"{directory}: {files.total():,} files so far")
         return {"files": files, "bytes": sizes}
 
@@ -93,9 +87,7 @@ async def call_index(ctx: sdk.TaskContext[Path], params: Call) -> types.CallTool
     return result.model_copy(update={"structured_content": counts})
 
 
-def build_index_server(
-    root: Path, poll_seconds: float = 0.05, database: str | None = None
-) -> Server[Path]:
+def build_index_server(root: Path, poll_seconds: float = 0.05, database: str | None = None) -> Any:
     """The server of the tool, which looks into `root`. Its clients look every so many seconds."""
     store = sdk.TaskStore(poll_seconds=poll_seconds, outcome_of=sdk.outcome_of)
     tool = sdk.Tool(TOOL, "Counts the files of a directory.", Index, store.task(call_index))
