@@ -52,7 +52,7 @@ def progress(*, quiet: bool, clock: Callable[[], float] | None = None) -> Progre
         TimeElapsedColumn(),
         AtWork(),
         console=shown_on,
-        auto_refresh=shown_on.is_terminal and not quiet,  # drawing takes a processor from what is shown
+        auto_refresh=shown_on.is_terminal and not quiet,  # drawing takes time from the work
         refresh_per_second=4,
         get_time=clock,
         transient=True,

@@ -62,7 +62,7 @@ class Report:
         refused_billed: How many of those had billed, by the error's reason.
         broken: The calls that break the oracle, in words, by what is wrong with them.
         processes_ended, overdue: How many ended, and had to be killed since they did not after SIGTERM.
-        longest_wait: The longest wait in seconds for a round of a call whose bill kills nobody.
+        longest_wait: The longest wait in seconds for a round of a call whose bill kills no process.
         longest_to_end: The longest time in seconds from the last disaster to the end of a call.
     """
 
@@ -217,7 +217,7 @@ def _wrong(report: Report, call: Call, billed: int, over: float) -> Iterator[str
         if reply.reason is None:
             yield "refused without a reason"
         if reply.reason == "gave_up" and call.manner != "fatal":
-            yield "given up, though its bill kills nobody"
+            yield "given up, though its bill kills no process"
 
 
 def lines_of(report: Report) -> list[str]:

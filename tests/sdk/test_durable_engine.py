@@ -196,7 +196,7 @@ async def test_what_the_database_does_not_take_at_first_is_recorded_later_and_fo
 
 
 async def test_a_result_is_told_once_it_is_on_record(sqlite: str) -> None:
-    """Or else a process that dies right then leaves a call that nobody can ask for what it came to."""
+    """Or else a process that dies right then leaves a call whose result no round can get."""
     file = sqlite.removeprefix("sqlite:///")
     with closing(sqlite3.connect(file, isolation_level=None)) as other:
 

@@ -101,6 +101,10 @@ class Record:
         return max((number, each) for number, each in enumerate(self.outputs) if isinstance(each, Asked))
 
     @property
+    def _has_ended(self) -> bool:
+        return bool(self.outputs) and isinstance(self.outputs[-1], Ended)
+
+    @property
     def task_at(self) -> float | None:
         """When it became a task; None if it is none."""
         return next((each.at for each in self.outputs if isinstance(each, Handed)), None)
@@ -145,7 +149,7 @@ class Record:
         """
         if number < 0:
             return None
-        if self.outputs and isinstance(self.outputs[-1], Ended) and number >= len(self.outputs) - 1:
+        if self._has_ended and number >= len(self.outputs) - 1:
             return None  # it ended earlier when it ran again
         asked = self.outputs[number] if number < len(self.outputs) else None
         if not isinstance(asked, Asked):
@@ -181,7 +185,7 @@ class Record:
         if number >= 0 and not any(isinstance(each, Handed) for each in self.outputs[:number]):
             number += number in self.answers or number + 1 < len(self.outputs)
         at = max(number, 0)
-        if self.outputs and isinstance(self.outputs[-1], Ended):
+        if self._has_ended:
             at = min(at, len(self.outputs) - 1)
         return Reply(at, self.outputs[at]) if at < len(self.outputs) else None
 

@@ -67,8 +67,8 @@ CLEANUP_SECONDS = 5.0
 RESTARTS = 1000
 """How often a call begins again after its process died, whatever it was doing."""
 TURNS = 100
-"""For how many turns of the loop a handler that runs again may come to something new in one of its tasks
-before it has come in all others to where it was."""
+"""How many turns of the loop a handler that runs again has, once one of its tasks does something new,
+for its other tasks to repeat what is on record."""
 THREADS = 32
 """How many statements DBOS runs at a time at most."""
 

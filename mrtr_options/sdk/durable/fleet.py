@@ -69,7 +69,7 @@ AT_ONCE = 200
 STEPS_AT_ONCE = 5000
 """How many steps a worker has under way."""
 KEPT = 100
-"""Of how many effects that held up the loop for too long it keeps what came of them."""
+"""How many results are kept of effects that held up the loop for too long."""
 THREADS = 8
 """In how many threads handlers run between two steps."""
 
@@ -134,8 +134,8 @@ class _Call(Running):
         place = workflow.info().run_id, key
         doing = _seen(self._step(place, run))
         try:
-            # A scope of AnyIO that is cancelled comes back until its code has ended, and an activity
-            # ends only with the next news from Temporal.
+            # A cancelled scope of AnyIO cancels its code again at every turn of the loop until that has
+            # ended, and an activity ends only once Temporal says so.
             return await asyncio.shield(doing)
         except asyncio.CancelledError:
             doing.cancel()
