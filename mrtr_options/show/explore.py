@@ -103,6 +103,7 @@ def _found(
     """The results of some calls, in their order, and what is proved of their subjects."""
     place = {called: number for number, called in enumerate(calls)}
     done: list[Explored] = []
+    proofs: dict[Subject, Proof] = {}
     with progress(quiet=quiet) as bar:
         most = plural(max(calls.values(), default=0), "fault")
         task = bar.add_task(f"up to {most}", total=len(calls))
@@ -112,15 +113,13 @@ def _found(
             bar.update(task, completed=shares - 1, total=of)
             step(name)
 
-        done += explored(calls, keep_in, on_share)
-        done.sort(key=lambda found: place[found.subject, found.scenario])
-        task = bar.add_task("any number of faults", total=len(calls))
-        proofs: dict[Subject, Proof] = {}
-        for subject, _ in calls:
+        for found in explored(calls, keep_in, on_share):
+            done.append(found)
+            subject = found.subject
             provable = subject.option.extra is None and not subject.keyed
             if subject not in proofs and provable:
                 proofs[subject] = anyio.run(prove, subject)
-            bar.advance(task)
+    done.sort(key=lambda found: place[found.subject, found.scenario])
     return done, proofs
 
 
