@@ -165,6 +165,20 @@ async def test_a_step_that_is_fatal_is_given_up(sqlite: str, monkeypatch: pytest
     assert len(tries) == 2
 
 
+async def test_the_database_knows_the_time_that_dbos_asks_for_on_python_3_12(sqlite: str) -> None:
+    """SQLite itself knows it from 3.42 on, and not in whole seconds."""
+    asked: list[tuple[Any]] = []
+
+    def connected(connection: Any, record: Any) -> None:
+        asked.extend(connection.execute("SELECT typeof(unixepoch('subsec') * 1000)"))
+
+    sqlalchemy.event.listen(sqlalchemy.Engine, "connect", connected)
+    async with served(sqlite, World()) as send:
+        await send()
+    sqlalchemy.event.remove(sqlalchemy.Engine, "connect", connected)
+    assert set(asked) == {("integer",)}
+
+
 async def test_a_call_that_waits_outlives_a_server_that_starts_again_and_again(sqlite: str) -> None:
     async with served(sqlite, World()) as send:
         first = await send()

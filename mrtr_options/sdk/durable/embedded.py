@@ -575,6 +575,19 @@ def taken(url: str) -> Generator[None]:
         yield
 
 
+class _Connection(sqlite3.Connection):
+    """Knows the time that DBOS asks for on Python 3.12 and later; SQLite knows it from 3.42 on."""
+
+    def __init__(self, *args: Any, **keywords: Any) -> None:
+        super().__init__(*args, **keywords)
+        self.create_function("unixepoch", 1, self.now)
+
+    @staticmethod
+    def now(_: str) -> int:
+        """In seconds."""
+        return int(time.time())
+
+
 def _launch(url: str) -> None:
     config = DBOSConfig(
         name="mrtr-options",
@@ -584,6 +597,7 @@ def _launch(url: str) -> None:
         log_level="WARNING",
         serializer=DBOSPortableJSONSerializer(),
         max_executor_threads=THREADS,
+        db_engine_kwargs={"connect_args": {"factory": _Connection}} if url.startswith("sqlite:") else {},
     )
     DBOS(config=config)
     # In the loop's own thread: DBOS runs calls on the loop that it finds here.
