@@ -94,10 +94,7 @@ class Part:
 
 def parts(state: str) -> list[Part]:
     """Everything that can be read of a state: whole, by segments, decoded again and again."""
-    found: list[Part] = []
-    for segment in _segments(state):
-        found.extend(_decoded(segment, 0))
-    return found
+    return [part for segment in _segments(state) for part in _decoded(segment, 0)]
 
 
 def _segments(state: str) -> Iterator[Part]:
@@ -124,10 +121,16 @@ _DIGESTS = {16: "md5", 20: "sha1", 28: "sha224", 32: "sha256", 48: "sha384", 64:
 
 def _decoded(reading: Part, depth: int) -> Iterator[Part]:
     yield reading
+    for inner in _inside(reading, depth):
+        yield from _decoded(inner, depth + 1)
+
+
+def _inside(reading: Part, depth: int) -> Iterator[Part]:
+    """What one step of decoding finds."""
     if depth >= MAX_DEPTH or len(reading.data) < 4:
         return
     if depth > 0:
-        yield from _beside_signatures(reading, depth)
+        yield from _beside_signatures(reading)
     for encoding in ENCODINGS:
         try:
             inner = encoding.undo(reading.data)
@@ -139,10 +142,10 @@ def _decoded(reading: Part, depth: int) -> Iterator[Part]:
         def write(data: bytes, encoding: Encoding = encoding) -> str:
             return reading.write(encoding.redo(data))
 
-        yield from _decoded(Part(inner, write), depth + 1)
+        yield Part(inner, write)
 
 
-def _beside_signatures(reading: Part, depth: int) -> Iterator[Part]:
+def _beside_signatures(reading: Part) -> Iterator[Part]:
     """What stands before or behind bytes that may be a signature, if it can be read."""
     for length in _DIGESTS:
         for head, body, tail in (
@@ -155,7 +158,7 @@ def _beside_signatures(reading: Part, depth: int) -> Iterator[Part]:
             def write(data: bytes, head: bytes = head, tail: bytes = tail) -> str:
                 return reading.write(head + data + tail)
 
-            yield from _decoded(Part(body, write), depth + 1)
+            yield Part(body, write)
 
 
 def _is_readable(data: bytes) -> bool:
@@ -171,7 +174,12 @@ def _is_readable(data: bytes) -> bool:
 def readings(state: str) -> tuple[str, ...]:
     """Every text that a client finds in a state."""
     texts: dict[str, None] = {}
-    for data in dict.fromkeys(part.data for part in parts(state)):
+    found: dict[bytes, None] = {}
+    level = {part.data: part for part in _segments(state)}
+    for depth in range(MAX_DEPTH + 1):
+        found |= dict.fromkeys(level)
+        level = {inner.data: inner for part in level.values() for inner in _inside(part, depth)}
+    for data in found:
         try:
             text = data.decode()
         except UnicodeDecodeError:

@@ -100,6 +100,9 @@ class _Others:
 
 
 def _of_others(calls: Calls) -> dict[str | None, _Others]:
+    users = {one.request.principal for one in calls.exchanges.values()}
+    if len(users) < 2:
+        return {user: _Others([], [], []) for user in users}
     said, asked = _said(calls), _asked(calls)
     found: dict[str | None, _Others] = {}
     for mine in said:
