@@ -179,6 +179,7 @@ def test_options_are_letters_or_names_and_commas(options: str) -> None:
 
 
 ENGINE_AWAY = {"MRTR_DATABASE_URL": "temporal://127.0.0.1:9"}
+IS_AWAY = "no Temporal server answers at 127.0.0.1:9 for the namespace default"
 
 
 @pytest.mark.skipif(find_spec("temporalio") is None, reason="needs the extra 'fleet'")
@@ -191,8 +192,8 @@ def test_an_engine_that_stays_away_is_named_once_and_refused_in_one_line(
     monkeypatch.setattr(fleet, "WAIT_SECONDS", 0.5)
     monkeypatch.setattr(fleet, "AGAIN_SECONDS", 0.02)
     said = refusal(main, ["serve", "L", "--http", "0"])
-    assert said.endswith("in MRTR_DATABASE_URL: no Temporal server answers at 127.0.0.1:9\n")
-    assert caplog.messages == ["no Temporal server answers at 127.0.0.1:9; waiting for it"]
+    assert said.endswith(f"in MRTR_DATABASE_URL: {IS_AWAY}\n")
+    assert caplog.messages == [f"{IS_AWAY}; waiting for it"]
 
 
 @pytest.mark.skipif(find_spec("temporalio") is None, reason="needs the extra 'fleet'")
@@ -204,8 +205,7 @@ def test_a_signal_ends_a_server_that_waits_for_its_engine(number: signal.Signals
     ) as server:
         try:
             assert server.stderr is not None
-            waits = "no Temporal server answers at 127.0.0.1:9; waiting for it\n"
-            assert server.stderr.readline() == waits
+            assert server.stderr.readline() == f"{IS_AWAY}; waiting for it\n"
             server.send_signal(number)
             assert server.stderr.read() == ""
             assert server.wait() == (130 if number == signal.SIGINT else -number)

@@ -5,6 +5,7 @@ One test of `make test`, so that a session starts the server once; `make evidenc
 """
 
 import asyncio
+import sys
 import time
 from contextlib import ExitStack
 
@@ -18,7 +19,7 @@ from mcp.server.request_state import AESGCMRequestStateCodec
 from mrtr_options.bench.temporal import Server
 from mrtr_options.sdk.durable import Call, DurableStore
 from mrtr_options.sdk.durable.messages import Ended, Seal, Stepped
-from mrtr_options.sdk.durable.rounds import Round
+from mrtr_options.sdk.durable.rounds import Round, WrongDatabase
 from tests.bounds import KEY, SECONDS
 from tests.rounds import text_of
 from tests.sdk.durable_calls import Ctx, World, ended, reason, served
@@ -186,3 +187,20 @@ async def test_answers_that_are_refused_leave_a_call_its_rounds(temporal: Server
             with pytest.raises(MCPError, match="does not fit"):
                 await send(bad, asked)
         assert key_of(await send(named("Ann", "one"), asked)) == "two"
+
+
+@pytest.mark.evidence("on Temporal")
+async def test_a_process_that_ends_when_temporal_has_answered_does_not_abort(temporal: Server) -> None:
+    program = "import sys; sys.setswitchinterval(5); from mrtr_options.sdk.durable import fleet; "
+    for _ in range(12):  # its threads get their turn late
+        await anyio.run_process([sys.executable, "-c", f"{program}fleet.try_url({temporal.url!r})"])
+
+
+@pytest.mark.evidence("on Temporal")
+async def test_a_namespace_that_is_not_there_is_named(
+    temporal: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mrtr_options.sdk.durable.fleet.WAIT_SECONDS", 0.5)
+    with pytest.raises(WrongDatabase, match="for the namespace other"):
+        async with served(f"{temporal.url}/other", None):
+            raise AssertionError

@@ -157,6 +157,7 @@ async def served(
     usual: dict[str, Any] = {"version": "1", "wait_seconds": SECONDS}
     store = TaskStore(**usual | options)
     call = store.task(handler, required=required, asks_first=asks_first)
+    store.task(handler, asks_first=not asks_first)  # which changes nothing
 
     async def list_tools(
         ctx: ServerRequestContext[Any, Any], params: types.PaginatedRequestParams | None

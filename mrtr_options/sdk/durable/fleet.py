@@ -14,11 +14,13 @@ Knows `temporalio`, `call`, `messages` and `rounds`; nothing of MCP's requests.
 from __future__ import annotations
 
 import asyncio
+import atexit
 import hashlib
 import itertools
 import logging
 import secrets
 import threading
+import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager, closing, contextmanager, suppress
@@ -31,6 +33,7 @@ import anyio
 from mcp import MCPError
 from mcp.server.request_state import RequestStateCodec
 from temporalio import activity, client, common, exceptions, runtime, workflow
+from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
 from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
@@ -430,20 +433,20 @@ async def connected(url: str) -> Client:
         WrongDatabase: It does not in `WAIT_SECONDS`.
         ValueError: The URL cannot be read.
     """
-    host, _, namespace = url.removeprefix("temporal://").partition("#")[0].partition("/")
-    address = urlsplit(f"//{host}")
+    address = urlsplit(url.partition("#")[0])
+    host, namespace = address.netloc, address.path.strip("/") or "default"
+    says = f"no Temporal server answers at {host} for the namespace {namespace}"
     with anyio.move_on_after(WAIT_SECONDS):
         for trial in itertools.count():
-            with suppress(RuntimeError, OSError):
-                # Its client has threads of its own, and a process that ends meanwhile may crash in one:
-                # they are not started while nothing listens.
-                async with await anyio.connect_tcp(address.hostname or "", address.port or 7233):
-                    pass
-                return await Client.connect(host, namespace=namespace or "default", runtime=_runtime())
+            with suppress(RuntimeError, OSError, RPCError):
+                server = await Client.connect(host, namespace=namespace, runtime=_runtime())
+                asked = DescribeNamespaceRequest(namespace=namespace)
+                await server.workflow_service.describe_namespace(asked)
+                return server
             if trial == 0:
-                _LOG.warning("no Temporal server answers at %s; waiting for it", host)
+                _LOG.warning("%s; waiting for it", says)
             await asyncio.sleep(AGAIN_SECONDS)
-    raise WrongDatabase(f"no Temporal server answers at {host}")
+    raise WrongDatabase(says)
 
 
 def try_url(url: str) -> None:
@@ -454,6 +457,7 @@ def try_url(url: str) -> None:
 @cache
 def _runtime() -> runtime.Runtime:
     """What Temporal's client runs in. Its own would log to standard output, where a server may talk."""
+    atexit.register(time.sleep, 0.1)  # its threads let go of Python, or the process aborts
     levels = runtime.TelemetryFilter(core_level="WARN", other_level="ERROR")
     logging = runtime.LoggingConfig(levels, forwarding=runtime.LogForwardingConfig(_LOG))
     return runtime.Runtime(telemetry=runtime.TelemetryConfig(logging=logging))

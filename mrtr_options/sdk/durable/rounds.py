@@ -247,10 +247,10 @@ class DurableStore:
             NotAHandler: It is not a handler, or has no name of its own.
         """
         check_handler(handler, "store.linear", (DurableContext, Call))
-        return self.in_rounds(self.register(handler))
+        return self.in_rounds(self.register(handler, "rounds"))
 
-    def register(self, handler: AnyHandler) -> str:
-        """Have a handler run here; its name, with its version.
+    def register(self, handler: AnyHandler, kind: str) -> str:
+        """Have a handler run here; the name of its calls, which says how it is served, and its version.
 
         Raises:
             NotAHandler: It has no name of its own, under which its calls could be kept.
@@ -259,7 +259,7 @@ class DurableStore:
             raise NotAHandler(
                 f"a durable handler is a function or a method, which has a name; wrap {handler!r}"
             )
-        name = f"{handler.__qualname__}@{self.version or _digest_of_file(handler)}"
+        name = f"{kind}.{handler.__qualname__}@{self.version or _digest_of_file(handler)}"
         if self.handlers.setdefault(name, handler) != handler:
             raise NotAHandler(
                 f"there is another handler {handler.__qualname__!r} in this store, and calls are kept"

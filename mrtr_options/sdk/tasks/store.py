@@ -142,7 +142,6 @@ class TaskStore(DurableStore, Extension):
         self.keep_seconds = max(self.keep_seconds, ttl)
         self._ttl_ms = None if self.ttl_seconds is None else round(ttl * 1000)
         self._poll_ms = max(1, round(self.poll_seconds * 1000))
-        self._asks_first: dict[str, bool] = {}
 
     def task(
         self, handler: TaskHandler[DeskT], *, required: bool = False, asks_first: bool = False
@@ -156,9 +155,7 @@ class TaskStore(DurableStore, Extension):
                 (`ctx.become_task()`).
         """
         check_handler(handler, "store.task", (TaskContext, Call))
-        name = self.register(handler)
-        self._asks_first[name] = asks_first
-        rounds = self.in_rounds(name)
+        rounds = self.in_rounds(self.register(handler, "asks" if asks_first else "task"))
 
         async def call(ctx: ServerRequestContext[Any, Any], params: Params) -> types.Result:
             if required:
@@ -200,7 +197,7 @@ class TaskStore(DurableStore, Extension):
 
     async def perform(self, name: str, running: Running) -> Output:
         context = TaskContext(self._lifespan_context, running, idle_seconds=self.idle_seconds)
-        if not self._asks_first[name]:
+        if name.startswith("task."):
             await context.become_task()
         outcome = await context.outcome(self.handlers[name](context, running.record.begun.call))
         if isinstance(outcome, Exception) and running.record.task_at is not None:
