@@ -18,7 +18,11 @@ from typing import Any
 
 import time_machine
 
-_Plain = sqlite3.Connection
+
+class _Plain(sqlite3.Connection):
+    def __del__(self) -> None:  # or else Python 3.13 warns
+        self.close()
+
 
 _ARGUMENTS = {
     "date": 1,

@@ -60,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
     if not args.subjects:
         name_left_out()
         if args.era == "modern" and not temporal.installed():
-            print(f"left out: Kᵀ, Lᵀ {temporal.MISSING}", file=sys.stderr)
+            print(f"left out: Kᵀ, Lᵀ ({temporal.MISSING})", file=sys.stderr)
     everyone = [  # a modern client does not notice the shim for legacy ones
         each for each in all_subjects() if args.era == "legacy" or LEGACY_SHIM not in each.wrappers
     ]

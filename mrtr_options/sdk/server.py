@@ -349,7 +349,8 @@ def build_server(
     settings = settings_or_environment(settings)
     if not all(map(isinstance, (name, *tools), (str, *[Tool] * len(tools)))):
         raise TypeError('build_server takes a name and tools, as in build_server("name", tool, other)')
-    if not _is_list_of(_is_resource, resources) or not _is_list_of(_is_extension, extensions):
+    is_listed = _is_list_of(lambda each: isinstance(each, Extension), extensions)
+    if not is_listed or not _is_list_of(_is_resource, resources):
         raise TypeError("build_server takes lists, as in resources=[store.serving], extensions=[store]")
     by_name = {tool.name: tool for tool in tools}
     if len(by_name) < len(tools):
@@ -397,10 +398,6 @@ def _is_list_of(fits: Callable[[object], bool], given: object) -> bool:
 def _is_resource(given: object) -> bool:
     is_opener = callable(given) and not inspect.isclass(given)
     return isinstance(given, AbstractAsyncContextManager) or is_opener
-
-
-def _is_extension(given: object) -> bool:
-    return isinstance(given, Extension)
 
 
 def _store_of(needed: object) -> object:

@@ -162,6 +162,7 @@ def log_to_standard_error() -> None:
     handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
     logger.addHandler(handler)
     logger.setLevel(logging.INFO)
+    logger.propagate = False  # an MCPServer has the root logger write, too
 
 
 def _trace(this: _Round) -> None:

@@ -81,10 +81,7 @@ def stepping(bar: Progress, task: TaskID) -> Callable[[str], None]:
         begun = max(bar.tasks, key=lambda each: each.fields.get("since", 0.0))
         if bar.live.is_started and begun.id == task:  # nothing has ended it
             now = bar.tasks[task]
-            bar.console.print(f"{now.description}, {now.completed:.0f}{_of(now.total)}: {step}")
+            of = "" if now.total is None else f" of {now.total:.0f}"
+            bar.console.print(f"{now.description}, {now.completed:.0f}{of}: {step}")
 
     return begin
-
-
-def _of(total: float | None) -> str:
-    return "" if total is None else f" of {total:.0f}"

@@ -45,7 +45,10 @@ GUARANTEES = "guarantees.toml"
 _FILE_NAME = re.compile(r"option_(?P<letter>[a-z])_(?P<slug>\w+)\.py")
 
 
-BEGIN = "check --init my_option.py writes the tool that check judges (docs/CONTRACT.md)"
+BEGIN = (
+    "check --init my_option.py writes the tool that check judges (docs/CONTRACT.md); "
+    "for a tool of your own, new writes a test"
+)
 """What to do about a file that cannot be judged."""
 
 
@@ -271,12 +274,8 @@ def load(
     except (Exception, SystemExit) as error:
         raise CannotLoad(f"{path} does not import: {type(error).__name__}: {error}") from error
     if not isinstance(server, Server | MCPServer):
-        has = (
-            "has no `server`"
-            if server is None
-            else "is not an option: its `server` is not a Server of the package mcp"
-        )
-        raise CannotLoad(f"{path} {has}; {BEGIN}")
+        other = "is not an option: its `server` is not a Server of the package mcp"
+        raise CannotLoad(f"{path} {'has no `server`' if server is None else other}; {BEGIN}")
     if settings.wrappers and not wrapped:
         raise CannotLoad(TAKES_NO_WRAPPERS.format(path))
     return cast("Server[Any] | MCPServer[Any]", server)

@@ -256,7 +256,8 @@ def test_a_server_without_the_tool_is_refused(
     says = "stranger.py has no tool 'weather' to be reviewed, only book_table; check --init my_option.py"
     assert (code, printed) == (
         2,
-        f"mrtr-options: {says} writes the tool that check judges (docs/CONTRACT.md)\n",
+        f"mrtr-options: {says} writes the tool that check judges (docs/CONTRACT.md); "
+        "for a tool of your own, new writes a test\n",
     )
 
 

@@ -80,7 +80,7 @@ def leaks(calls: Calls) -> Iterator[Problem]:
         others = theirs[one.request.principal]
         # What a server asks is its own text, which it may show to anybody; in a state it is somebody's.
         for word in others.said:
-            if _is_in(word, shown):
+            if any(word in text for text in shown):
                 yield one.breaks("nothing-leaks", _NOT_THEIRS, f"{word!r} in the response")
         for word in others.words:
             if _is_told(word, states):
@@ -126,10 +126,6 @@ def _where(word: str, shown: Sequence[str], states: Sequence[str]) -> str:
     )
     at = text.index(word)
     return f"{word!r} in the {where}: {text[max(at - 40, 0) : at + len(word) + 40]!r}"
-
-
-def _is_in(word: str, texts: Iterable[str]) -> bool:
-    return any(word in text for text in texts)
 
 
 def _is_told(word: str, states: Iterable[str]) -> bool:

@@ -365,6 +365,10 @@ class SqliteStore(SqlStore):
         with self._lock:
             self._db.close()
 
+    def __del__(self) -> None:
+        if hasattr(self, "_db"):  # or else Python 3.13 warns
+            self._db.close()
+
     async def now(self) -> float:
         return self._now()
 
