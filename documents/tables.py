@@ -24,7 +24,7 @@ from mrtr_options.bench.explore import in_words
 from mrtr_options.bench.faults import NAMED, Era, parse
 from mrtr_options.bench.scenario import Policy, Scenario, Together
 from mrtr_options.bench.schedules import SCHEDULES
-from mrtr_options.bench.subjects import Subject
+from mrtr_options.bench.subjects import CALL_KEY, TEMPORAL, Subject
 from mrtr_options.judge import matrix
 from mrtr_options.judge.anomalies import ANOMALIES, WORDS
 from mrtr_options.judge.contract import LISTED, RULES, SOURCES
@@ -97,9 +97,30 @@ IN_WRAPPERS = ("F+single-use", "F+single-use+call-key", "J+single-use+call-key")
 """The options in wrappers that the README shows; RESULTS shows all."""
 
 
+LOSES: dict[str, tuple[Policy, bool]] = {
+    "calls the tool again, by itself or when told to (today's)": ("call again", False),
+    "resends the lost request": ("retry", False),
+    "sends a call key": ("call again", True),
+}
+"""What a client does when the result is lost: in words, as a policy, and whether it sends a call key."""
+
+
+def charged_twice(rows: Sequence[explore.Row]) -> dict[str, dict[str, bool]]:
+    """For each kind of client every subject, and whether it charges twice when the result is lost."""
+    return {
+        client: {
+            row["subject"]: "lost3" in row["witnesses"].get("duplicate bill", ())
+            for row in rows
+            if (row["policy"], CALL_KEY in row["subject"]) == (policy, keyed)
+            and TEMPORAL not in row["subject"]  # no other way to write the tool
+        }
+        for client, (policy, keyed) in LOSES.items()
+    }
+
+
 def dots() -> str:
     """A row of dots for each client, a dot for each way to write the tool."""
-    found = explore.charged_twice(explore.read())
+    found = charged_twice(explore.read())
     lines: list[Sequence[str]] = []
     for client, ways in found.items():
         many, of = sum(ways.values()), len(ways)

@@ -295,27 +295,6 @@ def name_of(faults: Faults) -> str:
     return names_of(faults) or "no fault"
 
 
-LOSES: dict[str, tuple[Policy, bool]] = {
-    "calls the tool again, by itself or when told to (today's)": ("call again", False),
-    "resends the lost request": ("retry", False),
-    "sends a call key": ("call again", True),
-}
-"""What a client does when the result is lost: in words, as a policy, and whether it sends a call key."""
-
-
-def charged_twice(rows: Sequence[Row]) -> dict[str, dict[str, bool]]:
-    """For each kind of client every subject, and whether it charges twice when the result is lost."""
-    return {
-        client: {
-            row["subject"]: "lost3" in row["witnesses"].get("duplicate bill", ())
-            for row in rows
-            if (row["policy"], CALL_KEY in row["subject"]) == (policy, keyed)
-            and TEMPORAL not in row["subject"]  # no other way to write the tool
-        }
-        for client, (policy, keyed) in LOSES.items()
-    }
-
-
 def markdown(rows: Sequence[Row]) -> str:
     """A table: for each behaviour a row for each client, a column for each anomaly that any shows."""
     shown = [each.name for each in ANOMALIES if any(each.name in row["witnesses"] for row in rows)]
