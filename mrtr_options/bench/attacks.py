@@ -473,6 +473,19 @@ def _spliced(state: str, others: Sequence[str]) -> Iterator[tuple[str, str]]:
                     mixed = [*pieces[:cut], *theirs[cut:]]
                     if mixed not in (pieces, theirs):
                         yield f"another state from segment {cut + 1} on", separator.join(mixed)
+    for other in others[-4:]:
+        for (_, mine), (part, theirs) in zip(_objects(state), _objects(other), strict=False):
+            for key in sorted(mine.keys() & theirs.keys()):
+                mixed = _as_written(part.data, {**theirs, key: mine[key]}).encode()
+                yield f"another state with this one's {key}", part.write(mixed)
+
+
+def _objects(state: str) -> Iterator[tuple[Part, dict[str, Any]]]:
+    """The JSON objects that can be read of a state."""
+    for part in parts(state):
+        with suppress(ValueError):
+            if isinstance(value := json.loads(part.data), dict):
+                yield part, cast("dict[str, Any]", value)
 
 
 def _signed_again(state: str, others: Sequence[str]) -> Iterator[tuple[str, str]]:

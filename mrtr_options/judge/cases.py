@@ -312,6 +312,9 @@ def _cold() -> Scenario:
     call("Portland", {"horoscope": {"sign": "leo"}}, {"x": DECLINE}, {"": {"units": "imperial"}})
     call("Tokyo", {}, {}, {"place": {"place": "Lisbon, Portugal"}, "location": {"location": "Lisbon"}})
     call("Atlantis", {"place": {"place": "Tokyo, Japan"}, "units": imperial}, {}, {})
+    for chosen in ("Missouri", "Illinois", "Missouri"):  # everything at once, again and again
+        call("Springfield", {"place": {"place": f"Springfield, {chosen}"}, "units": imperial}, {}, {})
+        call("Tokyo", {"units": imperial}, {}, {})
     # The answer to another question comes alone, and one that fits under a key that is no question's.
     missouri = {"place": "Springfield, Missouri"}
     for name, other in (

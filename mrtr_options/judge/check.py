@@ -317,7 +317,8 @@ class _Review:
         made: The runs that were made there, in order.
         alone: How many findings' runs were made on fresh servers.
         tracebacks: The latest exceptions of the author's code.
-        raised: Those of runs in which nothing goes wrong at an effect.
+        raised: Those of modern runs in which nothing goes wrong at an effect.
+        legacy: Those of an old client's runs.
         deadly: The cases in which an instance dies in a round; the last of all.
     """
 
@@ -335,6 +336,7 @@ class _Review:
     alone: int = 0
     tracebacks: Callable[[], list[str]] = list
     raised: list[str] = field(default_factory=list[str])
+    legacy: Counter[str] = field(default_factory=Counter[str])
     deadly: list[Scenario] = field(default_factory=list[Scenario])
 
     def begin(self, name: str) -> None:
@@ -354,7 +356,9 @@ class _Review:
         history = await run_one(self.subject, scenario, where or self.where)
         if where is None:
             self.made.append(Made(scenario, len(history.exchanges)))
-        if not scenario.at_effects:
+        if scenario.setup.era == "legacy":
+            self.legacy += Counter(self.tracebacks()) - before
+        elif not scenario.at_effects:
             self.raised += Counter(self.tracebacks()) - before
         if isinstance(self.where, remote.Remote) and self.where.is_gone:
             self.report.unanswered += GIVE_UP
@@ -467,7 +471,7 @@ class _Review:
         """What was found in a whole run, and shrunk, as fresh servers show it."""
         fresh = self.fresh
         if fresh is None or self.alone >= FRESH_RUNS:
-            return finding
+            return replace(finding, set_up=None if fresh else False)
         scenario = whole.history.scenario
         until = next((at for at, made in enumerate(self.made, start=1) if made.scenario is scenario), 0)
 
@@ -593,7 +597,10 @@ async def check_file(
                     if not first:
                         report.left_out["with a state of another server: no question came with one"] = 1
                 await review.everything(first)
-                report.raised = _by_itself(review.raised, children.raised)
+                # An old client may be refused with any error.
+                is_refused = all(each.history.era == "modern" for each in report.findings)
+                expected = review.legacy if is_refused else Counter[str]()
+                report.raised = _by_itself(review.raised, Counter(children.raised) - expected)
                 if not (extent.only or report.stopped_early):
                     await _hold_kept(review, children)
                 await review.look(review.deadly)

@@ -74,13 +74,13 @@ class Finding:
         problem: The first place in it.
         follows: The rule about responses that is broken at the same request, if this is about an effect
             or about the form of a result.
-        set_up: Whether it did not show on fresh servers: earlier runs have set the server up.
+        set_up: Whether fresh servers do not show it, since earlier runs set it up; None: untried.
     """
 
     history: History
     problem: Problem
     follows: str = ""
-    set_up: bool = False
+    set_up: bool | None = False
 
     @property
     def rule(self) -> str:
@@ -351,11 +351,14 @@ def story(finding: Finding) -> list[str]:
     verdict = [f"   allowed: {problem.allowed}", f"   came: {problem.came}"]
     rows, sent = tell(finding.history), _sent(finding)
     lines: list[str] = []
+    if finding.set_up is None:
+        lines.append("   (not tried on a fresh server: earlier requests may have set this one up)")
     if finding.set_up:
         lines.append("   (earlier requests have set the server up: a fresh one does not show this)")
+    kinds = finding.history.scenario.at_effects
     if not any(row.kind == "failure" for row in rows):  # the server has hidden it
-        says = [kind.says for kind in finding.history.scenario.at_effects]
-        lines += [f"   {each}" for each in dict.fromkeys(says)]
+        lines += [f"   {each}" for each in dict.fromkeys(kind.says for kind in kinds)]
+    for_a_moment = {f"the {kind.at} fails": kind.says for kind in kinds if kind.what != "fail"}
     if sent is not None and len(rows) > MOST_ROWS:
         own = _rounds(finding.history, sent.call) | {sent.round}
         others = sum(row.kind == "request" and row.round not in own for row in rows)
@@ -379,7 +382,7 @@ def story(finding: Finding) -> list[str]:
             case "question" | "answer" if CLIENT not in (row.start, row.end):  # pushed to an old client
                 lines.append(f"   {row.label}")
             case "failure" | "crash" | "change" | "time":
-                lines.append(f"   {row.text}")
+                lines.append(f"   {for_a_moment.get(row.text, row.text)}")
             case _:
                 pass
     return [*lines, *verdict]

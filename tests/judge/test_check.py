@@ -107,6 +107,7 @@ FIRST = '    location = (params.arguments or {}).get("location")\n'
 DECLINED = "        if choice is None:\n"
 BILL = '    await anyio.to_thread.run_sync(write, "bill", place)\n'
 FAILS = "    raise OSError('no')"
+TELLS_ERA = "            raise OSError(ctx.protocol_version)"
 LOCKS = """
             call_tool.db = sqlite3.connect(LEDGER, isolation_level=None)
             call_tool.db.execute("BEGIN EXCLUSIVE")
@@ -128,6 +129,8 @@ DIED = ("every-request-is-answered", "exit code 3")
         (DECLINED, "            os._exit(3)", "decline", 1, DIED),
         (BILL, "    write('mail', 'x')", "clean-springfield", 1, ["no-other-effects", "mail"]),
         (BILL, FAILS, "clean-springfield", 1, ["the-report-is-the-pages", "OSError"]),
+        # An old client's error is not told where the finding is about others.
+        (DECLINED, TELLS_ERA, "decline", 1, ["decline-ends-the-call", "what its code raised:\n"]),
     ],
 )
 def test_a_line_that_goes_wrong_is_told_and_judged_where_there_is_something_to_judge(

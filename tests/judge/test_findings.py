@@ -136,6 +136,14 @@ def test_a_failed_effect_that_the_server_hides_is_told(what: str, shown: int) ->
     assert told[-2:] == ["   allowed: x", "   came: y"]
 
 
+def test_an_effect_that_takes_long_is_not_told_as_one_that_fails() -> None:
+    history = anyio.run(run, subject_named("E"), CASES["slow-bill-beside"])
+    late = replace(history, events=(Failed(0, 1, "bill"), *history.events))
+    untried, row, *_ = story(Finding(late, Problem("bills-are-due", 99, "x", "y"), set_up=None))
+    assert untried.startswith("   (not tried on a fresh server")
+    assert row == "   the first try of the bill takes long"
+
+
 def test_a_long_run_is_told_of_one_call_and_of_where_its_states_come_from() -> None:
     history = anyio.run(run, subject_named("E"), CASES["attacks-tokyo"])
     sent = [sent for sent, _ in history.exchanges if sent.call == 12]
