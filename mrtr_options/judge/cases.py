@@ -115,16 +115,18 @@ def _places() -> Scenario:
 
 
 NOT_PLACES = (
+    *("Atlantis", "x", "Tokyo, Illinois", "Springfield, Japan", "Spring", "Tokyo,Japan"),
     *(
-        "Atlantis",
-        "x",
-        "Tokyo, Illinois",
-        "Springfield, Japan",
-        "Spring",
-        "Tokyo,Japan",
         "Springfield, ",
+        "Illinois",
+        ",",
+        " ",
+        "\u2603" * 100,
+        "\U0001f326" * 100,
+        "S" * 100,
+        "To\u200bkyo",
+        "%s{0}",
     ),
-    *("Illinois", ",", " ", "\u2603" * 100, "\U0001f326" * 100, "S" * 100, "To\u200bkyo", "%s{0}"),
     *("T_kyo", "Tok%", "T.kyo", "*", "'; DROP TABLE effects; --"),
 )
 PERHAPS_PLACES = (
@@ -317,12 +319,8 @@ def _cold() -> Scenario:
         call("Tokyo", {"units": imperial}, {}, {})
     # The answer to another question comes alone, and one that fits under a key that is no question's.
     missouri = {"place": "Springfield, Missouri"}
-    for name, other in (
-        ("place", {"units": imperial}),
-        ("units", {"place": missouri}),
-        ("place", {"city": missouri}),
-        ("units", {"scale": imperial}),
-    ):
+    alone = ("place", {"units": imperial}), ("units", {"place": missouri})
+    for name, other in (*alone, ("place", {"city": missouri}), ("units", {"scale": imperial})):
         for extra in (other, dict.fromkeys(other, DECLINE)):
             who.append(Caller("Springfield", ("alice", "bob")[len(who) % 2]))
             number = len(who)
@@ -366,6 +364,7 @@ def _attacks(first: str, second: str) -> Scenario:
         *(Caller(first, one) for one, _ in SAME_CHECKSUM),
     ]
     steps: list[Step] = []
+    metric, wide = units("metric"), in_full_width("alice")
     for number, caller in enumerate(who[:4], start=1):
         steps += rounds(number, caller)[:-1]
     steps += [Send("first", call=5)]
@@ -380,10 +379,7 @@ def _attacks(first: str, second: str) -> Scenario:
         Send("units", units("metric"), call=5, state_of=4),
         Send("units", units("metric"), call=5, principal="mallory"),
         Send("units", DECLINE, call=5, principal="mallory"),
-        *(
-            Send("units", units("metric"), call=5, principal=each)
-            for each in ("Alice", "alice ", in_full_width("alice"))
-        ),
+        *(Send("units", metric, call=5, principal=each) for each in ("Alice", "alice ", wide)),
         Send("units", units("metric"), call=5, location=second),
         *(Send("units", units("metric"), call=5, location=each) for each in respelled(first)),
         Send("units", units("metric"), call=5, location="Nairobi"),
@@ -402,10 +398,7 @@ def _attacks(first: str, second: str) -> Scenario:
         Send("units", units("metric"), call=12),
         Send("units", units("metric"), call=6, principal="alice"),
         Send("units", DECLINE, call=6, principal="mallory"),
-        *(
-            Send("units", units("metric"), call=6, principal=each)
-            for each in ("None", "null", "anonymous")
-        ),
+        *(Send("units", metric, call=6, principal=each) for each in ("None", "null", "anonymous")),
         Send("units", units("metric"), call=6),
         Send("units", units("metric"), call=6, principal="mallory"),
         # Names that begin alike, and a name + location that concatenate to the same string.
@@ -561,9 +554,8 @@ def _crowd() -> Scenario:
     """A call goes on after as many were open as a server has room for, most of them its own user's. When
     most have ended there is room again."""
     who = (ROOM - OTHERS) * [Caller("Springfield")]
-    who += [
-        Caller("Tokyo", f"u{at % 20}") for at in range(MOST - len(who))
-    ]  # too short to be looked for
+    # The names are too short to be looked for.
+    who += [Caller("Tokyo", f"u{at % 20}") for at in range(MOST - len(who))]
     one, *answers = rounds(1, who[0], "Springfield, Missouri", "imperial")
     begin = [Send("first", call=number, if_room=number > ROOM) for number in range(2, MOST + 1)]
     begin[0] = replace(begin[0], fault="lock@audit")  # so that many are at work at the same time
@@ -592,20 +584,12 @@ AT_ONCE = 50
 
 def _dies() -> Scenario:
     """An instance dies in a round, before its effect; all users go on with its successor."""
-    who = [
-        Caller("Springfield"),
-        Caller("Lisbon", "bob"),
-        Caller("Springfield"),
-        Caller("Lisbon", "bob"),
-    ]
+    who = 2 * [Caller("Springfield"), Caller("Lisbon", "bob")]
     who += [Caller("Portland", "bob"), Caller("Portland", "bob"), Caller("Tokyo")]
     steps: list[Step] = [Send("first", call=2), *rounds(1, who[0])[:-1]]
     steps += [Send("units", fault="slow@bill", dies=True), Send("units", call=2)]
-    steps += [
-        *rounds(3, who[2]),
-        *rounds(4, who[3]),
-        Send("first", call=5, fault="slow@audit", dies=True),
-    ]
+    steps += [*rounds(3, who[2]), *rounds(4, who[3])]
+    steps += [Send("first", call=5, fault="slow@audit", dies=True)]
     steps += [*rounds(6, who[5]), *rounds(7, who[6])]
     return _case("dies", "An instance dies in a round, and others call.", who, steps)
 
@@ -660,11 +644,9 @@ def _times() -> list[Scenario]:
     steps += [Wait(300), Send("units", units("metric"), call=4)]
     # A state under an older key grows old as well.
     begun: list[Step] = [Send("first"), Send("first", call=2)]
-    old: list[Step] = [
-        Send("place", place("Springfield, Missouri")),
-        Send("units", units("metric"), call=2),
-    ]
+    old = [Send("place", place("Springfield, Missouri")), Send("units", units("metric"), call=2)]
     rotated = [*begun, Restart("rotated"), Wait(615), *old]
+    same = "The clock shows a state's own time again."
     # Equal calls: the first has expired when the third begins, and the second goes on.
     equal = 3 * [Caller("Springfield")]
     one = rounds(2, equal[0], "Springfield, Missouri", "imperial")
@@ -682,12 +664,7 @@ def _times() -> list[Scenario]:
         _case("around-the-clock", "Eight minutes for a question, all day.", day, clock),
         _case("old-key-later", "The key is rotated, and eleven minutes pass.", who[:2], rotated),
         *(
-            _case(
-                slug,
-                "The clock shows a state's own time again.",
-                who[:2],
-                [*begun, Wait(seconds + 5), *old],
-            )
+            _case(slug, same, who[:2], [*begun, Wait(seconds + 5), *old])
             for slug, seconds in LATER.items()
         ),
     ]
@@ -919,13 +896,8 @@ def _life(draw: random.Random, call: int, caller: Caller) -> list[Step]:
         name = step.round
         if name != "first" and draw.random() < 0.35:
             good = "imperial" if name == "units" else choices[0]
-            wrong = draw.choice(
-                [
-                    *bad_answers("units" if name == "units" else "place", good, "Portland, Maine"),
-                    Nothing(),
-                ]
-            )
-            steps.append(Send(name, wrong, call=call))
+            bad = bad_answers("units" if name == "units" else "place", good, "Portland, Maine")
+            steps.append(Send(name, draw.choice([*bad, Nothing()]), call=call))
         if name != "first" and draw.random() < 0.15:
             steps.append(Send(name, draw.choice((DECLINE, CANCEL)), call=call))
         if draw.random() < 0.1:
