@@ -9,7 +9,8 @@
 # and clients (it needs npm), `make clients` plays what can go wrong with
 # clients that are shipped (most of them need npm), `make scoreboard` reviews servers of others (Rust, Go
 # and Node where there are; a first build takes minutes)
-# and plays frameworks of others (half an hour). Each makes .venv first.
+# and plays frameworks of others (half an hour). Each makes .venv first,
+# with python3, or with the interpreter that it is told: make demo PYTHON=python3.13
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -83,7 +84,10 @@ lowest: .venv-lowest/installed
 	$(INSTALL) .venv-lowest/bin/pip install --quiet --constraint constraints-lowest.txt --editable . --group dev
 	touch $@
 
+OLD := Python 3.11 or later is needed; name one, as in: make demo PYTHON=python3.13
+
 .venv/installed: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit("$(OLD)" if sys.version_info < (3, 11) else 0)'
 	@echo 'installing into .venv, about a minute'
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --upgrade 'pip>=25.1'
