@@ -477,9 +477,10 @@ async def test_a_task_at_work_when_its_time_is_over_is_stopped(sqlite: str) -> N
             await anyio.lowlevel.checkpoint()
 
 
-async def test_a_task_is_kept_for_as_long_as_its_time_to_live(sqlite: str) -> None:
+@pytest.mark.parametrize("ttl", [3600, None])
+async def test_a_task_is_kept_for_as_long_as_its_time_to_live(sqlite: str, ttl: int | None) -> None:
     # By the engine's time alone, what has ended has ended long ago.
-    kept: dict[str, Any] = {"ttl_seconds": 3600, "keep_seconds": 1e-9}
+    kept: dict[str, Any] = {"ttl_seconds": ttl, "keep_seconds": 1e-9, "idle_seconds": 1e-9}
     async with served(sqlite, None, pair, **kept) as here, here.taker() as client:
         task = await client.until(await client.call(), "input_required")
         await client.update(task, {"one": named("Ann"), "two": named("Bob")})

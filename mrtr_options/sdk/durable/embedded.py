@@ -345,7 +345,7 @@ class Process:
 
     async def sweep(self, seconds: float) -> int:
         """Delete calls that ended so long ago, and those as old that nothing here can run; how many."""
-        since = time.time() - seconds
+        since = max(0.0, time.time() - seconds)
         old = await DBOS.list_workflows_async(
             name=WORKFLOW,
             end_time=datetime.fromtimestamp(since, UTC).isoformat(),
@@ -512,8 +512,8 @@ async def opened(
 
         async def sweep() -> None:
             while True:
-                await _surely(lambda: here.sweep(work.keep_seconds))
                 await asyncio.sleep(SWEEP_SECONDS)
+                await _surely(lambda: here.sweep(max(each.work.keep_seconds for each in here.stores)))
 
         sweeping = asyncio.ensure_future(sweep())
         try:

@@ -130,7 +130,7 @@ class _Call(Running):
 
     async def until(self, is_so: Callable[[], bool], seconds: float | None = None) -> bool:
         with suppress(TimeoutError):
-            await workflow.wait_condition(is_so, timeout=seconds)
+            await workflow.wait_condition(is_so, timeout=seconds and min(seconds, LIFE.total_seconds()))
         return is_so()
 
     async def step(self, key: str, run: Callable[[], Coroutine[Any, Any, Stepped]]) -> Stepped:

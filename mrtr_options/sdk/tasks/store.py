@@ -103,10 +103,10 @@ class TaskContext(DurableContext[DeskT], Generic[DeskT]):
         if record.task_at is not None or not record.caller.takes_tasks:
             return
         record.outputs.append(Handed(record.updated))
-        if (ttl_ms := record.begun.ttl_ms) is not None:
-            self._idle_seconds = ttl_ms / 1000
-            left = record.updated + self._idle_seconds - self._running.now()
-            self._scope.deadline = anyio.current_time() + left
+        ttl_ms = record.begun.ttl_ms
+        self._idle_seconds = math.inf if ttl_ms is None else ttl_ms / 1000
+        left = record.updated + self._idle_seconds - self._running.now()
+        self._scope.deadline = anyio.current_time() + left
         self._running.told()
 
 
