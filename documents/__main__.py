@@ -9,10 +9,10 @@ from pathlib import Path
 
 import anyio
 
+from documents import explored
 from documents.tables import FAULTS, PICTURES, Runs, documents, renewed
 from mrtr_options.bench.subjects import all_subjects, subject_named
 from mrtr_options.judge import matrix
-from mrtr_options.show import explore
 from mrtr_options.show.progress import progress, stepping
 from mrtr_options.show.terminal import Parser, refuse, run
 
@@ -60,7 +60,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if path not in documents():
             refuse(f"{path} has no generated parts; name README.md or a page of docs/")
     names = [subject_named(name).name for name in args.explore or () if name != "all"]
-    code = explore.keep(names, args.faults) if args.explore else 0
+    code = explored.keep(names, args.faults) if args.explore else 0
     return write(paths) or code
 
 

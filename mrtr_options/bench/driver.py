@@ -52,6 +52,7 @@ class Driver:
 
     Attributes:
         sent: Its requests, in order.
+        chose: Whether its policy made a difference.
     """
 
     def __init__(self, player: Player, *, keyed: bool) -> None:
@@ -59,6 +60,7 @@ class Driver:
         self.keyed = keyed
         self.scenario = player.scenario
         self.sent: list[Attempt] = []
+        self.chose = False
         self._home = self._others = self._failed = 0
         self._round = self._begun = 1
         self._first = self.request(self.scenario.setup.era)
@@ -78,12 +80,14 @@ class Driver:
 
     async def _otherwise(self, request: Request, reply: Reply) -> Request | None:
         """What the client sends after a response that asks nothing, as its policy says."""
-        policy = self.scenario.setup.policy
         refused = reply.code in _REFUSALS
         if reply.reason == "request_state_expired" and self.keyed:
             self._round = 1  # what became of the call? As `sdk.resuming` asks
             return self._first
-        if reply.is_result or (refused and (policy == "retry" or self.keyed)):
+        if reply.is_result or (refused and self.keyed):
+            return None
+        self.chose, policy = True, self.scenario.setup.policy
+        if refused and policy == "retry":
             return None
         if reply.nothing == HUNG or reply.later:  # it has waited for long enough
             return None

@@ -429,6 +429,7 @@ class History:
         attempts: The default client's requests, in order; none where a script was played.
         secrets: What no client may see, such as the keys.
         strikes: Whether what is to go wrong at an effect does.
+        chose: Whether the default client's policy made a difference.
     """
 
     subject: str
@@ -439,6 +440,7 @@ class History:
     attempts: tuple[Attempt, ...] = ()
     secrets: frozenset[str] = frozenset()
     strikes: bool = True
+    chose: bool = True
 
     @property
     def era(self) -> Era:

@@ -49,6 +49,7 @@ async def run(
         CannotLoad: The subject cannot be run.
     """
     attempts: list[Attempt] = []
+    chose = True
     async with where.started(subject, scenario) as instances:
         recording = instances.recording
         if on_event is not None:
@@ -63,7 +64,7 @@ async def run(
         elif not scenario.script:
             driver = Driver(player, keyed=subject.keyed)
             await driver.call()
-            attempts = driver.sent
+            attempts, chose = driver.sent, driver.chose
         await instances.collect()
         return History(
             subject.name,
@@ -74,6 +75,7 @@ async def run(
             tuple(attempts),
             frozenset(recording.secrets),
             instances.strikes,
+            chose,
         )
 
 

@@ -143,6 +143,7 @@ async def counterexamples(
     on_run: Callable[[], None] = lambda: None,
     *,
     first: Faults | None = None,
+    made: dict[Faults, History] | None = None,
 ) -> Explored:
     """Make every run with up to so many faults, and keep the smallest counterexamples.
 
@@ -153,16 +154,23 @@ async def counterexamples(
         on_run: Told of each run that was made.
         first: Only sets that begin with one of these, and not the run in which nothing goes wrong; all
             runs if it is left out.
+        made: Runs of a client that differs in its policy alone, which made no difference there. They are
+            not made again, and those that are made here are added.
 
     Raises:
         CannotLoad: The subject cannot be run.
     """
     found = Explored(subject, scenario, bound)
+    made = {} if made is None else made
     with scratch() as versions, quiet_servers():
         async with in_memory([subject], versions=versions) as here:
 
             async def play(scenario: Scenario) -> History:
-                return await run(subject, scenario, here)
+                if (history := made.get(scenario.faults)) is None:
+                    history = await run(subject, scenario, here)
+                    if not history.chose:
+                        made[scenario.faults] = history
+                return replace(history, scenario=scenario)
 
             clean = frozenset[str]()
             async for history in explore(subject, scenario, bound, play, first=first):

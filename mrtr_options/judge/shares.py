@@ -17,7 +17,7 @@ import threading
 from collections.abc import Callable, Generator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -26,6 +26,7 @@ import anyio
 
 from mrtr_options import UsageError
 from mrtr_options.bench.faults import Faults, names_of, parse
+from mrtr_options.bench.history import History
 from mrtr_options.bench.loop import swift
 from mrtr_options.bench.scenario import Scenario
 from mrtr_options.bench.starting import context, end_with_the_bench
@@ -169,38 +170,47 @@ def explored(
     parts: dict[Called, dict[Share, Explored | None]] = {}
     done = 0
     with pool(__name__) as processes:
-        running: dict[Future[Any], Called | Share] = {
-            processes.submit(at_work, _begin, *called): called for called in calls
+        beginning: dict[Future[Any], list[Called]] = {
+            processes.submit(at_work, _begin, alike): alike for alike in _alike(calls)
         }
+        running: dict[Future[Any], list[Share]] = {}
         try:
-            while running:
-                ended, _ = wait(running, return_when=FIRST_COMPLETED)
+            while beginning or running:
+                ended, _ = wait([*beginning, *running], return_when=FIRST_COMPLETED)
                 for future in ended:
-                    what = running.pop(future)
                     done += 1
-                    if isinstance(what, Share):
-                        called, first = (what.subject, what.scenario), what.first
-                        parts[called][what] = found = future.result()
-                        kept.keep(what, found)
+                    if future in beginning:
+                        first, alike = (), beginning.pop(future)
+                        together: dict[Faults, list[Share]] = {}
+                        for called, (clean, possible) in zip(alike, future.result(), strict=True):
+                            parts[called] = {Share(*called, 0, ()): clean}
+                            for share in _shares(called, calls[called], possible):
+                                parts[called][share] = kept.found(share)
+                                if parts[called][share] is None:
+                                    together.setdefault(share.first, []).append(share)
+                        for shares in together.values():
+                            running[processes.submit(at_work, _explore, shares)] = shares
                     else:
-                        called = what
-                        clean, first = future.result()
-                        parts[called] = {Share(*called, 0, ()): clean}
-                        shares, first = _shares(called, calls[called], first), ()
-                        for share in shares:
-                            parts[called][share] = kept.found(share)
-                            if parts[called][share] is None:
-                                running[processes.submit(at_work, _explore, share)] = share
+                        shares = running.pop(future)
+                        first, alike = (
+                            shares[0].first,
+                            [(each.subject, each.scenario) for each in shares],
+                        )
+                        for called, share, found in zip(alike, shares, future.result(), strict=True):
+                            parts[called][share] = found
+                            kept.keep(share, found)
                     faults = names_of(first[:MOST_NAMED]) or "no fault"
                     faults += ", ..." if len(first) > MOST_NAMED else ""
+                    policies = " and ".join(scenario.setup.policy for _, scenario in alike)
                     on_share(
                         done,
-                        done + len(running),
-                        f"{called[0].name}, {called[1].setup.policy}, {faults}",
+                        done + len(beginning) + len(running),
+                        f"{alike[0][0].name}, {policies}, {faults}",
                     )
-                    every = [part for part in parts[called].values() if part is not None]
-                    if len(every) == len(parts[called]):
-                        yield joined(calls[called], every)
+                    for called in alike:
+                        every = [part for part in parts[called].values() if part is not None]
+                        if len(every) == len(parts[called]):
+                            yield joined(calls[called], every)
         finally:
             processes.shutdown(cancel_futures=True)
 
@@ -279,13 +289,34 @@ def _shares(called: Called, bound: int, first: Faults) -> list[Share]:
     return [Share(*called, bound, first[at : at + size]) for at in range(0, len(first), size)]
 
 
-def _begin(subject: Subject, scenario: Scenario) -> tuple[Explored, Faults]:
-    return anyio.run(begin, subject, scenario, backend_options=options_of(subject))
+def _alike(calls: Mapping[Called, int]) -> list[list[Called]]:
+    """The calls, together those that differ in the client's policy alone."""
+    found: dict[tuple[Called, int], list[Called]] = {}
+    for (subject, scenario), bound in calls.items():
+        of_any = replace(scenario, setup=replace(scenario.setup, policy="retry"))
+        found.setdefault(((subject, of_any), bound), []).append((subject, scenario))
+    return [*found.values()]
 
 
-def _explore(share: Share) -> Explored:
-    some = partial(counterexamples, share.subject, share.scenario, share.bound, first=share.first)
-    return anyio.run(some, backend_options=options_of(share.subject))
+def _begin(alike: list[Called]) -> list[tuple[Explored, Faults]]:
+    options = options_of(alike[0][0])
+    return [anyio.run(begin, *called, backend_options=options) for called in alike]
+
+
+def _explore(shares: list[Share]) -> list[Explored]:
+    """Shares of clients that differ in their policy alone: a run to which that makes no difference is
+    made once."""
+    made: dict[Faults, History] = {}
+    options = options_of(shares[0].subject)
+    return [
+        anyio.run(
+            partial(
+                counterexamples, each.subject, each.scenario, each.bound, first=each.first, made=made
+            ),
+            backend_options=options,
+        )
+        for each in shares
+    ]
 
 
 def options_of(subject: Subject) -> dict[str, Any]:

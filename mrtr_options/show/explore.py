@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -19,18 +19,12 @@ from rich.text import Text
 
 from mrtr_options.bench.explore import in_words
 from mrtr_options.bench.faults import Faults, Fleet, names_of, parse
-from mrtr_options.bench.scenario import Policy, calling
+from mrtr_options.bench.scenario import Policy
 from mrtr_options.bench.subjects import (
     CALL_KEY,
-    LEGACY_SHIM,
     MARKS,
-    ON_TEMPORAL,
     SINGLE_USE,
-    TEMPORAL,
     Subject,
-    all_subjects,
-    fleet_subjects,
-    keyed_subjects,
 )
 from mrtr_options.judge.anomalies import ANOMALIES, WORDS
 from mrtr_options.judge.counterexamples import Explored, weakest_of
@@ -85,8 +79,8 @@ def show(
     Raises:
         CannotResume: The file cannot be used.
     """
-    done, proofs = _found(calls, keep_in, quiet=form == "json")
-    rows = _rows(done, proofs)
+    done, proofs = results(calls, keep_in, quiet=form == "json")
+    rows = as_rows(done, proofs)
     if form == "json":
         print(json.dumps(rows, ensure_ascii=False, indent=1))
     elif form == "markdown":
@@ -94,10 +88,10 @@ def show(
     else:
         for found in done:
             _print(found, proofs.get(found.subject))
-    return _unclassified(done)
+    return name_unclassified(done)
 
 
-def _found(
+def results(
     calls: Mapping[Called, int], keep_in: Path | None, *, quiet: bool
 ) -> tuple[list[Explored], dict[Subject, Proof]]:
     """The results of some calls, in their order, and what is proved of their subjects."""
@@ -123,11 +117,12 @@ def _found(
     return done, proofs
 
 
-def _rows(done: Sequence[Explored], proofs: Mapping[Subject, Proof]) -> list[Row]:
+def as_rows(done: Sequence[Explored], proofs: Mapping[Subject, Proof]) -> list[Row]:
+    """What `--json` prints."""
     return [found.as_json() | as_json(proofs.get(found.subject)) for found in done]
 
 
-def _unclassified(done: Sequence[Explored]) -> int:
+def name_unclassified(done: Sequence[Explored]) -> int:
     """Name each run that breaks a rule though it shows no anomaly; 1 if there is one."""
     for found in done:
         for faults, what in found.unclassified.items():
@@ -142,66 +137,6 @@ def _unclassified(done: Sequence[Explored]) -> int:
 def read(path: Path = FILE) -> list[Row]:
     """The rows that are kept."""
     return json.loads(path.read_text(encoding="utf-8"))
-
-
-def keep(names: Collection[str], most: int, path: Path = FILE) -> int:
-    """Explore, and keep what is found; the rows of other subjects stay as they are kept.
-
-    Args:
-        names: The subjects, by their names; none for all.
-        most: How many faults at a time.
-        path: Where rows are kept.
-
-    Returns:
-        1 if a run breaks a rule and shows no anomaly.
-    """
-    subjects = [  # a modern client does not notice the shim for legacy ones
-        each
-        for each in (*all_subjects(), *keyed_subjects(), *fleet_subjects())
-        if LEGACY_SHIM not in each.wrappers
-    ]
-    calls = {
-        (subject, calling(policy=policy)): _bound(subject, most)
-        for subject in subjects
-        for policy in POLICIES
-        if not names or subject.name in names
-    }
-    done, proofs = _found(calls, None, quiet=False)
-    found = {_key(row): row for row in read(path)}
-    for row in _rows(done, proofs):
-        found[_key(row)] = settled(row, found.get(_key(row), {}).get("races", ()))
-    here = [subject.name for subject in subjects]
-    on_temporal = [f"{letter}+{TEMPORAL}" for letter in ON_TEMPORAL]  # kept where it is missing, too
-    order = [(name, policy) for name in dict.fromkeys(here + on_temporal) for policy in POLICIES]
-    rows = [found[key] for key in order if key in found]
-    path.write_text(json.dumps(rows, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
-    return _unclassified(done)
-
-
-def _bound(subject: Subject, most: int) -> int:
-    """How many faults at a time are kept of a subject.
-
-    On Temporal two of them take half an hour. With call keys what a durable engine does under two is a
-    race.
-    """
-    return min(most, 1) if subject.on_temporal or (subject.keyed and subject.option.extra) else most
-
-
-def settled(row: Row, races: Sequence[str]) -> Row:
-    """A row without the sets of faults that show an anomaly in some runs and not in others, and without
-    those that contain them. They are named by hand in the row that is kept."""
-    if not races:
-        return row
-    counterexamples = {
-        name: [each for each in sets if not any({*race.split()} <= {*each.split()} for race in races)]
-        for name, sets in row["witnesses"].items()
-    }
-    shown = {name: sets for name, sets in counterexamples.items() if sets}
-    return row | {"witnesses": shown, "races": list(races)}
-
-
-def _key(row: Row) -> tuple[str, str]:
-    return row["subject"], row["policy"]
 
 
 @dataclass(frozen=True)

@@ -3,15 +3,17 @@
 import json
 import signal
 import threading
+from functools import partial
 from pathlib import Path
 
 import anyio
 import pytest
 
 from mrtr_options.__main__ import main
-from mrtr_options.bench.faults import parse
+from mrtr_options.bench.faults import Faults, parse
+from mrtr_options.bench.history import History
 from mrtr_options.bench.loop import swift
-from mrtr_options.bench.scenario import calling
+from mrtr_options.bench.scenario import Policy, calling
 from mrtr_options.bench.subjects import subject_named
 from mrtr_options.judge import shares
 from mrtr_options.judge.counterexamples import Explored, counterexamples
@@ -37,17 +39,31 @@ def test_ctrl_c_while_the_processes_start_is_for_the_command_alone(tmp_path: Pat
 @pytest.mark.parametrize("bound", every("explorations in shares", {"one": 1, "two": 2}, also=("one",)))
 def test_shares_together_are_the_exploration(bound: int, tmp_path: Path) -> None:
     file = tmp_path / "explored.jsonl"
-    (found,) = explored({CALLED: bound}, file)
-    whole = anyio.run(counterexamples, *CALLED, bound, backend_options=swift())
-    assert found.histories == whole.histories
-    assert found.counterexamples.keys() == whole.counterexamples.keys()
-    for name, sets in whole.counterexamples.items():
-        assert sorted(found.counterexamples[name]) == sorted(sets)
+    calls = {CALLED: bound, (CALLED[0], calling("Tokyo", policy="call again", era="legacy")): bound}
+    every_found = {(found.subject, found.scenario): found for found in explored(calls, file)}
+    for called, found in every_found.items():
+        whole = anyio.run(counterexamples, *called, bound, backend_options=swift())
+        assert found.histories == whole.histories
+        assert found.counterexamples.keys() == whole.counterexamples.keys()
+        for name, sets in whole.counterexamples.items():
+            assert sorted(found.counterexamples[name]) == sorted(sets)
 
     told: list[str] = []
-    (again,) = explored({CALLED: bound}, file, lambda done, of, name: told.append(name))
-    assert again == found
-    assert told == ["E, retry, no fault"]
+    again = explored(calls, file, lambda done, of, name: told.append(name))
+    assert {(found.subject, found.scenario): found for found in again} == every_found
+    assert told == ["E, retry and call again, no fault"]
+
+
+def test_a_run_is_made_once_for_clients_whose_policy_makes_no_difference_there() -> None:
+    made: dict[Faults, History] = {}
+    policies: dict[Policy, bool] = {"retry": True, "call again": False}
+    for policy, new in policies.items():
+        called = CALLED[0], calling("Tokyo", policy=policy)
+        before = len(made)
+        found = anyio.run(partial(counterexamples, *called, 1, made=made), backend_options=swift())
+        assert found == anyio.run(counterexamples, *called, 1, backend_options=swift())
+        assert (len(made) > before) == new
+        assert len(made) < found.histories
 
 
 def test_half_a_line_is_cut_off_and_what_is_above_it_is_kept(tmp_path: Path) -> None:

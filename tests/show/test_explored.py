@@ -7,6 +7,7 @@ from typing import Any
 import anyio
 import pytest
 
+from documents import explored
 from mrtr_options.bench import temporal
 from mrtr_options.bench.explore import in_words
 from mrtr_options.bench.faults import EXPLORED, Fault, parse
@@ -15,8 +16,7 @@ from mrtr_options.bench.subjects import subject_named
 from mrtr_options.judge.counterexamples import counterexamples
 from mrtr_options.judge.proof import prove
 from mrtr_options.judge.shares import options_of
-from mrtr_options.show import explore
-from mrtr_options.show.explore import FILE, as_json, behaviours, read, settled
+from mrtr_options.show.explore import FILE, as_json, behaviours, read
 from tests.evidence import every
 
 ROWS: list[dict[str, Any]] = json.loads(FILE.read_text(encoding="utf-8"))
@@ -71,7 +71,7 @@ def test_the_counterexamples_of_one_fault_that_are_kept_are_those_of_now(name: s
 @pytest.mark.parametrize("row", every("docs/explored.json", NAMED))
 def test_what_is_kept_of_every_set_of_faults_is_what_is_found_now(row: dict[str, Any]) -> None:
     def now() -> list[str]:
-        return differences(row, settled(found(row, row["bound"]), row.get("races", ())))
+        return differences(row, explored.settled(found(row, row["bound"]), row.get("races", ())))
 
     told = now()
     if told and subject_named(row["subject"]).option.extra is not None:
@@ -89,9 +89,11 @@ def test_a_set_of_faults_that_races_makes_no_difference_and_every_other_one_does
         assert all(f"`{faults}`" in said for faults in each["races"])
     for faults, differs in ((race, False), (f"lost1 {race}", False), ("lost3 restart3.2", True)):
         more = row["witnesses"] | {"stuck call": [faults]}
-        assert bool(differences(row, settled(row | {"witnesses": more}, row["races"]))) == differs
+        assert (
+            bool(differences(row, explored.settled(row | {"witnesses": more}, row["races"]))) == differs
+        )
     fewer = {name: row["witnesses"][name] for name in row["witnesses"] if name != "duplicate bill"}
-    assert differences(row, settled(row | {"witnesses": fewer}, row["races"]))
+    assert differences(row, explored.settled(row | {"witnesses": fewer}, row["races"]))
 
 
 def test_one_set_of_faults_makes_another_behaviour_and_the_number_of_runs_does_not() -> None:
@@ -106,13 +108,13 @@ def test_one_set_of_faults_makes_another_behaviour_and_the_number_of_runs_does_n
 def test_what_is_found_of_one_subject_takes_its_place_among_the_rows_of_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(explore, "all_subjects", lambda: list(map(subject_named, "FGH")))
-    monkeypatch.setattr(explore, "keyed_subjects", list)
+    monkeypatch.setattr(explored, "all_subjects", lambda: list(map(subject_named, "FGH")))
+    monkeypatch.setattr(explored, "keyed_subjects", list)
     others = [row for row in read() if row["subject"] in ("F", "H")]
     file = tmp_path / "explored.json"
     before = NAMED["G, retry"] | {"races": ["lost3 old3.2"]}
     file.write_text(json.dumps([*others, before]), encoding="utf-8")
-    assert explore.keep(["G"], 0, file) == 0
+    assert explored.keep(["G"], 0, file) == 0
     rows = read(file)
     assert [row["subject"] for row in rows] == ["F", "F", "G", "G", "H", "H"]
     assert [row for row in rows if row["subject"] != "G"] == others

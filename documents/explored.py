@@ -1,0 +1,83 @@
+"""The rows of `explore` that README and RESULTS show: made again, and kept in docs/explored.json.
+
+Knows what `explore` finds and how it is kept.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Sequence
+from pathlib import Path
+
+from mrtr_options.bench.scenario import calling
+from mrtr_options.bench.subjects import (
+    LEGACY_SHIM,
+    ON_TEMPORAL,
+    TEMPORAL,
+    Subject,
+    all_subjects,
+    fleet_subjects,
+    keyed_subjects,
+)
+from mrtr_options.show import explore
+from mrtr_options.show.explore import FILE
+
+
+def keep(names: Collection[str], most: int, path: Path = FILE) -> int:
+    """Explore, and keep what is found; the rows of other subjects stay as they are kept.
+
+    Args:
+        names: The subjects, by their names; none for all.
+        most: How many faults at a time.
+        path: Where rows are kept.
+
+    Returns:
+        1 if a run breaks a rule and shows no anomaly.
+    """
+    subjects = [  # a modern client does not notice the shim for legacy ones
+        each
+        for each in (*all_subjects(), *keyed_subjects(), *fleet_subjects())
+        if LEGACY_SHIM not in each.wrappers
+    ]
+    calls = {
+        (subject, calling(policy=policy)): _bound(subject, most)
+        for subject in subjects
+        for policy in explore.POLICIES
+        if not names or subject.name in names
+    }
+    done, proofs = explore.results(calls, None, quiet=False)
+    found = {_key(row): row for row in explore.read(path)}
+    for row in explore.as_rows(done, proofs):
+        found[_key(row)] = settled(row, found.get(_key(row), {}).get("races", ()))
+    here = [subject.name for subject in subjects]
+    on_temporal = [f"{letter}+{TEMPORAL}" for letter in ON_TEMPORAL]  # kept where it is missing, too
+    order = [(name, policy) for name in dict.fromkeys(here + on_temporal) for policy in explore.POLICIES]
+    rows = [found[key] for key in order if key in found]
+    path.write_text(json.dumps(rows, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+    return explore.name_unclassified(done)
+
+
+def _bound(subject: Subject, most: int) -> int:
+    """How many faults at a time are kept of a subject.
+
+    On Temporal two of them take half an hour. With call keys what a durable engine does under two is a
+    race.
+    """
+    return min(most, 1) if subject.on_temporal or (subject.keyed and subject.option.extra) else most
+
+
+def settled(row: explore.Row, races: Sequence[str]) -> explore.Row:
+    """A row without the sets of faults that show an anomaly in some runs and not in others, and without
+    those that contain them. They are named by hand in the row that is kept."""
+    if not races:
+        return row
+    counterexamples = {
+        name: [each for each in sets if not any({*race.split()} <= {*each.split()} for race in races)]
+        for name, sets in row["witnesses"].items()
+    }
+    shown = {name: sets for name, sets in counterexamples.items() if sets}
+    return row | {"witnesses": shown, "races": list(races)}
+
+
+def _key(row: explore.Row) -> tuple[str, str]:
+    return row["subject"], row["policy"]
