@@ -86,14 +86,15 @@ class Driver:
             return self._first
         if reply.is_result or (refused and self.keyed):
             return None
-        self.chose, policy = True, self.scenario.setup.policy
-        if refused and policy == "retry":
-            return None
         if reply.nothing == HUNG or reply.later:  # it has waited for long enough
             return None
-        if policy == "call again":
-            self._round, self._begun = 1, self._begun + 1
-            return self._first if self._begun <= CALLS else None
+        if refused or self.keyed or self._round > 1:  # or else both send the first round again
+            self.chose, policy = True, self.scenario.setup.policy
+            if refused and policy == "retry":
+                return None
+            if policy == "call again":
+                self._round, self._begun = 1, self._begun + 1
+                return self._first if self._begun <= CALLS else None
         if reply.code is not None:  # the server failed, and is given some time
             self._failed += 1
             if self._failed > max(RETRIES_OF_FAILURES, len(self.scenario.faults)):

@@ -328,7 +328,7 @@ Step = Send | Call | Repeat | Forge | Together | ListTools | Restart | Redeploy 
 
 Policy = Literal["retry", "call again"]
 """What a client does when a response is lost: it sends the round again with the state it holds, or it
-calls the tool again, as the hosts of shipped clients do."""
+calls the tool again, as the hosts of shipped clients do. Without a state the two are the same."""
 
 
 @dataclass(frozen=True)
