@@ -192,10 +192,8 @@ def explored(
                             running[processes.submit(at_work, _explore, shares)] = shares
                     else:
                         shares = running.pop(future)
-                        first, alike = (
-                            shares[0].first,
-                            [(each.subject, each.scenario) for each in shares],
-                        )
+                        alike = [(each.subject, each.scenario) for each in shares]
+                        first = shares[0].first
                         for called, share, found in zip(alike, shares, future.result(), strict=True):
                             parts[called][share] = found
                             kept.keep(share, found)
@@ -307,16 +305,11 @@ def _explore(shares: list[Share]) -> list[Explored]:
     """Shares of clients that differ in their policy alone: a run to which that makes no difference is
     made once."""
     made: dict[Faults, History] = {}
-    options = options_of(shares[0].subject)
-    return [
-        anyio.run(
-            partial(
-                counterexamples, each.subject, each.scenario, each.bound, first=each.first, made=made
-            ),
-            backend_options=options,
-        )
-        for each in shares
-    ]
+    found: list[Explored] = []
+    for each in shares:
+        some = partial(counterexamples, each.subject, each.scenario, each.bound, first=each.first)
+        found.append(anyio.run(partial(some, made=made), backend_options=options_of(each.subject)))
+    return found
 
 
 def options_of(subject: Subject) -> dict[str, Any]:
