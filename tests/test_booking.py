@@ -99,8 +99,9 @@ def test_new_writes_a_tool_whose_test_loses_a_response(tmp_path: Path) -> None:
     assert python(*new, cwd=tmp_path).stdout.startswith("order_taxi.py is written")
     assert '"order_taxi"' in (tmp_path / "order_taxi.py").read_text(encoding="utf-8")
     run([sys.executable, "-m", "pytest", "-q", "order_taxi.py"], tmp_path)
-    again = python(*new, cwd=tmp_path)
-    assert (again.returncode, again.stderr.count("\n")) == (2, 1)
+    for bad in (new, ("order_taxi.py", "no-port")):
+        said = python(*bad, cwd=tmp_path)
+        assert (said.returncode, said.stderr.count("\n")) == (2, 1)
 
 
 @pytest.mark.evidence("the wheel in a fresh environment")

@@ -1,11 +1,12 @@
 """A tool that asks its user twice and does one thing: begin your own with it.
 
-python own_tool.py serves it, pytest own_tool.py tries it. What to change: the arguments, the
+python own_tool.py [PORT] serves it, pytest own_tool.py tries it. What to change: the arguments, the
 questions, the effect and its key. docs/USING.md says what each part is for.
 """
 
 from __future__ import annotations
 
+import argparse
 from typing import Any, Literal
 
 import anyio
@@ -103,5 +104,8 @@ def test_neither_a_lost_response_nor_a_second_call_does_it_twice() -> None:
 
 
 if __name__ == "__main__":
+    parser = argparse.ArgumentParser(usage=argparse.SUPPRESS)
+    parser.add_argument("port", type=int, nargs="?", default=8000)
+    port = parser.parse_args().port
     sdk.log_to_standard_error()
-    sdk.serve(build(World(), "rounds.sqlite"))
+    sdk.serve(build(World(), "rounds.sqlite"), port=port)
