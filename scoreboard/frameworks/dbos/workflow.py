@@ -25,7 +25,7 @@ def charge(place: str) -> None:
 def ask(number: int, question: dict) -> str:
     topic = question["key"] if TOPICS else None
     said = DBOS.recv(topic, timeout_seconds=0)
-    if said is None:  # nobody is asked what was answered early
+    if said is None:  # what was answered early is not asked
         DBOS.set_event("question", question | {"number": number})
         said = DBOS.recv(topic, timeout_seconds=86400)
     return said

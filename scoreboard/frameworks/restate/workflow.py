@@ -35,7 +35,7 @@ async def run(ctx: restate.WorkflowContext, location: str) -> str:
 
 async def ask(ctx: restate.WorkflowContext, number: int, question: dict) -> str:
     promise = ctx.promise(question["key"])
-    if await promise.peek() is None:  # nobody is asked what was answered early
+    if await promise.peek() is None:  # what was answered early is not asked
         ctx.set("question", question | {"number": number})
     return await promise.value()
 

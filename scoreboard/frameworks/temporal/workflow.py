@@ -48,7 +48,7 @@ class Weather:
     async def ask(self, number: int, question: dict) -> str:
         self.question = question | {"number": number}
         await workflow.wait_condition(lambda: question["key"] in self.answers)
-        self.question = None  # nobody is asked what was answered early
+        self.question = None  # what was answered early is not asked
         return self.answers[question["key"]]
 
     @workflow.signal
