@@ -24,9 +24,10 @@ from mcp.client.streamable_http import streamable_http_client
 from pydantic import RootModel, TypeAdapter, ValidationError
 
 from mrtr_options.bench.faults import Era
-from mrtr_options.bench.history import HUNG, LOST, Declares, Reply, Request
+from mrtr_options.bench.history import HUNG, LOST, Declares, Reply, Request, as_json
 from mrtr_options.bench.scenario import AGREE
 from mrtr_options.sdk.call_key import CALL_KEY
+from mrtr_options.sdk.handlers import first_error
 from mrtr_options.sdk.tasks.wire import IDENTIFIER
 from mrtr_options.tool.server import Context
 
@@ -243,10 +244,7 @@ async def _exchange(client: Client, request: Request) -> Reply:
             params["taskId"] = request.task
     if request.answers is not None or request.method == "tasks/update":
         answers = request.answers or {}
-        params["inputResponses"] = {
-            key: answer.model_dump(by_alias=True, mode="json", exclude_none=True, warnings=False)
-            for key, answer in answers.items()
-        }
+        params["inputResponses"] = {key: as_json(answer) for key, answer in answers.items()}
     if request.state is not None:
         params["requestState"] = request.state
     if request.method == "tools/call" and request.era == "modern":
@@ -266,9 +264,7 @@ async def _exchange(client: Client, request: Request) -> Reply:
     except MCPError as error:
         return Reply(code=error.code, message=error.message, data=error.data)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
-        return Reply(malformed=f"{where}: {first['msg']}")
+        return Reply(malformed=first_error(error))
     except (AttributeError, LookupError, TypeError) as error:
         return Reply(malformed=f"{type(error).__name__}: {error}")
 

@@ -473,6 +473,11 @@ class History:
         return [event_as_json(event) for event in self.events]
 
 
+def as_json(answer: types.InputResponse) -> dict[str, Any]:
+    """What a client sends in answer to a question, as JSON; it may not fit the SDK's models."""
+    return answer.model_dump(by_alias=True, mode="json", exclude_none=True, warnings=False)
+
+
 def form_of(message: str, schema: dict[str, Any]) -> Form:
     """A question as the user sees it, from its message and its form's JSON schema."""
     properties: dict[str, dict[str, Any]] = schema.get("properties", {})
@@ -524,6 +529,6 @@ def _plain(value: Any) -> Any:
         case dict():
             return {str(key): _plain(part) for key, part in value.items()}  # pyright: ignore
         case types.ElicitResult() | types.ListRootsResult() | types.CreateMessageResult():
-            return value.model_dump(by_alias=True, mode="json", exclude_none=True, warnings=False)
+            return as_json(value)
         case _:
             return value

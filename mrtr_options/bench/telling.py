@@ -33,9 +33,10 @@ from mrtr_options.bench.history import (
     Request,
     Restarted,
     Sent,
+    as_json,
     readable_state,
 )
-from mrtr_options.bench.schedules import Change
+from mrtr_options.bench.scenario import Change
 from mrtr_options.tool.server import TOOL
 
 Kind = Literal[
@@ -280,10 +281,7 @@ def _on_the_wire(request: Request) -> Iterator[str]:
     what = request.method
     yield f"{TOOL}(location={request.location!r})" if what == "tools/call" else what
     if request.answers:
-        answers = {
-            key: given.model_dump(by_alias=True, mode="json", exclude_none=True, warnings=False)
-            for key, given in request.answers.items()
-        }
+        answers = {key: as_json(given) for key, given in request.answers.items()}
         yield f"answers {json.dumps(answers)}"
     if request.state is not None:
         readable = readable_state(request.state)

@@ -15,7 +15,7 @@ from typing import Any, Literal, cast
 import mcp_types as types
 from pydantic import TypeAdapter, ValidationError
 
-from mrtr_options.bench.history import Request
+from mrtr_options.bench.history import Request, as_json
 from mrtr_options.tool import weather
 from mrtr_options.tool.server import TOOL
 
@@ -54,17 +54,10 @@ def said(answer: types.InputResponse, name: Name, choices: Sequence[str]) -> Sai
     return Said("fits" if len(cast("dict[str, Any]", content)) == 1 else "loose", value)
 
 
-def on_the_wire(answer: types.InputResponse) -> Any:
-    """An answer as JSON."""
-    return answer.model_dump(by_alias=True, mode="json", exclude_none=True, warnings=False)
-
-
 def is_of_the_protocol(answers: types.InputResponses | None) -> bool:
     """Whether the protocol's schema accepts the answers of a request: a form has no `null` in it."""
     try:
-        found = _RESPONSES.validate_python(
-            {key: on_the_wire(each) for key, each in (answers or {}).items()}
-        )
+        found = _RESPONSES.validate_python({key: as_json(each) for key, each in (answers or {}).items()})
     except ValidationError:
         return False
     forms = [each.content or {} for each in found.values() if isinstance(each, types.ElicitResult)]

@@ -30,6 +30,7 @@ from mrtr_options.bench.history import (
     Request,
     Restarted,
     Sent,
+    as_json,
 )
 from mrtr_options.judge.contract.answers import (
     UNITS,
@@ -37,7 +38,6 @@ from mrtr_options.judge.contract.answers import (
     fits_the_schema,
     location_of,
     meanings,
-    on_the_wire,
     said,
 )
 from mrtr_options.judge.contract.kinds import Allowed
@@ -145,7 +145,7 @@ class Exchange:
     def fingerprint(self) -> str:
         """What was sent, but for the state."""
         request = self.request
-        answers = {key: on_the_wire(each) for key, each in (request.answers or {}).items()}
+        answers = {key: as_json(each) for key, each in (request.answers or {}).items()}
         sent = (request.tool, request.sent_arguments, sorted(answers.items()))
         return repr((*sent, request.principal, request.asks))
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from mrtr_options.bench.attacks import readings
-from mrtr_options.judge.contract.answers import fits_the_schema, location_of, on_the_wire
+from mrtr_options.bench.history import as_json
+from mrtr_options.judge.contract.answers import fits_the_schema, location_of
 from mrtr_options.judge.contract.calls import Calls
 from mrtr_options.judge.properties import Problem
 from mrtr_options.tool import weather
@@ -162,7 +163,7 @@ def _said(calls: Calls) -> dict[str | None, set[str]]:
         own = words.setdefault(request.principal, {request.principal or ""})
         if fits_the_schema(request):
             own.add(location_of(request).strip())
-        own.update(*(_strings(on_the_wire(each)) for each in (request.answers or {}).values()))
+        own.update(*(_strings(as_json(each)) for each in (request.answers or {}).values()))
     return {who: _telling(own) for who, own in words.items()}
 
 
