@@ -42,7 +42,7 @@ def keep(names: Collection[str], most: int, path: Path = FILE) -> int:
     calls = {
         (subject, calling(policy=policy)): _bound(subject, most)
         for subject in subjects
-        for policy in explore.POLICIES
+        for policy in explore.CLIENTS
         if not names or subject.name in names
     }
     done, proofs = explore.results(calls, None, quiet=False)
@@ -51,7 +51,7 @@ def keep(names: Collection[str], most: int, path: Path = FILE) -> int:
         found[_key(row)] = settled(row, found.get(_key(row), {}).get("races", ()))
     here = [subject.name for subject in subjects]
     on_temporal = [f"{letter}+{TEMPORAL}" for letter in ON_TEMPORAL]  # kept where it is missing, too
-    order = [(name, policy) for name in dict.fromkeys(here + on_temporal) for policy in explore.POLICIES]
+    order = [(name, policy) for name in dict.fromkeys(here + on_temporal) for policy in explore.CLIENTS]
     rows = [found[key] for key in order if key in found]
     path.write_text(json.dumps(rows, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
     return explore.name_unclassified(done)

@@ -148,7 +148,7 @@ FATES = ("ok", "asked again", "stale", "refused", "lost")
 
 def redeployed(runs: Sequence[Observation]) -> str:
     """How many of the redeploys end in which way, for each option."""
-    changes = [slug for slug, schedule in SCHEDULES.items() if schedule.changes]
+    changes = [slug for slug, schedule in SCHEDULES.items() if schedule.scenario.changes]
     cells: dict[str, dict[str, str]] = {}
     for letter in all_options():
         found = Counter(

@@ -361,7 +361,7 @@ def _home(option: Option, own: Guarantees) -> str:
 
 def redeployed(runs: Runs) -> str:
     """What became of the calls that were open in a redeploy; "stale" stands out in bold."""
-    schedules = [schedule for schedule in SCHEDULES.values() if schedule.changes]
+    schedules = [schedule for schedule in SCHEDULES.values() if schedule.scenario.changes]
     letters = list(all_options())
     fates = {(each.schedule, each.subject): each.fate for each in runs if each.deployment == "two"}
     lines: list[Sequence[str]] = []
@@ -385,7 +385,7 @@ def _stale(runs: Runs) -> str:
 
 def tasks(runs: Runs) -> str:
     """What became of the tasks of the options that hand them out, on two instances."""
-    schedules = [schedule for schedule in SCHEDULES.values() if schedule.takes_tasks]
+    schedules = [schedule for schedule in SCHEDULES.values() if schedule.scenario.takes_tasks]
     letters = [letter for letter, option in all_options().items() if option.takes_tasks]
     found = {(each.schedule, each.subject): each.cell for each in runs if each.deployment == "two"}
     lines: list[Sequence[str]] = []

@@ -1,10 +1,13 @@
 """Every serious way to write a multi-round MCP tool, side by side and measured."""
 
 import math
+import os
 import sys
 from collections.abc import Generator, Iterable
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from difflib import get_close_matches
+from pathlib import Path
+from typing import NoReturn
 
 
 class UsageError(Exception):
@@ -22,14 +25,19 @@ class UsageError(Exception):
         self.reason, self.details = reason, details
 
 
+def refuse(message: str) -> NoReturn:
+    """End the program over bad input: one line on standard error, exit code 2."""
+    print("mrtr-options:", " ".join(message.split()), file=sys.stderr)
+    sys.exit(2)
+
+
 @contextmanager
 def in_one_line() -> Generator[None]:
     """In this block a `UsageError` ends the process with its line and exit code 2."""
     try:
         yield
     except UsageError as error:
-        print("mrtr-options:", error, file=sys.stderr)
-        sys.exit(2)
+        refuse(error.reason)
 
 
 def check_numbers(user: str, *numbers: object) -> None:
@@ -53,6 +61,14 @@ def check_functions(user: str, **given: object) -> None:
         if not callable(value):
             default = ": leave it out for the default" if value is None else ""
             raise TypeError(f"{user} takes a function for {name}, not {value!r}{default}")
+
+
+def replaced(path: Path | str, opened: os.stat_result | None) -> str:
+    """That another file is at the path of one that is open, in a line; empty where it is the same."""
+    with suppress(FileNotFoundError):
+        if opened is None or os.path.samestat(opened, os.stat(path)):
+            return ""
+    return f"{path} was deleted or replaced under this process; restart the server"
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

@@ -24,7 +24,7 @@ every_style = pytest.mark.parametrize("style", ALIKE)
 
 def played(name: str) -> dict[str, tuple[object, ...]]:
     """What comes of a call that is open in a redeploy, by schedule."""
-    changed = [schedule for schedule in SCHEDULES.values() if schedule.changes]
+    changed = [schedule for schedule in SCHEDULES.values() if schedule.scenario.changes]
     cells = matrix.cells([subject_named(name)], schedules=changed, deployments=["two"])
     return {
         seen.schedule: (seen.fate, seen.outcome, seen.text, seen.questions, seen.effects)

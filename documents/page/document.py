@@ -44,7 +44,7 @@ def document(told: Sequence[Told], chooser: Sequence[Mapping[str, Any]] = ()) ->
         "advice": advice(),
         "chooser": list(chooser),
         "tables": {name: part(*where) for name, where in PARTS.items()},
-        "why": {name: schedule.why for name, schedule in SCHEDULES.items() if schedule.changes},
+        "why": {name: schedule.why for name, schedule in SCHEDULES.items() if schedule.scenario.changes},
         "anomalies": [{"name": each.name, "words": each.words, "says": each.says} for each in ANOMALIES],
         "faults": {
             kind.name: {"says": kind.says, "at": kind.where, "do": kind.do} for kind in EXPLORED.values()

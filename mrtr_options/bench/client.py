@@ -24,8 +24,8 @@ from mcp.client.streamable_http import streamable_http_client
 from pydantic import RootModel, TypeAdapter, ValidationError
 
 from mrtr_options.bench.faults import Era
-from mrtr_options.bench.history import HUNG, LOST, Declares, Reply, Request, as_json
-from mrtr_options.bench.scenario import AGREE
+from mrtr_options.bench.history import HUNG, LOST, Reply, Request, as_json
+from mrtr_options.bench.scenario import AGREE, Declares
 from mrtr_options.sdk.call_key import CALL_KEY
 from mrtr_options.sdk.handlers import first_error
 from mrtr_options.sdk.tasks.wire import IDENTIFIER

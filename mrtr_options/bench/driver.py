@@ -16,7 +16,7 @@ from typing import Any
 import mcp_types as types
 
 from mrtr_options.bench.faults import BACK_OFF_SECONDS, CHANGE, PHASES, Era, Kind
-from mrtr_options.bench.history import HUNG, Attempt, Reply, Request
+from mrtr_options.bench.history import HUNG, LOST, Attempt, Reply, Request
 from mrtr_options.bench.player import Player, converse, on_the_wire
 from mrtr_options.bench.scenario import AGREE, Accept, Call
 from mrtr_options.sdk.call_key import new_call_key
@@ -165,7 +165,7 @@ class Moment:
         self.request = request
         self._before = before
         self._armed: str | None = None
-        self._reply = Reply(nothing="lost")
+        self._reply = Reply(nothing=LOST)
         self._other: _Other | None = None
 
     async def begin(self, due: list[Kind]) -> None:
@@ -187,7 +187,7 @@ class Moment:
             lost=self.lost,
             user=player.pushed(Call(), request) if request.era == "legacy" else None,
         )
-        self._reply = Reply(nothing="lost") if self.lost else reply
+        self._reply = Reply(nothing=LOST) if self.lost else reply
         await player.instances.arm(None)
         for kind in sorted(due, key=lambda kind: _AFTER[kind.phase]):
             await kind.after(self)

@@ -20,15 +20,11 @@ from mcp.server.request_state import InvalidRequestState
 
 from mrtr_options.bench.attacks import readings
 from mrtr_options.bench.faults import Era
-from mrtr_options.bench.scenario import Change, Scenario
+from mrtr_options.bench.scenario import Change, Declares, Keys, Scenario
 from mrtr_options.sdk.protection import read_without_key
 from mrtr_options.sdk.telemetry import without_name
 from mrtr_options.tool import weather
 from mrtr_options.tool.server import TOOL
-
-Declares = Literal["empty", "url"]
-"""How a client declares elicitation, if not as the SDK's client does: as `{}`, which means forms, or by
-URL only."""
 
 Method = Literal["tools/list", "tools/call", "tasks/get", "tasks/update", "tasks/cancel"]
 
@@ -310,13 +306,9 @@ class Crashed:
 
 @dataclass(frozen=True)
 class Restarted:
-    """Every instance was replaced, unchanged.
+    """Every instance was replaced, unchanged but for these keys."""
 
-    Attributes:
-        keys: What the new ones know; see `scenario.Restart`.
-    """
-
-    keys: Literal["same", "rotated", "new"]
+    keys: Keys
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import base64
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 import anyio
 import mcp_types as types
@@ -45,6 +45,7 @@ from mrtr_options.bench.scenario import (
     Change,
     Create,
     Forge,
+    Keys,
     ListTools,
     Look,
     Nothing,
@@ -211,7 +212,7 @@ class Player:
         self._turn += 1
         return (self._turn - 1) % self.instances.instances
 
-    async def restart(self, keys: Literal["same", "rotated", "new"]) -> None:
+    async def restart(self, keys: Keys) -> None:
         """Replace every instance."""
         self._record(Restarted(keys))
         await self.instances.restart(keys)

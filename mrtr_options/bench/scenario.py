@@ -152,6 +152,11 @@ class ListTools:
     """The client lists the tools."""
 
 
+Declares = Literal["empty", "url"]
+"""How a client declares elicitation, if not as the SDK's client does: as `{}`, which means forms, or by
+URL only."""
+
+
 @dataclass(frozen=True)
 class Caller:
     """Whose call it is, and what about.
@@ -160,15 +165,14 @@ class Caller:
         location: The tool's argument.
         principal: The user; None for one without a name.
         asks: Whether their client declares that it can ask by forms.
-        declares: How it declares elicitation: as `{}`, which means forms, or by URL only; None for what
-            the SDK's client says.
+        declares: How it declares elicitation, if not as the SDK's client does.
         version: With which version a legacy client shakes hands; None for the newest.
     """
 
     location: str
     principal: str | None = "alice"
     asks: bool = True
-    declares: Literal["empty", "url"] | None = None
+    declares: Declares | None = None
     version: str | None = None
 
 
@@ -209,16 +213,16 @@ class Together:
     steps: tuple[Send | Call | Update | Stop, ...]
 
 
+Keys = Literal["same", "rotated", "new"]
+"""What instances that replace others know: the same keys, a ring that was rotated (the old key still
+verifies), or only a new key."""
+
+
 @dataclass(frozen=True)
 class Restart:
-    """Every instance ends and a new one takes its place.
+    """Every instance ends, and a new one with these keys takes its place."""
 
-    Attributes:
-        keys: What the new ones know: the same keys, a ring that was rotated (the old key still
-            verifies), or only a new key.
-    """
-
-    keys: Literal["same", "rotated", "new"] = "same"
+    keys: Keys = "same"
 
 
 @dataclass(frozen=True)

@@ -68,16 +68,6 @@ class Named:
         assert found is not None
         return found
 
-    @property
-    def changes(self) -> set[Change]:
-        """The versions that are deployed besides the file as it is."""
-        return self.scenario.changes
-
-    @property
-    def takes_tasks(self) -> bool:
-        """Whether its client takes tasks."""
-        return self.scenario.takes_tasks
-
 
 def _named(
     name: str,

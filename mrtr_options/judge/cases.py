@@ -14,7 +14,7 @@ import itertools
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
@@ -27,7 +27,9 @@ from mrtr_options.bench.scenario import (
     Accept,
     Call,
     Caller,
+    Declares,
     Forge,
+    Keys,
     ListTools,
     Nothing,
     Refuse,
@@ -43,10 +45,10 @@ from mrtr_options.bench.scenario import (
     Wait,
 )
 from mrtr_options.judge.contract.allowed import ROOM
+from mrtr_options.judge.contract.answers import UNITS, meanings
 from mrtr_options.tool.weather import REPORTS
 
 CITIES = tuple(dict.fromkeys(label.partition(",")[0] for label in REPORTS))
-UNITS = ("metric", "imperial")
 
 
 def _case(
@@ -64,10 +66,7 @@ def _case(
 
 def choices_of(location: str) -> tuple[str, ...]:
     """The places that may be chosen for a location; one or none where nothing is asked."""
-    wanted = location.strip(" \t\r\n\f\v").lower()
-    return tuple(
-        label for label in REPORTS if wanted in (label.lower(), label.partition(",")[0].lower())
-    )
+    return meanings(location)[0]
 
 
 def place(choice: Any) -> Accept:
@@ -679,8 +678,7 @@ LATER = {"an-hour-later": 3600, "a-day-later": 86_400, "a-week-later": 604_800}
 def _restarts() -> list[Scenario]:
     """The servers are replaced at every question."""
     found: list[Scenario] = []
-    keys: tuple[Literal["same", "rotated", "new"], ...] = ("same", "rotated", "new")
-    for ring in keys:
+    for ring in get_args(Keys):
         who = [Caller("Springfield"), Caller("Portland", "bob"), Caller("Tokyo"), Caller("Lisbon")]
         steps: list[Step] = [Send("first", call=number) for number in (1, 2, 3)]
         steps += [*rounds(4, who[3]), Send("place", place("Portland, Oregon"), call=2), Restart(ring)]
@@ -735,7 +733,7 @@ def _legacy() -> Scenario:
         answers: dict[str, Any],
         *,
         asks: bool = True,
-        declares: Literal["empty", "url"] | None = None,
+        declares: Declares | None = None,
         version: str | None = None,
     ) -> None:
         who.append(Caller(location, ("alice", "bob")[len(who) % 2], asks, declares, version))

@@ -19,6 +19,7 @@ from mrtr_options.bench import redeploys
 from mrtr_options.bench.faults import Era
 from mrtr_options.bench.history import (
     HUNG,
+    LOST,
     Answered,
     Asked,
     Effect,
@@ -233,7 +234,7 @@ class Reading:
             (sent.round, got.reply) for sent, got in self.deliveries if sent.call == 1 and not got.lost
         ]
         last = max((number for number, _ in seen), default=0)
-        end = next((reply for number, reply in seen if number == last), Reply(nothing="lost"))
+        end = next((reply for number, reply in seen if number == last), Reply(nothing=LOST))
         return next((reply for _, reply in seen if reply.is_result), end)
 
     @cached_property

@@ -45,7 +45,6 @@ FLEETS: dict[Fleet, str] = {
 CLIENTS: dict[Policy, str] = {"retry": "resends", "call again": "calls again"}
 """What a client does when a response is lost."""
 
-POLICIES: dict[Policy, str] = {policy: f"the client {does}" for policy, does in CLIENTS.items()}
 OWN_LEDGER = "this file writes to the ledger by itself; try it with check"
 """Why nothing goes wrong at the effects of a file, in this process."""
 
@@ -128,7 +127,7 @@ def name_unclassified(done: Sequence[Explored]) -> int:
         for faults, what in found.unclassified.items():
             print(
                 f"unclassified violation: {found.subject.title},"
-                f" {POLICIES[found.scenario.setup.policy]}, {name_of(faults)}: {what}",
+                f" the client {CLIENTS[found.scenario.setup.policy]}, {name_of(faults)}: {what}",
                 file=sys.stderr,
             )
     return 1 if any(found.unclassified for found in done) else 0
@@ -191,8 +190,10 @@ def as_json(proof: Proof | None) -> dict[str, Any]:
 
 def _print(found: Explored, proof: Proof | None) -> None:
     out, setup = console(), found.scenario.setup
-    head = f": {found.scenario.location}, {setup.era}; {FLEETS[setup.fleet]}; {POLICIES[setup.policy]}"
-    out.print(Text.assemble((found.subject.title, "bold"), head))
+    where = f": {found.scenario.location}, {setup.era}; {FLEETS[setup.fleet]}"
+    out.print(
+        Text.assemble((found.subject.title, "bold"), f"{where}; the client {CLIENTS[setup.policy]}")
+    )
     lines: list[tuple[str, str, str]] = []
     never = proof.never if proof is not None and proof.holds else ()
     for anomaly in ANOMALIES:
@@ -236,7 +237,7 @@ def markdown(rows: Sequence[Row]) -> str:
     cells = (
         (
             " ".join(map(short, behaviour.subjects)),
-            POLICIES[policy].removeprefix("the client "),
+            CLIENTS[policy],
             *(weakest(row, anomaly) for anomaly in shown),
             f"{behaviour.histories[policy]:,}",
         )

@@ -1,7 +1,7 @@
 """What holds for every program of this package: it needs the environment, Ctrl-C ends it quietly even
 while it imports, and a terminal without UTF-8 shows ASCII.
 
-Knows the standard library alone.
+Knows the standard library, and how a program refuses.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import sys
 from importlib.util import find_spec
 from types import TracebackType
 
+from mrtr_options import refuse
+
 ASCII = {"¹": "^1", "²": "^2", "ᵏ": "^k", "≤": "<=", "×": "x", "…": "...", "—": "-", "°": ""}
 """What replaces a character that an encoding lacks; a question mark replaces every other."""
 
@@ -18,9 +20,7 @@ ASCII = {"¹": "^1", "²": "^2", "ᵏ": "^k", "≤": "<=", "×": "x", "…": "..
 def begin() -> None:
     """Refuse to start without the environment; else make ready what the program cannot do itself."""
     if find_spec("mcp") is None:
-        need = "the environment is not active: source .venv/bin/activate (make demo makes it)"
-        print(f"mrtr-options: {need}", file=sys.stderr)
-        sys.exit(2)
+        refuse("the environment is not active: source .venv/bin/activate (make demo makes it)")
     sys.excepthook = _end_quietly
     codecs.register_error("mrtr-ascii", _in_ascii)
     if reconfigure := getattr(sys.stdout, "reconfigure", None):

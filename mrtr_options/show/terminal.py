@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.segment import Segment
 from rich.text import Text
 
-from mrtr_options import UsageError, nearest
+from mrtr_options import UsageError, nearest, refuse
 
 PROGRAM = "python -m mrtr_options"
 """How the commands are started."""
@@ -61,12 +61,6 @@ def paged(out: Console) -> Generator[None]:
 def in_colour(out: Console) -> bool:
     """Whether a console shows colours; where it does not, words or marks say the same."""
     return out.color_system is not None and not out.no_color
-
-
-def refuse(message: str) -> NoReturn:
-    """End the program over bad input: one line on standard error, exit code 2."""
-    print("mrtr-options:", " ".join(message.split()), file=sys.stderr)
-    sys.exit(2)
 
 
 def run(command: Callable[[], int]) -> int:

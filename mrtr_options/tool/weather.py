@@ -18,7 +18,7 @@ from typing import Any, Literal, Protocol
 import anyio.to_thread
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from mrtr_options import UsageError
+from mrtr_options import UsageError, replaced
 from mrtr_options.sdk.questions import Question
 
 # --- places -------------------------------------------------------------------------------------
@@ -272,10 +272,8 @@ class SqliteLedger:
     @contextmanager
     def _transaction(self) -> Generator[sqlite3.Connection]:
         """A transaction on the file, which must be the one that was opened first."""
-        if self._file is not None and not self._is_there(self._file):
-            raise LedgerUnusable(
-                f"{self._path} was deleted or replaced under this process; restart the server"
-            )
+        if why := replaced(self._path, self._file):
+            raise LedgerUnusable(why)
         try:
             with closing(sqlite3.connect(self._path, timeout=self._TIMEOUT_SECONDS)) as db, db:
                 yield db
@@ -283,12 +281,6 @@ class SqliteLedger:
             raise LedgerUnusable(
                 f"cannot use {self._path} as a ledger ({error}); name a writable SQLite file"
             ) from error
-
-    def _is_there(self, file: os.stat_result) -> bool:
-        try:
-            return os.path.samestat(file, self._path.stat())
-        except FileNotFoundError:
-            return False
 
     async def record(self, effect: Effect) -> None:
         await anyio.to_thread.run_sync(partial(self._record, effect))

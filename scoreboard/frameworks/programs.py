@@ -14,7 +14,7 @@ from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import anyio
 import mcp_types as types
@@ -25,9 +25,9 @@ from mcp.client.session import ElicitationFnT
 from mrtr_options.bench.deployments import Instances
 from mrtr_options.bench.deployments.remote import listens
 from mrtr_options.bench.faults import KINDS
-from mrtr_options.bench.history import HUNG, Crashed, Reply, Request, Sent
+from mrtr_options.bench.history import HUNG, LOST, Crashed, Reply, Request, Sent
 from mrtr_options.bench.ledger import Outside
-from mrtr_options.bench.scenario import Change, Restart, Scenario
+from mrtr_options.bench.scenario import Change, Keys, Restart, Scenario
 from mrtr_options.bench.scratch import scratch
 from mrtr_options.bench.subjects import Subject
 from mrtr_options.sdk.serving import listen
@@ -119,7 +119,7 @@ class Deliveries(Instances):
         self._outside.collect()
         if reply is None and status == -signal.SIGKILL and crash:
             self.recording.append(Crashed(instance, self.recording.round_at(instance)))
-        return reply or Reply(nothing="lost")
+        return reply or Reply(nothing=LOST)
 
     def _call_of(self, request: Request) -> int:
         sent = (each for each in self.recording.events if isinstance(each, Sent))
@@ -144,7 +144,7 @@ class Deliveries(Instances):
             await end(process)
         return reply, process.returncode
 
-    async def restart(self, keys: Literal["same", "rotated", "new"]) -> None:
+    async def restart(self, keys: Keys) -> None:
         """Nothing: the process was killed when it had responded."""
 
     async def redeploy(self, change: Change | None, only: int | None) -> None:

@@ -129,7 +129,7 @@ ONE_OF_EACH = (
 SLUGS = {
     slug: slug
     for slug, schedule in SCHEDULES.items()
-    if schedule.takes_tasks and Processes().cannot(schedule.scenario) is None
+    if schedule.scenario.takes_tasks and Processes().cannot(schedule.scenario) is None
 }
 
 

@@ -17,7 +17,7 @@ from mrtr_options.judge.reading import Observation, observe
 from mrtr_options.tool.catalogue import Option, all_options, option_named
 
 CHANGES: tuple[Change, ...] = get_args(Change)
-REDEPLOYS = [slug for slug, schedule in SCHEDULES.items() if schedule.changes]
+REDEPLOYS = [slug for slug, schedule in SCHEDULES.items() if schedule.scenario.changes]
 LETTERS = [letter for letter, option in all_options().items() if option.guarantees]
 
 

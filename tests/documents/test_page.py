@@ -89,7 +89,7 @@ def show(seen: Tab, fragment: str) -> None:
     )
 
 
-@pytest.mark.parametrize("policy", explore.POLICIES)
+@pytest.mark.parametrize("policy", explore.CLIENTS)
 @pytest.mark.parametrize("faults", ["", "lost3", "crash@bill3", "failover2", "back3", "other2"])
 def test_a_story_is_the_run_that_play_makes(told: dict[str, Any], policy: Policy, faults: str) -> None:
     history = anyio.run(run, subject_named("F"), calling(policy=policy).under(parse(faults)))

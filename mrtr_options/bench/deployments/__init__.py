@@ -16,13 +16,13 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Protocol
 
 import anyio
 from mcp.client.session import ElicitationFnT
 
 from mrtr_options.bench.history import Effect, Recording, Reply, Request
-from mrtr_options.bench.scenario import Change, Scenario
+from mrtr_options.bench.scenario import Change, Keys, Scenario
 from mrtr_options.bench.subjects import Subject
 from mrtr_options.sdk.protection import KEYS_VARIABLE, new_key
 from mrtr_options.tool import weather
@@ -68,6 +68,7 @@ class Instances:
         self.name = "one" if instances == 1 else "two"
         self.recording = Recording()
         self.strikes = True
+        self._effects_seen = 0
 
     async def send(
         self,
@@ -85,7 +86,7 @@ class Instances:
         """
         raise NotImplementedError
 
-    async def restart(self, keys: Literal["same", "rotated", "new"]) -> None:
+    async def restart(self, keys: Keys) -> None:
         """Replace every instance."""
         raise NotImplementedError
 
@@ -111,6 +112,13 @@ class Instances:
 
     async def collect(self) -> None:
         """Record the effects that could not be recorded as they happened."""
+
+    async def _record_new(self, ledger: weather.Ledger) -> None:
+        """Record the effects that a ledger has more than before."""
+        effects = await ledger.effects()
+        for effect in effects[self._effects_seen :]:
+            self.recording.append(Effect(None, None, effect))
+        self._effects_seen = max(self._effects_seen, len(effects))  # two may look at once
 
     async def effects(self) -> dict[weather.EffectKind, int]:
         """How often each kind of effect has taken place."""
@@ -144,7 +152,7 @@ def offered() -> dict[str, Offered]:
     return {row.name: row for row in rows}
 
 
-def next_ring(keys: list[bytes], change: Literal["same", "rotated", "new"]) -> list[bytes]:
+def next_ring(keys: list[bytes], change: Keys) -> list[bytes]:
     """The ring of keys after a restart."""
     if change == "same":
         return keys

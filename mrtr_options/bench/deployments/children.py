@@ -23,7 +23,7 @@ from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import anyio
 import anyio.abc
@@ -38,7 +38,7 @@ from mrtr_options.bench.deployments.child import run
 from mrtr_options.bench.history import HUNG, LOST, Crashed, Reply, Request
 from mrtr_options.bench.ledger import Outside
 from mrtr_options.bench.redeploys import write
-from mrtr_options.bench.scenario import Change, Scenario
+from mrtr_options.bench.scenario import Change, Keys, Scenario
 from mrtr_options.bench.starting import end, start_server
 from mrtr_options.bench.subjects import Subject
 from mrtr_options.sdk.protection import KEYS_VARIABLE, new_key
@@ -312,7 +312,7 @@ class Children:
             await self._until_up(self._children[place])
         return how
 
-    async def restart(self, keys: Literal["same", "rotated", "new"]) -> None:
+    async def restart(self, keys: Keys) -> None:
         """Replace every process."""
         await self._end_all()
         self._keys = next_ring(self._keys, keys)
@@ -474,7 +474,7 @@ class ChildInstances(Instances):
                 why = None if child.process in self._struck else f"the process {how}"
                 self.recording.append(Crashed(place, self.recording.round_at(place), why))
 
-    async def restart(self, keys: Literal["same", "rotated", "new"]) -> None:
+    async def restart(self, keys: Keys) -> None:
         await self._children.restart(keys)
         self.recording.secrets.update(self._children.secrets)
 

@@ -19,7 +19,7 @@ from contextlib import (
 )
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import anyio
 import anyio.abc
@@ -41,7 +41,6 @@ from mrtr_options.bench.history import (
     HUNG,
     LOST,
     Crashed,
-    Declares,
     Effect,
     Entered,
     Failed,
@@ -50,7 +49,7 @@ from mrtr_options.bench.history import (
 )
 from mrtr_options.bench.ledger import FaultyLedger
 from mrtr_options.bench.redeploys import write
-from mrtr_options.bench.scenario import Change, Scenario
+from mrtr_options.bench.scenario import Change, Declares, Keys, Scenario
 from mrtr_options.bench.scratch import scratch
 from mrtr_options.bench.subjects import KEEP_SECONDS, Subject, make_wrappers
 from mrtr_options.bench.watch import Watch, WatchedStore, watching_the_engine
@@ -199,7 +198,6 @@ class MemoryInstances(Instances):
         self._group: anyio.abc.TaskGroup | None = None
         self._running: list[_Instance] = []
         self._offset = 0.0
-        self._effects_seen = 0
         self._ledger: weather.Ledger = (
             weather.SqliteLedger(self._ledger_file, honours_keys=honours_keys)
             if self._foreign
@@ -396,7 +394,7 @@ class MemoryInstances(Instances):
         await self.collect()
         return reply
 
-    async def restart(self, keys: Literal["same", "rotated", "new"]) -> None:
+    async def restart(self, keys: Keys) -> None:
         await self._stop_all()
         self._keys = next_ring(self._keys, keys)
         self.recording.secrets.update(key.decode() for key in self._keys)
@@ -431,8 +429,5 @@ class MemoryInstances(Instances):
 
     async def collect(self) -> None:
         if self._foreign and not self.used:  # its code writes to the file by itself
-            effects = await self._ledger.effects()
-            for effect in effects[self._effects_seen :]:
-                self.recording.append(Effect(None, None, effect))
-            self._effects_seen = max(self._effects_seen, len(effects))  # two may look at once
-            self.strikes = self.strikes and not effects
+            await self._record_new(self._ledger)
+            self.strikes = self.strikes and not self._effects_seen

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import anyio
 import anyio.to_thread
@@ -30,9 +30,9 @@ from mcp.client.session import ElicitationFnT
 from mrtr_options.bench.client import connections, exchange_at, principal_of
 from mrtr_options.bench.deployments import HANG_SECONDS, Instances, Offered, next_ring, quiet_servers
 from mrtr_options.bench.faults import KINDS, Kind
-from mrtr_options.bench.history import LOST, Crashed, Effect, Reply, Request
+from mrtr_options.bench.history import LOST, Crashed, Reply, Request
 from mrtr_options.bench.ledger import FaultyLedger
-from mrtr_options.bench.scenario import Scenario
+from mrtr_options.bench.scenario import Keys, Scenario
 from mrtr_options.bench.scratch import scratch
 from mrtr_options.bench.starting import START_SECONDS, context, end, start_server
 from mrtr_options.bench.subjects import ROUND_SECONDS, WAIT_SECONDS, Subject, make_wrappers, open_store
@@ -242,7 +242,6 @@ class ProcessInstances(Instances):
         self._ledger = weather.SqliteLedger(folder / LEDGER)
         self._workers: list[Worker] = []
         self._http: httpx2.AsyncClient | None = None
-        self._effects_seen = 0
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[ProcessInstances]:
@@ -321,7 +320,7 @@ class ProcessInstances(Instances):
             self.recording.append(Crashed(instance, self.recording.round_at(instance)))
             self._replace(place)
 
-    async def restart(self, keys: Literal["same", "rotated", "new"]) -> None:
+    async def restart(self, keys: Keys) -> None:
         await anyio.to_thread.run_sync(self._end_all)
         self._served = replace(self._served, keys=next_ring(self._served.keys, keys))
         await anyio.to_thread.run_sync(self._start_all)
@@ -336,7 +335,4 @@ class ProcessInstances(Instances):
                 worker.ledger.send(name)
 
     async def collect(self) -> None:
-        effects = await self._ledger.effects()
-        for effect in effects[self._effects_seen :]:
-            self.recording.append(Effect(None, None, effect))
-        self._effects_seen = max(self._effects_seen, len(effects))  # two may look at once
+        await self._record_new(self._ledger)

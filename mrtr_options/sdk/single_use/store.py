@@ -31,7 +31,7 @@ import anyio
 import anyio.lowlevel
 import anyio.to_thread
 
-from mrtr_options import UsageError, check_numbers
+from mrtr_options import UsageError, check_numbers, replaced
 
 T = TypeVar("T")
 
@@ -378,26 +378,15 @@ class SqliteStore(SqlStore):
     async def _use(self, use: Callable[[], T]) -> T:
         def locked() -> T:
             with self._lock, self._telling():
-                self._check_file()
+                # A deleted file can still be written to, and other processes see nothing of it.
+                if why := replaced(self._path, self._file):
+                    raise Unusable(why)
                 return use()
 
         if self._file is None:  # nothing in memory takes so long that it needs a thread
             await anyio.lowlevel.checkpoint()
             return locked()
         return await anyio.to_thread.run_sync(locked, limiter=self._thread)
-
-    def _check_file(self) -> None:
-        """A deleted file can still be written to, and other processes see nothing of it."""
-        if self._file is None:
-            return
-        try:
-            there = os.path.samestat(self._file, os.stat(self._path))
-        except FileNotFoundError:
-            there = False
-        if not there:
-            raise Unusable(
-                f"{self._path} was deleted or replaced under this process; restart the server"
-            )
 
     @contextmanager
     def _telling(self) -> Generator[None]:
