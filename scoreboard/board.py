@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import anyio
 from pydantic import BaseModel
@@ -23,6 +23,7 @@ FILE = ROOT / "docs" / "scoreboard.json"
 """What is kept: the last review of each."""
 
 Results = TypeVar("Results", Server, Framework)
+Who = TypeVar("Who", bound=Described)
 
 
 class Kept(BaseModel, Generic[Results]):
@@ -69,6 +70,11 @@ def keep(found: Scoreboard, known: Iterable[str], path: Path = FILE) -> Scoreboa
     board.frameworks = _renewed(board.frameworks, found.frameworks, order)
     path.write_text(board.model_dump_json(indent=1) + "\n", encoding="utf-8")
     return board
+
+
+def changed(known: Mapping[str, Who], kept: Mapping[str, Kept[Any]]) -> list[Who]:
+    """Those of all servers, or of all frameworks, that have changed since they were kept."""
+    return [each for name, each in known.items() if name not in kept or kept[name].digest != each.digest]
 
 
 def _renewed(

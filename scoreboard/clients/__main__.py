@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TypeVar
 
 import anyio
@@ -17,6 +17,7 @@ from mrtr_options.bench.subjects import Subject
 from mrtr_options.show.progress import progress, stepping
 from mrtr_options.show.terminal import Parser, console, refuse
 from mrtr_options.show.terminal import run as run_command
+from scoreboard import chosen
 from scoreboard.clients.page import FILE, PAGE, About, Report, read, renewed, sentences, tables
 from scoreboard.clients.play import (
     TROUBLES,
@@ -56,8 +57,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _clients(args: argparse.Namespace) -> int:
     known = peers()
-    troubles = _chosen(args.only, TROUBLES, "trouble")
-    wanted = _chosen(args.clients, known, "client")
+    troubles = chosen(args.only, TROUBLES, "trouble")
+    wanted = chosen(args.clients, known, "client")
     served = subject(args.server)
     ready, left_out = _installed(wanted)
     if not ready:
@@ -77,15 +78,6 @@ def _clients(args: argparse.Namespace) -> int:
     if not whole:
         print(f"{FILE.name} is kept as it was: this was not all of it", file=sys.stderr)
     return 0
-
-
-def _chosen(names: str | None, known: Mapping[str, T], what: str) -> list[T]:
-    if names is None:
-        return list(known.values())
-    for name in names.split(","):
-        if name not in known:
-            refuse(f"there is no {what} {name!r}; there are {', '.join(known)}")
-    return [known[name] for name in names.split(",")]
 
 
 def _installed(wanted: Sequence[Peer]) -> tuple[list[Peer], list[str]]:

@@ -19,9 +19,6 @@ from mrtr_options.tool import weather
 from mrtr_options.tool.server import TOOL, Context, Params, Result, build_server
 from mrtr_options.tool.settings import Settings, configured
 
-RESOLVER = "I"
-"""The other baseline: what users have today, the SDK's resolver."""
-
 
 async def by_hand(ctx: Context, params: Params) -> Result:
     """The weather tool by hand."""

@@ -17,7 +17,8 @@ import anyio
 from mrtr_options.show.progress import progress, stepping
 from mrtr_options.show.terminal import Parser, console, refuse
 from mrtr_options.show.terminal import run as run_command
-from scoreboard.board import FILE, Scoreboard, keep, play, read
+from scoreboard import chosen
+from scoreboard.board import FILE, Scoreboard, changed, keep, play, read
 from scoreboard.frameworks import findings, page
 from scoreboard.frameworks.cases import CASES
 from scoreboard.frameworks.frameworks import Framework, frameworks
@@ -52,7 +53,8 @@ def _frameworks(args: argparse.Namespace) -> int:
     known, board = frameworks(), read()
     if args.case and not args.only:
         refuse("--case goes with --only")
-    wanted = _wanted(args.only, known, board)
+    every = changed(known, board.frameworks)
+    wanted = every if args.only is None else chosen(args.only, known, "framework")
     if args.case:
         return _one_case(wanted, args.case)
     with progress(quiet=args.json) as bar:
@@ -66,8 +68,8 @@ def _frameworks(args: argparse.Namespace) -> int:
             findings.renew(board)
     names = [each.name for each in wanted] or [*known]
     if args.json:
-        chosen = {name: board.frameworks[name] for name in names if name in board.frameworks}
-        print(Scoreboard(frameworks=chosen).model_dump_json(indent=1))
+        kept = {name: board.frameworks[name] for name in names if name in board.frameworks}
+        print(Scoreboard(frameworks=kept).model_dump_json(indent=1))
         return 0
     console().print(table(board, names))
     for line in reasons(board):
@@ -89,16 +91,6 @@ def _one_case(wanted: Sequence[Framework], case: str) -> int:
                     out.print(f"{page.name_of(framework, variant)}: {page.said(played)}", style="bold")
                     out.print("\n".join(f"  {line}" for line in played.history))
     return 0
-
-
-def _wanted(only: str | None, known: dict[str, Framework], board: Scoreboard) -> list[Framework]:
-    if only is None:
-        digests = {name: kept.digest for name, kept in board.frameworks.items()}
-        return [each for each in known.values() if digests.get(each.name) != each.digest]
-    for name in only.split(","):
-        if name not in known:
-            refuse(f"there is no framework {name!r}; there are {', '.join(known)}")
-    return [known[name] for name in only.split(",")]
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@ Knows what `play` keeps and what the frameworks' folders say; nothing of any lib
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator, Sequence
 
 from rich.box import SIMPLE_HEAD
@@ -17,7 +16,7 @@ from scoreboard.board import Scoreboard
 from scoreboard.frameworks.cases import ATTACKS, CASES
 from scoreboard.frameworks.frameworks import Framework, Variant, frameworks
 from scoreboard.frameworks.play import Played, Reviewed
-from scoreboard.servers.page import PAGE, folded
+from scoreboard.servers.page import PAGE, folded, link
 
 Row = tuple[Framework, Variant, Reviewed]
 
@@ -51,10 +50,7 @@ def name_of(framework: Framework, variant: Variant) -> str:
 
 
 def _link(framework: Framework, variant: Variant, words: str = "") -> str:
-    """The same or other words, as a link to its section."""
-    title = name_of(framework, variant)
-    anchor = re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-")
-    return f"[{words or title}](#{anchor})"
+    return link(name_of(framework, variant), words)
 
 
 def least(found: Reviewed, anomaly: str) -> str:

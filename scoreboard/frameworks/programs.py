@@ -7,11 +7,9 @@ Knows the folders of frameworks and the interface of their programs (README.md);
 from __future__ import annotations
 
 import json
-import os
 import signal
-import subprocess
 from collections.abc import AsyncGenerator
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -23,17 +21,15 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 from mcp.client.session import ElicitationFnT
 
 from mrtr_options.bench.deployments import Instances
-from mrtr_options.bench.deployments.remote import listens
 from mrtr_options.bench.faults import KINDS
 from mrtr_options.bench.history import HUNG, LOST, Crashed, Reply, Request, Sent
 from mrtr_options.bench.ledger import Outside
 from mrtr_options.bench.scenario import Change, Keys, Restart, Scenario
 from mrtr_options.bench.scratch import scratch
 from mrtr_options.bench.subjects import Subject
-from mrtr_options.sdk.serving import listen
 from mrtr_options.tool import weather
 from scoreboard.frameworks.frameworks import Framework, Variant
-from scoreboard.servers.peers import PAUSE_SECONDS, START_SECONDS, Unavailable
+from scoreboard.servers.peers import Unavailable, comes_up, end, free_port, kill, start
 
 HANG_SECONDS = 90.0
 """How long a delivery may take before it is called hung."""
@@ -129,13 +125,14 @@ class Deliveries(Instances):
         self.processes += 1
         programs = self._programs
         env = self._env | ({"MRTR_CRASH": crash} if crash else {})
-        process = await start(programs.variant.start, programs.framework.built, env, self._log)
+        program = programs.variant.start, programs.framework.built
+        process = await start(*program, env, self._log, talks=True)
         reply: Reply | None = None
         try:
             with anyio.move_on_after(HANG_SECONDS) as waiting:
                 reply = await _exchanged(process, line)
                 if self._kills:
-                    _kill(process)
+                    kill(process)
             if waiting.cancelled_caught:
                 return Reply(nothing=HUNG), None
             with anyio.move_on_after(END_SECONDS):
@@ -207,57 +204,17 @@ def reply_of(said: dict[str, Any]) -> Reply:
             return Reply(malformed=str(said)[:200])
 
 
-# --- processes ----------------------------------------------------------------------------------
-
-
-async def start(command: list[str], folder: Path, env: dict[str, str], log: Path) -> Process:
-    """Start a program of a framework in its folder in the cache."""
-    program = folder / command[0]
-    first = str(program) if program.is_file() else command[0]
-    with log.open("ab") as out:
-        return await anyio.open_process(
-            [first, *command[1:]],
-            cwd=folder,
-            env=os.environ | env,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=out,
-            start_new_session=True,  # so that Ctrl-C ends it only with the run
-        )
-
-
-def _kill(process: Process) -> None:
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-
-
-async def end(process: Process) -> None:
-    """Kill a process, unless it has ended, and what it has started."""
-    _kill(process)
-    with anyio.CancelScope(shield=True):
-        await process.aclose()
-
-
 @asynccontextmanager
 async def _serving(framework: Framework, folder: Path) -> AsyncGenerator[int]:
     """The service of a framework, where it has one, while the block lasts; its port."""
     async with AsyncExitStack() as stack:
-        with listen(0) as listener:
-            port = listener.getsockname()[1]
+        port = free_port()
         if framework.service:
             env = {"MRTR_STORE": str(folder / "store"), "MRTR_PORT": str(port)}
             log = folder / "service.log"
             process = await start([*framework.service], framework.built, env, log)
             stack.push_async_callback(end, process)
-            with anyio.move_on_after(START_SECONDS):
-                await _listening(process, port)
+            await comes_up(process, f"http://127.0.0.1:{port}")
             if process.returncode is not None:
                 raise Unavailable(f"the service of {framework.title} ends")
         yield port
-
-
-async def _listening(process: Process, port: int) -> None:
-    while process.returncode is None:
-        if await listens(f"http://127.0.0.1:{port}"):
-            return
-        await anyio.sleep(PAUSE_SECONDS)

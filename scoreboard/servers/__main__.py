@@ -15,12 +15,13 @@ from functools import partial
 import anyio
 
 from mrtr_options.show.progress import progress, stepping
-from mrtr_options.show.terminal import Parser, console, refuse
+from mrtr_options.show.terminal import Parser, console
 from mrtr_options.show.terminal import run as run_command
-from scoreboard.board import FILE, Scoreboard, keep, play, read
+from scoreboard import chosen
+from scoreboard.board import FILE, Scoreboard, changed, keep, play, read
 from scoreboard.servers.lives import AGES, measured
 from scoreboard.servers.page import FINDINGS, PAGE, played, reasons, renewed, table
-from scoreboard.servers.peers import Peer, peers
+from scoreboard.servers.peers import peers
 from scoreboard.servers.play import review
 
 
@@ -41,7 +42,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _servers(args: argparse.Namespace) -> int:
     known, board = peers(), read()
-    wanted = _wanted(args.only, known, board)
+    every = changed(known, board.servers)
+    wanted = every if args.only is None else chosen(args.only, known, "server")
     with progress(quiet=False) as bar:
         task = bar.add_task("servers", total=None)
         begin = stepping(bar, task)
@@ -74,16 +76,6 @@ def _kept(found: Scoreboard, known: Iterable[str]) -> Scoreboard:
     for page in (PAGE, *FINDINGS):
         page.write_text(renewed(page.read_text(encoding="utf-8"), board), encoding="utf-8")
     return board
-
-
-def _wanted(only: str | None, known: dict[str, Peer], board: Scoreboard) -> list[Peer]:
-    if only is None:
-        digests = {name: kept.digest for name, kept in board.servers.items()}
-        return [each for each in known.values() if digests.get(each.name) != each.digest]
-    for name in only.split(","):
-        if name not in known:
-            refuse(f"there is no server {name!r}; there are {', '.join(known)}")
-    return [known[name] for name in only.split(",")]
 
 
 if __name__ == "__main__":

@@ -72,11 +72,14 @@ def name_of(peer: Peer, variant: Variant) -> str:
     return f"{peer.title}, {variant.name}"
 
 
-def _link(peer: Peer, variant: Variant) -> str:
-    """The same, as a link to its section."""
-    title = name_of(peer, variant)
+def link(title: str, words: str = "") -> str:
+    """A title, or other words, as a link to the section with this title."""
     anchor = re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-")
-    return f"[{title}](#{anchor})"
+    return f"[{words or title}](#{anchor})"
+
+
+def _link(peer: Peer, variant: Variant) -> str:
+    return link(name_of(peer, variant))
 
 
 def least(tried: Tried, anomaly: str) -> str:

@@ -266,49 +266,75 @@ async def running(
     async with AsyncExitStack() as stack:
         urls: list[str] = []
         for _ in range(instances):
-            port = _free_port()
+            port = free_port()
             env = {"PORT": str(port), "MRTR_LEDGER": str(ledger), "STATE_SECRET": secret}
             urls.append(f"http://127.0.0.1:{port}/mcp")
             log = ledger.with_name(f"{port}.log")
-            process = await _started([*peer.start, variant.name], peer.built, env, log)
-            stack.push_async_callback(_end, process)
+            process = await start([*peer.start, variant.name], peer.built, env, log)
+            stack.push_async_callback(end, process)
             await _up(process, urls[-1], log)
         yield urls
 
 
-def _free_port() -> int:
-    with listen(0) as listener:
-        return listener.getsockname()[1]
-
-
-async def _started(command: Sequence[str], folder: Path, env: dict[str, str], log: Path) -> Process:
-    program = folder / command[0]
-    first = str(program) if program.is_file() else command[0]
-    with log.open("wb") as out:
-        return await anyio.open_process(
-            [first, *command[1:]],
-            cwd=folder,
-            env=os.environ | env,
-            stdin=subprocess.DEVNULL,
-            stdout=out,
-            stderr=out,
-            start_new_session=True,  # so that Ctrl-C ends it only with the block
-        )
-
-
 async def _up(process: Process, url: str, log: Path) -> None:
-    with anyio.move_on_after(START_SECONDS):
-        while process.returncode is None:
-            if await listens(url):
-                return
-            await anyio.sleep(PAUSE_SECONDS)
+    if await comes_up(process, url):
+        return
     what = "ends" if process.returncode is not None else f"does not listen in {START_SECONDS:.0f} s"
     printed = await anyio.Path(log).read_text(encoding="utf-8", errors="replace")
     raise Unavailable(f"the server {what}: {_why(printed)}")
 
 
-async def _end(process: Process) -> None:
+# --- programs -----------------------------------------------------------------------------------
+
+
+def free_port() -> int:
+    """A port that nothing listens on."""
+    with listen(0) as listener:
+        return listener.getsockname()[1]
+
+
+async def start(
+    command: Sequence[str], folder: Path, env: dict[str, str], log: Path, *, talks: bool = False
+) -> Process:
+    """Start a program in its folder in the cache.
+
+    Args:
+        command, folder, env: The program, where it is, and what it finds in its environment.
+        log: Takes what it prints.
+        talks: Whether its standard input and output are for the caller.
+    """
+    program = folder / command[0]
+    first = str(program) if program.is_file() else command[0]
+    with log.open("ab") as out:
+        return await anyio.open_process(
+            [first, *command[1:]],
+            cwd=folder,
+            env=os.environ | env,
+            stdin=subprocess.PIPE if talks else subprocess.DEVNULL,
+            stdout=subprocess.PIPE if talks else out,
+            stderr=out,
+            start_new_session=True,  # so that Ctrl-C ends it only with the block
+        )
+
+
+async def comes_up(process: Process, url: str) -> bool:
+    """Wait until a program listens at a URL; false if it ends, or takes longer than `START_SECONDS`."""
+    with anyio.move_on_after(START_SECONDS):
+        while process.returncode is None:
+            if await listens(url):
+                return True
+            await anyio.sleep(PAUSE_SECONDS)
+    return False
+
+
+def kill(process: Process) -> None:
+    """Kill a program, unless it has ended, and what it has started."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
+
+
+async def end(process: Process) -> None:
+    """The same, and wait until it is gone."""
+    kill(process)
     with anyio.CancelScope(shield=True):
-        await process.wait()
+        await process.aclose()
