@@ -31,8 +31,8 @@ from mcp.server import MCPServer, Server
 from mcp_types.version import LATEST_MODERN_VERSION
 
 from examples.expect import as_expected, expect
-from mrtr_options.sdk.resuming import Call, ResumingClient
-from mrtr_options.sdk.resuming.kept import read, write
+from mrtr_options.sdk.resuming import ResumingClient
+from mrtr_options.sdk.resuming.kept import Call, read, write
 from mrtr_options.show.terminal import Parser, run
 from mrtr_options.tool.catalogue import load, option_named
 from mrtr_options.tool.settings import Settings

@@ -19,7 +19,8 @@ from mrtr_options.sdk.legacy_shim import legacy_shim
 from mrtr_options.sdk.protection import keys_from_environment, make_codec, new_key
 from mrtr_options.sdk.push import can_push
 from mrtr_options.sdk.replay import Round
-from mrtr_options.sdk.single_use import Abandoned, Claim, Forgotten, Pending, Spent, single_use
+from mrtr_options.sdk.single_use import single_use
+from mrtr_options.sdk.single_use.store import Abandoned, Claim, Forgotten, Pending, Spent
 from mrtr_options.tool import weather
 from mrtr_options.tool.server import Context, Handler, Params, Result
 from mrtr_options.tool.settings import STATE_TTL_SECONDS

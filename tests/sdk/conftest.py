@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mrtr_options.sdk import handlers
-from mrtr_options.sdk.single_use import Store
+from mrtr_options.sdk.single_use.store import Store
 from tests.sdk.stores import Database, postgres, sqlite
 
 

@@ -8,8 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from mrtr_options.sdk.single_use import Claim, SqliteStore, Store
-from mrtr_options.sdk.single_use.store import SqlStore
+from mrtr_options.sdk.single_use import SqliteStore
+from mrtr_options.sdk.single_use.store import Claim, SqlStore, Store
 from scoreboard.postgres import fresh
 
 

@@ -18,13 +18,13 @@ import pytest
 from mcp import Client, MCPError
 from mcp.server import Server
 
-from mrtr_options.sdk import resuming
 from mrtr_options.sdk.call_key import CALL_KEY, new_call_key
 from mrtr_options.sdk.protection import new_key
 from mrtr_options.sdk.questions import answer_to, ask, load_state
-from mrtr_options.sdk.resuming import Call, CallFolder, CannotKeep, ResumingClient, Unanswered
+from mrtr_options.sdk.resuming import CallFolder, ResumingClient, Unanswered
+from mrtr_options.sdk.resuming.client import TooManyRounds
 from mrtr_options.sdk.resuming.connection import Connection, Lost
-from mrtr_options.sdk.resuming.kept import MAX_BYTES, read, write
+from mrtr_options.sdk.resuming.kept import MAX_BYTES, Call, CannotKeep, read, write
 from mrtr_options.sdk.server import protect
 from mrtr_options.sdk.settings import Settings
 from mrtr_options.sdk.single_use import SqliteStore, single_use
@@ -335,7 +335,7 @@ async def test_a_key_instead_of_another_is_kept_before_its_use(then: set[int], t
 
 async def test_a_server_that_never_stops_asking_is_left_and_its_call_kept(tmp_path: Path) -> None:
     world, calls = World(questions=("who",) * 8), CallFolder(tmp_path)
-    with pytest.raises(resuming.TooManyRounds) as left:
+    with pytest.raises(TooManyRounds) as left:
         await world.call(rounds=5, calls=calls)
     assert (len(world.asked), [*calls]) == (5, [left.value.call])
     assert await world.resume(left.value.call, calls=calls) == "done"

@@ -23,8 +23,9 @@ from mrtr_options.sdk.call_key import CALL_KEY, call_key_of, new_call_key
 from mrtr_options.sdk.legacy_shim import legacy_shim
 from mrtr_options.sdk.protection import MAX_TOKEN_BYTES, make_codec, new_key
 from mrtr_options.sdk.questions import BadAnswer, answer_to, ask, link, load_state, request_for
-from mrtr_options.sdk.single_use import Claim, Full, Pending, SqliteStore, Store, Unusable, single_use
+from mrtr_options.sdk.single_use import SqliteStore, single_use
 from mrtr_options.sdk.single_use import guard as guards
+from mrtr_options.sdk.single_use.store import Claim, Full, Pending, Store, Unusable
 from mrtr_options.tool.server import Handler
 from tests.bounds import SECONDS
 from tests.rounds import Response, connected, counts, instance, send, settings, text_of

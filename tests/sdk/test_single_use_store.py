@@ -17,8 +17,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
-from mrtr_options.sdk.single_use import Abandoned, Claim, Forgotten, Full, Pending, Spent
-from mrtr_options.sdk.single_use.store import SqlStore, Values
+from mrtr_options.sdk.single_use.store import Abandoned, Claim, Forgotten, Full, Pending, Spent, SqlStore
 from tests.sdk.stores import Database, postgres, sqlite
 
 T = TypeVar("T")
@@ -240,7 +239,7 @@ class Rounds(RuleBasedStateMachine):
         claim, outer, inner = self.claim(0), self.loop, asyncio.Runner()
         execute = store._execute  # pyright: ignore[reportPrivateUsage]
 
-        def paused(statement: str, values: Values) -> Any:
+        def paused(statement: str, values: Any) -> Any:
             nonlocal back
             if "INSERT INTO guard_rounds" in statement:
                 del store._execute  # pyright: ignore[reportPrivateUsage, reportAttributeAccessIssue]

@@ -4,18 +4,7 @@
 that broke; `kept` is what is kept of a call that has not ended. Works round the SDK's own client.
 """
 
-from mrtr_options.sdk.resuming.client import ResumingClient, TooManyRounds, Unanswered
-from mrtr_options.sdk.resuming.connection import BadResponse, CannotConnect, Lost
-from mrtr_options.sdk.resuming.kept import Call, CallFolder, CannotKeep
+from mrtr_options.sdk.resuming.client import ResumingClient, Unanswered
+from mrtr_options.sdk.resuming.kept import CallFolder
 
-__all__ = [
-    "BadResponse",
-    "Call",
-    "CallFolder",
-    "CannotConnect",
-    "CannotKeep",
-    "Lost",
-    "ResumingClient",
-    "TooManyRounds",
-    "Unanswered",
-]
+__all__ = ["CallFolder", "ResumingClient", "Unanswered"]
