@@ -5,6 +5,7 @@ there before any test runs.
 """
 
 import os
+import re
 from collections.abc import Generator
 from contextlib import suppress
 from pathlib import Path
@@ -23,7 +24,7 @@ from mrtr_options.judge import matrix
 from mrtr_options.judge.check import option_in
 from mrtr_options.judge.matrix import Cell
 from mrtr_options.judge.reading import Observation
-from mrtr_options.tool.catalogue import CannotLoad, Option
+from mrtr_options.tool.catalogue import DECK, GUARANTEES, CannotLoad, Option
 from scoreboard import postgres as real_postgres
 
 # The same examples in every run, and no clock: this machine may be busy.
@@ -34,6 +35,13 @@ hypothesis.settings.load_profile("repeatable")
 def proposal_of(config: pytest.Config) -> Option | None:
     path: Path | None = config.getoption("--proposal")
     return None if path is None else option_in(path)
+
+
+def entry_of(letter: str) -> str:
+    """An option's table of guarantees, as it stands beside a file of its own."""
+    deck = (DECK / GUARANTEES).read_text(encoding="utf-8")
+    (entry,) = re.findall(rf"^\[{letter}\]\n(.*?\n)(?:\n|\Z)", deck, re.MULTILINE | re.DOTALL)
+    return entry
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -69,29 +77,26 @@ def shared_folder() -> Generator[Path]:
         yield folder
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.evidence("on PostgreSQL"))])
-def url(request: pytest.FixtureRequest, shared_folder: Path) -> str:
-    """A database of this test's own."""
-    if request.param == "sqlite":
-        return f"sqlite:///{shared_folder / 'calls.sqlite'}"
-    return real_postgres.database(request.getfixturevalue("postgres"))
-
-
 @pytest.fixture
 def sqlite(shared_folder: Path) -> str:
     """A database of this test's own, where it makes no difference which."""
     return f"sqlite:///{shared_folder / 'calls.sqlite'}"
 
 
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.evidence("on PostgreSQL"))])
+def url(request: pytest.FixtureRequest, sqlite: str) -> str:
+    """A database of this test's own."""
+    is_file = request.param == "sqlite"
+    return sqlite if is_file else real_postgres.database(request.getfixturevalue("postgres"))
+
+
 @pytest.fixture(params=["embedded", pytest.param("fleet", marks=pytest.mark.evidence("on Temporal"))])
-def engine(request: pytest.FixtureRequest, shared_folder: Path) -> str:
+def engine(request: pytest.FixtureRequest, sqlite: str) -> str:
     """An engine for durable calls, with none of them.
 
     Handlers of tests on it wait for steps and answers only: on Temporal they run on a loop of its own.
     """
-    if request.param == "embedded":
-        return f"sqlite:///{shared_folder / 'calls.sqlite'}"
-    return request.getfixturevalue("temporal").apart()
+    return sqlite if request.param == "embedded" else request.getfixturevalue("temporal").apart()
 
 
 OBSERVATIONS = TypeAdapter(list[Observation])

@@ -18,7 +18,7 @@ from mrtr_options.demo.option import main
 from mrtr_options.show.terminal import run
 from mrtr_options.tool.catalogue import all_options, option_named
 from tests.commands import printed, refusal, standard_input
-from tests.guarantees import entry_of
+from tests.fixtures import entry_of
 
 
 def shown(letter: str, *argv: str) -> str:

@@ -26,7 +26,7 @@ MAY_IMPORT = {
 }
 """What the modules of each folder may import at the top. CONTRIBUTING draws the same directions."""
 
-BASE = {"extension", "handlers", "protection", "questions", "server", "serving", "settings", "telemetry"}
+BASE = {"handlers", "questions", "server", "settings"}
 """All that `tool` may know of `sdk`: what any server needs, and no option's own machinery."""
 
 TERMINAL = "mrtr_options.show.terminal"

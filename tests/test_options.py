@@ -17,8 +17,7 @@ from mrtr_options.sdk.legacy_shim import legacy_shim
 from mrtr_options.tool import catalogue as options
 from mrtr_options.tool.catalogue import CannotLoad, load, option_at, option_named
 from mrtr_options.tool.guarantees import Guarantees
-from tests.fixtures import pytest_configure
-from tests.guarantees import entry_of
+from tests.fixtures import entry_of, pytest_configure
 from tests.rounds import answer, connected, counts, send, settings, text_of
 
 

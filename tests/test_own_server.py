@@ -541,13 +541,13 @@ class Held:
             self.log.append("closed")
 
 
-def lifespan_of(*resources: Any) -> Callable[[], AbstractAsyncContextManager[Any]]:
+Lifespan = Callable[[], AbstractAsyncContextManager[Any]]
+
+
+def lifespan_of(*resources: Any) -> Lifespan:
     """What every connection of a server with these resources enters."""
     server = sdk.build_server("restaurant", tool(), resources=resources)
     return lambda: server.lifespan(server)
-
-
-Lifespan = Callable[[], AbstractAsyncContextManager[Any]]
 
 
 async def connection(lifespan: Lifespan, log: list[str], stay: anyio.Event) -> None:
