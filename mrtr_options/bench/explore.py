@@ -35,7 +35,7 @@ def in_words(faults: Faults, location: str = "Springfield") -> str:
     return ", ".join(map(said, faults)) or "every call"
 
 
-def check(subject: Subject, scenario: Scenario, faults: Faults) -> None:
+def refuse_impossible(subject: Subject, scenario: Scenario, faults: Faults) -> None:
     """Refuse faults that cannot happen to a subject in a scenario.
 
     Raises:

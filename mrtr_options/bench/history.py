@@ -4,7 +4,7 @@ What is shown of a run is computed from its history: what the client saw and the
 (`judge.reading`), and the rows that the terminal and every picture show (`telling`). A new way to look
 at runs is a new function of a `History`.
 
-Knows scenarios, which say what was played, and the domain's effects; nothing of what runs them.
+Knows scenarios, which say what was played, effects, and how a state is read; nothing of what runs them.
 """
 
 from __future__ import annotations

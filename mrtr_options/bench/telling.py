@@ -178,7 +178,7 @@ class Telling:
         self._nth[sent.exchange] = nth = nth if request.method == "tools/call" else sent.round
         text = _sentence(request, self._states.get(request.state or ""))
         return Row(
-            *("request", text, _label(request), tuple(_on_the_wire(request))),
+            *("request", text, _label(request), tuple(_wire_of(request))),
             start=CLIENT,
             end=sent.instance,
             number=number,
@@ -277,7 +277,7 @@ def _values(content: Any) -> str:
     return ", ".join(str(each) for each in filled) if content else ""
 
 
-def _on_the_wire(request: Request) -> Iterator[str]:
+def _wire_of(request: Request) -> Iterator[str]:
     what = request.method
     yield f"{TOOL}(location={request.location!r})" if what == "tools/call" else what
     if request.answers:

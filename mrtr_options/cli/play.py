@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Make the calls, and print them."""
-    from mrtr_options.bench.explore import check
+    from mrtr_options.bench.explore import refuse_impossible
     from mrtr_options.bench.faults import parse
     from mrtr_options.bench.scenario import calling
     from mrtr_options.bench.schedules import SCHEDULES
@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
             args.location, args.fleet, POLICIES[args.client], args.era, honours_keys=args.honours_keys
         )
         for subject in chosen:
-            check(subject, call, faults)
+            refuse_impossible(subject, call, faults)
         return play(chosen, call.under(faults), faults, as_json=args.json)
     scenario = schedule.of(args.era)
     if scenario is None:

@@ -10,7 +10,7 @@ before and after all other messages, after a restart, and with a state that was 
 One difference refutes it. The proof is for one version of the code, for effects that do not fail, and
 for states that are not too old: for every fault of `bench.explore` but those of `EXCEPT`.
 
-Knows deployments in memory and the player; of subjects nothing.
+Knows deployments in memory and the player; of subjects only that they can be started.
 """
 
 from __future__ import annotations
