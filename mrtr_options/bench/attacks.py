@@ -34,8 +34,8 @@ class Encoding:
 
     Attributes:
         name: Of the encoding.
-        undo: Bytes from bytes; raises ValueError where they are not written so.
-        redo: The other way.
+        undo: Decodes; raises ValueError for what is not in this encoding.
+        redo: Encodes.
     """
 
     name: str

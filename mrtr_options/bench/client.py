@@ -176,7 +176,7 @@ def _is_of_the_client(reply: Reply) -> bool:
 
 
 def _refusal(group: BaseExceptionGroup[MCPError | RuntimeError | ValidationError]) -> Reply:
-    """Why a client and a server do not come to terms."""
+    """Why a client and a server cannot open a session."""
     why = group.exceptions[0]
     if isinstance(why, BaseExceptionGroup):
         return _refusal(why)

@@ -2,8 +2,8 @@
 
 A client that resends sends a lost round again with the state it holds. One that calls again starts over,
 as the hosts of shipped clients do. One that sends a call key does what `sdk.resuming` does: of a state
-that is too old it asks under the key, and every other refusal is the end. Around each request
-it has happen what the scenario's faults say (`faults`).
+that is too old it asks under the key, and every other refusal is the end. Around each request it makes
+the scenario's faults happen (`faults`).
 
 Knows the player and the faults; nothing of options.
 """
@@ -169,13 +169,13 @@ class Moment:
         self._other: _Other | None = None
 
     async def begin(self, due: list[Kind]) -> None:
-        """Have happen what happens before the request."""
+        """Make happen what goes wrong before the request."""
         for kind in due:
             await kind.before(self)
         self.instance = self._driver.instance(elsewhere=self.elsewhere)
 
     async def send(self, due: list[Kind]) -> Reply:
-        """Send the request, and have happen what happens after it; what the client goes on from."""
+        """Send the request, and make happen what goes wrong after it; what the client goes on from."""
         request, player = self.request, self._player
         await player.instances.arm(self._armed)
         free = self._driver.scenario.setup.fleet == "free"

@@ -13,7 +13,7 @@ _IN_MEMORY = Path("/dev/shm")
 
 @contextmanager
 def scratch() -> Generator[Path]:
-    """A folder that goes with the block, in memory where the system has such folders.
+    """A folder that is deleted at the end of the block, in memory where the system has such folders.
 
     A database waits for the disk at every commit, and what is under review is the death of processes,
     not that of the machine.

@@ -1,7 +1,7 @@
 """How a process is started and ended: a fork of one process that has the imports behind it.
 
-The imports take seconds, so multiprocessing's fork server does them once. What is started ends for sure:
-when it is told to, with all that it started itself, and when the process that started it is gone. Ctrl-C
+The imports take seconds, so multiprocessing's fork server does them once. A started process ends when it
+is told to, or when the process that started it is gone, together with all that it started itself. Ctrl-C
 does not reach it.
 
 Knows nothing of what the processes do.

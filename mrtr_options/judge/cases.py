@@ -1,9 +1,8 @@
 """The cases that a proposal is held to: systematic inputs, and random ones.
 
-First what can be gone through one by one (every place with every choice, every bad answer at every
-question, every attack on every state, every pair of calls at once), many calls in one run, so that it
-costs little; then runs drawn at random from a seed, for as long as there is time. Each is a
-scenario; what it has to come to is for `contract` to say.
+First what can be listed (every place with every choice, every bad answer at every question, every attack
+on every state, every pair of calls at once), many calls in one run, so that it costs little; then runs
+drawn at random from a seed. Each is a scenario; `contract` says what it may come to.
 
 Knows scenarios, the domain's places and the contract's limits; nothing of how servers work.
 """
@@ -773,7 +772,7 @@ THINKING = 8
 
 
 def systematic() -> list[Scenario]:
-    """Everything that can be gone through one by one, the most telling first."""
+    """Every case that can be listed, the most revealing first."""
     return [
         _places(),
         _bad_answers(),

@@ -15,7 +15,7 @@ from mrtr_options.judge.counterexamples import Explored, rank
 from mrtr_options.judge.properties import Property
 
 ALSO = ("key-rotation",)
-"""Schedules of a call that should go on, of which no fault is the like."""
+"""Schedules of a call that should go on, and that no fault stands for."""
 
 
 _KEYED = (

@@ -130,7 +130,7 @@ def serve_stdio(server: Server[Any] | MCPServer[Any]) -> None:
 
 
 def try_databases(server: Server[Any] | MCPServer[Any]) -> None:
-    """Try what its stores need. Here a signal ends the wait for it: uvicorn starts to its end.
+    """Try the databases of its stores, while a signal can still end the wait: it does not end uvicorn's.
 
     Raises:
         UsageError: A database cannot be used.

@@ -30,8 +30,8 @@ PIPED_COLUMNS = 100
 
 
 class _Console(Console):
-    """A console that pads no line with blanks, and whose reader may go: each print fails then, until
-    `run` ends the program, in order."""
+    """A console that does not pad lines. Once its reader has gone each print fails, until `run` ends the
+    program."""
 
     def _render_buffer(self, buffer: Iterable[Segment]) -> str:
         return re.sub(r" +(?=\n)", "", super()._render_buffer(buffer))

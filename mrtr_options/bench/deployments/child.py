@@ -40,7 +40,7 @@ from mrtr_options.tool.settings import DATABASE_VARIABLE, LEDGER_VARIABLE, Setti
 from mrtr_options.tool.weather import Effect, SqliteLedger
 
 MOST_LINES = 5
-"""How many lines are named where a server stands."""
+"""How many of the lines at which a server waits are named."""
 
 LONGEST_WAIT_SECONDS = 30 * 86_400
 """More than a run ever waits."""

@@ -248,8 +248,8 @@ class MemoryInstances(Instances):
 
     @contextmanager
     def _apart(self) -> Generator[None]:
-        """For a stranger's file: in the whole process the clock tells our time, since its own code may
-        read it, and a relative path is in our folder, not where the author's server keeps its files."""
+        """For a stranger's file, whose code may read the clock and use relative paths: the process is on
+        the time of the run, and in its folder, not where the author's server keeps its files."""
         time.time = self._clock
         try:
             with chdir(self._ledger_file.parent):
