@@ -4,3 +4,33 @@
 each option; `__main__` starts the servers and runs the suite's own runner. What is kept of it is read by
 `scoreboard.conformance.report`. Knows the stand-ins in `sdk` and the shared server, no review.
 """
+
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+
+from mrtr_options import refuse
+
+
+def require_node() -> None:
+    """Refuse to go on without npm; have a signal end the servers, too."""
+    if shutil.which("npm") is None:
+        refuse("the suite needs node and npm: apt-get install nodejs npm, or the like")
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # else a server would be left behind
+
+
+@contextmanager
+def serving(module: str, *arguments: str) -> Generator[str]:
+    """The URL of a server, which prints it first; the server ends with the block."""
+    command = [sys.executable, "-m", f"{__name__}.{module}", *arguments]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as server:
+        try:
+            assert server.stdout is not None
+            yield server.stdout.readline().strip()
+        finally:
+            server.terminate()

@@ -9,16 +9,14 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
-import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
 from mrtr_options.show.terminal import Parser, refuse, run
+from scoreboard.conformance import require_node, serving
 from scoreboard.conformance.report import DOCUMENTS, EXPECTED, RESULTS, SUITE, Results, renewed
 
 # npx keeps what it fetched. The suite needs Node 22.
@@ -51,9 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         refuse(f"there is no server {unknown[0]!r}; there are {', '.join(EXPECTED)}")
     if not RESULTS.parent.is_dir():
         refuse("the suite is run in a clone of the repository; this is none")
-    if shutil.which("npx") is None:
-        refuse("the suite needs node and npm: apt-get install nodejs npm, or the like")
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # else a server would be left behind
+    require_node()
     return run(lambda: _conformance(names))
 
 
@@ -76,7 +72,7 @@ def judged(name: str) -> tuple[dict[str, str], bool]:
     expected = Path(__file__).parent / "expected" / EXPECTED[name]
     runs = TASKS if name == "K" else DRAFT
     good = True
-    with tempfile.TemporaryDirectory(prefix="mrtr-conformance-") as out, serving(name) as url:
+    with tempfile.TemporaryDirectory(prefix="mrtr-conformance-") as out, serving("styles", name) as url:
         for scenarios in runs:
             command = [*CONFORMANCE, "conformance", "server", "--url", url, *scenarios]
             command += ["--expected-failures", str(expected), "-o", out]
@@ -104,20 +100,6 @@ def write(kept: Results) -> None:
     RESULTS.write_text(kept.model_dump_json(indent=2) + "\n", encoding="utf-8")
     for path in DOCUMENTS:
         path.write_text(renewed(path.read_text(encoding="utf-8"), kept), encoding="utf-8")
-
-
-@contextmanager
-def serving(name: str) -> Generator[str]:
-    """The URL of a server process, which ends with the block."""
-    command = [sys.executable, "-m", f"{__package__}.styles", name]
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    ) as server:
-        try:
-            assert server.stdout is not None
-            yield server.stdout.readline().strip()
-        finally:
-            server.terminate()
 
 
 if __name__ == "__main__":

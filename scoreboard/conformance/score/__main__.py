@@ -10,19 +10,18 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from pydantic import BaseModel, Field
 
 from mrtr_options.show.terminal import Parser, refuse, run
+from scoreboard.conformance import require_node, serving
 from scoreboard.conformance.report import SUITE
 from scoreboard.conformance.score.table import (
     BAD,
@@ -72,9 +71,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     every = {name for programs in PROGRAMS.values() for name in programs}
     if unknown := [name for name in names if name not in every]:
         refuse(f"there is no mutant {unknown[0]!r}")
-    if shutil.which("npm") is None:
-        refuse("the suite needs node and npm: apt-get install nodejs npm, or the like")
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # else a server would be left behind
+    require_node()
     return run(lambda: _judge(args.url) if args.url else _score(names))
 
 
@@ -183,22 +180,13 @@ def worst(checks: Iterable[Check]) -> dict[str, str]:
 
 def of_server(name: str) -> dict[str, str]:
     """What the suite says of a server."""
-    with serving(name) as url:
+    with started(name) as url:
         return worst(conformance("server", "--url", url, "--suite", "all"))
 
 
-@contextmanager
-def serving(name: str) -> Generator[str]:
-    """The URL of a server process, which ends with the block."""
-    command = [sys.executable, "-m", f"{__package__}.correct", *([] if name == "correct" else [name])]
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=ROOT
-    ) as server:
-        try:
-            assert server.stdout is not None
-            yield server.stdout.readline().strip()
-        finally:
-            server.terminate()
+def started(name: str) -> AbstractContextManager[str]:
+    """The URL of the correct server, or of a mutant, for a block."""
+    return serving("score.correct", *([] if name == "correct" else [name]))
 
 
 def of_client(name: str) -> dict[str, str]:
@@ -221,7 +209,7 @@ def of_proposed_client(name: str) -> dict[str, str]:
 
 def of_proposed(name: str) -> dict[str, str]:
     """What the proposed scenarios say of a server."""
-    with serving(name) as url:
+    with started(name) as url:
         return worst(proposed(url))
 
 
