@@ -7,6 +7,7 @@ from typing import get_args
 import anyio
 import pytest
 
+from mrtr_options.bench.faults import Faults
 from mrtr_options.bench.scenario import Policy, calling
 from mrtr_options.bench.schedules import SCHEDULES
 from mrtr_options.bench.subjects import subject_named
@@ -33,15 +34,10 @@ def played(name: str) -> dict[str, tuple[object, ...]]:
 
 
 @cache
-def shown(name: str, policy: Policy) -> dict[str, set[str]]:
+def shown(name: str, policy: Policy) -> dict[str, set[Faults]]:
     """The single faults that show each anomaly."""
-    call = calling(policy=policy)
-    return {
-        anomaly: {*sets}
-        for anomaly, sets in anyio.run(counterexamples, subject_named(name), call, 1)
-        .as_json()["witnesses"]
-        .items()
-    }
+    found = anyio.run(counterexamples, subject_named(name), calling(policy=policy), 1)
+    return {anomaly: {*sets} for anomaly, sets in found.counterexamples.items()}
 
 
 def test_every_style_has_a_letter() -> None:
