@@ -19,14 +19,15 @@ ALSO = ("key-rotation",)
 
 
 _KEYED = (
-    "the effect may have happened, so the round is not run again; give each effect an idempotency key"
-    " that its destination honours, and let the round run again (single_use: attempts=2)"
+    "end a round whose effect fails in error -32603, which a client sends again; give one that may have"
+    " happened an idempotency key that its destination honours (in the guard: single_use: attempts=2)"
 )
 INSTEAD = {
     ("duplicate bill", "every call"): "charge in one line, after the last answer; no guard helps here",
     ("duplicate bill", "at an effect"): "give the bill an idempotency key that its destination honours",
     ("orphan bill", "at an effect"): _KEYED,
     ("lost call", "at an effect"): _KEYED,
+    ("lost call", "key-rotation"): "verify a state with each of the server's keys, not the first alone",
 }
 """What to do about an anomaly where its remedy does not help: by its name, and what causes it."""
 
@@ -48,7 +49,7 @@ class Risk:
     def remedy(self) -> tuple[str, tuple[str, ...]]:
         """What to do about its first counterexample, and the subjects that show how."""
         first = self.counterexamples[0]
-        where = "at an effect" if "@" in first else "" if first else "every call"
+        where = "at an effect" if "@" in first else first or "every call"
         other = INSTEAD.get((self.anomaly.name, where))
         return (other, ()) if other else (self.anomaly.remedy, self.anomaly.shown_by)
 
