@@ -377,15 +377,17 @@ class Player:
         )  # what was not asked stands before or behind
         keys = self._keys | {name: question.key for name, question in client.open.items()}
         caller = self.scenario.callers[step.call - 1]
+        state = step.state or _edited(asked.state if asked else None, step.edit)
         request = Request(
             step.location or caller.location,
             {keys.get(name, name): on_the_wire(answer) for name, answer in said.items()} or None,
-            step.state or _edited(asked.state if asked else None, step.edit),
+            state,
             caller.principal if step.principal is None else step.principal,
             step.asks and caller.asks,
             caller.declares if step.asks else None,
             tool=step.tool or TOOL,
             arguments=step.arguments,
+            forged=state and step.edit,
         )
         await self._arm(step.fault)
         count = self.instances.instances
@@ -655,17 +657,17 @@ def _edited(state: str | None, edit: StateEdit | None) -> str | None:
     match edit:
         case "drop":
             return None
-        case "flip":
+        case "changed":
             return state[:middle] + ("A" if state[middle] not in "Aa" else "B") + state[middle + 1 :]
-        case "truncate":
+        case "cut short":
             return state[:-8]
-        case "garbage":
+        case "not a state":
             return "not a state"
         case "too long":
             return state + "A" * (4 * MAX_TOKEN_BYTES)  # and a body that a server reads
-        case "forge":
+        case "another place":
             forged = ".".join(_forged(part) for part in state.split("."))
-            return forged if forged != state else _edited(state, "flip")
+            return forged if forged != state else _edited(state, "changed")
 
 
 def _forged(part: str) -> str:

@@ -56,9 +56,9 @@ UserAnswer = Accept | Refuse | Roots | Nothing
 
 # --- what is done to the state ------------------------------------------------------------------
 
-StateEdit = Literal["flip", "truncate", "garbage", "too long", "forge", "drop"]
-"""What a client does to the state it was given: "forge" writes another place into it, if it can be
-read; "drop" sends the round without any."""
+StateEdit = Literal["changed", "cut short", "not a state", "too long", "another place", "drop"]
+"""What a client does to the state it was given: it writes another place into it, if it can be read, or
+sends the round without any ("drop")."""
 
 
 # --- steps --------------------------------------------------------------------------------------

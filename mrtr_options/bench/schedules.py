@@ -508,22 +508,22 @@ SCHEDULES: dict[str, Named] = {
         _named(
             "tampered",
             "A client changes one character of the state: the state is attacker-controlled input.",
-            (FIRST, Send("place", edit="flip"), UNITS),
+            (FIRST, Send("place", edit="changed"), UNITS),
         ),
         _named(
             "forged",
             "A client decodes the state, writes another place into it and encodes it again.",
-            (FIRST, PLACE, Send("units", edit="forge")),
+            (FIRST, PLACE, Send("units", edit="another place")),
         ),
         _named(
             "truncated",
             "A client cuts the state short (a column too narrow for it).",
-            (FIRST, Send("place", edit="truncate"), UNITS),
+            (FIRST, Send("place", edit="cut short"), UNITS),
         ),
         _named(
             "garbage",
             "A client makes a state up.",
-            (FIRST, Send("place", edit="garbage"), UNITS),
+            (FIRST, Send("place", edit="not a state"), UNITS),
         ),
         _named(
             "too-long",

@@ -125,6 +125,7 @@ class Telling:
     def __init__(self) -> None:
         self._numbers: dict[int, int] = {}
         self._states: dict[str, int] = {}
+        self._came: dict[str, str] = {}
         self._begins: dict[str | None, int] = {None: 1}
         self._nth: dict[int, int] = {}
         self._sent: list[tuple[int, Request]] = []
@@ -192,7 +193,10 @@ class Telling:
 
     def _response(self, got: Received) -> Iterator[Row]:
         reply, number = got.reply, self._numbers[got.exchange]
+        text = came(reply)
         if reply.state is not None:
+            if self._came.setdefault(reply.state, text) != text:
+                text += f", with the state of {self._states[reply.state]} again"
             self._states.setdefault(reply.state, number)
             self._begins.setdefault(reply.state, self._nth[got.exchange] + (not reply.later))
         at: dict[str, Any] = {
@@ -212,7 +216,7 @@ class Telling:
         quiet = not wire or (reply.status is not None and bool(reply.questions))
         if reply.nothing is not None:
             at["end"] = None
-        yield Row("response", came(reply), label, wire, tone=tone, lost=got.lost, quiet=quiet, **at)
+        yield Row("response", text, label, wire, tone=tone, lost=got.lost, quiet=quiet, **at)
 
     def _effect(self, event: Effect, round: int | None) -> Row:
         effect = event.effect

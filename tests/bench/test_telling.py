@@ -67,6 +67,12 @@ async def test_a_clean_call_is_told_as_it_was_observed() -> None:
     ]
 
 
+def test_a_state_that_comes_with_another_response_again_is_told() -> None:
+    replies = enumerate([Reply(text="Fog.", state="s"), Reply(text="Rain.", state="s")])
+    pairs = [(Sent(n, 1, 0, 1, 0, Request()), Received(n, 1, 0, 1, 0, reply)) for n, reply in replies]
+    assert tell(made_up(*pairs[0], *pairs[1]))[-1].text == "the text 'Rain.', with the state of 1 again"
+
+
 def test_a_callers_name_that_looks_like_another_one_is_quoted() -> None:
     names = "alice", "alice ", "Alice", "None"
     rows = tell(made_up(*(Sent(1, 1, 0, 1, 0, Request("Tokyo", principal=name)) for name in names)))

@@ -492,7 +492,7 @@ def test_part_of_a_number_or_a_word_is_no_users_name(principal: str, shown: Chan
 
 @pytest.mark.parametrize("letter", "09abcdefA_")
 def test_a_state_that_a_client_changed_is_another_one_in_hex_too(letter: str) -> None:
-    changed = _edited(letter * 40, "flip")
+    changed = _edited(letter * 40, "changed")
     assert (changed or "").lower() != (letter * 40).lower()
 
 
