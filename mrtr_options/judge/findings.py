@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from itertools import accumulate
+from itertools import accumulate, groupby
 from typing import Any, TypeVar
 
 from mrtr_options.bench.explore import Play
@@ -116,8 +116,11 @@ def findings(history: History, tools: dict[str, dict[str, Any]]) -> list[Finding
         if each.property not in EFFECTS and causes.get(each.exchange, FORM) == FORM:
             causes[each.exchange] = each.property
 
+    calls = {sent.exchange: sent.call for sent, _ in history.exchanges}
+    misled = {calls.get(at or 0): rule for at, rule in causes.items() if rule == "state-is-genuine"}
+
     def follows(each: Problem) -> str:
-        cause = causes.get(each.exchange, "")
+        cause = causes.get(each.exchange) or misled.get(calls.get(each.exchange or 0), "")
         return cause if each.property in EFFECTS or each.property == FORM != cause else ""
 
     return [Finding(history, each, follows(each)) for each in found]
@@ -280,6 +283,7 @@ def _fewer(steps: Sequence[Step], finding: Finding) -> Iterator[Sequence[Step]]:
     calls = dict.fromkeys(call for step in steps for call in _calls_of(step))
     others = [call for call in calls if call != mine]
     alone = [step for step in _without(steps, others) if _calls_of(step)]
+    alone = [step for step in alone if forged is not None or not isinstance(step, Forge)]
     if alone != [*steps]:
         yield alone
     for at, step in enumerate(steps):
@@ -361,8 +365,12 @@ def story(finding: Finding) -> list[str]:
     for_a_moment = {f"the {kind.at} fails": kind.says for kind in kinds if kind.what != "fail"}
     if sent is not None and len(rows) > MOST_ROWS:
         own = _rounds(finding.history, sent.call) | {sent.round}
+        at = [at for at, row in enumerate(rows) if row.exchange == problem.exchange]
+        beside = {row.round for row in rows[at[0] : at[-1]] if row.exchange and row.round} - own
+        own |= beside if sum(row.round in beside | own for row in rows) <= MOST_ROWS else set()
         others = sum(row.kind == "request" and row.round not in own for row in rows)
-        lines.append(f"   ({others} other requests are not shown)")
+        at_once = f", {len(beside)} of them at the same time" if beside - own else ""
+        lines.append(f"   ({others} other requests are not shown{at_once})")
         rows = [row for row in rows if row.round is None or row.round in own]
     for row in rows:
         match row.kind:
@@ -373,7 +381,8 @@ def story(finding: Finding) -> list[str]:
                     where = f" (instance {row.end + 1})"
                 lines.append(f"{latest}. {row.text}{where}")
             case "response" if row.exchange == problem.exchange:
-                return [*lines, *verdict, *(f"   {each}" for each in row.wire[1:])]
+                verdict += [f"   {each}" for each in row.wire[1:]]
+                break
             case "response":
                 name = "" if row.number == latest else f"{row.number}. "
                 lines.append(f"   {name}gets {row.text}" + (" (and never sees it)" if row.lost else ""))
@@ -385,4 +394,5 @@ def story(finding: Finding) -> list[str]:
                 lines.append(f"   {for_a_moment.get(row.text, row.text)}")
             case _:
                 pass
-    return [*lines, *verdict]
+    counted = ((line, len([*equal])) for line, equal in groupby(lines))
+    return [*(line + f" ({times} times)" * (times > 1) for line, times in counted), *verdict]

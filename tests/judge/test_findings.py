@@ -21,18 +21,13 @@ from tests.judge.test_corpus import FILES
 
 CASES = {case.name: case for case in reversed(systematic())}
 
-SPENT_FIRST = (
-    "sqlite_table",
-    "    if row is None or time.time() - row[1] > AGE:\n",
-    '        db.execute("DELETE FROM rounds WHERE id = ?", (name,))\n'
-    "    if row is None or time.time() - row[1] > AGE:\n",
-)
+OLD = "    if row is None or time.time() - row[1] > AGE:\n"
+SPENT = '        db.execute("DELETE FROM rounds WHERE id = ?", (name,))\n'
+SPENT_FIRST = "sqlite_table", OLD, SPENT + OLD
 ROUNDED_UP = "hmac_json", "round(celsius * 1.8 + 32)", "(celsius * 9 + 4) // 5 + 33"
-FIRST_SPELLING = (
-    "hmac_json",
-    'f"Which {bare}?"',
-    'vars(call_tool).setdefault(bare.lower(), f"Which {bare}?")',
-)
+ANY_SPELLING = "hmac_json", "[meta.get(PRINCIPAL), location]", "[meta.get(PRINCIPAL), location.strip()]"
+WHICH = 'f"Which {bare}?"'
+FIRST_SPELLING = "hmac_json", WHICH, f"vars(call_tool).setdefault(bare.lower(), {WHICH})"
 
 
 def slipped(slip: tuple[str, str, str], folder: Path) -> Subject:
@@ -47,6 +42,7 @@ def slipped(slip: tuple[str, str, str], folder: Path) -> Subject:
 @pytest.mark.parametrize(
     ("slip", "slug", "rule", "told"),
     [
+        (ANY_SPELLING, "attacks-springfield", *2 * ("state-is-bound-to-its-call",)),
         (SPENT_FIRST, "bad-answers", *2 * ("questions-are-asked-in-order",)),
         (ROUNDED_UP, "restart-same", "a-lost-call-is-no-other-call", "the-report-is-the-pages"),
         (ROUNDED_UP, "forks", "another-answer-is-not-the-first", "the-report-is-the-pages"),
@@ -73,9 +69,7 @@ def test_a_finding_is_shrunk_and_told_under_the_rule_that_needs_least(
 
 
 @pytest.mark.parametrize(("runs", "before"), [(1, 1), (0, 0)])
-def test_what_a_finding_needs_of_earlier_runs_is_told_with_it(
-    runs: int, before: int, tmp_path: Path
-) -> None:
+def test_what_a_finding_needs_of_earlier_runs_is_told(runs: int, before: int, tmp_path: Path) -> None:
     subject, case = slipped(FIRST_SPELLING, tmp_path), CASES["every-place"]
 
     async def look() -> Finding:
@@ -158,17 +152,24 @@ def test_a_long_run_is_told_of_one_call_and_of_where_its_states_come_from() -> N
 
 
 def test_a_run_too_long_to_be_shrunk_is_told_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    history = anyio.run(run, subject_named("E"), CASES["leaves"])
-    found = Finding(history, Problem("the-report-is-the-pages", 3, "another text", "this one"))
-    no_tools: dict[str, dict[str, object]] = {}
-    played: list[Scenario] = []
-
-    async def play(scenario: Scenario) -> History:
-        played.append(scenario)
-        return history
-
-    for most, is_played in (len(history.exchanges), True), (len(history.exchanges) - 1, False):
+    length = len(shrunk("leaves", 0)[0].history.exchanges)
+    for most, is_played in (length, True), (length - 1, False):
         monkeypatch.setattr("mrtr_options.judge.findings.SHRINK_REQUESTS", most)
-        assert anyio.run(smallest, play, found, no_tools).history is history
-        assert bool(played) == is_played
-        played.clear()
+        found, smaller, runs = shrunk("leaves", 0)
+        assert (smaller, bool(runs)) == (found, is_played)
+
+
+def test_what_goes_wrong_beside_few_others_is_told_with_them() -> None:
+    history = anyio.run(run, subject_named("E"), CASES["users-at-once"])
+    lines = story(Finding(history, Problem("bills-are-due", 1, "x", "y")))
+    assert sum(line[0].isdigit() for line in lines) == 6
+    assert "   effect: audit of 'Tokyo' (6 times)" in lines
+
+
+def test_what_follows_from_a_forged_state_is_no_finding(tmp_path: Path) -> None:
+    unsigned = slipped(("hmac_json", "if not any(hmac", "if 0 and any(hmac"), tmp_path)
+    history = anyio.run(run, unsigned, named("truncated").on_one())
+    calm = tuple(each for each in history.events if not isinstance(each, Effect))
+    (found,) = [each for each in findings(replace(history, events=calm), {}) if not each.follows]
+    assert found.rule == "state-is-genuine"
+    assert any("that was forged: cut short" in line for line in story(found))
