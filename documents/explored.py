@@ -20,7 +20,13 @@ from mrtr_options.bench.subjects import (
     keyed_subjects,
 )
 from mrtr_options.show import explore
-from mrtr_options.show.explore import FILE
+
+FILE = Path(__file__).parents[1] / "docs" / "explored.json"
+
+
+def read(path: Path = FILE) -> list[explore.Row]:
+    """The rows that are kept."""
+    return json.loads(path.read_text(encoding="utf-8"))
 
 
 def keep(names: Collection[str], most: int, path: Path = FILE) -> int:
@@ -46,7 +52,7 @@ def keep(names: Collection[str], most: int, path: Path = FILE) -> int:
         if not names or subject.name in names
     }
     done, proofs = explore.results(calls, None, quiet=False)
-    found = {_key(row): row for row in explore.read(path)}
+    found = {_key(row): row for row in read(path)}
     for row in explore.as_rows(done, proofs):
         found[_key(row)] = settled(row, found.get(_key(row), {}).get("races", ()))
     here = [subject.name for subject in subjects]

@@ -16,6 +16,7 @@ from typing import Any
 
 import anyio
 
+from documents import explored
 from mrtr_options.bench.faults import parse
 from mrtr_options.bench.history import History
 from mrtr_options.bench.run import run
@@ -183,7 +184,7 @@ def _affected(name: str) -> str:
     """What the faults of a page do to each subject, on two sticky instances."""
     rows = [
         row
-        for row in explore.read()
+        for row in explored.read()
         if (row["fleet"], row["era"], row["honours_keys"]) == ("sticky", "modern", False)
     ]
     return affected(COUNTEREXAMPLES[name].faults, rows)

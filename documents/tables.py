@@ -17,7 +17,7 @@ from pathlib import Path
 
 import anyio
 
-from documents import findings
+from documents import explored, findings
 from documents.api import api
 from mrtr_options.bench.deployments import Offered, offered
 from mrtr_options.bench.explore import in_words
@@ -120,7 +120,7 @@ def charged_twice(rows: Sequence[explore.Row]) -> dict[str, dict[str, bool]]:
 
 def dots() -> str:
     """A row of dots for each client, a dot for each way to write the tool."""
-    found = charged_twice(explore.read())
+    found = charged_twice(explored.read())
     lines: list[Sequence[str]] = []
     for client, ways in found.items():
         many, of = sum(ways.values()), len(ways)
@@ -141,7 +141,7 @@ def leading(runs: Runs) -> str:
     """The fewest faults that show some anomalies, for each behaviour and some options in wrappers.
     Wrapped, they share a row where these cells are the same. Then what a redeploy may do."""
     lines: dict[tuple[str, ...], list[str]] = {}
-    for behaviour in explore.behaviours(explore.read()):
+    for behaviour in explore.behaviours(explored.read()):
         cells = tuple(_in_words(behaviour.rows[policy], anomaly) for policy, anomaly in LEADING.values())
         shown = [each for each in behaviour.subjects if "+" not in each or each in IN_WRAPPERS]
         if shown:
@@ -176,7 +176,7 @@ def _in_words(row: explore.Row, anomaly: str) -> str:
 
 def many() -> str:
     """How many behaviours the options have, and of how many runs that is said."""
-    rows = [row for row in explore.read() if "+" not in row["subject"]]
+    rows = [row for row in explored.read() if "+" not in row["subject"]]
     found = explore.behaviours(rows)
     options = sum(len(each.subjects) for each in found)
     runs = sum(row["histories"] for row in rows)
@@ -240,14 +240,14 @@ class Choice:
 
     Attributes:
         question: What decides for it, if the answer is yes.
-        column: The option, as the matrix calls it.
+        subject: The option, as the matrix calls it.
         weak: The schedule that shows its weak spot.
         deployment: Where that is played.
         note: The mark of the page's footnote on that schedule, if there is one.
     """
 
     question: str
-    column: str
+    subject: str
     weak: str
     deployment: str = "one"
     note: str = ""
@@ -297,9 +297,9 @@ def which(runs: Runs) -> str:
     }
     lines: list[Sequence[str]] = []
     for number, choice in enumerate(CHOICES, start=1):
-        letter = choice.column[0]
-        weak = cells[choice.column, choice.weak, choice.deployment]
-        name = letter if choice.column == letter else f"{letter}¹"
+        letter = choice.subject[0]
+        weak = cells[choice.subject, choice.weak, choice.deployment]
+        name = letter if choice.subject == letter else f"{letter}¹"
         path = all_options()[letter].path.name
         count = str(number) if number < len(CHOICES) else ""
         link = f"[**{name}**](../mrtr_options/{path})"
@@ -399,7 +399,7 @@ def tasks(runs: Runs) -> str:
 
 def anomalies() -> str:
     """The weakest fault that shows each anomaly, and what is proved, as it was last kept."""
-    rows = explore.read()
+    rows = explored.read()
     proved: dict[str, dict[str, None]] = {}
     for row in rows:
         if row["proved"] is not None:

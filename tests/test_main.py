@@ -12,9 +12,9 @@ from unittest.mock import Mock
 
 import pytest
 
+from documents.explored import FILE
 from mrtr_options.__main__ import main
 from mrtr_options.demo import tour
-from mrtr_options.show.explore import FILE
 from mrtr_options.tool import catalogue
 from mrtr_options.tool.catalogue import all_options, option_at, option_named
 from tests.bounds import KEY, SECONDS

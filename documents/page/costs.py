@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mrtr_options.show.explore import FILE as EXPLORED
+from documents.explored import FILE as EXPLORED
 
 FILE = EXPLORED.with_name("cost.json")
 

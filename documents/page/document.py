@@ -14,6 +14,7 @@ from importlib.metadata import version
 from itertools import product
 from typing import Any
 
+from documents.explored import FILE, read
 from documents.page.runs import FAULTS, Told
 from documents.page.stories import Step, Story, spans
 from documents.tables import charged_twice
@@ -23,7 +24,7 @@ from mrtr_options.bench.schedules import SCHEDULES
 from mrtr_options.bench.subjects import Subject
 from mrtr_options.judge.anomalies import ANOMALIES
 from mrtr_options.judge.counterexamples import weakest_of
-from mrtr_options.show.explore import AROUND, FILE, behaviours, read, short
+from mrtr_options.show.explore import AROUND, behaviours, short
 from mrtr_options.tool.author_code import author_code, changed_lines, compare
 from mrtr_options.tool.catalogue import Option, whole_deck
 

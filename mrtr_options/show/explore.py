@@ -55,9 +55,6 @@ COUNTS = {1: "one fault", 2: "two faults", 3: "three faults", 4: "four faults"}
 Row = dict[str, Any]
 """What `--json` prints of a subject and a kind of client."""
 
-FILE = Path(__file__).parents[2] / "docs" / "explored.json"
-"""What README and RESULTS show: the rows of `explore --json` that were last kept."""
-
 SHORT = 5
 """How many counterexamples of an anomaly are printed besides the first; --json has all."""
 
@@ -131,11 +128,6 @@ def name_unclassified(done: Sequence[Explored]) -> int:
                 file=sys.stderr,
             )
     return 1 if any(found.unclassified for found in done) else 0
-
-
-def read(path: Path = FILE) -> list[Row]:
-    """The rows that are kept."""
-    return json.loads(path.read_text(encoding="utf-8"))
 
 
 @dataclass(frozen=True)

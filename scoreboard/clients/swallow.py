@@ -22,17 +22,17 @@ from mrtr_options.tool.catalogue import load
 from mrtr_options.tool.settings import Settings
 
 
-def main(subject: str, folder: Path, lost: int) -> None:
+def main(name: str, folder: Path, lost: int) -> None:
     """Serve one client until it closes its end."""
-    column = subject_named(subject)
+    subject = subject_named(name)
     settings = Settings(
         weather.SqliteLedger(folder / LEDGER),
-        wrappers=make_wrappers(column.wrappers, open_store(folder / ROUNDS)),
+        wrappers=make_wrappers(subject.wrappers, open_store(folder / ROUNDS)),
         principal=principal_of,
         database=f"sqlite:///{folder / CALLS}",
     )
     _lose(lost)
-    serve_stdio(load(column.option.path, settings))
+    serve_stdio(load(subject.option.path, settings))
 
 
 def _lose(lost: int) -> None:

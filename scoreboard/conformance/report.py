@@ -10,6 +10,7 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
+from documents import explored
 from documents.findings import grouped
 from mrtr_options.judge.anomalies import WORDS
 from mrtr_options.show import explore
@@ -73,7 +74,7 @@ def _by_server(kept: Results) -> str:
 def _beside_faults(kept: Results) -> str:
     """What the suite says of each style, beside the weakest faults that show an anomaly."""
     names = ("duplicate bill", "orphan bill", "lost call")
-    rows = {row["subject"]: row for row in explore.read() if row["policy"] == "retry"}
+    rows = {row["subject"]: row for row in explored.read() if row["policy"] == "retry"}
     cells: dict[str, dict[str, str]] = {}
     for style, results in kept.results.items():
         suite, row = passed(results), rows.get(style)

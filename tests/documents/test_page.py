@@ -12,6 +12,7 @@ from typing import Any
 import anyio
 import pytest
 
+from documents import explored
 from documents.page import costs
 from documents.page.__main__ import main
 from documents.page.chooser import choices
@@ -42,7 +43,7 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 @pytest.fixture(scope="module")
 def told() -> dict[str, Any]:
-    played = worlds_of(row for row in explore.read() if row["subject"] == "F")
+    played = worlds_of(row for row in explored.read() if row["subject"] == "F")
     return document([tell_one(*called, row) for called, row in played.items()])
 
 
@@ -343,14 +344,14 @@ def test_the_page_that_is_kept_has_the_tables_that_are_kept(kept: dict[str, Any]
     assert without_runs(kept) == without_runs(json.loads(json.dumps(document([])))), STALE
     rows = {(row["subject"], row["policy"]): row for row in kept["worlds"]}
     assert len(rows) == len(kept["worlds"])
-    for row in worlds_of(explore.read()).values():
+    for row in worlds_of(explored.read()).values():
         found = rows[row["subject"], row["policy"]]
         assert {name: found[name] for name in row} == row, STALE
 
 
 @pytest.mark.evidence("runs of the page that is kept")
 def test_the_page_that_is_kept_shows_the_runs_that_are_made_now(kept: dict[str, Any]) -> None:
-    now = document(tell(worlds_of(explore.read())), choices())
+    now = document(tell(worlds_of(explored.read())), choices())
     assert json.loads(json.dumps(now["chooser"])) == kept["chooser"], STALE
     for row, other in zip(now["worlds"], kept["worlds"], strict=True):
         if subject_named(row["subject"]).option.extra is None:  # an engine's threads take turns

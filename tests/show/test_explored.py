@@ -8,6 +8,7 @@ import anyio
 import pytest
 
 from documents import explored
+from documents.explored import FILE, read
 from mrtr_options.bench import temporal
 from mrtr_options.bench.explore import in_words
 from mrtr_options.bench.faults import EXPLORED, Fault, parse
@@ -16,7 +17,7 @@ from mrtr_options.bench.subjects import subject_named
 from mrtr_options.judge.counterexamples import counterexamples
 from mrtr_options.judge.proof import prove
 from mrtr_options.judge.shares import options_of
-from mrtr_options.show.explore import FILE, as_json, behaviours, read
+from mrtr_options.show.explore import as_json, behaviours
 from tests.evidence import every
 
 ROWS: list[dict[str, Any]] = json.loads(FILE.read_text(encoding="utf-8"))

@@ -17,7 +17,7 @@ import httpx2
 from mcp.client.session import ElicitationFnT
 
 from mrtr_options import UsageError
-from mrtr_options.bench.client import connections, exchange_at
+from mrtr_options.bench.client import MODES, connections, exchange_at
 from mrtr_options.bench.deployments import HANG_SECONDS, Instances
 from mrtr_options.bench.faults import ERAS, Era
 from mrtr_options.bench.history import HUNG, Crashed, Reply, Request
@@ -37,7 +37,7 @@ ALONE = "that need a second instance: name the URLs of both, with a comma betwee
 NOT_SPOKEN = "of a client of {}: the server does not speak it"
 """Why scenarios are left out."""
 
-VERSIONS: dict[Era, str] = {"modern": "2026-07-28", "legacy": "2025-11-25"}
+VERSIONS = MODES | {"legacy": "2025-11-25"}
 """The version of the protocol that a client of each era speaks."""
 
 
