@@ -8,14 +8,12 @@ import pytest
 
 from mrtr_options.judge import check
 from mrtr_options.judge.findings import story
-from mrtr_options.tool.catalogue import Option
 from tests.fixtures import proposal_of
 
 
 def test_a_proposal_keeps_the_contract(request: pytest.FixtureRequest) -> None:
-    proposal: Option | None = proposal_of(request.config)
-    if proposal is None:
-        return
+    proposal = proposal_of(request.config)
+    assert proposal is not None, "name one: --proposal=my_option.py"
     try:
         report = anyio.run(check.check_file, proposal.path)
     except check.CannotJudge as error:
