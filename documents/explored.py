@@ -9,6 +9,7 @@ import json
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
+from documents import ROOT
 from mrtr_options.bench.scenario import calling
 from mrtr_options.bench.subjects import (
     LEGACY_SHIM,
@@ -21,7 +22,7 @@ from mrtr_options.bench.subjects import (
 )
 from mrtr_options.show import explore
 
-FILE = Path(__file__).parents[1] / "docs" / "explored.json"
+FILE = ROOT / "docs" / "explored.json"
 
 
 def read(path: Path = FILE) -> list[explore.Row]:

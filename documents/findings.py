@@ -11,12 +11,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
-from pathlib import Path
 from typing import Any
 
 import anyio
 
-from documents import explored
+from documents import ROOT, explored
 from mrtr_options.bench.faults import parse
 from mrtr_options.bench.history import History
 from mrtr_options.bench.run import run
@@ -30,8 +29,6 @@ from mrtr_options.show.svg import svg
 from mrtr_options.show.terminal import markdown
 from mrtr_options.show.transcript import end_of
 from mrtr_options.tool.catalogue import all_options
-
-ROOT = Path(__file__).parents[1]
 
 
 @dataclass(frozen=True)

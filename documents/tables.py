@@ -17,7 +17,7 @@ from pathlib import Path
 
 import anyio
 
-from documents import explored, findings
+from documents import ROOT, explored, findings
 from documents.api import api
 from mrtr_options.bench.deployments import Offered, offered
 from mrtr_options.bench.explore import in_words
@@ -38,7 +38,6 @@ from mrtr_options.tool.author_code import author_code, unified
 from mrtr_options.tool.catalogue import DURABLE, Option, all_options, option_named
 from mrtr_options.tool.guarantees import Guarantees
 
-ROOT = Path(__file__).parents[1]
 PICTURES = {
     ROOT / "docs" / "lost-final.svg": findings.Counterexample(
         "E: the last response is lost, and the client resends", "E", faults="lost3"

@@ -1,11 +1,15 @@
 """What others ship, under review: one folder for each kind of it. Knows the package."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TypeVar
 
 from mrtr_options import refuse
 
 T = TypeVar("T")
+
+ROOT = Path(__file__).parents[1]
+"""The folder of the repository."""
 
 
 def chosen(names: str | None, known: Mapping[str, T], what: str) -> list[T]:

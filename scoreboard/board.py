@@ -13,10 +13,11 @@ from typing import Any, Generic, TypeVar
 import anyio
 from pydantic import BaseModel
 
+from scoreboard import ROOT
 from scoreboard.frameworks.play import Reviewed as Framework
 from scoreboard.servers.peers import Described, Unavailable, build
-from scoreboard.servers.play import ROOT, Told
 from scoreboard.servers.play import Reviewed as Server
+from scoreboard.servers.play import Told
 from scoreboard.used import Used
 
 FILE = ROOT / "docs" / "scoreboard.json"

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from documents.tables import ROOT, documents
+from documents import ROOT
+from documents.tables import documents
 from scoreboard.frameworks.findings import FINDINGS
 from tests.commands import called, commands_in, copy_of_the_project, mentioned_in, standard_input
 

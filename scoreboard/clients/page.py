@@ -14,7 +14,8 @@ from rich.table import Table
 
 from mrtr_options.bench.faults import ERAS, Era
 from mrtr_options.show.terminal import markdown, with_parts
-from scoreboard.clients.play import LIMIT_SECONDS, ROOT, TROUBLES, Seen, Trouble
+from scoreboard import ROOT
+from scoreboard.clients.play import LIMIT_SECONDS, TROUBLES, Seen, Trouble
 
 FILE = ROOT / "docs" / "clients.json"
 """What CLIENTS shows: the last run of everything."""

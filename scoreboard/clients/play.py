@@ -39,10 +39,10 @@ from mrtr_options.sdk.protection import new_key
 from mrtr_options.sdk.serving import PATH
 from mrtr_options.tool import weather
 from mrtr_options.tool.server import TOOL
+from scoreboard import ROOT
 from scoreboard.clients.hostile import HOSTILE
 from scoreboard.clients.proxy import Break, How, Proxy
 
-ROOT = Path(__file__).parents[2]
 FOLDER = Path(__file__).parent
 INSTALLED = ROOT / "build" / "clients"
 INSTALL_SECONDS = 600.0

@@ -6,8 +6,6 @@ is run.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from pydantic import BaseModel
 
 from documents import explored
@@ -15,10 +13,11 @@ from documents.findings import grouped
 from mrtr_options.judge.anomalies import WORDS
 from mrtr_options.show import explore
 from mrtr_options.show.terminal import markdown, with_parts
+from scoreboard import ROOT
 
 SUITE = "0.2.0-alpha.12"
 """The version of the suite that all of this is about."""
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = ROOT / "docs"
 RESULTS = DOCS / "conformance.json"
 DOCUMENTS = (DOCS / "CONFORMANCE.md", DOCS / "findings" / "official-suite.md")
 """Where results are shown, in generated parts."""

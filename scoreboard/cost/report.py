@@ -13,8 +13,8 @@ from pydantic import BaseModel
 
 from mrtr_options.show.explore import short
 from mrtr_options.show.terminal import markdown, with_parts
+from scoreboard import ROOT
 
-ROOT = Path(__file__).parents[2]
 FILE = ROOT / "docs" / "cost.json"
 DOCUMENTS = (ROOT / "README.md", ROOT / "docs" / "COSTS.md")
 """Where figures are shown, in generated parts."""

@@ -19,9 +19,10 @@ from mrtr_options.judge.contract import LISTED, RULES
 from mrtr_options.judge.counterexamples import weakest_of
 from mrtr_options.show.explore import CLIENTS
 from mrtr_options.show.terminal import markdown, with_parts
+from scoreboard import ROOT
 from scoreboard.board import Scoreboard
 from scoreboard.servers.peers import Peer, Variant, missing, peers
-from scoreboard.servers.play import ROOT, Life, Old, Reviewed, Tried
+from scoreboard.servers.play import Life, Old, Reviewed, Tried
 
 PAGE = ROOT / "docs" / "SCOREBOARD.md"
 

@@ -10,7 +10,6 @@ import secrets
 import subprocess
 from collections.abc import Callable
 from datetime import UTC, datetime
-from pathlib import Path
 
 import anyio
 from pydantic import BaseModel
@@ -27,7 +26,6 @@ from mrtr_options.judge.findings import Finding, story
 from scoreboard.servers.peers import Peer, Probe, Unavailable, Variant, running
 from scoreboard.used import Used
 
-ROOT = Path(__file__).parents[2]
 OLD_CALLS = ("clean-tokyo", "clean-springfield")
 """The calls of an old client that are kept."""
 

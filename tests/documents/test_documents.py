@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from documents import ROOT
 from documents.findings import COUNTEREXAMPLES
-from documents.tables import OF_RUNS, PARTS, PICTURES, ROOT, author_writes, documents, renewed
+from documents.tables import OF_RUNS, PARTS, PICTURES, author_writes, documents, renewed
 from mrtr_options.__main__ import main
 from mrtr_options.judge.reading import Observation
 from mrtr_options.tool.catalogue import all_options

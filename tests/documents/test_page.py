@@ -12,14 +12,13 @@ from typing import Any
 import anyio
 import pytest
 
-from documents import explored
+from documents import ROOT, explored
 from documents.page import costs
 from documents.page.__main__ import main
 from documents.page.chooser import choices
 from documents.page.document import document
 from documents.page.html import SCRIPTS, page
 from documents.page.runs import tell, tell_one, worlds_of
-from documents.tables import ROOT
 from mrtr_options.bench.explore import in_words
 from mrtr_options.bench.faults import parse
 from mrtr_options.bench.run import run

@@ -12,7 +12,7 @@ import pytest
 from nbclient import NotebookClient
 from traitlets.config import Config
 
-import mrtr_options
+from documents import ROOT
 from mrtr_options.bench.subjects import all_subjects
 from mrtr_options.tool.catalogue import all_options
 from tests.bounds import SECONDS
@@ -23,7 +23,6 @@ pytestmark = pytest.mark.slow
 MOST_BYTES = 400_000
 RENEW = "stale: run make notebooks"
 
-ROOT = Path(mrtr_options.__file__).parents[1]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 every_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 
