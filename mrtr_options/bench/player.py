@@ -372,9 +372,8 @@ class Player:
         if step.round != "first" and not isinstance(step.answer, Nothing):
             said[step.round] = step.answer or _agree(step.round)
             self.answer(step.call, step.round, on_the_wire(said[step.round]))
-        said = (
-            extra | said if step.call % 2 else said | extra
-        )  # what was not asked stands before or behind
+        # What was not asked stands before or behind.
+        said = extra | said if step.call % 2 else said | extra
         keys = self._keys | {name: question.key for name, question in client.open.items()}
         caller = self.scenario.callers[step.call - 1]
         state = step.state or _edited(asked.state if asked else None, step.edit)

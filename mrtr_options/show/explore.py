@@ -122,11 +122,9 @@ def name_unclassified(done: Sequence[Explored]) -> int:
     """Name each run that breaks a rule though it shows no anomaly; 1 if there is one."""
     for found in done:
         for faults, what in found.unclassified.items():
-            print(
-                f"unclassified violation: {found.subject.title},"
-                f" the client {CLIENTS[found.scenario.setup.policy]}, {name_of(faults)}: {what}",
-                file=sys.stderr,
-            )
+            client = f"the client {CLIENTS[found.scenario.setup.policy]}"
+            where = f"{found.subject.title}, {client}, {names_of(faults) or 'no fault'}"
+            print(f"unclassified violation: {where}: {what}", file=sys.stderr)
     return 1 if any(found.unclassified for found in done) else 0
 
 
@@ -216,11 +214,6 @@ def sentence(faults: Faults) -> str:
         return "every call"
     said = "; ".join(f"{each.says} ({each})" for each in faults)
     return f"{COUNTS.get(len(faults), f'{len(faults)} faults')}: {said}"
-
-
-def name_of(faults: Faults) -> str:
-    """A set of faults as it is written on the command line."""
-    return names_of(faults) or "no fault"
 
 
 def markdown(rows: Sequence[Row]) -> str:
