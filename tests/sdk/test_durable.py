@@ -435,23 +435,28 @@ async def test_a_call_ends_whose_answered_question_changes_when_it_begins_again(
     assert world.kinds() == []
 
 
-async def test_a_call_ends_whose_handler_takes_another_way_when_it_begins_again(sqlite: str) -> None:
-    world, ways = World(), ["old"]
+@pytest.mark.parametrize("way", ["new", ""])
+async def test_a_call_ends_whose_handler_does_otherwise_when_it_runs_again(
+    engine: str, way: str
+) -> None:
+    world, kinds = World(), ["old"]
 
     async def handler(ctx: Ctx, call: Call) -> types.CallToolResult:
-        await ctx.step(ways[-1], lambda key: world.do(ways[-1], key))
+        for kind in kinds:
+            await ctx.step(kind, lambda key, kind=kind: world.do(kind, key))
         await ctx.elicit(who("one"))
         await ctx.elicit(who("two"))
         return result("done")
 
-    async with served(sqlite, world, handler) as send:
+    async with served(engine, world, handler) as send:
         first = await asked_by(send)
         second = await send(named("Ann", "one"), first)
-    ways.append("new")
-    async with served(sqlite, world, handler) as send:
+    kinds[:] = way.split()
+    async with served(engine, world, handler) as send:
         for answers, asked in 2 * [(named("Bob", "two"), second), (named("Ann", "one"), first)]:
-            assert await refused(send, answers, asked) == "gave_up"
-    assert world.kinds() == ["old", "new"]
+            if asked is second or engine.startswith("sqlite"):  # Temporal repeats what is on record
+                assert await refused(send, answers, asked) == "gave_up"
+    assert world.kinds().count("old") == 1
 
 
 async def test_a_text_can_be_read_in_its_place_only() -> None:

@@ -46,9 +46,8 @@ async def test_an_effect_is_found_though_the_block_of_an_earlier_replay_ends_lat
         with effects.ready(place, earlier):
             again.enter_context(effects.ready(place, effect))
         assert '"done"' in await ActivityEnvironment().run(effects.step, *place)
-    assert '"done"' in await ActivityEnvironment().run(
-        effects.step, *place
-    )  # its call did not hear of it
+    # Its call did not hear of it.
+    assert '"done"' in await ActivityEnvironment().run(effects.step, *place)
     effects.forget(place)
     with pytest.raises(ApplicationError, match="another worker"):
         await ActivityEnvironment().run(effects.step, *place)

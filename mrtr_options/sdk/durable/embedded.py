@@ -66,9 +66,9 @@ CLEANUP_SECONDS = 5.0
 """How long a call that is stopped has for the author's `finally` blocks."""
 RESTARTS = 1000
 """How often a call begins again after its process died, whatever it was doing."""
-TURNS = 100
-"""How many turns of the loop a handler that runs again has, once one of its tasks does something new,
-for its other tasks to repeat what is on record."""
+REPEAT_SECONDS = 1.0
+"""How long a handler that runs again has, once one of its tasks does something new or waits for its
+user, for its other tasks to repeat what is on record."""
 THREADS = 32
 """How many statements DBOS runs at a time at most."""
 
@@ -184,10 +184,11 @@ class Live(Running):
 
     async def asks(self) -> bool:
         # A round that comes after a restart waits until the handler is back at its question.
-        of = f"question {len(self.record.outputs)}"
-        if self._known(of) is None:
-            if not await self._goes_on():
-                return False
+        number = len(self.record.outputs)
+        known = self._known(of := f"question {number}")
+        if f"answer {number}" not in self.ahead and not await self._goes_on():
+            return False
+        if known is None:
             await self._append("mrtr.asked", of)
         return True
 
@@ -212,11 +213,7 @@ class Live(Running):
 
     async def _goes_on(self) -> bool:
         """Whether the handler has done all that it did when it ran before."""
-        for _ in range(TURNS):
-            if not self.ahead:
-                break
-            await asyncio.sleep(0)
-        return not self.ahead
+        return await self.until(lambda: not self.ahead, REPEAT_SECONDS)
 
     def _known(self, of: str) -> _Entry | None:
         """An entry that was made when the handler ran before."""

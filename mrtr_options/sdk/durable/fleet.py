@@ -18,6 +18,7 @@ import atexit
 import hashlib
 import itertools
 import logging
+import re
 import secrets
 import threading
 import time
@@ -33,7 +34,7 @@ import anyio
 from mcp import MCPError
 from mcp.server.request_state import RequestStateCodec
 from temporalio import activity, client, common, exceptions, runtime, workflow
-from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
+from temporalio.api.workflowservice import v1 as api
 from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
@@ -82,7 +83,8 @@ T = TypeVar("T")
 
 _IS_OPEN = common.QueryRejectCondition.NOT_OPEN
 _AWAY = RPCError, client.WorkflowQueryFailedError, client.WorkflowUpdateRPCTimeoutOrCancelledError
-_SILENT = RPCStatusCode.CANCELLED, RPCStatusCode.DEADLINE_EXCEEDED
+_SILENT = RPCStatusCode.CANCELLED, RPCStatusCode.DEADLINE_EXCEEDED, RPCStatusCode.FAILED_PRECONDITION
+_OTHERWISE = re.compile("TMPRL1100|Fatal error in workflow machines")
 _OVER = (
     client.WorkflowFailureError,
     client.WorkflowQueryRejectedError,
@@ -364,7 +366,8 @@ class Engine:
         while True:
             asking = _seen(self._asked_once(kind, handle, ask))
             try:
-                if not (await asyncio.wait([asking], timeout=LOOK_SECONDS))[0]:
+                await asyncio.wait([asking], timeout=LOOK_SECONDS)
+                if not asking.done() or isinstance(asking.exception(), _AWAY):
                     await self._check_served(handle)
                 return await asking
             except Unreadable as error:
@@ -398,12 +401,16 @@ class Engine:
 
     async def _check_served(self, handle: str) -> None:
         """Look whether there is a worker of a call's version, and have Temporal hand the call out again.
+        End the call if its handler does something else now.
 
         Raises:
             MCPError: There is none.
         """
         call = self._call(handle)
-        if (await call.describe()).task_queue not in self._queues.values():
+        now = await call.describe()
+        if now.raw_description.pending_workflow_task.attempt > 1 and await self._does_otherwise(now):
+            await call.terminate("its handler did something else when it began again")
+        elif now.task_queue not in self._queues.values():
             try:
                 with suppress(*_OVER):
                     await self._looked(handle, timedelta(seconds=PING_SECONDS))
@@ -414,6 +421,19 @@ class Engine:
                 raise refused("other_version") from None
         with suppress(RPCError):  # it may have ended by now
             await call.signal("nudge")
+
+    async def _does_otherwise(self, now: client.WorkflowExecutionDescription) -> bool:
+        """Whether the handler of a call failed to do what it did before, since the call last went on."""
+        asked = api.GetWorkflowExecutionHistoryReverseRequest(
+            namespace=self._client.namespace,
+            execution=now.raw_description.workflow_execution_info.execution,
+        )
+        said = await self._client.workflow_service.get_workflow_execution_history_reverse(asked)
+        for event in said.history.events:
+            failed = _OTHERWISE.search(event.workflow_task_failed_event_attributes.failure.message)
+            if failed or event.HasField("workflow_task_completed_event_attributes"):
+                return bool(failed)
+        return False
 
 
 def _seen(work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
@@ -440,7 +460,7 @@ async def connected(url: str) -> Client:
         for trial in itertools.count():
             with suppress(RuntimeError, OSError, RPCError):
                 server = await Client.connect(host, namespace=namespace, runtime=_runtime())
-                asked = DescribeNamespaceRequest(namespace=namespace)
+                asked = api.DescribeNamespaceRequest(namespace=namespace)
                 await server.workflow_service.describe_namespace(asked)
                 return server
             if trial == 0:
@@ -500,8 +520,6 @@ async def opened(
                     workflows=[_Call],
                     workflow_runner=UnsandboxedWorkflowRunner(),
                     workflow_task_executor=threads,
-                    # Another try would replay the same code, and another version has another queue.
-                    workflow_failure_exception_types=[workflow.NondeterminismError],
                     max_concurrent_workflow_tasks=AT_ONCE,
                     sticky_queue_schedule_to_start_timeout=timedelta(seconds=STICKY_SECONDS),
                     **steps,
