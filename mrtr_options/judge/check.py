@@ -541,23 +541,19 @@ _NOT_SMALLER = f"to make findings smaller: there are many, and {SMALLER_RUNS} ru
 _STOPPED_EARLY = f"since in {GIVE_UP} others a request had no response, or the server was gone"
 
 
-async def try_file(path: Path, *, hang_seconds: float = HANG_SECONDS) -> None:
+async def try_file(path: Path) -> None:
     """Make two calls of a stranger's file in a process of its own.
 
     For commands that run it in theirs: a file that hangs, or ends its process, is told here.
 
-    Args:
-        path: The file.
-        hang_seconds: See `Extent`.
-
     Raises:
         CannotLoad, CannotJudge: See `check_file`.
     """
-    option, extent = option_in(path), Extent(hang_seconds=hang_seconds)
+    option = option_in(path)
     try:
         with scratch() as folder, quiet_servers():
-            async with Children(option, folder, hang_seconds=hang_seconds).running() as children:
-                review = _Review(Report(str(path)), children, extent, _ignore, Subject(option))
+            async with Children(option, folder).running() as children:
+                review = _Review(Report(str(path)), children, Extent(), _ignore, Subject(option))
                 await review.first_call(path.name, lambda: children.raised)
                 for event in (await review.play(named("clean-springfield").on_one())).events:
                     if isinstance(event, Crashed):

@@ -184,15 +184,8 @@ class Worker:
         self.ledger.close()
 
 
-@dataclass(frozen=True)
 class Processes:
-    """Two server processes as a deployment.
-
-    Attributes:
-        hang_seconds: How long one request may take before it is called hung.
-    """
-
-    hang_seconds: float = HANG_SECONDS
+    """Two server processes as a deployment."""
 
     def cannot(self, scenario: Scenario) -> str | None:
         if scenario.needs & {"time", "versions"}:
@@ -203,9 +196,8 @@ class Processes:
     async def started(self, subject: Subject, scenario: Scenario) -> AsyncGenerator[ProcessInstances]:
         """Two fresh processes, with a ledger and stores of their own."""
         with scratch() as folder, quiet_servers():
-            instances = ProcessInstances(
-                subject, folder, honours_keys=scenario.setup.honours_keys, hang_seconds=self.hang_seconds
-            )
+            keys = scenario.setup.honours_keys
+            instances = ProcessInstances(subject, folder, honours_keys=keys)
             async with instances.running():
                 yield instances
 
@@ -214,21 +206,13 @@ OFFERED = (Offered("processes", "two processes", Processes()),)
 
 
 class ProcessInstances(Instances):
-    """Two server processes with clients over HTTP. Enter it as an async context manager.
+    """Two server processes with clients over HTTP. Enter `running` to use it.
 
-    The files that they share are in a folder, empty at first. `hang_seconds` is how long one request may
-    take.
+    The files that they share are in a folder, empty at first.
     """
 
-    def __init__(
-        self,
-        subject: Subject,
-        folder: Path,
-        *,
-        honours_keys: bool = False,
-        hang_seconds: float = HANG_SECONDS,
-    ) -> None:
-        super().__init__(2, hang_seconds)
+    def __init__(self, subject: Subject, folder: Path, *, honours_keys: bool = False) -> None:
+        super().__init__(2, HANG_SECONDS)
         self.name = "processes"
         self.processes = self.instances if subject.option.extra is None else 1  # its calls are in a file
         self._served = Served(
