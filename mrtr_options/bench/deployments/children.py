@@ -92,6 +92,7 @@ class Child:
         printed: The end of what it printed.
         rest: The beginning of a line that it has not ended.
         heard: What it last answered, by what was asked.
+        news: Set, and replaced, when it has answered or printed something.
         ended: How it ended: its exit status, or minus the number of the signal.
     """
 
