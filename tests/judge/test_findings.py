@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from mrtr_options.bench.history import Effect, Failed, History
-from mrtr_options.bench.run import in_memory, run
+from mrtr_options.bench.run import run
 from mrtr_options.bench.scenario import Restart, Scenario, Send
 from mrtr_options.bench.schedules import named
 from mrtr_options.bench.subjects import Subject, subject_named
@@ -54,13 +54,9 @@ def test_a_finding_is_shrunk_and_told_under_the_rule_that_needs_least(
     subject = slipped(slip, tmp_path)
 
     async def shrink() -> Finding:
-        async with in_memory([subject]) as here:
-
-            async def play(scenario: Scenario) -> History:
-                return await run(subject, scenario, here)
-
-            found = findings(await play(CASES[slug]), {})
-            return await smallest(play, next(each for each in found if each.rule == rule), {})
+        play = partial(run, subject)
+        found = findings(await play(CASES[slug]), {})
+        return await smallest(play, next(each for each in found if each.rule == rule), {})
 
     found = anyio.run(shrink)
     script = found.history.scenario.script
@@ -73,16 +69,12 @@ def test_what_a_finding_needs_of_earlier_runs_is_told(runs: int, before: int, tm
     subject, case = slipped(FIRST_SPELLING, tmp_path), CASES["every-place"]
 
     async def look() -> Finding:
-        async with in_memory([subject]) as here:
-
-            async def play(scenario: Scenario) -> History:
-                return await run(subject, scenario, here)
-
-            whole = findings(await play(case), {})[0]
-            sent, _ = whole.history.exchanges[(whole.problem.exchange or 0) - 1]
-            alone = replace(case, script=(Send("first", call=sent.call),))
-            shared = replace(whole, history=replace(whole.history, scenario=alone))
-            return await on_its_own(play, shared, whole, runs * [Made(case, 200)], {})
+        play = partial(run, subject)
+        whole = findings(await play(case), {})[0]
+        sent, _ = whole.history.exchanges[(whole.problem.exchange or 0) - 1]
+        alone = replace(case, script=(Send("first", call=sent.call),))
+        shared = replace(whole, history=replace(whole.history, scenario=alone))
+        return await on_its_own(play, shared, whole, runs * [Made(case, 200)], {})
 
     found = anyio.run(look)
     assert (len(found.history.scenario.before), found.set_up) == (before, not runs)
