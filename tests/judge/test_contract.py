@@ -526,9 +526,8 @@ def test_a_bill_for_a_stolen_state_follows_from_that_whoever_else_calls(tmp_path
     taken, held = Subject(option_at(taker)), Report("taker.py")
 
     async def play() -> None:
-        async with in_memory([taken]) as here:
-            for case in islice(at_random(0), 30):
-                held.hold(await run(taken, case, here))
+        for case in islice(at_random(0), 30):
+            held.hold(await run(taken, case))
 
     anyio.run(play)
     assert held.first["bills-are-due"].follows == "state-is-bound-to-its-principal"

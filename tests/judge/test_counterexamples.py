@@ -17,7 +17,7 @@ from mrtr_options.bench.explore import possible
 from mrtr_options.bench.faults import EXPLORED, NAMED, Fault, NoFault, parse
 from mrtr_options.bench.history import History, Received
 from mrtr_options.bench.loop import swift
-from mrtr_options.bench.run import in_memory, run
+from mrtr_options.bench.run import run
 from mrtr_options.bench.scenario import Scenario, calling
 from mrtr_options.bench.schedules import SCHEDULES, name_of
 from mrtr_options.bench.subjects import WAIT_SECONDS, Subject, subject_named
@@ -166,13 +166,8 @@ def test_a_run_that_breaks_a_guarantee_and_shows_no_anomaly_fails_the_command(
 
 @pytest.mark.slow
 def test_a_result_that_is_sent_after_a_redeploy_is_of_the_version_that_made_it() -> None:
-    async def shown() -> frozenset[str]:
-        subject = subject_named("L")
-        async with in_memory([subject]) as here:
-            scenario = calling().under(parse("down@bill3 redeploy3.2"))
-            return anomalies.found(await run(subject, scenario, here))
-
-    assert anyio.run(shown) == set()
+    faults = parse("down@bill3 redeploy3.2")
+    assert anomalies.found(anyio.run(run, subject_named("L"), calling().under(faults))) == set()
 
 
 @pytest.mark.slow
