@@ -67,8 +67,7 @@ CLEANUP_SECONDS = 5.0
 RESTARTS = 1000
 """How often a call begins again after its process died, whatever it was doing."""
 REPEAT_SECONDS = 1.0
-"""How long a handler that runs again has, once one of its tasks does something new or waits for its
-user, for its other tasks to repeat what is on record."""
+"""How long a handler that runs again has to repeat what is on record, before it does or awaits more."""
 THREADS = 32
 """How many statements DBOS runs at a time at most."""
 
@@ -185,12 +184,11 @@ class Live(Running):
     async def asks(self) -> bool:
         # A round that comes after a restart waits until the handler is back at its question.
         number = len(self.record.outputs)
-        known = self._known(of := f"question {number}")
-        if f"answer {number}" not in self.ahead and not await self._goes_on():
-            return False
-        if known is None:
+        is_new = self._known(of := f"question {number}") is None
+        goes_on = f"answer {number}" in self.ahead or await self._goes_on()
+        if goes_on and is_new:
             await self._append("mrtr.asked", of)
-        return True
+        return goes_on
 
     async def answered(self, number: int, seconds: float) -> bool:
         of = f"answer {number}"

@@ -367,8 +367,9 @@ class Engine:
             asking = _seen(self._asked_once(kind, handle, ask))
             try:
                 await asyncio.wait([asking], timeout=LOOK_SECONDS)
-                if not asking.done() or isinstance(asking.exception(), _AWAY):
-                    await self._check_served(handle)
+                failed = asking.exception() if asking.done() else None
+                if not asking.done() or isinstance(failed, _AWAY):
+                    await self._check_served(handle, failed)
                 return await asking
             except Unreadable as error:
                 _LOG.warning("%s", error)
@@ -399,16 +400,16 @@ class Engine:
                 why = "unknown_call"
         raise refused(why)
 
-    async def _check_served(self, handle: str) -> None:
-        """Look whether there is a worker of a call's version, and have Temporal hand the call out again.
-        End the call if its handler does something else now.
+    async def _check_served(self, handle: str, failed: BaseException | None) -> None:
+        """Have a call handed out again, unless it `failed`. End one whose handler does something else.
 
         Raises:
-            MCPError: There is none.
+            MCPError: There is no worker of its version.
         """
         call = self._call(handle)
         now = await call.describe()
-        if now.raw_description.pending_workflow_task.attempt > 1 and await self._does_otherwise(now):
+        is_tried_again = now.raw_description.pending_workflow_task.attempt > 1
+        if _OTHERWISE.search(str(failed)) or (is_tried_again and await self._does_otherwise(now)):
             await call.terminate("its handler did something else when it began again")
         elif now.task_queue not in self._queues.values():
             try:
@@ -420,7 +421,8 @@ class Engine:
                 await call.describe()  # Temporal itself is there
                 raise refused("other_version") from None
         with suppress(RPCError):  # it may have ended by now
-            await call.signal("nudge")
+            if failed is None:
+                await call.signal("nudge")
 
     async def _does_otherwise(self, now: client.WorkflowExecutionDescription) -> bool:
         """Whether the handler of a call failed to do what it did before, since the call last went on."""
