@@ -1,7 +1,9 @@
 """The documents: what runs say in them is what runs say now, and their words are the glossary's."""
 
+import json
 import re
 import shlex
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,8 @@ from documents import ROOT
 from documents.findings import COUNTEREXAMPLES
 from documents.tables import OF_RUNS, PARTS, PICTURES, author_writes, documents, renewed
 from mrtr_options.__main__ import main
+from mrtr_options.bench.subjects import subject_named
+from mrtr_options.judge.anomalies import WORDS as WORDING
 from mrtr_options.judge.reading import Observation
 from mrtr_options.tool.catalogue import all_options
 
@@ -84,6 +88,20 @@ def test_a_finding_is_a_page_with_a_command_that_ends_as_the_page_says(
     assert capsys.readouterr().out.splitlines()[-1].strip() == said
 
 
+@pytest.mark.evidence("cells and tables of the documents")
+def test_the_proposal_says_what_is_found_of_each_subject(capsys: pytest.CaptureFixture[str]) -> None:
+    page = text_of(ROOT / "docs" / "PROPOSAL.md")
+    (command,) = re.findall(r"`python -m mrtr_options (explore .*?)`", page)
+    assert main([*command.split(), "--json"]) == 0
+    found = defaultdict[str, set[str]](set)
+    for row in json.loads(capsys.readouterr().out):
+        found[row["subject"]] |= {f"{row['histories']:,}", *(WORDING[each] for each in row["witnesses"])}
+    said = "|".join(WORDING.values())
+    for name, left, runs in re.findall(r"^\| \**(\S*ᵏ)\** \|.*?\|(.*)\| (.*?) \|$", page, re.MULTILINE):
+        assert found.pop(subject_named(name).name) == {*re.findall(said, left), *runs.split(", ")}
+    assert not found
+
+
 def test_every_finding_is_in_the_index() -> None:
     folder = ROOT / "docs" / "findings"
     own, others = text_of(folder / "README.md").split("## In what others ship")
@@ -93,7 +111,7 @@ def test_every_finding_is_in_the_index() -> None:
     assert set(re.findall(r"^(?:\||-) \[.*?\]\((.*?)\.md\)", others, re.MULTILINE)) == there
 
 
-@pytest.mark.parametrize("path", documents(), ids=lambda path: path.name)
+@every_document
 def test_a_finding_has_its_sections_and_is_short(path: Path) -> None:
     own = path.parent.name == "findings" and path.name != "README.md"
     if own and not path.name.startswith("server-"):  # those have a form of their own
@@ -119,8 +137,8 @@ def test_a_document_uses_the_words_of_the_glossary(path: Path) -> None:
 def test_the_code_uses_plain_words() -> None:
     folders = ("mrtr_options", "tests", "examples")
     code = [path for folder in folders for path in (ROOT / folder).rglob("*.py")]
-    said = {path.name: NOT_IN_CODE.findall(text_of(path)) for path in code if path != Path(__file__)}
-    assert {name: words for name, words in said.items() if words} == {}
+    code.remove(Path(__file__))
+    assert [path.name for path in code if NOT_IN_CODE.search(text_of(path))] == []
 
 
 @every_document
@@ -129,9 +147,7 @@ def test_every_link_inside_the_repository_leads_somewhere(path: Path) -> None:
         target = (path.parent / file).resolve() if file else path
         assert target.exists(), file
         headings = re.findall(r"^#+ (.*)$", text_of(target), re.MULTILINE) if anchor else []
-        anchors = {
-            re.sub(r"[^\w -]", "", heading).strip().lower().replace(" ", "-") for heading in headings
-        }
+        anchors = {re.sub(r"[^\w -]", "", each).strip().lower().replace(" ", "-") for each in headings}
         assert not anchor or anchor in anchors, f"{file}#{anchor}"
 
 
