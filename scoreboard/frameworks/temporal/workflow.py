@@ -14,7 +14,7 @@ from temporalio.common import WorkflowIDConflictPolicy
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
 BY_UPDATE = sys.argv[1] == "updates"
-"""Whether an answer is an update with an id, and not a signal, and a start may come again."""
+"""Whether answers are updates with ids, and not signals, and a start may be repeated."""
 WAIT_SECONDS = 45.0
 
 
