@@ -42,7 +42,7 @@ async def couple(ctx: Ctx, call: Call) -> types.CallToolResult:
     world.entered += 1
     assert await ctx.step("first", lambda key: world.do("first", key)) == "first done"
     one = await ctx.elicit(who("one"))
-    two = await ctx.elicit(who("two", assumed="nobody"))
+    two = await ctx.elicit(who("two", assumed="none"))
     await ctx.step("last", lambda key: world.do("last", key))
     return result(f"{one.name} and {two.name}")
 

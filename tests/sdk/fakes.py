@@ -44,7 +44,7 @@ def who(key: str = "who", assumed: str | None = None) -> Question[Name]:
     return Question(key, f"Who is {key}?", Name, fallback, f"Say who {key} is.")
 
 
-async def nobody(request: types.ServerRequest) -> types.InputResponse:
+async def not_by_push(request: types.ServerRequest) -> types.InputResponse:
     """The user of a client that must not be asked by push."""
     raise AssertionError(f"was asked by push: {request}")
 
@@ -60,7 +60,7 @@ class FakeSession:
 
     client_capabilities: types.ClientCapabilities | None
     can_send_request: bool = False
-    user: User = nobody
+    user: User = not_by_push
     pushed: list[types.ServerRequest] = field(default_factory=list[types.ServerRequest])
 
     async def send_request(

@@ -546,7 +546,7 @@ TROUBLES: dict[str, tuple[Callable[[Left], object], type[Exception] | None]] = {
 
 
 @pytest.mark.parametrize("trouble", TROUBLES)
-async def test_whatever_happens_to_a_left_call_nobody_pays_twice(trouble: str, tmp_path: Path) -> None:
+async def test_whatever_happens_to_a_left_call_it_is_paid_once(trouble: str, tmp_path: Path) -> None:
     path, (happen, end) = tmp_path / "calls", TROUBLES[trouble]
     calls = CallFolder(path)
     async with guarded(lost={2, 3, 4, 5}, caller="alice") as world:

@@ -178,7 +178,7 @@ CASES: dict[str, tuple[list[Task], dict[str, Any], str, int]] = {
     "it has expired": ([asks("one")], {"gone_after": 1}, "-32602 no such task None", 0),
     "it expires": ([asks("one")], {"gone_after": 3, "hesitates": True}, "-32602 no such task None", 0),
     "an answer is refused": ([asks("one")], {"refusal": BAD}, "-32602 does not fit 'one' None", 1),
-    "nobody is asked": ([asks("one")], {"refuses": NOT_HERE}, "-7 not here None", 0),
+    "the client cannot ask": ([asks("one")], {"refuses": NOT_HERE}, "-7 not here None", 0),
 }
 """How a task stands and what goes on beside it, what its call comes to, and how many answers it got."""
 
