@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -90,26 +90,13 @@ class WeatherArguments(BaseModel):
     )
 
 
-class _Answer(BaseModel):
-    """What an answer must fit. Its JSON schema is made once for all rounds that ask for it."""
-
-    @classmethod
-    def model_json_schema(cls, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        return _schema(super().model_json_schema, *args, **kwargs)
-
-
-@cache
-def _schema(make: Callable[..., dict[str, Any]], *args: Any, **kwargs: Any) -> dict[str, Any]:
-    return make(*args, **kwargs)
-
-
-class PlaceAnswer(_Answer):
+class PlaceAnswer(BaseModel):
     """Answer to `which_place`: the label of the place that was meant."""
 
     place: str
 
 
-class UnitsAnswer(_Answer):
+class UnitsAnswer(BaseModel):
     """Answer to `which_units`."""
 
     units: Literal["metric", "imperial"]
