@@ -137,7 +137,7 @@ AWAY = "cannot use the database in MRTR_DATABASE_URL: "
     ("letter", "variable", "value", "why"),
     [
         ("E", "MRTR_LEDGER", HERE, f"cannot use {HERE} as a ledger"),
-        ("E", "MRTR_STATE_KEYS", f"{KEY},tails", "key 2 of MRTR_STATE_KEYS has 5 bytes, not 32"),
+        ("E", "MRTR_STATE_KEYS", f"{KEY},tails", "key 2 of MRTR_STATE_KEYS has 5 bytes, and needs 32"),
         ("E", "MRTR_DATABASE_URL", "mysql://me:hush@here/calls", "must look like sqlite:///FILE"),
         *(
             ("E", "MRTR_DATABASE_URL", url, "must look like sqlite:///FILE")

@@ -117,12 +117,12 @@ def test_the_ring_in_the_environment_keeps_its_order(
 @pytest.mark.parametrize(
     ("keys", "complaint"),
     [
-        ("short", f"key 1 of {KEYS_VARIABLE} has 5 bytes, not 32; make one with: "),
+        ("short", f"key 1 of {KEYS_VARIABLE} has 5 bytes, and needs 32; make one with: "),
         (f"{OLD.decode()},{NEW.decode()[:62]}", f"key 2 of {KEYS_VARIABLE} has 31 bytes"),
         (f"{OLD.decode()},", f"key 2 of {KEYS_VARIABLE} has 0 bytes"),
         (" ", f"key 1 of {KEYS_VARIABLE} has 0 bytes"),
         (f"{OLD.decode()},{OLD.decode()}", f"{KEYS_VARIABLE} names a key twice"),
-        ("o!" * 16, f"key 1 of {KEYS_VARIABLE} is made of 2 different bytes, not 16; make one with: "),
+        ("o!" * 16, f"key 1 of {KEYS_VARIABLE} is made of 2 different bytes, and needs 16; "),
         ("0" * 64, f"key 1 of {KEYS_VARIABLE} is made of 1 different bytes"),
         ("o" * 32, f"key 1 of {KEYS_VARIABLE} has 24 bytes"),  # it is base64
         ("-_" * 16, f"key 1 of {KEYS_VARIABLE} has 24 bytes"),  # so is this, for URLs

@@ -20,7 +20,7 @@ def run(args: argparse.Namespace) -> int:
     path: Path = args.file
     if not path.stem.isidentifier():
         refuse(
-            f"{str(path)!r} is no name of a tool: take letters, digits and _, as in new book_table.py"
+            f"{str(path)!r} is not a tool's name: take letters, digits and _, as in new book_table.py"
         )
     template = (files("mrtr_options.demo") / "own_tool.py").read_text(encoding="utf-8")
     write_new(path, template.replace("own_tool", path.stem), "new book_table.py")

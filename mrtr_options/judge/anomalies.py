@@ -96,7 +96,7 @@ ANOMALIES: tuple[Property, ...] = (
     _anomaly(
         "duplicate bill",
         "charged twice",
-        "A bill took place more often than the user made calls and changed answers.",
+        "A bill took place more than once for each call of the user and each answer they changed.",
         lambda reading: reading.effects("bill").total() > reading.effects_due,
         harms="the user's money",
         remedy="put the handler into the single-use guard, or give the bill an idempotency key that its"
@@ -125,7 +125,7 @@ ANOMALIES: tuple[Property, ...] = (
     _anomaly(
         "duplicate audit",
         "logged twice",
-        "An audit took place more often than the user made calls and changed answers.",
+        "An audit took place more than once for each call of the user and each answer they changed.",
         lambda reading: reading.effects("audit").total() > reading.effects_due,
         harms="whoever reads the log or gets the e-mail",
         remedy="write the audit in the last step, inside the single-use guard; `once` (option F) writes"

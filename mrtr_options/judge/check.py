@@ -537,7 +537,7 @@ class _Review:
 
 _NOT_NAMED = "that --only does not name, those that look for risks among them"
 _TOO_MANY = f"of over {ROOM:,} calls, since in another run a request had no response"
-_NOT_SMALLER = f"to make findings smaller: there are many, and {SMALLER_RUNS} runs were made for that"
+_NOT_SMALLER = f"to make findings smaller, after {SMALLER_RUNS} of them"
 _STOPPED_EARLY = f"since in {GIVE_UP} others a request had no response, or the server was gone"
 
 
@@ -580,7 +580,7 @@ async def check_file(
 
     Raises:
         CannotLoad: There is no such file.
-        CannotJudge: It is no server, or its first call gives nothing.
+        CannotJudge: It has no server, or its first call gives nothing.
     """
     option = option_in(path)
     report = Report(str(path), option.guarantees, hang_seconds=extent.hang_seconds)
@@ -596,7 +596,8 @@ async def check_file(
                     # Before any run lets time pass: these states must be young.
                     first = await _from_elsewhere(review)
                     if not first:
-                        report.left_out["with a state of another server: no question came with one"] = 1
+                        why = "with a state of another server: no question came with a state"
+                        report.left_out[why] = 1
                 await review.everything(first)
                 # An old client may be refused with any error.
                 is_refused = all(each.history.era == "modern" for each in report.findings)
@@ -630,7 +631,7 @@ async def check_url(
     Raises:
         CannotReach: Nothing answers there.
         CannotJudge: Its first call gives nothing.
-        LedgerUnusable: The file is no ledger.
+        LedgerUnusable: The file is not a ledger.
     """
     with quiet_servers():
         spoken = [await remote.eras_of(url, extent.hang_seconds) for url in urls]

@@ -74,7 +74,7 @@ class Finding:
         problem: The first place in it.
         follows: The rule about responses that is broken at the same request, if this is about an effect
             or about the form of a result.
-        set_up: Whether fresh servers do not show it, since earlier runs set it up; None: untried.
+        set_up: Whether it depends on earlier runs, so that fresh servers do not show it; None: untried.
     """
 
     history: History
@@ -356,9 +356,9 @@ def story(finding: Finding) -> list[str]:
     rows, sent = tell(finding.history), _sent(finding)
     lines: list[str] = []
     if finding.set_up is None:
-        lines.append("   (not tried on a fresh server: earlier requests may have set this one up)")
+        lines.append("   (not tried on a fresh server: this may depend on earlier requests)")
     if finding.set_up:
-        lines.append("   (earlier requests have set the server up: a fresh one does not show this)")
+        lines.append("   (a fresh server does not show this: it depends on earlier requests)")
     kinds = finding.history.scenario.at_effects
     if not any(row.kind == "failure" for row in rows):  # the server has hidden it
         lines += [f"   {each}" for each in dict.fromkeys(kind.says for kind in kinds)]

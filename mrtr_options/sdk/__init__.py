@@ -50,7 +50,7 @@ Awaiting the answers (J, H, L, K):
     DurableStore           L: the handler goes on from a database, also after a crash
     DurableContext         its context: `elicit`, `step`
     TaskStore              K: the same, and the client gets a task at once
-    TaskContext            its context: `elicit`, `step`, `status`
+    TaskContext            its context: `elicit`, `step`, `status`, `become_task`
     Call                   what H, L and K are given for Params: the name and the arguments
 
 Wrap:

@@ -84,7 +84,7 @@ def call_key_of(
     whole call in one request.
 
     Raises:
-        MCPError: -32602, it is no key.
+        MCPError: -32602, it is not a key.
     """
     text: object = (params.meta or {}).get(CALL_KEY)
     if text is None or not is_modern(ctx):

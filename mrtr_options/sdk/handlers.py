@@ -76,7 +76,8 @@ class Died(asyncio.CancelledError):
 
 
 class Crashed(MCPError):
-    """The author's code raised what is no outcome of the tool. The text stays in the log."""
+    """The author's code raised an exception that is not an outcome of the tool. Its text stays in the
+    log."""
 
     def __init__(self) -> None:
         super().__init__(types.INTERNAL_ERROR, "Internal server error")
@@ -195,7 +196,7 @@ def check_protected() -> None:
         raise MCPError(
             types.INTERNAL_ERROR,
             "This server does not protect the state of its calls, and anyone could write one. Its author"
-            " has to build it with mrtr_options.sdk.build_server, or to add sdk.protect(server).",
+            " must build it with mrtr_options.sdk.build_server, or add sdk.protect(server).",
             {"reason": "state_not_protected"},
         )
 

@@ -26,14 +26,14 @@ from mrtr_options.sdk.handlers import Context, Handler, Params, Result, check_ha
 from mrtr_options.sdk.push import can_push, push_request
 
 MAX_ROUNDS = 10
-"""How often one legacy request may call the handler; the SDK's client gives up after as many."""
+"""How often one legacy request may call the handler."""
 
 
 def legacy_shim(handler: Handler) -> Handler:
     """Give legacy clients the whole conversation of a handler written for modern ones.
 
     Raises (at call time):
-        MCPError: -32603, the handler still asks after `MAX_ROUNDS` rounds.
+        MCPError: -32603, the handler still asks after ten rounds.
     """
 
     check_handler(handler, "legacy_shim")

@@ -271,7 +271,7 @@ def check_keys(keys: Sequence[bytes], source: str = KEYS_VARIABLE) -> list[bytes
 
     Raises:
         BadKeys: Empty, or a key is shorter than 32 bytes, repeats a few bytes, or is named twice; or
-            this is no list of bytes.
+            this is not a list of bytes.
     """
     given: object = keys
     if isinstance(given, str | bytes) or not all(isinstance(each, bytes) for each in list[object](keys)):
@@ -281,9 +281,9 @@ def check_keys(keys: Sequence[bytes], source: str = KEYS_VARIABLE) -> list[bytes
     for number, key in enumerate(keys, start=1):
         secret = _decoded(key)
         if len(secret) < MIN_KEY_BYTES:
-            problem = f"has {len(secret)} bytes, not {MIN_KEY_BYTES}"
+            problem = f"has {len(secret)} bytes, and needs {MIN_KEY_BYTES}"
         elif (distinct := len(set(secret))) < MIN_DISTINCT_BYTES:
-            problem = f"is made of {distinct} different bytes, not {MIN_DISTINCT_BYTES}"
+            problem = f"is made of {distinct} different bytes, and needs {MIN_DISTINCT_BYTES}"
         else:
             continue
         raise BadKeys(

@@ -1,7 +1,7 @@
 """What all stand-ins share: questions, how they are sent, and how answers are read.
 
-A `Question` is a form. A request that is no form (a message from the client's model, its folders, an
-address to visit) is an `Inquiry`.
+A `Question` is a form. An `Inquiry` asks for something else: a message from the client's model, its
+folders, or that the user visits an address.
 Knows the SDK's types and `handlers`.
 
 Sources: MCP 2026-07-28, elicitation (form and url mode; accept, decline, cancel), sampling, roots and
@@ -46,7 +46,7 @@ class Question(Generic[AnswerT_co]):
         unasked: What to tell the caller where the client cannot be asked and nothing is assumed.
 
     Raises:
-        TypeError: A field of the answer is none that a form can have, or what is assumed is no answer.
+        TypeError: A form cannot have a field of the answer, or what is assumed is not such an answer.
     """
 
     key: str
@@ -394,7 +394,7 @@ def ask(
     earlier answer by then: two questions without one ask in turn until the client gives up.
 
     Raises:
-        MCPError: -32603, nothing protects the state on this server: see `check_protected`.
+        MCPError: -32603, nothing protects the state on this server: see `protect`.
     """
     if state is not None:
         check_protected()
@@ -415,7 +415,7 @@ def load_state(params: types.InputResponseRequestParams, model: type[StateT]) ->
 
     Raises:
         MCPError: -32602, the state is genuine but not of this shape (an older version of the code);
-            -32603, nothing protects it on this server: see `check_protected`.
+            -32603, nothing protects it on this server: see `protect`.
     """
     if params.request_state is None:
         return model()
@@ -441,7 +441,7 @@ def check_length(key: str, state: BaseModel) -> None:
 
 
 def invalid_state() -> MCPError:
-    """The state is none of this tool's, as far as it is concerned."""
+    """The tool did not hand this state out."""
     return MCPError(
         types.INVALID_PARAMS, "Invalid or expired requestState", {"reason": "invalid_request_state"}
     )
@@ -457,8 +457,7 @@ def answer_to(
     Where the client cannot be asked, what the question assumes takes the answer's place.
 
     Raises:
-        Declined, Cancelled, BadAnswer: See `read_answer`.
-        CannotAsk: See `without_asking`.
+        Declined, Cancelled, BadAnswer, CannotAsk: See there.
     """
     response = (params.input_responses or {}).get(question.key)
     if response is not None:

@@ -296,9 +296,9 @@ class ReplayContext(AsksTogether, Generic[DeskT]):
         Where the client cannot be asked, what the question assumes takes the answer's place.
 
         Raises:
-            Declined, Cancelled, CannotAsk: See `questions`.
+            Declined, Cancelled, CannotAsk: See there.
             RoundOver: The question goes out. An answer that does not fit ends the round as well,
-                with -32602 for the client.
+                with -32602 for the client. It is not an `Exception`; let it pass.
         """
         (answer,) = self._round.answers((question,))
         return answer
@@ -370,7 +370,8 @@ def keyed_replay(
 
     Raises (at call time):
         BadAnswer: -32602, an answer does not fit its question.
-        TwoQuestions, CommitFailed: See those classes.
+        TwoQuestions: Two different questions of one round have one key.
+        CommitFailed: An effect of `on_commit` failed; those before it have happened.
     """
 
     check_handler(handler, "keyed_replay", (ReplayContext, types.InputResponseRequestParams))

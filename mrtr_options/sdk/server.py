@@ -87,7 +87,8 @@ def text(content: str, *, is_error: bool = False) -> types.CallToolResult:
 
 
 def outcome_of(error: Exception) -> types.CallToolResult | None:
-    """The result of a call that ended in one of the outcomes of a question; None for another exception.
+    """The result of a call whose handler raised `Declined`, `Cancelled` or `CannotAsk`; None for another
+    exception.
 
     A declined or cancelled question is a plain text. A client that cannot be asked gets the question's
     `unasked` as an error. An answer that does not fit (`BadAnswer`) is the JSON-RPC error -32602.
@@ -135,16 +136,16 @@ class Tool:
         name: What it is called by.
         description: What it does, for the model that chooses tools.
         arguments: The model of its arguments; the input schema is made from it.
-        handler: Answers `tools/call`; may raise the outcomes of questions.
+        handler: Answers `tools/call`; may raise `Declined`, `Cancelled`, `CannotAsk` and `BadAnswer`.
         wrappers: Put around the handler, the last one outermost. They see results as they go on the
             wire: a declined question is a text by then.
-        outcome_of: What an exception of the handler is as a result; None for those that are errors.
+        outcome_of: Makes the result of an exception of the handler; None for one that stays an error.
         listed: The tool as `tools/list` has it.
 
     Raises:
-        NotAHandler: The handler is none, or a wrapper makes none: see `check_handler`.
-        TypeError: The arguments are not a model, the wrappers are not a list of wrappers, or what tells
-            outcomes is no function.
+        NotAHandler: The handler, or what a wrapper makes of it, is not `async def (ctx, params)`.
+        TypeError: The arguments are not a model, the wrappers are not a list of wrappers, or
+            `outcome_of` is not a function.
     """
 
     name: str
@@ -211,7 +212,7 @@ class Tool:
 
         Raises:
             TypeError: The server is not an `MCPServer`.
-            ValueError: It needs one, and the server has no lifespan; or the handler is one of K.
+            ValueError: The handler needs a store, and the server has no lifespan; or it is one of K.
         """
         check_server(server, MCPServer)
         needed = needed_by(self.handler)
@@ -342,7 +343,7 @@ def build_server(
         extensions: Extensions of the protocol that the server declares, with their methods.
 
     Raises:
-        TypeError: What is given for a tool, a resource, an extension, or for the settings, is none.
+        TypeError: Something else is given for a tool, a resource, an extension, or the settings.
         ValueError: Two tools have one name; or a handler needs a store that is not among the resources.
         SystemExit: The environment cannot be used; one line on standard error says why.
     """
@@ -435,7 +436,8 @@ def protect(
         settings, sealed: As for `build_server`.
 
     Raises:
-        TypeError: It is neither an `MCPServer` nor a lowlevel `Server`, or the settings are none.
+        TypeError: It is neither an `MCPServer` nor a lowlevel `Server`, or the settings are not
+            `Settings`.
     """
     check_server(server, MCPServer, Server)
     settings = settings_or_environment(settings)

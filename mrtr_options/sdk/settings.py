@@ -47,10 +47,10 @@ class Settings:
             on; None to name none.
 
     Raises:
-        BadKeys: A key is too short, or the keys are not a list of bytes: see `check_keys`.
-        BadInstance: The name is none: see `check_instance`.
-        ValueError: The time is not over 0.
-        TypeError: The principal or the clock is no function.
+        BadKeys: A key is too short, is named twice, or the keys are not a list of bytes.
+        BadInstance: The name is not 1 to 32 letters, digits, "_" and "-".
+        ValueError: `ttl_seconds` is not over 0.
+        TypeError: The principal or the clock is not a function.
     """
 
     keys: Sequence[bytes] | None = None
@@ -87,7 +87,7 @@ def settings_or_environment(settings: Settings | None) -> Settings:
     process in one line.
 
     Raises:
-        TypeError: They are no settings.
+        TypeError: They are not of the class `Settings`.
     """
     given: object = settings
     if isinstance(given, Settings):

@@ -50,7 +50,7 @@ def show(
     deployments: Sequence[str] = matrix.IN_MEMORY,
     form: Literal["table", "json", "markdown"] = "table",
 ) -> int:
-    """Run the matrix and print it; None for every schedule. Returns 1 if a claim is broken."""
+    """Run the matrix and print it; None for every schedule. Returns 1 if a guarantee is broken."""
     to_run = matrix.cells(columns, schedules=schedules, eras=eras, deployments=deployments)
     with progress(quiet=form != "table") as bar:
         task = bar.add_task("schedules", total=len(to_run))

@@ -82,7 +82,7 @@ class Ends:
         return reply.is_result and self.word in says
 
     def __str__(self) -> str:
-        return f"a text with {self.word!r}; or {Refused(self.codes)}, without {self.other!r} alone"
+        return f"a text with {self.word!r}; or {Refused(self.codes)}, but not just {self.other!r}"
 
 
 @dataclass(frozen=True)

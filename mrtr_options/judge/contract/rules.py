@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 RULES: dict[str, str] = {
     "arguments-are-checked": "Bad arguments and unknown tools are -32602 or `isError`, without effects.",
-    "the-tool-is-listed": "The tool is listed with the input schema of the page.",
-    "questions-are-asked-in-order": "Questions come in order, in the page's words, with its choices.",
-    "the-report-is-the-pages": "A call that is answered ends in the page's report of what was answered.",
+    "the-tool-is-listed": "The tool is listed with the contract's input schema.",
+    "questions-are-asked-in-order": "Questions come in order, in the contract's words and choices.",
+    "the-report-is-the-pages": "A call that is answered ends in the contract's report of the answers.",
     "unknown-places-are-errors": "A place that does not exist is an `isError` result without a bill.",
     "decline-ends-the-call": "A declined question ends the call in a text that says so or an error.",
     "cancel-ends-the-call": "A cancelled question ends the call in a text that says so or an error.",

@@ -275,8 +275,8 @@ class DurableContext(AsksTogether, Generic[DeskT]):
         Raises:
             ValueError: The call has a step of that key already.
             RuntimeError: It is called in a step, or after the handler's end.
-            TypeError, ValueError: The key is no text. Or what the effect returned has no JSON, or is
-                longer than `MAX_BYTES`; it happened anyway.
+            TypeError, ValueError: The key is not a text. Or what the effect returned cannot be written
+                as JSON, or is longer than 1 MiB: then the effect has happened.
         """
         self._check()
         if not isinstance(key, str):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -319,8 +319,8 @@ class DurableContext(AsksTogether, Generic[DeskT]):
         Where the client cannot be asked, what the question assumes takes the answer's place.
 
         Raises:
-            Declined, Cancelled, CannotAsk: See `questions`.
-            CallAbandoned: There was no answer in time.
+            Declined, Cancelled, CannotAsk: See there.
+            CallAbandoned: There was no answer in time. It is not an `Exception`; let it pass.
             RuntimeError: Another task of this handler waits for an answer, or it is called in a step.
         """
         (answer,) = await self.elicit_all(question)

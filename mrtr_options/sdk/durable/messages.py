@@ -198,13 +198,13 @@ class Reply:
 
 _WHY = {
     "unknown_call": "This call is not waiting for an answer: it was given up after too long a pause, "
-    "was cancelled, or is kept elsewhere. What it was to do may have happened. Look before you call the "
-    "tool again.",
+    "was cancelled, or is kept elsewhere. Its effects may have happened. Look before you call the tool "
+    "again.",
     "gave_up": "This call was given up: the servers that worked at it ended in the middle, several "
-    "times, or its tool did not do the same when it began again. What it was doing may have happened. "
+    "times, or its tool did not do the same when it began again. Its effects may have happened. "
     "Look before you call the tool again.",
     "other_version": "This call began on another version of this tool, and no server of that version "
-    "is left to finish it. What it was to do may have happened. Look before you call the tool again.",
+    "is left to finish it. Its effects may have happened. Look before you call the tool again.",
     "answered_differently": "The question {question!r} of this call has been answered differently "
     "before.",
     "unknown_task": "There is no such task.",

@@ -182,13 +182,13 @@ class DurableStore:
     Attributes:
         idle_seconds: How long a question may stay unanswered before its call is given up.
         wait_seconds: How long a request is held before the client is told to retry.
-        rounds: How many rounds a client makes of one call. The last one is told that the call goes on.
+        rounds: How often a client retries in one call. Its last request is told that the call goes on.
         keep_seconds: How long a call is kept after its end.
         version: The version of the handlers' code, of 100 characters at most; None for the digest of
             their file.
 
     Raises:
-        ValueError: A number is not over 0, or the version is no such text.
+        ValueError: A number is not over 0, or the version is not 1 to 100 characters long.
     """
 
     idle_seconds: float = 600.0
@@ -341,7 +341,7 @@ class DurableStore:
                 raise
             round.waited += 1
             if round.number + 1 + round.waited > self.rounds:
-                raise still_at_work(self.rounds * self.wait_seconds)
+                raise still_at_work(round.waited * self.wait_seconds)
             return types.InputRequiredResult(request_state=round.state)
 
         return needing(durable, self.serving)

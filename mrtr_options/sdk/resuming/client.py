@@ -7,18 +7,18 @@
 The rules
 ---------
 - *A lost round is sent again*: as a new request with a new id and the same state, a bounded number of
-  times, after a pause that grows. A connection that broke is replaced. The server keeps an effect from
-  happening again, or it does not: H, K, L and the guard do.
+  times, after a pause that grows. A connection that broke is replaced. H, K, L and the guard keep an
+  effect from happening again; other servers do it again.
 - *A first request that got no response* is sent again only where that does no harm: nothing was sent;
   the tool says that it is read-only or idempotent; or the server honours call keys (`call_key`), which
-  every request carries, and the connection is no legacy one. All others end in one error, since the
-  effects may have happened. These are a server's own words, good for servers that are trusted.
+  every request carries, and the connection is a modern one. All others end in one error, since the
+  effects may have happened. Whether a tool is read-only is the server's own word: trust the server.
 - *What a server refused is not sent again*, unless it says that the call is still at work, or that the
-  request may come later. The caller's own state that is too old is no end where the server honours
-  keys: the first request, under the key, says what the call has come to. Any other refused state may be
-  somebody else's, and under the key a call of this caller's would begin. A new key that a server finds
-  too old, one with a new store for example, is replaced once: nothing was done. A key that the host gave
-  is not: its call may have happened.
+  request may come later. Where the server honours keys, a caller's own state that is too old does not
+  end the call: the first request, under the key, gets its result or its question. Any other refused
+  state may be somebody else's, and under the key a new call of this caller's would begin. A new key that
+  a server finds too old, one with a new store for example, is replaced once: nothing was done. A key
+  that the host gave is not replaced: its call may have happened.
 - *The user is asked once for each question.* A question that a repeated first request brings once
   more gets the answer on record, where the server names the call as it did at first. Where it names
   another, it has forgotten this one, and nothing is answered. Where it names none, the user is asked.
@@ -68,7 +68,8 @@ _logger = logging.getLogger(__name__)
 
 
 class Unanswered(Exception):
-    """A call that has not ended: a round has no response, or none of this call's. The text is one line.
+    """A call that has not ended: a round got no response, or the server has forgotten the call. The text
+    is one line.
 
     Attributes:
         call: How the call stands. `resume` goes on with it.
@@ -105,10 +106,10 @@ class ResumingClient(anyio.AsyncContextManagerMixin):
         round_seconds: How long a response is waited for.
         legacy_seconds: The same on a legacy connection, where a request is a whole call and its user may
             think.
-        rounds: How many rounds a call may take.
+        rounds: How many rounds may follow the first one.
 
     Raises:
-        TypeError: What makes a client is no function.
+        TypeError: `connect` is not a function.
         ValueError: A number is not over 0, or calls are kept without a principal.
     """
 
@@ -158,7 +159,7 @@ class ResumingClient(anyio.AsyncContextManagerMixin):
             raise failure  # as it is, not in a group
 
     async def use(self, do: Callable[[Client], Awaitable[T]]) -> T:
-        """Do something else with the SDK's client; see `Connection.use`."""
+        """Do something else with the SDK's client, on the same connection."""
         return await self._connected.use(do)
 
     @property
@@ -177,8 +178,9 @@ class ResumingClient(anyio.AsyncContextManagerMixin):
             key: The call's key, where the host called before for the same intention; None for a new one.
 
         Raises:
-            Unanswered, TooManyRounds, BadResponse: See there. The call is kept, as it is after an error
-                of the host's own.
+            Unanswered: A round got no response, or (TooManyRounds) the call took too many.
+            BadResponse: The server sent something that is not a response of the protocol. The call is
+                kept after these, as it is after an error of the host's own.
             CannotKeep: The folder cannot be used, or somebody else is going on with the call.
             ValueError: The key is that of another call.
             MCPError: The server refused, or a callback of the host's did.

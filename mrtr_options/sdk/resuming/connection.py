@@ -43,7 +43,7 @@ class CannotConnect(Lost):
 
 
 class BadResponse(Exception):
-    """The server sent what is no response of the protocol. The text is one line."""
+    """The server sent something that is not a response of the protocol. The text is one line."""
 
 
 @dataclass(eq=False)

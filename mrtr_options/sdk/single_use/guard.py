@@ -29,8 +29,8 @@ The first request of a call carries no state, so two first requests are two call
 with a call key (`call_key`) that they are one. With a key the first round is taken like any other, under
 the principal, the tool and the key:
 
-- A first request whose key is known gets what the call has come to: the result, or the question that is
-  open. So nothing is asked or done again, whichever response was lost.
+- A first request whose key is known gets the call's result, or the question that is open now. So nothing
+  is asked or done again, whichever response was lost.
 - The same key with other arguments is refused. So is a key that is older than the store remembers
   rounds, and one whose call was in a store that is lost.
 - Give the store a `keep_seconds` that is longer than a state is valid for: a client whose state has
@@ -155,14 +155,14 @@ def single_use(
     Args:
         store: Shared by all instances that may take a round.
         wait_seconds: How long a second delivery waits for the first before it is told that the round
-            is still at work.
+            is still at work; 0 not to wait.
         round_seconds: How long a round may take. Beyond it the round is indeterminate, and no delivery
             waits for it.
-        attempts: How often a round that fails is tried. More than once only where running it again does
-            no effect again.
+        attempts: How often a round that fails is tried. More than once only where every effect has an
+            idempotency key that its destination honours.
 
     Raises:
-        TypeError: The store is none.
+        TypeError: What is given is not a store.
         ValueError: A number is not over 0.
     """
     check_numbers("single_use", wait_seconds or 1, round_seconds, attempts)  # 0: none waits

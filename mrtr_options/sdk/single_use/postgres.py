@@ -50,10 +50,11 @@ class PostgresStore(SqlStore):
 
     Args:
         url: The database, as libpq takes it: `postgresql://...`.
-        keep_seconds, max_rounds, max_rounds_per_caller: See `SqlStore`.
+        keep_seconds, max_rounds, max_rounds_per_caller: See `SqliteStore`.
 
     Raises:
         Unusable: The database cannot be used, in one line that says why.
+        ValueError: A number is not over 0.
     """
 
     def __init__(

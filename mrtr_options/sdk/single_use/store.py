@@ -192,11 +192,7 @@ class SqlStore:
     """A store in a database. A subclass connects, and says how its database runs the statements.
 
     Args:
-        keep_seconds: How long a state is valid for, from when it was first handed out. Not less than the
-            server's own time to live for states, which then decides.
-        max_rounds: How many rounds are held. One more is refused, none is forgotten early. Instances
-            that take rounds at the same moment may go beyond it by one each.
-        max_rounds_per_caller: How many rounds of one authenticated caller are held.
+        keep_seconds, max_rounds, max_rounds_per_caller: See `SqliteStore`.
 
     Raises:
         ValueError: A number is not over 0.
@@ -308,11 +304,16 @@ class SqliteStore(SqlStore):
     Args:
         path: The file; made if it is not there. ":memory:" for a store that several instances in this
             process use, and that goes with it.
-        keep_seconds, max_rounds, max_rounds_per_caller: See `SqlStore`.
+        keep_seconds: For how long a call key is good, and a state after it was first handed out. At
+            least the server's `ttl_seconds`, after which a state is refused in any case.
+        max_rounds: How many rounds are held. One more is refused, none is forgotten early. Instances
+            that take rounds at the same moment may go beyond it by one each.
+        max_rounds_per_caller: How many rounds of one authenticated caller are held.
         clock: Tells the time, in seconds since 1970; the machine's clock by default.
 
     Raises:
         Unusable: The file cannot be opened or is not a SQLite database, in one line.
+        ValueError: A number is not over 0.
     """
 
     _TIMEOUT_SECONDS = 30.0

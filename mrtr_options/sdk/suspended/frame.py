@@ -140,8 +140,8 @@ class LinearContext(AsksTogether, Generic[DeskT]):
         Where the client cannot be asked, what the question assumes takes the answer's place.
 
         Raises:
-            Declined, Cancelled, CannotAsk: See `questions`.
-            CallAbandoned: The call was given up.
+            Declined, Cancelled, CannotAsk: See there.
+            CallAbandoned: The call was given up. It is not an `Exception`; let it pass.
             RuntimeError: Another task of this handler is waiting for an answer, or the call has ended.
         """
         frame = self._frame

@@ -78,8 +78,7 @@ def _unknown_call(error: type[MCPError] = NotBegun) -> MCPError:
     return error(
         types.INVALID_PARAMS,
         "This call is not waiting on this server: it ended, was given up after too long a pause, or "
-        "lives on another instance. What it was to do may have happened. Look before you call the tool "
-        "again.",
+        "lives on another instance. Its effects may have happened. Look before you call the tool again.",
         {"reason": "unknown_continuation"},
     )
 
@@ -87,8 +86,8 @@ def _unknown_call(error: type[MCPError] = NotBegun) -> MCPError:
 def _not_entered() -> MCPError:
     return NotBegun(
         types.INTERNAL_ERROR,
-        "This server cannot hold calls: its author has to enter the continuation store (`async with"
-        " store`) while it serves, or to build it with mrtr_options.sdk.build_server(...,"
+        "This server cannot hold calls: its author must enter the continuation store (`async with"
+        " store`) while it serves, or build it with mrtr_options.sdk.build_server(...,"
         " resources=[store]).",
         {"reason": "store_not_entered"},
     )
@@ -206,7 +205,7 @@ class ContinuationStore:
         """Turn a handler that awaits its answers into one that returns its questions: a tool's, or a
         prompt's.
 
-        That one refuses every call (-32603) on a server that did not enter the store.
+        While the store is not open, that handler refuses every call (-32603).
         """
 
         check_handler(handler, "store.linear", (LinearContext, Call))

@@ -82,7 +82,7 @@ class TaskContext(DurableContext[DeskT], Generic[DeskT]):
         effect.
 
         Raises:
-            TypeError, ValueError: It is no text, or longer than `MAX_STATUS` characters.
+            TypeError, ValueError: It is not a text, or longer than 4,096 characters.
         """
         if not isinstance(message, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise TypeError(f"a status is a text, not {message!r}")
@@ -121,7 +121,7 @@ class TaskStore(DurableStore, Extension):
         idle_seconds, wait_seconds, rounds, keep_seconds, version: See `DurableStore`.
         ttl_seconds: How long a task is known from its creation, and its questions wait; None for ever.
         poll_seconds: How often clients are told to look.
-        outcome_of: What an exception of a handler is as a result; None for those that are errors.
+        outcome_of: Makes the result of an exception of a handler; None for one that stays an error.
 
     Raises:
         ValueError: A number is not over 0.
