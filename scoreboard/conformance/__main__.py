@@ -48,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if unknown := [name for name in names if name not in EXPECTED]:
         refuse(f"there is no server {unknown[0]!r}; there are {', '.join(EXPECTED)}")
     if not RESULTS.parent.is_dir():
-        refuse("the suite is run in a clone of the repository; this is none")
+        refuse("the suite is run in a clone of the repository; this is not one")
     require_node()
     return run(lambda: _conformance(names))
 

@@ -248,7 +248,8 @@ def notes(report: Report) -> Iterator[str]:
         if each.subject == "L":
             yield (
                 "An open call of H is in memory, one of K and L on SQLite. There a call of L that has"
-                f" ended takes {each.ended_bytes or 0:,.0f} bytes until it is deleted."
+                f" ended takes {each.ended_bytes or 0:,.0f} bytes until it is deleted. The bare task is"
+                " one of asyncio that only waits, to compare H with."
             )
 
 
