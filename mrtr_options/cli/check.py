@@ -27,13 +27,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--only", metavar="SCHEDULES", help="only these schedules: names with commas")
     parser.add_argument("--drawn", type=int, default=40, metavar="N", help="random runs (default 40)")
     parser.add_argument(
-        "--seed", type=int, default=0, metavar="N", help="of the random runs (default 0)"
+        "--seed", type=int, default=0, metavar="N", help="seed of the random runs (default 0)"
     )
     parser.add_argument(
         "--faults",
         type=int,
-        metavar="K",
-        help="look for risks under up to K faults (default 1; 0: none)",
+        metavar="N",
+        help="look for risks under up to N faults at a time (default 1; 0: do not look)",
     )
     parser.add_argument("--html", metavar="FILE", help="also write a report with pictures to FILE")
     parser.add_argument(

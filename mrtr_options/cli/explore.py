@@ -28,8 +28,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--faults",
         type=int,
         default=1,
-        metavar="K",
-        help="at most K faults at a time (default 1; try 2); 1 for K and L where they are not named",
+        metavar="N",
+        help="at most N faults at a time (default 1; try 2); options K and L: 1 unless they are named",
     )
     parser.add_argument(
         "--client",

@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     where.add_argument("--stdio", action="store_true", help="one client on standard input and output")
     parser.add_argument(
-        "--ledger", metavar="FILE", help="count effects in this SQLite file (or MRTR_LEDGER, or memory)"
+        "--ledger", metavar="FILE", help="the SQLite file of effects (default: MRTR_LEDGER, or memory)"
     )
     parser.add_argument(
         "--ask-again", action="store_true", help="ask again where an answer does not fit"
