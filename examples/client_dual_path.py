@@ -32,7 +32,7 @@ from mcp_types.version import LATEST_MODERN_VERSION
 
 from examples.expect import as_expected, expect
 from mrtr_options.sdk.resuming import ResumingClient
-from mrtr_options.sdk.resuming.kept import Call, read, write
+from mrtr_options.sdk.resuming.kept import KeptCall, read, write
 from mrtr_options.show.terminal import Parser, run
 from mrtr_options.tool.catalogue import load, option_named
 from mrtr_options.tool.settings import Settings
@@ -116,7 +116,7 @@ async def connect(
 # --- between two rounds -------------------------------------------------------------------------
 
 
-async def one_round(server: AnyServer, call: Call) -> Call | str:
+async def one_round(server: AnyServer, call: KeptCall) -> KeptCall | str:
     """Play one round of a call: the call as it stands then, or the text that it ended with."""
     # Not "auto": only a modern call can be left between two rounds. The callback is never called; it is
     # there for what the SDK declares because of it.
@@ -175,8 +175,8 @@ async def demonstrate_file(path: Path) -> None:
     """Play a call with a client for each round; only the server and the file outlive one."""
     server, app = option_a(), App(PREFERENCES)
     arguments = {"location": "Springfield"}
-    now = await one_round(server, Call(server="", principal="", tool="weather", arguments=arguments))
-    while isinstance(now, Call):
+    now = await one_round(server, KeptCall(server="", principal="", tool="weather", arguments=arguments))
+    while isinstance(now, KeptCall):
         write(path, now)
         call = read(path)
         print(f"  {path.name}  {call.arguments}")

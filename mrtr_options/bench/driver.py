@@ -18,7 +18,7 @@ import mcp_types as types
 from mrtr_options.bench.faults import BACK_OFF_SECONDS, CHANGE, PHASES, Era, Kind
 from mrtr_options.bench.history import HUNG, LOST, Attempt, Reply, Request
 from mrtr_options.bench.player import Player, converse, on_the_wire
-from mrtr_options.bench.scenario import AGREE, Accept, Call
+from mrtr_options.bench.scenario import AGREE, Accept, WholeCall
 from mrtr_options.sdk.call_key import new_call_key
 from mrtr_options.tool import weather
 
@@ -185,7 +185,7 @@ class Moment:
             [(self.instance, second)[number % 2] for number in range(self.deliveries)],
             at_once=self.at_once,
             lost=self.lost,
-            user=player.pushed(Call(), request) if request.era == "legacy" else None,
+            user=player.pushed(WholeCall(), request) if request.era == "legacy" else None,
         )
         self._reply = Reply(nothing=LOST) if self.lost else reply
         await player.instances.arm(None)

@@ -41,7 +41,6 @@ from mrtr_options.bench.scenario import (
     AGREE,
     ENDED,
     Accept,
-    Call,
     Change,
     Create,
     Forge,
@@ -64,6 +63,7 @@ from mrtr_options.bench.scenario import (
     Update,
     UserAnswer,
     Wait,
+    WholeCall,
 )
 from mrtr_options.sdk.protection import MAX_TOKEN_BYTES
 from mrtr_options.tool.server import TOOL
@@ -169,7 +169,7 @@ class Player:
         match step:
             case Send():
                 await self._send(step)
-            case Call():
+            case WholeCall():
                 await self._call(step)
                 self._clients[step.call].thinks.set()
                 self._clients[step.call].over.set()
@@ -453,7 +453,7 @@ class Player:
 
     # --- whole calls ----------------------------------------------------------------------------
 
-    async def _call(self, step: Call) -> None:
+    async def _call(self, step: WholeCall) -> None:
         """Make a whole call, its questions answered as they come."""
         if step.takes_tasks:
             await self._call_as_task(step)
@@ -484,19 +484,23 @@ class Player:
         """Take a step beside others. What a user waits for begins when they are asked, and what stands
         beside a client that leaves begins before it does."""
         for other in together.steps:
-            if isinstance(step, Call) and isinstance(other, Call) and other.waits_for == step.call:
+            if (
+                isinstance(step, WholeCall)
+                and isinstance(other, WholeCall)
+                and other.waits_for == step.call
+            ):
                 await self._clients[other.call].thinks.wait()
             if isinstance(other, Send) and other.leaves and other is not step:
                 await anyio.sleep(LEAVES_SECONDS / 2)  # what the other has begun is at work
         await self.take(step)
 
-    async def _call_legacy(self, step: Call, request: Request) -> None:
+    async def _call_legacy(self, step: WholeCall, request: Request) -> None:
         gone = anyio.Event()
         user = self.pushed(step, request, gone)
         await self.play_round(request, [0], call=step.call, lost=step.lost, user=user, gone=gone)
 
     def pushed(
-        self, step: Call, request: Request, gone: anyio.Event | None = None
+        self, step: WholeCall, request: Request, gone: anyio.Event | None = None
     ) -> Callable[[int], ElicitationFnT]:
         """What answers the questions that a legacy server pushes in the round to come, by delivery. The
         step says what the user answers; `gone` is set when the client leaves."""
@@ -527,7 +531,7 @@ class Player:
 
         return lambda delivery: partial(answer, delivery)
 
-    async def _call_as_task(self, step: Call) -> None:
+    async def _call_as_task(self, step: WholeCall) -> None:
         created = await self._create(step.fault, asks=step.asks, lost=step.lost)
         if created.task is None:
             return
@@ -549,7 +553,7 @@ class Player:
             await self.play_round(request, [self._next()])
             deadline = anyio.current_time() + self.instances.hang_seconds
 
-    async def _said(self, step: Call, reply: Reply, key: str) -> types.InputResponse:
+    async def _said(self, step: WholeCall, reply: Reply, key: str) -> types.InputResponse:
         """What the user answers to a question of a response."""
         name = reply.name_of(key)
         form = types.ElicitRequestFormParams(
@@ -560,7 +564,7 @@ class Player:
         return response
 
     async def _put(
-        self, step: Call, name: str, form: types.ElicitRequestFormParams
+        self, step: WholeCall, name: str, form: types.ElicitRequestFormParams
     ) -> types.InputResponse:
         if self._user is not None:
             return await self._user(form)
@@ -622,7 +626,7 @@ class Player:
 
 
 def _fault_of(step: Step) -> str | None:
-    return step.fault if isinstance(step, Send | Call) else None
+    return step.fault if isinstance(step, Send | WholeCall) else None
 
 
 def _agree(name: str) -> Accept:

@@ -177,7 +177,7 @@ class Caller:
 
 
 @dataclass(frozen=True)
-class Call:
+class WholeCall:
     """A whole call, its questions answered as they come; the only step of a legacy client.
 
     Attributes:
@@ -210,7 +210,7 @@ class Together:
     """Rounds of different calls, whole ones, or requests about a task begin at the same moment. What is
     to go wrong at an effect of one of them goes wrong at the first such effect."""
 
-    steps: tuple[Send | Call | Update | Stop, ...]
+    steps: tuple[Send | WholeCall | Update | Stop, ...]
 
 
 Keys = Literal["same", "rotated", "new"]
@@ -326,7 +326,7 @@ class Stop:
 
 
 TaskStep = Create | Look | Update | Stop
-Step = Send | Call | Repeat | Forge | Together | ListTools | Restart | Redeploy | Wait | TaskStep
+Step = Send | WholeCall | Repeat | Forge | Together | ListTools | Restart | Redeploy | Wait | TaskStep
 
 # --- where, and by whom -------------------------------------------------------------------------
 
@@ -405,7 +405,7 @@ class Scenario:
     def at_effects(self) -> list[Kind]:
         """What goes wrong at an effect."""
         found = [fault.kind for fault in self.faults if fault.kind.at]
-        steps = [step for step in self.steps if isinstance(step, Send | Call)]
+        steps = [step for step in self.steps if isinstance(step, Send | WholeCall)]
         return found + [KINDS[step.fault] for step in steps if step.fault is not None]
 
     @property
@@ -417,7 +417,7 @@ class Scenario:
     def takes_tasks(self) -> bool:
         """Whether its client takes tasks."""
         return any(
-            isinstance(step, TaskStep) or (isinstance(step, Call) and step.takes_tasks)
+            isinstance(step, TaskStep) or (isinstance(step, WholeCall) and step.takes_tasks)
             for step in self.steps
         )
 
@@ -459,7 +459,7 @@ class Scenario:
                     found.add("versions")
                 case Wait():
                     found.add("time")
-                case Send() | Call():
+                case Send() | WholeCall():
                     if step.fault is not None:
                         found |= KINDS[step.fault].needs
                     if isinstance(step, Send) and (step.principal or "alice") != "alice":
@@ -488,7 +488,7 @@ def whole_call(location: str, era: Era = "modern", *, takes_tasks: bool = False)
     What is guaranteed of the schedules `clean-tokyo` and `clean-springfield` holds of it, too.
     """
     name = f"clean-{location.lower()}" if location in ("Tokyo", "Springfield") else "call"
-    script = (Call(takes_tasks=takes_tasks),)
+    script = (WholeCall(takes_tasks=takes_tasks),)
     why = "One call, nothing goes wrong."
     return Scenario(name, why, Setup(era), (Caller(location),), script=script)
 

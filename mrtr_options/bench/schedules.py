@@ -20,7 +20,6 @@ from mrtr_options.bench.scenario import (
     PLACE,
     UNITS,
     Accept,
-    Call,
     Caller,
     Change,
     Create,
@@ -39,6 +38,7 @@ from mrtr_options.bench.scenario import (
     Together,
     Update,
     Wait,
+    WholeCall,
 )
 
 
@@ -285,14 +285,14 @@ SCHEDULES: dict[str, Named] = {
             "clean-tokyo",
             "Nothing goes wrong, one question: what every demo shows.",
             "",
-            (Call(),),
+            (WholeCall(),),
             location="Tokyo",
         ),
         _named(
             "clean-springfield",
             "Nothing goes wrong, two questions, the second depends on the first.",
             "",
-            (Call(),),
+            (WholeCall(),),
         ),
         # responses that are lost
         _named(
@@ -316,7 +316,7 @@ SCHEDULES: dict[str, Named] = {
             "lost-final",
             "The result is lost on its way; the client resends the last round, as a new request.",
             "lost3",
-            (Call(lost=True), Call()),
+            (WholeCall(lost=True), WholeCall()),
         ),
         _named(
             "lost-final-anew",
@@ -385,56 +385,56 @@ SCHEDULES: dict[str, Named] = {
             "failed-audit",
             "The first effect fails (its destination is down) and the client starts over.",
             (Send("first", fault="fail@audit"), Send("first", retry=True), PLACE, UNITS),
-            (Call(fault="fail@audit"), Call()),
+            (WholeCall(fault="fail@audit"), WholeCall()),
         ),
         _named(
             "failed-bill",
             "The last effect fails (its destination is down) and the client sends the round again.",
             (FIRST, PLACE, Send("units", fault="fail@bill"), Send("units", retry=True)),
-            (Call(fault="fail@bill"), Call()),
+            (WholeCall(fault="fail@bill"), WholeCall()),
         ),
         _named(
             "abandoned",
             "The user closes the window at the second question and never comes back.",
             (FIRST, PLACE),
-            (Call(leaves=True),),
+            (WholeCall(leaves=True),),
         ),
         # answers
         _named(
             "decline",
             "The user says no to the last question.",
             (FIRST, PLACE, Send("units", DECLINE)),
-            (Call({"units": DECLINE}),),
+            (WholeCall({"units": DECLINE}),),
         ),
         _named(
             "decline-first",
             "The user says no to the first of two questions.",
             (FIRST, Send("place", DECLINE), UNITS),
-            (Call({"place": DECLINE}),),
+            (WholeCall({"place": DECLINE}),),
         ),
         _named(
             "decline-with-content",
             "The user fills the form in and then says no; the client sends what was typed along.",
             (FIRST, PLACE, Send("units", Refuse("decline", {"units": "metric"}))),
-            (Call({"units": Refuse("decline", {"units": "metric"})}),),
+            (WholeCall({"units": Refuse("decline", {"units": "metric"})}),),
         ),
         _named(
             "cancel",
             "The user dismisses the last question without an answer.",
             (FIRST, PLACE, Send("units", CANCEL)),
-            (Call({"units": CANCEL}),),
+            (WholeCall({"units": CANCEL}),),
         ),
         _named(
             "bad-answer",
             "A client without form validation sends an answer that does not fit, then a good one.",
             (FIRST, PLACE, Send("units", Accept({"units": "kelvin"})), UNITS),
-            (Call({"units": (Accept({"units": "kelvin"}), Accept({"units": "metric"}))}),),
+            (WholeCall({"units": (Accept({"units": "kelvin"}), Accept({"units": "metric"}))}),),
         ),
         _named(
             "empty-answer",
             "A client accepts the form with no content at all, then properly.",
             (FIRST, PLACE, Send("units", Accept(None)), UNITS),
-            (Call({"units": (Accept(None), Accept({"units": "metric"}))}),),
+            (WholeCall({"units": (Accept(None), Accept({"units": "metric"}))}),),
         ),
         _named(
             "wrong-kind",
@@ -588,14 +588,14 @@ SCHEDULES: dict[str, Named] = {
             "no-elicitation-tokyo",
             "The client cannot ask its user; the call can do with what it assumes.",
             (Send("first", asks=False), Send("units", asks=False)),
-            (Call(asks=False),),
+            (WholeCall(asks=False),),
             location="Tokyo",
         ),
         _named(
             "no-elicitation-springfield",
             "The client cannot ask its user, and the call cannot go on without.",
             (Send("first", asks=False), Send("place", asks=False)),
-            (Call(asks=False),),
+            (WholeCall(asks=False),),
         ),
         _named(
             "capability-lost",
@@ -606,7 +606,7 @@ SCHEDULES: dict[str, Named] = {
             "unknown-place",
             "The caller names a place that does not exist.",
             (FIRST,),
-            (Call(),),
+            (WholeCall(),),
             location="Atlantis",
         ),
         # other versions of the code

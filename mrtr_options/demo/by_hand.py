@@ -15,7 +15,7 @@ from mrtr_options.bench.faults import Era
 from mrtr_options.bench.history import LOST, Asked, Event, History, Received, Reply, Request
 from mrtr_options.bench.player import Player, converse
 from mrtr_options.bench.run import run
-from mrtr_options.bench.scenario import Call, Caller, Scenario, Setup
+from mrtr_options.bench.scenario import Caller, Scenario, Setup, WholeCall
 from mrtr_options.bench.subjects import Subject
 from mrtr_options.demo.person import Person
 from mrtr_options.show.transcript import Transcript
@@ -77,7 +77,7 @@ class _Hand:
 
     async def _send(self, request: Request) -> Reply:
         self._chosen, self._said = [], {}
-        user = self._player.pushed(Call(), request) if request.era == "legacy" else None
+        user = self._player.pushed(WholeCall(), request) if request.era == "legacy" else None
         to = [self._instance]
         reply = await self._player.play_round(request, to, lost=self._decide, user=user)
         if TWICE in self._chosen:

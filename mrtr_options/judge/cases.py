@@ -24,7 +24,6 @@ from mrtr_options.bench.scenario import (
     CANCEL,
     DECLINE,
     Accept,
-    Call,
     Caller,
     Declares,
     Forge,
@@ -42,6 +41,7 @@ from mrtr_options.bench.scenario import (
     Together,
     UserAnswer,
     Wait,
+    WholeCall,
 )
 from mrtr_options.judge.contract.allowed import ROOM
 from mrtr_options.judge.contract.answers import UNITS, meanings
@@ -158,7 +158,7 @@ def _arguments(era: Era) -> Scenario:
     who = [Caller(location, ("alice", "bob")[number % 2]) for number, location in enumerate(odd)]
     steps: list[Step] = []
     if era == "legacy":
-        steps += [Call(call=number) for number in range(1, len(who) + 1)]
+        steps += [WholeCall(call=number) for number in range(1, len(who) + 1)]
         return _case("odd-arguments", "Arguments of every kind.", who, steps, era=era)
     for number in range(1, len(who) + 1):
         again: Literal["later", "at once"] | None = (None, "later", "at once")[number % 3]
@@ -736,7 +736,7 @@ def _legacy() -> Scenario:
         version: str | None = None,
     ) -> None:
         who.append(Caller(location, ("alice", "bob")[len(who) % 2], asks, declares, version))
-        steps.append(Call(answers, call=len(who)))
+        steps.append(WholeCall(answers, call=len(who)))
 
     for label in REPORTS:
         call(label.partition(",")[0], {"place": place(label), "units": units("imperial")})
@@ -762,8 +762,11 @@ def _legacy_waits() -> Scenario:
     who.append(Caller("Tokyo"))
     last = len(who)
     answers: dict[str, Any] = {"place": place("Springfield, Missouri"), "units": units("imperial")}
-    thinking = [Call(answers, call=number, waits_for=last) for number in range(2, last)]
-    steps: list[Step] = [Together((*thinking, Call(answers, call=last))), Call(answers, call=1)]
+    thinking = [WholeCall(answers, call=number, waits_for=last) for number in range(2, last)]
+    steps: list[Step] = [
+        Together((*thinking, WholeCall(answers, call=last))),
+        WholeCall(answers, call=1),
+    ]
     return _case("legacy-waits", "Users think, and others call.", who, steps, era="legacy")
 
 

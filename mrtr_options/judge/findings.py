@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from mrtr_options.bench.explore import Play
 from mrtr_options.bench.history import History, Sent
-from mrtr_options.bench.scenario import Call, Forge, Repeat, Scenario, Send, Step, Together
+from mrtr_options.bench.scenario import Forge, Repeat, Scenario, Send, Step, Together, WholeCall
 from mrtr_options.bench.telling import CLIENT, tell
 from mrtr_options.judge.cases import rounds
 from mrtr_options.judge.contract import EFFECTS, RULES, SOURCES, violations
@@ -223,11 +223,11 @@ def _behind(scenario: Scenario, earlier: Scenario) -> Scenario:
         return scenario
     script, is_legacy = earlier.script, earlier.setup.era == "legacy"
     if not script:
-        script = (Call(),) if is_legacy else tuple(rounds(1, earlier.callers[0]))
+        script = (WholeCall(),) if is_legacy else tuple(rounds(1, earlier.callers[0]))
     steps = tuple(
         _renumbered(step, len(scenario.callers), earlier.instances == 1)
         for step in script
-        if earlier.setup.era == scenario.setup.era or not isinstance(step, Call)
+        if earlier.setup.era == scenario.setup.era or not isinstance(step, WholeCall)
     )
     callers = (*scenario.callers, *earlier.callers)
     return replace(scenario, callers=callers, before=(*steps, *scenario.before))
@@ -247,7 +247,7 @@ def _renumbered(step: Step, by: int, is_alone: bool) -> Step:
             return replace(step, call=step.call + by, **more)
         case Forge():
             return replace(step, call=step.call + by)
-        case Call():
+        case WholeCall():
             waits_for = step.waits_for and step.waits_for + by
             return replace(step, call=step.call + by, waits_for=waits_for)
         case _:
@@ -318,7 +318,7 @@ def _calls_of(step: Step) -> tuple[int, ...]:
     match step:
         case Send():
             return (step.call,) if step.state_of is None else (step.call, step.state_of)
-        case Call() | Repeat() | Forge():
+        case WholeCall() | Repeat() | Forge():
             return (step.call,)
         case Together():
             return tuple(call for each in step.steps for call in _calls_of(each))

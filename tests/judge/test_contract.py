@@ -21,7 +21,6 @@ from mrtr_options.bench.scenario import (
     PLACE,
     UNITS,
     Accept,
-    Call,
     Caller,
     Nothing,
     Scenario,
@@ -29,6 +28,7 @@ from mrtr_options.bench.scenario import (
     Setup,
     Step,
     Wait,
+    WholeCall,
     calling,
 )
 from mrtr_options.bench.schedules import named
@@ -432,7 +432,7 @@ def test_a_declined_round_that_is_sent_twice_may_be_refused() -> None:
 
 
 def test_an_old_client_whose_answer_does_not_fit_may_get_any_error() -> None:
-    steps = (Call({"units": Accept({"units": "kelvin"})}),)
+    steps = (WholeCall({"units": Accept({"units": "kelvin"})}),)
     case = Scenario("legacy", "", Setup(era="legacy"), (Caller("Tokyo"),), script=steps)
     refused = anyio.run(run, Subject(option_named("B")), case)
     assert violations(refused) == []

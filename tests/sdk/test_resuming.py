@@ -24,7 +24,7 @@ from mrtr_options.sdk.questions import answer_to, ask, load_state
 from mrtr_options.sdk.resuming import CallFolder, ResumingClient, Unanswered
 from mrtr_options.sdk.resuming.client import TooManyRounds
 from mrtr_options.sdk.resuming.connection import Connection, Lost
-from mrtr_options.sdk.resuming.kept import MAX_BYTES, Call, CannotKeep, read, write
+from mrtr_options.sdk.resuming.kept import MAX_BYTES, CannotKeep, KeptCall, read, write
 from mrtr_options.sdk.server import protect
 from mrtr_options.sdk.settings import Settings
 from mrtr_options.sdk.single_use import SqliteStore, single_use
@@ -37,7 +37,7 @@ pytestmark = pytest.mark.anyio
 
 
 ADA = types.ElicitResult(action="accept", content={"name": "Ada"})
-CALLED = Call(server="", principal="", tool="tool", arguments={"x": 1})
+CALLED = KeptCall(server="", principal="", tool="tool", arguments={"x": 1})
 
 
 @dataclass
@@ -127,7 +127,7 @@ class World:
                 found = await client.call_tool("tool", {"x": 1}, key=key)
         return text_of(found)
 
-    async def resume(self, call: Call, **options: Any) -> str:
+    async def resume(self, call: KeptCall, **options: Any) -> str:
         with anyio.fail_after(SECONDS):
             async with self.client(**options) as client:
                 return text_of(await client.resume(call))
@@ -364,7 +364,7 @@ async def test_a_folder_that_is_full_loses_nothing(full_at: int, tmp_path: Path)
     class Full(CallFolder):
         times = 0
 
-        def keep(self, call: Call) -> None:
+        def keep(self, call: KeptCall) -> None:
             self.times += 1
             try:
                 if self.times == full_at:
@@ -393,7 +393,7 @@ async def test_a_client_that_dies_goes_on_from_what_it_has_kept(times: int, tmp_
     class Deadly(CallFolder):
         left = times
 
-        def keep(self, call: Call) -> None:
+        def keep(self, call: KeptCall) -> None:
             super().keep(call)
             self.left -= 1
             if self.left == 0:
@@ -411,7 +411,7 @@ async def test_a_result_is_returned_where_its_call_cannot_be_dropped(tmp_path: P
     path = tmp_path / "calls"
 
     class Vanishing(CallFolder):
-        def forget(self, call: Call) -> None:
+        def forget(self, call: KeptCall) -> None:
             path.rename(tmp_path / "elsewhere")
             path.touch()
             super().forget(call)
@@ -483,7 +483,7 @@ class Left:
     """
 
     world: World
-    call: Call
+    call: KeptCall
     path: Path
     principal: str = "alice"
 

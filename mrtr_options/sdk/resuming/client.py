@@ -52,7 +52,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from mrtr_options import check_functions, check_numbers
 from mrtr_options.sdk.call_key import CALL, CALL_KEY, new_call_key
 from mrtr_options.sdk.resuming.connection import BadResponse, CannotConnect, Connection, Lost
-from mrtr_options.sdk.resuming.kept import Call, CallFolder, CannotKeep, digest_of
+from mrtr_options.sdk.resuming.kept import CallFolder, CannotKeep, KeptCall, digest_of
 
 T = TypeVar("T")
 
@@ -75,7 +75,7 @@ class Unanswered(Exception):
         call: How the call stands. `resume` goes on with it.
     """
 
-    def __init__(self, text: str, call: Call) -> None:
+    def __init__(self, text: str, call: KeptCall) -> None:
         super().__init__(text)
         self.call = call
 
@@ -186,7 +186,7 @@ class ResumingClient(anyio.AsyncContextManagerMixin):
             MCPError: The server refused, or a callback of the host's did.
         """
         server, principal = self._whose
-        call = Call(server=server, principal=principal, tool=name, arguments=arguments)
+        call = KeptCall(server=server, principal=principal, tool=name, arguments=arguments)
         if key is not None:
             call = call.model_copy(update={"key": key, "called_before": True})
         with self._held(call.key) as kept:
@@ -198,7 +198,7 @@ class ResumingClient(anyio.AsyncContextManagerMixin):
                 call = kept
             return await self._go_on(call)
 
-    async def resume(self, call: Call) -> types.CallToolResult:
+    async def resume(self, call: KeptCall) -> types.CallToolResult:
         """Go on with a call, perhaps of another process; see `call_tool`.
 
         Args:
@@ -215,10 +215,10 @@ class ResumingClient(anyio.AsyncContextManagerMixin):
             self._check(call)
             return await self._go_on(call)
 
-    def _held(self, key: str) -> AbstractContextManager[Call | None]:
+    def _held(self, key: str) -> AbstractContextManager[KeptCall | None]:
         return nullcontext() if self._calls is None else self._calls.held(key)
 
-    async def _go_on(self, call: Call) -> types.CallToolResult:
+    async def _go_on(self, call: KeptCall) -> types.CallToolResult:
         _ = self._connected
         knows = False
         for _ in range(self._rounds + 1):
@@ -247,7 +247,7 @@ class ResumingClient(anyio.AsyncContextManagerMixin):
                 await anyio.sleep(self._pause_seconds)
         raise TooManyRounds(f"the call of {call.tool!r} took more than {self._rounds} rounds", call)
 
-    async def deliver(self, call: Call) -> tuple[Response, Call, bool]:
+    async def deliver(self, call: KeptCall) -> tuple[Response, KeptCall, bool]:
         """Send one round until it is answered.
 
         Args:
@@ -313,11 +313,11 @@ class ResumingClient(anyio.AsyncContextManagerMixin):
                         raise
         raise Unanswered(f"no response from {call.tool!r} in {self._attempts} attempts: {lost}", call)
 
-    def _check(self, call: Call) -> None:
+    def _check(self, call: KeptCall) -> None:
         if call.whose != self._whose:
             raise ValueError(f"the call is of another server or principal, {call.whose}")
 
-    async def _send(self, call: Call, by_key: bool) -> Response:
+    async def _send(self, call: KeptCall, by_key: bool) -> Response:
         """Send a round once.
 
         Args:
@@ -345,7 +345,7 @@ class ResumingClient(anyio.AsyncContextManagerMixin):
 
         return await self.use(send)
 
-    async def _may_begin_again(self, call: Call) -> bool:
+    async def _may_begin_again(self, call: KeptCall) -> bool:
         tool = await self._listed(call.tool)
         if tool is None or (hints := tool.annotations) is None:
             return False  # without hints a tool is presumed destructive
@@ -370,7 +370,7 @@ class ResumingClient(anyio.AsyncContextManagerMixin):
             pass
         return None
 
-    async def _answer_one(self, call: Call, knows: bool) -> Call:
+    async def _answer_one(self, call: KeptCall, knows: bool) -> KeptCall:
         """The call with an answer to one of its open questions; the user's, unless it is on record."""
         key, question = next(iter(call.open.items()))
         if knows and (before := call.said.get(digest_of(key, question))) is not None:
@@ -390,7 +390,7 @@ class ResumingClient(anyio.AsyncContextManagerMixin):
             )
         return call.answered(key, answer)
 
-    def _keep(self, call: Call, *, sent: bool = False) -> None:
+    def _keep(self, call: KeptCall, *, sent: bool = False) -> None:
         """Keep how a call stands, before what is said next, or is `sent` next."""
         if self._calls is not None:
             try:
@@ -399,7 +399,7 @@ class ResumingClient(anyio.AsyncContextManagerMixin):
                 error.call = call
                 raise
 
-    def _forget(self, call: Call) -> None:
+    def _forget(self, call: KeptCall) -> None:
         if self._calls is not None:
             self._calls.forget(call)
 

@@ -34,10 +34,10 @@ class CannotKeep(Exception):
         call: What a client could not keep: how its call stands.
     """
 
-    call: Call | None = None
+    call: KeptCall | None = None
 
 
-class Call(BaseModel):
+class KeptCall(BaseModel):
     """A call between two rounds: all that is needed to go on.
 
     Attributes:
@@ -75,19 +75,19 @@ class Call(BaseModel):
         asked = (self.pending and self.pending.input_requests) or {}
         return {key: request for key, request in asked.items() if key not in self.answers}
 
-    def asked(self, pending: types.InputRequiredResult) -> Call:
+    def asked(self, pending: types.InputRequiredResult) -> KeptCall:
         """The call after a response that asks."""
         name = self.name or (pending.meta or {}).get(CALL)
         return self.model_copy(update={"begun": True, "pending": pending, "answers": {}, "name": name})
 
-    def answered(self, key: str, answer: types.InputResponse) -> Call:
+    def answered(self, key: str, answer: types.InputResponse) -> KeptCall:
         """The call after an answer to one of its open questions."""
         question = digest_of(key, self.open[key])
         return self.model_copy(
             update={"answers": {**self.answers, key: answer}, "said": {**self.said, question: answer}}
         )
 
-    def from_the_beginning(self) -> Call:
+    def from_the_beginning(self) -> KeptCall:
         """The call as its first request has it."""
         return self.model_copy(update={"pending": None, "answers": {}})
 
@@ -107,7 +107,7 @@ def _saying(what: str, instead: str = "name another") -> Generator[None]:
         raise CannotKeep(f"{what} ({error.strerror}); {instead}") from error
 
 
-def write(path: Path, call: Call) -> None:
+def write(path: Path, call: KeptCall) -> None:
     """Write a call to a file of its own.
 
     Raises:
@@ -129,7 +129,7 @@ def write(path: Path, call: Call) -> None:
         new.replace(path)
 
 
-def read(path: Path) -> Call:
+def read(path: Path) -> KeptCall:
     """Read what `write` wrote.
 
     Raises:
@@ -139,7 +139,7 @@ def read(path: Path) -> Call:
         _check_own(path, os.fstat(file.fileno()))
         text = file.read(MAX_BYTES + 1)
     try:
-        return Call.model_validate_json(text if len(text) <= MAX_BYTES else b"")
+        return KeptCall.model_validate_json(text if len(text) <= MAX_BYTES else b"")
     except ValidationError as error:
         raise CannotKeep(f"{path} does not hold an interrupted call; name another file") from error
 
@@ -184,9 +184,9 @@ class CallFolder:
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
             _check_own(path, path.stat())
 
-    def __iter__(self) -> Iterator[Call]:
+    def __iter__(self) -> Iterator[KeptCall]:
         """The calls that have not ended, oldest first, without what is no call."""
-        found: list[Call] = []
+        found: list[KeptCall] = []
         for path in self._path.glob("*.json"):
             try:
                 found.append(read(path))
@@ -195,7 +195,7 @@ class CallFolder:
                     _logger.warning("a kept call is left out: %s", error)
         return iter(sorted(found, key=lambda call: call.key))  # a key begins with its time
 
-    def get(self, key: str) -> Call | None:
+    def get(self, key: str) -> KeptCall | None:
         """The call with a key; None if none is kept.
 
         Raises:
@@ -204,11 +204,11 @@ class CallFolder:
         path = self._file(key)
         return read(path) if os.path.lexists(path) else None
 
-    def keep(self, call: Call) -> None:
+    def keep(self, call: KeptCall) -> None:
         """Keep how a call stands."""
         write(self._file(call.key), call)
 
-    def forget(self, call: Call) -> None:
+    def forget(self, call: KeptCall) -> None:
         """Keep a call no longer.
 
         Raises:
@@ -219,7 +219,7 @@ class CallFolder:
             path.unlink(missing_ok=True)
 
     @contextmanager
-    def held(self, key: str) -> Generator[Call | None]:
+    def held(self, key: str) -> Generator[KeptCall | None]:
         """Have the call with a key to oneself in this block, as `get` gives it.
 
         Raises:
