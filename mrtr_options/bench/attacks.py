@@ -1,7 +1,7 @@
 """State in foreign hands: what a client can read of a state, and what it can make of it.
 
-A client that means harm decodes what can be decoded and changes what it understands. Knows nothing of
-any server: a state is text, and each attack makes texts of it.
+A client that means harm decodes what can be decoded and changes what it understands. Of servers it
+knows how long a state may be: a state is text, and each attack makes texts of it.
 """
 
 from __future__ import annotations
@@ -20,6 +20,9 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import islice
 from typing import Any, cast
+
+from mrtr_options.bench.scenario import StateEdit
+from mrtr_options.sdk.protection import MAX_TOKEN_BYTES
 
 MAX_DEPTH = 4
 """How many encodings inside each other are undone."""
@@ -305,6 +308,34 @@ def forgeries(state: str, others: Sequence[str]) -> list[tuple[str, str]]:
         names[name] = number = names.get(name, 0) + 1
         numbered.append((name if number == 1 else f"{name} ({number})", forged))
     return numbered
+
+
+def edited(state: str | None, edit: StateEdit | None) -> str | None:
+    """A state with one edit; the state itself where there is none of either."""
+    if state is None or edit is None:
+        return state
+    middle, forged = len(state) // 2, ".".join(map(_in_another_place, state.split(".")))
+    letter = "A" if state[middle : middle + 1] not in ("A", "a") else "B"
+    changed = state[:middle] + letter + state[middle + 1 :]
+    edits: dict[StateEdit, str | None] = {
+        "drop": None,
+        "changed": changed,
+        "cut short": state[:-8],
+        "not a state": "not a state",
+        "too long": state + "A" * (4 * MAX_TOKEN_BYTES),  # and a body that a server reads
+        "another place": forged if forged != state else changed,
+    }
+    return edits[edit]
+
+
+def _in_another_place(part: str) -> str:
+    """A part of a token with another place in it; unchanged if it is not a place in base64."""
+    try:
+        payload = base64.b64decode(part + "=" * (-len(part) % 4), altchars=b"-_", validate=True)
+    except ValueError:
+        return part
+    forged = base64.urlsafe_b64encode(payload.replace(b"Illinois", b"Missouri")).decode()
+    return part if b"Illinois" not in payload else forged[: len(part)]
 
 
 def in_full_width(text: str) -> str:

@@ -132,9 +132,9 @@ class Driver:
         asked = ["place", "units"][-(rounds_of(self.scenario.location) - 1) :]
         return asked[self._round - 1] if self._round <= len(asked) else None
 
-    def said(self, name: str, what: dict[str, Any], call: int = 1) -> types.InputResponse:
+    def said(self, name: str, answers: dict[str, Any], call: int = 1) -> types.InputResponse:
         """What the user answers to a question; it is recorded."""
-        response = on_the_wire(Accept({name: what.get(name)}))
+        response = on_the_wire(Accept({name: answers.get(name)}))
         self.player.answer(call, name, response)
         return response
 

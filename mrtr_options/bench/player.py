@@ -8,7 +8,6 @@ tool.
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -19,7 +18,7 @@ import mcp_types as types
 from mcp.client.session import ClientRequestContext, ElicitationFnT
 from pydantic import ValidationError
 
-from mrtr_options.bench.attacks import forgeries, signed_as_told
+from mrtr_options.bench.attacks import edited, forgeries, signed_as_told
 from mrtr_options.bench.client import Answerer
 from mrtr_options.bench.deployments import Instances
 from mrtr_options.bench.history import (
@@ -55,7 +54,6 @@ from mrtr_options.bench.scenario import (
     Roots,
     Scenario,
     Send,
-    StateEdit,
     Status,
     Step,
     Stop,
@@ -65,7 +63,6 @@ from mrtr_options.bench.scenario import (
     Wait,
     WholeCall,
 )
-from mrtr_options.sdk.protection import MAX_TOKEN_BYTES
 from mrtr_options.tool.server import TOOL
 
 MAX_ROUNDS = 10
@@ -84,6 +81,12 @@ _AS_TOLD, MAX_TOLD = ", signed as its refusal says", 40
 
 POLL_SECONDS = 0.01
 """How often a task is looked at."""
+
+Lost = bool | Callable[[Received], Awaitable[bool]]
+"""Whether a response breaks off, or what says so of each one on its way."""
+
+Pushed = Callable[[int], ElicitationFnT]
+"""What answers the questions that a legacy server pushes, by delivery."""
 
 
 @dataclass
@@ -119,6 +122,23 @@ class _Client:
     last: Reply | None = None
     task: str = ""
     created_at: int = 0
+
+
+@dataclass
+class _Round:
+    """A round that is played: its number, what `play_round` was told, and whether its response breaks
+    off."""
+
+    number: int
+    call: int
+    request: Request
+    lost: Lost
+    until: tuple[Status, ...]
+    user: Pushed | None
+    gone: anyio.Event | None
+
+    def __post_init__(self) -> None:
+        self.is_lost = self.lost is True
 
 
 async def _end(request: Request, reply: Reply) -> None:
@@ -178,12 +198,7 @@ class Player:
             case Forge():
                 await self._forge(step)
             case Together():
-                await self.instances.arm(next(filter(None, map(_fault_of, step.steps)), None))
-                self._is_armed = True
-                async with anyio.create_task_group() as group:
-                    for each in step.steps:
-                        group.start_soon(self._take_one_of, each, step)
-                self._is_armed = False
+                await self._take_together(step)
             case ListTools():
                 await self.play_round(Request(method="tools/list"), [self._next()])
             case Restart():
@@ -193,15 +208,11 @@ class Player:
             case Wait():
                 await self.wait(step.seconds)
             case Create():
-                await self._create(step.fault, asks=step.asks, lost=step.lost)
+                await self._create(step)
             case Look():
                 await self._look(step)
             case Update():
-                request = self._answering(step)
-                await self._arm_task(step.fault)
-                to = [self._next() for _ in range(1 if step.again is None else 2)]
-                at_once = step.again == "at once"
-                await self.play_round(request, to, at_once=at_once, lost=step.lost)
+                await self._update(step)
             case Stop():
                 await self.play_round(self._of_task("tasks/cancel", step.principal), [self._next()])
 
@@ -236,9 +247,9 @@ class Player:
         *,
         call: int = 1,
         at_once: bool = False,
-        lost: bool | Callable[[Received], Awaitable[bool]] = False,
+        lost: Lost = False,
         until: tuple[Status, ...] = (),
-        user: Callable[[int], ElicitationFnT] | None = None,
+        user: Pushed | None = None,
         gone: anyio.Event | None = None,
         unseen: bool = False,
     ) -> Reply:
@@ -260,47 +271,12 @@ class Player:
             The first response.
         """
         self.rounds += 1
-        number = self.rounds
         self._requests.append((call, request))
+        played = _Round(self.rounds, call, request, lost, until, user, gone)
         replies: list[Reply] = []
-        is_lost = lost is True
 
         async def deliver(delivery: int, instance: int) -> None:
-            async def send(request: Request, instance: int) -> Reply:
-                self._exchanges += 1
-                where = (self._exchanges, number, delivery, call, instance)
-                self._record(Sent(*where, request))
-                nonlocal is_lost
-                asked = user and user(delivery)
-                reply = await self.instances.send(instance, request, asked, gone)
-                if not isinstance(lost, bool):
-                    is_lost = await lost(Received(*where, reply))
-                self._record(Received(*where, reply, is_lost and reply.nothing != HUNG))
-                self.hung += reply.nothing == HUNG
-                if reply.state is not None and reply.state not in self._held:
-                    self._held.append(reply.state)
-                if request.method == "tasks/get":  # each response lists the open questions
-                    self._see(call, number, reply, instance, request)
-                return reply
-
-            deadline = anyio.current_time() + self.instances.hang_seconds
-            reply = await send(request, instance)
-            following = request
-            for _ in range(RETRIES):
-                if is_lost or not reply.later:
-                    break
-                following = replace(following, answers=None, state=reply.state)
-                reply = await send(following, instance)
-            while until and reply.code is None and reply.status not in until:
-                if anyio.current_time() > deadline:
-                    reply = Reply(nothing=HUNG)
-                    where = (self._exchanges, number, delivery, call, instance)
-                    self._record(Received(*where, reply))
-                    break
-                await anyio.sleep(POLL_SECONDS)
-                instance = self._next()
-                reply = await send(request, instance)
-            replies.append(reply)
+            replies.append(await self._deliver(played, delivery, instance))
 
         if at_once:
             async with anyio.create_task_group() as group:
@@ -310,15 +286,64 @@ class Player:
             for delivery, instance in enumerate(to):
                 await deliver(delivery, instance)
         reply = replies[0]
-        if not unseen and (not is_lost or reply.nothing == HUNG):
+        if not unseen and (not played.is_lost or reply.nothing == HUNG):
             self._clients[call].last = reply
             if request.method == "tools/call":
-                self._see(call, number, reply, to[0], request)
+                self._see(played, reply, to[0])
         return reply
 
-    def _see(self, call: int, number: int, reply: Reply, instance: int, request: Request) -> None:
+    async def _deliver(self, played: _Round, delivery: int, instance: int) -> Reply:
+        """Make one delivery of a round and follow it up; the response at last."""
+        deadline = anyio.current_time() + self.instances.hang_seconds
+        reply = await self._exchange(played, delivery, instance, played.request)
+        reply = await self._retry(played, delivery, instance, reply)
+        return await self._poll(played, delivery, instance, reply, deadline)
+
+    async def _exchange(self, played: _Round, delivery: int, instance: int, request: Request) -> Reply:
+        """Send a request to an instance once, and record both ways."""
+        self._exchanges += 1
+        where = (self._exchanges, played.number, delivery, played.call, instance)
+        self._record(Sent(*where, request))
+        user = played.user and played.user(delivery)
+        reply = await self.instances.send(instance, request, user, played.gone)
+        if not isinstance(played.lost, bool):
+            played.is_lost = await played.lost(Received(*where, reply))
+        self._record(Received(*where, reply, played.is_lost and reply.nothing != HUNG))
+        self.hung += reply.nothing == HUNG
+        if reply.state is not None and reply.state not in self._held:
+            self._held.append(reply.state)
+        if request.method == "tasks/get":  # each response lists the open questions
+            self._see(played, reply, instance)
+        return reply
+
+    async def _retry(self, played: _Round, delivery: int, instance: int, reply: Reply) -> Reply:
+        """Go on from state-only responses."""
+        request = played.request
+        for _ in range(RETRIES):
+            if played.is_lost or not reply.later:
+                break
+            request = replace(request, answers=None, state=reply.state)
+            reply = await self._exchange(played, delivery, instance, request)
+        return reply
+
+    async def _poll(
+        self, played: _Round, delivery: int, instance: int, reply: Reply, deadline: float
+    ) -> Reply:
+        """Look at a task, on each instance in turn, until it is as the round waits for."""
+        while played.until and reply.code is None and reply.status not in played.until:
+            if anyio.current_time() > deadline:
+                reply = Reply(nothing=HUNG)
+                where = (self._exchanges, played.number, delivery, played.call, instance)
+                self._record(Received(*where, reply))
+                break
+            await anyio.sleep(POLL_SECONDS)
+            instance = self._next()
+            reply = await self._exchange(played, delivery, instance, played.request)
+        return reply
+
+    def _see(self, played: _Round, reply: Reply, instance: int) -> None:
         """Show the user the questions of a response; an open one of a task only once."""
-        client = self._clients[call]
+        client, request = self._clients[played.call], played.request
         found: dict[str, _Question] = {}
         for key, message in reply.questions.items():
             name = reply.name_of(key)
@@ -332,7 +357,7 @@ class Player:
                 continue
             client.said.pop(name, None)
             client.saw[name] = form
-            self._record(Asked(number, call, name, *form, request.asks))
+            self._record(Asked(played.number, played.call, name, *form, request.asks))
         if request.method == "tools/call":
             client.open |= found
         elif found:
@@ -353,17 +378,41 @@ class Player:
 
     async def _send(self, step: Send) -> None:
         """Send one round, unless its question was never asked."""
+        if self._is_left_out(step):
+            return
+        request = self._request_of(step)
+        await self._arm(step.fault)
+        to = self._instances_for(step)
+        gone = anyio.Event() if step.leaves else None
+        async with anyio.create_task_group() as group:
+            if step.leaves or step.dies:
+                group.start_soon(self._end_at_work, gone, to[0])
+            reply = await self.play_round(
+                request, to, call=step.call, at_once=step.again == "at once", lost=step.lost, gone=gone
+            )
+            # A busy machine makes one call fail; that is no refusal.
+            refused = reply.is_refusal and reply.code != types.INTERNAL_ERROR
+            self._is_full |= step.if_room and refused
+            group.cancel_scope.cancel()
+
+    def _asked(self, step: Send) -> _Question | None:
+        """The question that a round answers, or that of another call whose state it brings."""
+        return self._clients[step.state_of or step.call].open.get(step.round)
+
+    def _is_left_out(self, step: Send) -> bool:
         client = self._clients[step.call]
-        asked = self._clients[step.state_of or step.call].open.get(step.round)
         last = client.last
-        if step.round != "first" and (asked is None or step.round not in client.open):
-            return
+        if step.round != "first" and (self._asked(step) is None or step.round not in client.open):
+            return True
         if step.retry and last is not None and not (last.failed or last.is_error):
-            return
+            return True
         if step.if_room and self._is_full:
-            return
-        if step.if_asked and (last is None or step.round not in map(last.name_of, last.questions)):
-            return
+            return True
+        return step.if_asked and (last is None or step.round not in map(last.name_of, last.questions))
+
+    def _request_of(self, step: Send) -> Request:
+        """The request of a round; what the user answers is recorded."""
+        asked, caller = self._asked(step), self.scenario.callers[step.call - 1]
         extra: dict[str, UserAnswer] = {
             name: content if isinstance(content, UserAnswer) else Accept(content)
             for name, content in step.extra.items()
@@ -374,10 +423,10 @@ class Player:
             self.answer(step.call, step.round, on_the_wire(said[step.round]))
         # What was not asked stands before or behind.
         said = extra | said if step.call % 2 else said | extra
-        keys = self._keys | {name: question.key for name, question in client.open.items()}
-        caller = self.scenario.callers[step.call - 1]
-        state = step.state or _edited(asked.state if asked else None, step.edit)
-        request = Request(
+        open_now = self._clients[step.call].open
+        keys = self._keys | {name: question.key for name, question in open_now.items()}
+        state = step.state or edited(asked.state if asked else None, step.edit)
+        return Request(
             step.location or caller.location,
             {keys.get(name, name): on_the_wire(answer) for name, answer in said.items()} or None,
             state,
@@ -388,34 +437,24 @@ class Player:
             arguments=step.arguments,
             forged=state and step.edit,
         )
-        await self._arm(step.fault)
-        count = self.instances.instances
+
+    def _instances_for(self, step: Send) -> list[int]:
+        """The instances that a round is delivered to."""
+        count, asked = self.instances.instances, self._asked(step)
         if self.scenario.setup.fleet == "sticky" and asked is not None:
             instance = asked.instance
         else:
             instance = self._next() if step.to is None else step.to % count
-        to = [instance] if step.again is None else [instance, (instance + 1) % count]
-        at_once = step.again == "at once"
-        gone = anyio.Event() if step.leaves else None
-        async with anyio.create_task_group() as group:
+        return [instance] if step.again is None else [instance, (instance + 1) % count]
 
-            async def end() -> None:
-                await anyio.sleep(LEAVES_SECONDS)
-                if gone is not None:
-                    gone.set()
-                else:
-                    with anyio.CancelScope(shield=True):
-                        await self.instances.crash(instance)
-
-            if step.leaves or step.dies:
-                group.start_soon(end)
-            reply = await self.play_round(
-                request, to, call=step.call, at_once=at_once, lost=step.lost, gone=gone
-            )
-            # A busy machine makes one call fail; that is no refusal.
-            refused = reply.is_refusal and reply.code != types.INTERNAL_ERROR
-            self._is_full |= step.if_room and refused
-            group.cancel_scope.cancel()
+    async def _end_at_work(self, gone: anyio.Event | None, instance: int) -> None:
+        """End the client of a request that is at work, or its instance."""
+        await anyio.sleep(LEAVES_SECONDS)
+        if gone is not None:
+            gone.set()
+        else:
+            with anyio.CancelScope(shield=True):
+                await self.instances.crash(instance)
 
     async def _repeat(self, step: Repeat) -> None:
         """Deliver an earlier request again."""
@@ -480,6 +519,14 @@ class Player:
 
         await converse(request, send, answers)
 
+    async def _take_together(self, together: Together) -> None:
+        await self.instances.arm(next(filter(None, map(_fault_of, together.steps)), None))
+        self._is_armed = True
+        async with anyio.create_task_group() as group:
+            for step in together.steps:
+                group.start_soon(self._take_one_of, step, together)
+        self._is_armed = False
+
     async def _take_one_of(self, step: Step, together: Together) -> None:
         """Take a step beside others. What a user waits for begins when they are asked, and what stands
         beside a client that leaves begins before it does."""
@@ -499,11 +546,9 @@ class Player:
         user = self.pushed(step, request, gone)
         await self.play_round(request, [0], call=step.call, lost=step.lost, user=user, gone=gone)
 
-    def pushed(
-        self, step: WholeCall, request: Request, gone: anyio.Event | None = None
-    ) -> Callable[[int], ElicitationFnT]:
-        """What answers the questions that a legacy server pushes in the round to come, by delivery. The
-        step says what the user answers; `gone` is set when the client leaves."""
+    def pushed(self, step: WholeCall, request: Request, gone: anyio.Event | None = None) -> Pushed:
+        """What answers in the round to come. The step says what the user answers; `gone` is set when the
+        client leaves."""
         number = self.rounds + 1
 
         async def answer(
@@ -532,7 +577,7 @@ class Player:
         return lambda delivery: partial(answer, delivery)
 
     async def _call_as_task(self, step: WholeCall) -> None:
-        created = await self._create(step.fault, asks=step.asks, lost=step.lost)
+        created = await self._create(step)
         if created.task is None:
             return
         answered: set[str] = set()
@@ -577,13 +622,13 @@ class Player:
 
     # --- tasks ----------------------------------------------------------------------------------
 
-    async def _create(self, fault: str | None, *, asks: bool, lost: bool) -> Reply:
+    async def _create(self, step: Create | WholeCall) -> Reply:
         client = self._clients[1]
         client.created_at = self._next()
-        await self._arm_task(fault)
-        request = Request(self.scenario.location, asks=asks, takes_tasks=True)
-        reply = await self.play_round(request, [client.created_at], lost=lost)
-        if not lost:
+        await self._arm_task(step.fault)
+        request = Request(self.scenario.location, asks=step.asks, takes_tasks=True)
+        reply = await self.play_round(request, [client.created_at], lost=step.lost)
+        if not step.lost:
             client.task = reply.task or ""
         return reply
 
@@ -594,6 +639,12 @@ class Player:
             task = request.task
             request = replace(request, task=task[:-1] + ("A" if task[-1:] != "A" else "B"))
         await self.play_round(request, [self._next()], until=step.until)
+
+    async def _update(self, step: Update) -> None:
+        request = self._answering(step)
+        await self._arm_task(step.fault)
+        to = [self._next() for _ in range(1 if step.again is None else 2)]
+        await self.play_round(request, to, at_once=step.again == "at once", lost=step.lost)
 
     def _of_task(self, method: Method, principal: str) -> Request:
         task = self._clients[1].task
@@ -622,7 +673,7 @@ class Player:
             await self.instances.arm(fault, self._clients[1].created_at)
 
 
-# --- answers and states -------------------------------------------------------------------------
+# --- answers -----------------------------------------------------------------------------------
 
 
 def _fault_of(step: Step) -> str | None:
@@ -651,33 +702,3 @@ def _elicited(action: str, content: Any) -> types.ElicitResult:
         return types.ElicitResult.model_validate({"action": action, "content": content})
     except ValidationError:
         return types.ElicitResult.model_construct(action=action, content=content)
-
-
-def _edited(state: str | None, edit: StateEdit | None) -> str | None:
-    if state is None or edit is None:
-        return state
-    middle = len(state) // 2
-    match edit:
-        case "drop":
-            return None
-        case "changed":
-            return state[:middle] + ("A" if state[middle] not in "Aa" else "B") + state[middle + 1 :]
-        case "cut short":
-            return state[:-8]
-        case "not a state":
-            return "not a state"
-        case "too long":
-            return state + "A" * (4 * MAX_TOKEN_BYTES)  # and a body that a server reads
-        case "another place":
-            forged = ".".join(_forged(part) for part in state.split("."))
-            return forged if forged != state else _edited(state, "changed")
-
-
-def _forged(part: str) -> str:
-    """A part of a token with another place in it; unchanged if it is not a place in base64."""
-    try:
-        payload = base64.b64decode(part + "=" * (-len(part) % 4), altchars=b"-_", validate=True)
-    except ValueError:
-        return part
-    forged = base64.urlsafe_b64encode(payload.replace(b"Illinois", b"Missouri")).decode()
-    return part if b"Illinois" not in payload else forged[: len(part)]

@@ -113,7 +113,7 @@ class _Hand:
                     return True
         return False
 
-    def _choose(self, what: str) -> bool:
-        self._chosen.append(what)
-        self._out.print(Text(f"  fault        {FAULTS[what]}", "red"))
-        return what == LOSE
+    def _choose(self, choice: str) -> bool:
+        self._chosen.append(choice)
+        self._out.print(Text(f"  fault        {FAULTS[choice]}", "red"))
+        return choice == LOSE

@@ -12,9 +12,9 @@ import anyio
 import pytest
 from mcp_types import HEADER_MISMATCH, INTERNAL_ERROR
 
+from mrtr_options.bench.attacks import edited
 from mrtr_options.bench.faults import Era
 from mrtr_options.bench.history import HUNG, Effect, Event, History, Received, Reply, Request, Sent
-from mrtr_options.bench.player import _edited  # pyright: ignore[reportPrivateUsage]
 from mrtr_options.bench.run import in_memory, run
 from mrtr_options.bench.scenario import (
     FIRST,
@@ -492,7 +492,7 @@ def test_part_of_a_number_or_a_word_is_no_users_name(principal: str, shown: Chan
 
 @pytest.mark.parametrize("letter", "09abcdefA_")
 def test_a_state_that_a_client_changed_is_another_one_in_hex_too(letter: str) -> None:
-    changed = _edited(letter * 40, "changed")
+    changed = edited(letter * 40, "changed")
     assert (changed or "").lower() != (letter * 40).lower()
 
 
