@@ -63,14 +63,11 @@ def tell(worlds: Worlds, on_world: Callable[[str], None] = lambda name: None) ->
         running = {
             processes.submit(at_work, tell_one, *called, row): called for called, row in worlds.items()
         }
-        try:
-            for done in as_completed(running):
-                subject, scenario = running[done]
-                setup = scenario.setup
-                on_world(f"{subject.name}, {setup.fleet}, {setup.policy}, {setup.era}")
-            return [each.result() for each in running]
-        finally:
-            processes.shutdown(cancel_futures=True)
+        for done in as_completed(running):
+            subject, scenario = running[done]
+            setup = scenario.setup
+            on_world(f"{subject.name}, {setup.fleet}, {setup.policy}, {setup.era}")
+        return [each.result() for each in running]
 
 
 def tell_one(subject: Subject, scenario: Scenario, row: Row) -> Told:

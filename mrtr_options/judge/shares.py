@@ -14,7 +14,7 @@ import json
 import os
 import signal
 import threading
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -167,63 +167,81 @@ def explored(
         CannotResume: The file cannot be used.
     """
     kept = Kept(keep_in)
-    parts: dict[Called, dict[Share, Explored | None]] = {}
     done = 0
     with pool(__name__) as processes:
-        beginning: dict[Future[Any], list[Called]] = {
-            processes.submit(at_work, _begin, alike): alike for alike in _alike(calls)
+        work = _Work(calls, kept, processes)
+        while work.begun:
+            for future in wait(work.begun, return_when=FIRST_COMPLETED).done:
+                done += 1
+                alike, first = work.begun.pop(future)(future.result())
+                on_share(done, done + len(work.begun), _name(alike, first))
+                yield from filter(None, map(work.whole, alike))
+
+
+class _Work:
+    """What is done of some explorations, and what has begun.
+
+    Attributes:
+        begun: What takes the result of each task, and says which calls it was of, and with which faults
+            their sets began.
+    """
+
+    def __init__(self, calls: Mapping[Called, int], kept: Kept, processes: ProcessPoolExecutor) -> None:
+        self._calls, self._kept, self._processes = calls, kept, processes
+        self._parts: dict[Called, dict[Share, Explored | None]] = {}
+        self.begun: dict[Future[Any], Callable[[Any], tuple[list[Called], Faults]]] = {
+            processes.submit(at_work, _begin, alike): partial(self._share_out, alike)
+            for alike in _alike(calls)
         }
-        running: dict[Future[Any], list[Share]] = {}
-        try:
-            while beginning or running:
-                ended, _ = wait([*beginning, *running], return_when=FIRST_COMPLETED)
-                for future in ended:
-                    done += 1
-                    if future in beginning:
-                        first, alike = (), beginning.pop(future)
-                        together: dict[Faults, list[Share]] = {}
-                        for called, (clean, possible) in zip(alike, future.result(), strict=True):
-                            parts[called] = {Share(*called, 0, ()): clean}
-                            for share in _shares(called, calls[called], possible):
-                                parts[called][share] = kept.found(share)
-                                if parts[called][share] is None:
-                                    together.setdefault(share.first, []).append(share)
-                        for shares in together.values():
-                            running[processes.submit(at_work, _explore, shares)] = shares
-                    else:
-                        shares = running.pop(future)
-                        alike = [(each.subject, each.scenario) for each in shares]
-                        first = shares[0].first
-                        for called, share, found in zip(alike, shares, future.result(), strict=True):
-                            parts[called][share] = found
-                            kept.keep(share, found)
-                    faults = names_of(first[:MOST_NAMED]) or "no fault"
-                    faults += ", ..." if len(first) > MOST_NAMED else ""
-                    policies = " and ".join(scenario.setup.policy for _, scenario in alike)
-                    on_share(
-                        done,
-                        done + len(beginning) + len(running),
-                        f"{alike[0][0].name}, {policies}, {faults}",
-                    )
-                    for called in alike:
-                        every = [part for part in parts[called].values() if part is not None]
-                        if len(every) == len(parts[called]):
-                            yield joined(calls[called], every)
-        finally:
-            processes.shutdown(cancel_futures=True)
+
+    def _share_out(
+        self, alike: list[Called], begun: list[tuple[Explored, Faults]]
+    ) -> tuple[list[Called], Faults]:
+        """Take the clean calls, and begin the shares that the file does not have."""
+        together: dict[Faults, list[Share]] = {}
+        for called, (clean, possible) in zip(alike, begun, strict=True):
+            self._parts[called] = {Share(*called, 0, ()): clean}
+            for share in _shares(called, self._calls[called], possible):
+                self._parts[called][share] = found = self._kept.found(share)
+                if found is None:
+                    together.setdefault(share.first, []).append(share)
+        for shares in together.values():
+            self.begun[self._processes.submit(at_work, _explore, shares)] = partial(self._keep, shares)
+        return alike, ()
+
+    def _keep(self, shares: list[Share], found: list[Explored]) -> tuple[list[Called], Faults]:
+        """Take what was found, and write it down."""
+        alike = [(share.subject, share.scenario) for share in shares]
+        for called, share, part in zip(alike, shares, found, strict=True):
+            self._parts[called][share] = part
+            self._kept.keep(share, part)
+        return alike, shares[0].first
+
+    def whole(self, called: Called) -> Explored | None:
+        """The result of a call; None if a part of it is not done."""
+        parts = [*self._parts[called].values()]
+        done = [part for part in parts if part is not None]
+        return joined(self._calls[called], done) if len(done) == len(parts) else None
+
+
+def _name(alike: Sequence[Called], first: Faults) -> str:
+    """What a task is called: the subject, its clients, and some of the faults that sets began with."""
+    faults = names_of(first[:MOST_NAMED]) or "no fault"
+    policies = " and ".join(scenario.setup.policy for _, scenario in alike)
+    return f"{alike[0][0].name}, {policies}, {faults}{', ...' if len(first) > MOST_NAMED else ''}"
 
 
 @contextmanager
 def pool(module: str) -> Generator[ProcessPoolExecutor]:
-    """As many processes as there are processors; they end with this one.
-
-    Args:
-        module: What they all have imported.
-    """
+    """As many processes as there are processors, which all have a module imported. They end with this
+    one, and begin nothing after the block."""
     with ProcessPoolExecutor(_processors(), context(module), _begin_process) as processes:
         with _interrupted_later():
             processes.submit(int)
-        yield processes
+        try:
+            yield processes
+        finally:
+            processes.shutdown(cancel_futures=True)
 
 
 @contextmanager
