@@ -20,7 +20,9 @@ from mrtr_options.bench.subjects import (
     fleet_subjects,
     keyed_subjects,
 )
+from mrtr_options.judge.shares import results
 from mrtr_options.show import explore
+from mrtr_options.show.progress import sharing
 
 FILE = ROOT / "docs" / "explored.json"
 
@@ -52,7 +54,8 @@ def keep(names: Collection[str], most: int, path: Path = FILE) -> int:
         for policy in explore.CLIENTS
         if not names or subject.name in names
     }
-    done, proofs = explore.results(calls, None, quiet=False)
+    with sharing(calls, quiet=False) as on_share:
+        done, proofs = results(calls, None, on_share)
     found = {_key(row): row for row in read(path)}
     for row in explore.as_rows(done, proofs):
         found[_key(row)] = settled(row, found.get(_key(row), {}).get("races", ()))

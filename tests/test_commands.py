@@ -2,11 +2,13 @@
 
 import shutil
 from pathlib import Path
+from unittest.mock import AsyncMock, Mock
 
 import pytest
 
 from documents import ROOT
 from documents.tables import documents
+from mrtr_options.judge.report import Report
 from scoreboard.frameworks.findings import FINDINGS
 from tests.commands import called, commands_in, copy_of_the_project, mentioned_in, standard_input
 
@@ -55,7 +57,14 @@ LONG = {
     "python -m mrtr_options check my_option.py --html report.html": "check",
     "python -m mrtr_options check http://127.0.0.1:8000/mcp --ledger ledger.sqlite": "check",
 }
-"""Commands that take long: their arguments are taken, and what shows their work is called."""
+"""Commands that take long: their arguments are taken, and what does and shows their work is called."""
+
+WORK: dict[str, tuple[str, type[Mock], object]] = {
+    "matrix": ("judge.matrix.run", AsyncMock, []),
+    "schedules": ("judge.counterexamples.of_schedules", AsyncMock, ({}, {})),
+    "explore": ("judge.shares.results", Mock, ([], {})),
+    "check": ("judge.check.check_target", AsyncMock, Report("a proposal")),
+}
 
 DOCUMENTS = [
     path.read_text(encoding="utf-8")
@@ -105,12 +114,9 @@ def test_a_command_runs_as_it_is_written(
 def test_the_arguments_of_a_long_command_are_taken(
     command: str, copy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shown: list[object] = []
-
-    def show(*arguments: object, **options: object) -> int:
-        shown.append(arguments)
-        return 0
-
+    name, kind, done = WORK[LONG[command]]
+    work, show = kind(return_value=done), Mock()
     monkeypatch.chdir(copy)
+    monkeypatch.setattr(f"mrtr_options.{name}", work)
     monkeypatch.setattr(f"mrtr_options.show.{LONG[command]}.show", show)
-    assert (called(command), len(shown)) == (0, 1)
+    assert (called(command), work.call_count, show.call_count) == (0, 1, 1)

@@ -15,7 +15,7 @@ from documents.page.chooser import choices
 from documents.page.document import document
 from documents.page.html import MAX_BYTES, page
 from documents.page.runs import tell, worlds_of
-from mrtr_options.show.progress import progress, stepping
+from mrtr_options.show.progress import counting
 from mrtr_options.show.terminal import Parser, refuse, run
 
 FOLDER = FILE.with_name("page")
@@ -36,9 +36,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as error:
         refuse(f"cannot write to {error.filename}: {error.strerror}")
     worlds = worlds_of(read())
-    with progress(quiet=False) as bar:
-        task = bar.add_task("runs", total=len(worlds))
-        text = page(document(tell(worlds, stepping(bar, task)), choices()), costs.read())
+    with counting("runs", len(worlds)) as begin:
+        text = page(document(tell(worlds, begin), choices()), costs.read())
     if len(text.encode()) > MAX_BYTES:
         refuse(f"the page has {len(text.encode()):,} bytes; at most {MAX_BYTES:,} may be")
     try:

@@ -89,7 +89,6 @@ def subjects(names: Sequence[str], *, or_one_of: Collection[str] = ()) -> list[S
         or_one_of: What else a name may have been meant for.
     """
     from mrtr_options.bench.subjects import subject_named
-    from mrtr_options.show.check import try_files
     from mrtr_options.tool.catalogue import CannotLoad
 
     found: list[Subject] = []
@@ -100,8 +99,13 @@ def subjects(names: Sequence[str], *, or_one_of: Collection[str] = ()) -> list[S
             refuse_if_played(name)
             near = nearest(name, or_one_of)
             refuse(f"there is no option or schedule {name!r}; {near}" if near else str(error))
-    if foreign := [each for each in found if each.option.is_foreign]:
-        try_files(foreign)
+    if foreign := [each.option.path for each in found if each.option.is_foreign]:
+        import anyio
+
+        from mrtr_options.judge.check import try_file
+
+        for path in foreign:
+            anyio.run(try_file, path)
     return found
 
 

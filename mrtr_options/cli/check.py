@@ -6,9 +6,14 @@ import argparse
 import math
 from importlib.resources import files
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mrtr_options.cli._shared import MOST_FAULTS, TOO_MANY_FAULTS, add_form, slugs, write_new
 from mrtr_options.show.terminal import PROGRAM, console, refuse
+
+if TYPE_CHECKING:
+    from mrtr_options.judge.check import Extent
+    from mrtr_options.judge.report import Report
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -78,11 +83,35 @@ def run(args: argparse.Namespace) -> int:
     from mrtr_options.judge.check import Extent
     from mrtr_options.show.check import show
 
-    return show(
-        args.target,
-        Extent(args.drawn, args.seed, args.hang_seconds, args.faults, only),
-        ledger=args.ledger,
-        everything=args.all,
-        as_json=args.json,
-        html=html,
-    )
+    report = _checked(args, Extent(args.drawn, args.seed, args.hang_seconds, args.faults, only))
+    if html is not None:
+        _write(report, html)
+    show(report, everything=args.all, as_json=args.json)
+    return 0 if report.holds else 1
+
+
+def _checked(args: argparse.Namespace, extent: Extent) -> Report:
+    import anyio
+
+    from mrtr_options.judge.check import check_target
+    from mrtr_options.show.progress import progress, stepping
+
+    with progress(quiet=args.json) as bar:
+        own = bar.add_task("runs", total=None)
+        others = bar.add_task("the options, to compare with", total=None)
+        step = stepping(bar, own)
+
+        def on_begin(name: str, of: int) -> None:
+            bar.update(own, total=of)
+            step(name)
+
+        return anyio.run(check_target, args.target, args.ledger, extent, on_begin, stepping(bar, others))
+
+
+def _write(report: Report, path: Path) -> None:
+    from mrtr_options.show.report import page
+
+    try:
+        path.write_text(page(report), encoding="utf-8")
+    except OSError as error:
+        refuse(f"cannot write {path}: {error.strerror}")

@@ -55,7 +55,9 @@ def run(args: argparse.Namespace) -> int:
     from mrtr_options.bench import temporal
     from mrtr_options.bench.scenario import Policy, calling
     from mrtr_options.bench.subjects import LEGACY_SHIM, all_subjects, fleet_subjects, keyed_subjects
-    from mrtr_options.show.explore import show
+    from mrtr_options.judge.shares import results
+    from mrtr_options.show.explore import name_unclassified, show
+    from mrtr_options.show.progress import sharing
 
     if not args.subjects:
         name_left_out()
@@ -77,4 +79,7 @@ def run(args: argparse.Namespace) -> int:
         for policy in policies
     }
     form = "json" if args.json else "markdown" if args.markdown else "text"
-    return show(calls, form=form, keep_in=Path(args.resume) if args.resume else None)
+    with sharing(calls, quiet=args.json) as on_share:
+        done, proofs = results(calls, Path(args.resume) if args.resume else None, on_share)
+    show(done, proofs, form)
+    return name_unclassified(done)

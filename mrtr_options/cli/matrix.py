@@ -33,9 +33,12 @@ def run(args: argparse.Namespace) -> int:
     if args.deployment and args.deployment not in offered():
         refuse(f"{args.deployment!r} is not a deployment; name one of {', '.join(offered())}")
 
+    import anyio
+
     from mrtr_options.bench.subjects import all_subjects
     from mrtr_options.judge import matrix
     from mrtr_options.show.matrix import show
+    from mrtr_options.show.progress import counting
     from mrtr_options.tool.catalogue import option_named, runnable
 
     wanted = [runnable(option_named(name)).letter for name in _names(args.options)]
@@ -45,17 +48,17 @@ def run(args: argparse.Namespace) -> int:
     eras = (args.era,) if args.era else ERAS
     deployments = (args.deployment,) if args.deployment else matrix.IN_MEMORY
     schedules = [SCHEDULES[slug] for slug in chosen or SCHEDULES]
-    if not matrix.cells(columns, schedules=schedules, eras=eras, deployments=deployments):
+    to_run = matrix.cells(columns, schedules=schedules, eras=eras, deployments=deployments)
+    if not to_run:
         refuse(
             "nothing of this can be played together; leave out --only, --options, --era or --deployment"
         )
-    return show(
-        columns,
-        schedules=schedules,
-        eras=eras,
-        deployments=deployments,
-        form="json" if args.json else "markdown" if args.markdown else "table",
-    )
+    form = "json" if args.json else "markdown" if args.markdown else "table"
+    with counting("schedules", len(to_run), quiet=form != "table") as begin:
+        observations = anyio.run(matrix.run, to_run, begin)
+    judged = {column: matrix.judge(column, observations) for column in columns}
+    show(observations, judged, form)
+    return 1 if any(judged.values()) else 0
 
 
 def _names(options: str | None) -> list[str]:

@@ -28,8 +28,20 @@ def run(args: argparse.Namespace) -> int:
         refuse_if_played(args.subjects[0])
         refuse(f"subjects are played with --run, as in: schedules --run {' '.join(args.subjects)}")
 
+    import anyio
+
+    from mrtr_options.bench.schedules import SCHEDULES
+    from mrtr_options.judge.counterexamples import of_schedules
+    from mrtr_options.show.progress import counting
     from mrtr_options.show.schedules import show
     from mrtr_options.tool.catalogue import all_options
 
     played = ["E", "F", "H", "F¹", *("K" for letter in all_options() if letter == "K")]
-    return show(subjects(args.subjects or played) if args.play else (), as_json=args.json)
+    chosen = subjects(args.subjects or played) if args.play else []
+    shown: dict[str, dict[str, list[str]]] = {}
+    left_out: dict[str, list[str]] = {}
+    if chosen:
+        with counting("schedules", len(SCHEDULES), quiet=args.json) as begin:
+            shown, left_out = anyio.run(of_schedules, chosen, begin)
+    show(chosen, shown, left_out, as_json=args.json)
+    return 0

@@ -3,7 +3,7 @@
 A share is a part of the sets of faults of one call: those that begin with certain faults. What a killed
 command has done is in the file, and the next one goes on from there.
 
-Knows the exploration of a call; nothing of how results are shown.
+Knows the exploration of a call, and proofs; nothing of how results are shown.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from mrtr_options.bench.scenario import Scenario
 from mrtr_options.bench.starting import context, end_with_the_bench
 from mrtr_options.bench.subjects import Subject
 from mrtr_options.judge.counterexamples import Explored, begin, counterexamples, joined
+from mrtr_options.judge.proof import Proof, prove
 
 T = TypeVar("T")
 
@@ -176,6 +177,22 @@ def explored(
                 alike, first = work.begun.pop(future)(future.result())
                 on_share(done, done + len(work.begun), _name(alike, first))
                 yield from filter(None, map(work.whole, alike))
+
+
+def results(
+    calls: Mapping[Called, int], keep_in: Path | None, on_share: Callable[[int, int, str], None]
+) -> tuple[list[Explored], dict[Subject, Proof]]:
+    """As `explored`: what is found of calls, in their order, and what is proved of their subjects."""
+    place = {called: number for number, called in enumerate(calls)}
+    done: list[Explored] = []
+    proofs: dict[Subject, Proof] = {}
+    for found in explored(calls, keep_in, on_share):
+        done.append(found)
+        subject = found.subject
+        if subject not in proofs and subject.option.extra is None and not subject.keyed:
+            proofs[subject] = anyio.run(prove, subject)
+    done.sort(key=lambda found: place[found.subject, found.scenario])
+    return done, proofs
 
 
 class _Work:

@@ -1,99 +1,38 @@
-"""What `check` prints of a proposal. Knows the check and the terminal."""
+"""What `check` prints of a proposal. Knows the report and the terminal."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
-from functools import partial
-from pathlib import Path
+from collections.abc import Sequence
 
-import anyio
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from mrtr_options.bench.deployments import remote
 from mrtr_options.bench.faults import Era, names_of, parse
 from mrtr_options.bench.schedules import SCHEDULES
-from mrtr_options.bench.subjects import Subject
-from mrtr_options.judge import check
 from mrtr_options.judge.anomalies import WORDS
 from mrtr_options.judge.counterexamples import Explored, weakest_of
 from mrtr_options.judge.reading import Verdict
+from mrtr_options.judge.report import Report
 from mrtr_options.show.explore import CLIENTS, as_in, sentence, short
 from mrtr_options.show.matrix import COLOURS, LEGEND
-from mrtr_options.show.progress import progress, stepping
 from mrtr_options.show.report import broken, judged, risks_heading, verdict
-from mrtr_options.show.report import page as report_page
 from mrtr_options.show.terminal import console, plural
-from mrtr_options.tool.catalogue import CannotLoad
 
 MOST_NAMED = 5
 """How many schedules are named where the nearest option does otherwise."""
 
 
-def show(
-    target: str,
-    extent: check.Extent,
-    *,
-    ledger: str | None,
-    everything: bool,
-    as_json: bool,
-    html: Path | None = None,
-) -> int:
-    """Review a proposal and print what was found. Returns 1 if anything is broken.
-
-    Args:
-        target: A file, a module, an option, a URL, or several with commas.
-        extent: How thoroughly it is reviewed.
-        ledger: Where a running server counts its effects.
-        everything: Print every run, not only those that matter.
-        as_json: Print one JSON object with all of it instead.
-        html: Write all that was found to this file, too.
-
-    Raises:
-        CannotLoad, CannotReach, CannotJudge, LedgerUnusable: The target cannot be run.
-    """
-    if target.startswith(remote.URL):
-        if ledger is None:
-            raise CannotLoad("a running server needs --ledger FILE, the file it counts effects in")
-        urls = [url.strip() for url in target.split(",")]
-        if strange := [url for url in urls if not remote.is_url(url)]:
-            raise CannotLoad(
-                f"{strange[0]!r} is not a URL; write http://HOST:PORT/mcp, or several with commas"
-            )
-        review = partial(check.check_url, urls, Path(ledger))
-    else:
-        review = partial(check.check_file, check.file_of(target))
-    with progress(quiet=as_json) as bar:
-        own = bar.add_task("runs", total=None)
-        others = bar.add_task("the options, to compare with", total=None)
-        step = stepping(bar, own)
-
-        def on_begin(name: str, of: int) -> None:
-            bar.update(own, total=of)
-            step(name)
-
-        report = anyio.run(review, extent, on_begin, stepping(bar, others))
-    if html is not None:
-        try:
-            html.write_text(report_page(report), encoding="utf-8")
-        except OSError as error:
-            raise CannotLoad(f"cannot write {html}: {error.strerror}") from error
+def show(report: Report, *, everything: bool, as_json: bool) -> None:
+    """Print what was found: lines, with every run or only those that matter, or one JSON object."""
     if as_json:
         print(json.dumps(report.as_json(), ensure_ascii=False, indent=1))
     else:
         _print(report, everything=everything)
-    return 0 if report.holds else 1
 
 
-def try_files(subjects: Iterable[Subject]) -> None:
-    """Refuse a stranger's file that hangs, or ends the process it runs in."""
-    for subject in subjects:
-        anyio.run(check.try_file, subject.option.path)
-
-
-def _print(report: check.Report, *, everything: bool) -> None:
+def _print(report: Report, *, everything: bool) -> None:
     out = console()
     found = verdict(report)
     style = "bold red" if not report.holds else "yellow" if report.risks else "green"
@@ -121,7 +60,7 @@ def _print(report: check.Report, *, everything: bool) -> None:
     out.print(Text(found, style))
 
 
-def _print_risks(report: check.Report, *, everything: bool) -> None:
+def _print_risks(report: Report, *, everything: bool) -> None:
     """For each anomaly the least that causes it, who is harmed, and what removes it."""
     out, explored, among = console(), report.explored, ""
     if explored is not None:
@@ -161,7 +100,7 @@ def _under(counterexamples: Sequence[str], *, everything: bool) -> str:
     return f"{least}; {more}" if others else least
 
 
-def _print_nearest(report: check.Report) -> None:
+def _print_nearest(report: Report) -> None:
     if report.nearest is None:
         return
     under = list(dict.fromkeys(here.schedule for here, _ in report.nearest.differs))
@@ -170,7 +109,7 @@ def _print_nearest(report: check.Report) -> None:
     console().print(f"most similar option: {short(report.nearest.option)} ({differs})")
 
 
-def _print_runs(report: check.Report) -> None:
+def _print_runs(report: Report) -> None:
     """A row for each schedule; one for the deployments that show the same."""
     table = Table(box=None, padding=(0, 2, 0, 0))
     for heading in ("schedule", "era", "instances", "a/b", "verdict"):

@@ -9,10 +9,8 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal
 
-import anyio
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -20,17 +18,10 @@ from rich.text import Text
 from mrtr_options.bench.explore import in_words
 from mrtr_options.bench.faults import Faults, Fleet, names_of, parse
 from mrtr_options.bench.scenario import Policy
-from mrtr_options.bench.subjects import (
-    CALL_KEY,
-    MARKS,
-    SINGLE_USE,
-    Subject,
-)
+from mrtr_options.bench.subjects import CALL_KEY, MARKS, SINGLE_USE, Subject
 from mrtr_options.judge.anomalies import ANOMALIES, WORDS
 from mrtr_options.judge.counterexamples import Explored, weakest_of
-from mrtr_options.judge.proof import Proof, prove
-from mrtr_options.judge.shares import Called, explored
-from mrtr_options.show.progress import progress, stepping
+from mrtr_options.judge.proof import Proof
 from mrtr_options.show.terminal import console, plural
 from mrtr_options.show.terminal import markdown as table
 
@@ -60,22 +51,9 @@ SHORT = 5
 
 
 def show(
-    calls: Mapping[Called, int],
-    *,
-    form: Literal["text", "json", "markdown"],
-    keep_in: Path | None = None,
-) -> int:
-    """Explore, and print what was found. Returns 1 if a run breaks a rule and shows no anomaly.
-
-    Args:
-        calls: What is called, where and by which clients, and up to how many faults each.
-        form: How it is printed.
-        keep_in: A file for what is done, with what an earlier command has done; None for none.
-
-    Raises:
-        CannotResume: The file cannot be used.
-    """
-    done, proofs = results(calls, keep_in, quiet=form == "json")
+    done: Sequence[Explored], proofs: Mapping[Subject, Proof], form: Literal["text", "json", "markdown"]
+) -> None:
+    """Print what was explored, and what is proved of the subjects."""
     rows = as_rows(done, proofs)
     if form == "json":
         print(json.dumps(rows, ensure_ascii=False, indent=1))
@@ -84,33 +62,6 @@ def show(
     else:
         for found in done:
             _print(found, proofs.get(found.subject))
-    return name_unclassified(done)
-
-
-def results(
-    calls: Mapping[Called, int], keep_in: Path | None, *, quiet: bool
-) -> tuple[list[Explored], dict[Subject, Proof]]:
-    """The results of some calls, in their order, and what is proved of their subjects."""
-    place = {called: number for number, called in enumerate(calls)}
-    done: list[Explored] = []
-    proofs: dict[Subject, Proof] = {}
-    with progress(quiet=quiet) as bar:
-        most = plural(max(calls.values(), default=0), "fault")
-        task = bar.add_task(f"up to {most}", total=len(calls))
-        step = stepping(bar, task)
-
-        def on_share(shares: int, of: int, name: str) -> None:
-            bar.update(task, completed=shares - 1, total=of)
-            step(name)
-
-        for found in explored(calls, keep_in, on_share):
-            done.append(found)
-            subject = found.subject
-            provable = subject.option.extra is None and not subject.keyed
-            if subject not in proofs and provable:
-                proofs[subject] = anyio.run(prove, subject)
-    done.sort(key=lambda found: place[found.subject, found.scenario])
-    return done, proofs
 
 
 def as_rows(done: Sequence[Explored], proofs: Mapping[Subject, Proof]) -> list[Row]:

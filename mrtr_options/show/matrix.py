@@ -7,20 +7,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Literal
 
-import anyio
 from rich.table import Table
 from rich.text import Text
 
 from mrtr_options.bench.deployments import offered
-from mrtr_options.bench.faults import ERAS, Era
-from mrtr_options.bench.schedules import Named
 from mrtr_options.bench.subjects import LEGACY_SHIM, MARKS, SINGLE_USE, Subject
 from mrtr_options.judge import matrix
 from mrtr_options.judge.contract import RULES
 from mrtr_options.judge.guarantees import declared, guarantees_of, kept, undeclared
 from mrtr_options.judge.reading import Observation, Verdict
 from mrtr_options.show.explore import short
-from mrtr_options.show.progress import progress, stepping
 from mrtr_options.show.terminal import console, in_colour, plural
 from mrtr_options.show.terminal import markdown as in_markdown
 
@@ -43,19 +39,11 @@ IN_WORDS = "a number above 1 is an effect that was duplicated (above 2 in `cross
 
 
 def show(
-    columns: Sequence[Subject],
-    *,
-    schedules: Sequence[Named] | None = None,
-    eras: Sequence[Era] = ERAS,
-    deployments: Sequence[str] = matrix.IN_MEMORY,
-    form: Literal["table", "json", "markdown"] = "table",
-) -> int:
-    """Run the matrix and print it; None for every schedule. Returns 1 if a guarantee is broken."""
-    to_run = matrix.cells(columns, schedules=schedules, eras=eras, deployments=deployments)
-    with progress(quiet=form != "table") as bar:
-        task = bar.add_task("schedules", total=len(to_run))
-        observations = anyio.run(matrix.run, to_run, stepping(bar, task))
-    judged = {column: matrix.judge(column, observations) for column in columns}
+    observations: Sequence[Observation],
+    judged: Mapping[Subject, matrix.Broken],
+    form: Literal["table", "json", "markdown"],
+) -> None:
+    """Print runs of the matrix, and which guarantees each column breaks in them."""
     if form == "json":
         print(json.dumps([seen.as_json() for seen in observations], ensure_ascii=False, indent=1))
     elif form == "markdown":
@@ -79,7 +67,6 @@ def show(
         for column, lacks in judged.items():
             for line in matrix.broken_lines(column, lacks):
                 console(stderr=True).print(line)
-    return 1 if any(judged.values()) else 0
 
 
 def _groups(observations: Sequence[Observation]) -> list[list[Observation]]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from threading import Timer
+from typing import Any
 
 from rich.progress import (
     BarColumn,
@@ -17,7 +19,7 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from mrtr_options.show.terminal import console
+from mrtr_options.show.terminal import console, plural
 
 SILENT_SECONDS = 2.0
 """How long a step may take before it is named."""
@@ -85,3 +87,26 @@ def stepping(bar: Progress, task: TaskID) -> Callable[[str], None]:
             bar.console.print(f"{now.description}, {now.completed:.0f}{of}: {step}")
 
     return begin
+
+
+@contextmanager
+def counting(label: str, total: int | None, *, quiet: bool = False) -> Generator[Callable[[str], None]]:
+    """A bar for so many things, or for an unknown number; see `stepping` for what it gives."""
+    with progress(quiet=quiet) as bar:
+        yield stepping(bar, bar.add_task(label, total=total))
+
+
+@contextmanager
+def sharing(calls: Mapping[Any, int], *, quiet: bool) -> Generator[Callable[[int, int, str], None]]:
+    """A bar for calls that are explored under up to so many faults each: what is told how many shares
+    are done, of those that are known, and which was the last."""
+    with progress(quiet=quiet) as bar:
+        most = plural(max(calls.values(), default=0), "fault")
+        task = bar.add_task(f"up to {most}", total=len(calls))
+        step = stepping(bar, task)
+
+        def on_share(done: int, of: int, name: str) -> None:
+            bar.update(task, completed=done - 1, total=of)
+            step(name)
+
+        yield on_share

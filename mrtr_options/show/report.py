@@ -13,9 +13,9 @@ from pathlib import Path
 
 from mrtr_options.bench.faults import parse
 from mrtr_options.bench.schedules import SCHEDULES
-from mrtr_options.judge.check import Report
 from mrtr_options.judge.contract import RULES, SOURCES
 from mrtr_options.judge.findings import Finding, story
+from mrtr_options.judge.report import Report
 from mrtr_options.judge.risks import Risk
 from mrtr_options.show.explore import COUNTS, as_in
 from mrtr_options.show.svg import STYLE, source_of, svg

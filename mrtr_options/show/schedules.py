@@ -8,34 +8,29 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 
-import anyio
 from rich.table import Table
 
 from mrtr_options.bench.faults import NAMED
 from mrtr_options.bench.schedules import SCHEDULES
 from mrtr_options.bench.subjects import Subject
 from mrtr_options.judge.anomalies import WORDS
-from mrtr_options.judge.counterexamples import of_schedules
 from mrtr_options.show.explore import OWN_LEDGER, short
-from mrtr_options.show.progress import progress, stepping
 from mrtr_options.show.terminal import console
 
+Shown = Mapping[str, Mapping[str, Sequence[str]]]
 
-def show(subjects: Sequence[Subject], *, as_json: bool) -> int:
+
+def show(
+    subjects: Sequence[Subject], shown: Shown, left_out: Mapping[str, Sequence[str]], *, as_json: bool
+) -> None:
     """Print every fault, and every schedule with its sentence and the anomalies that it shows in some
-    subjects; none to play nothing."""
-    shown: dict[str, dict[str, list[str]]] = {}
-    left_out: dict[str, list[str]] = {}
-    if subjects:
-        with progress(quiet=as_json) as bar:
-            task = bar.add_task("schedules", total=len(SCHEDULES))
-            shown, left_out = anyio.run(of_schedules, subjects, stepping(bar, task))
+    subjects; see `of_schedules`. Without subjects, nothing was played."""
     faults = {name: kind.says for name, kind in NAMED.items()}
     says = {slug: schedule.why for slug, schedule in SCHEDULES.items()}
     if as_json:
         found = {"faults": faults, "schedules": says} | ({"anomalies": shown} if subjects else {})
         print(json.dumps(found, ensure_ascii=False, indent=1))
-        return 0
+        return
     out = console()
     out.print(_table(("fault", "what happens"), faults.items()))
     out.print()
@@ -47,7 +42,6 @@ def show(subjects: Sequence[Subject], *, as_json: bool) -> int:
         out.print(_table(("schedule", "what happens"), says.items()))
     for name, slugs in left_out.items():
         out.print(f"left out on {short(name)}: {', '.join(slugs)} ({OWN_LEDGER})")
-    return 0
 
 
 def _lines(found: Mapping[str, Sequence[str]]) -> str:

@@ -35,10 +35,10 @@ from mrtr_options.bench.schedules import named
 from mrtr_options.bench.subjects import Subject, subject_named
 from mrtr_options.judge import anomalies
 from mrtr_options.judge.cases import at_random, elsewhere, systematic
-from mrtr_options.judge.check import Report
 from mrtr_options.judge.contract import RULES, violations
 from mrtr_options.judge.contract.kinds import Ends, Refused, ToolError, in_words
 from mrtr_options.judge.properties import Problem
+from mrtr_options.judge.report import Report
 from mrtr_options.sdk.protection import MAX_TOKEN_BYTES
 from mrtr_options.show.report import broken as broken_lines
 from mrtr_options.tool import weather

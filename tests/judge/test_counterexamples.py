@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import chain, combinations, product
 from pathlib import Path
+from unittest.mock import Mock
 
 import anyio
 import pytest
@@ -25,7 +26,6 @@ from mrtr_options.judge import anomalies
 from mrtr_options.judge.contract import violations
 from mrtr_options.judge.counterexamples import Explored, counterexamples, is_part, of_schedules
 from mrtr_options.judge.proof import prove
-from mrtr_options.show import explore
 from mrtr_options.tool.catalogue import option_at, option_named
 from mrtr_options.tool.guarantees import EVERY_DELIVERY
 from mrtr_options.tool.weather import Effect, MemoryLedger
@@ -156,8 +156,8 @@ def test_a_run_that_breaks_a_guarantee_and_shows_no_anomaly_fails_the_command(
     claims = option.guarantees.model_copy(update={"modern_springfield": "2/1"})
     called = Subject(replace(option, guarantees=claims)), calling()
     found = anyio.run(counterexamples, *called, 0)
-    monkeypatch.setattr(explore, "explored", lambda *_: [found])  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
-    assert explore.show({called: 0}, form="markdown") == 1
+    monkeypatch.setattr("mrtr_options.judge.shares.results", Mock(return_value=([found], {})))
+    assert main(["explore", "F", "--markdown"]) == 1
     assert capsys.readouterr().err == (
         "unclassified violation: F, the client resends, no fault:"
         " modern-clean-springfield-counts: audit/bill is 1/1, guaranteed 2/1\n"

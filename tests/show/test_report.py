@@ -13,9 +13,9 @@ from mrtr_options.bench.run import run
 from mrtr_options.bench.scenario import calling
 from mrtr_options.bench.subjects import subject_named
 from mrtr_options.judge import anomalies, guarantees
-from mrtr_options.judge.check import Report
 from mrtr_options.judge.counterexamples import Explored
 from mrtr_options.judge.reading import observe
+from mrtr_options.judge.report import Report
 from mrtr_options.judge.risks import risks
 from mrtr_options.show.report import page
 
