@@ -10,10 +10,11 @@ from pathlib import Path
 import anyio
 
 from documents import explored
-from documents.tables import FAULTS, PICTURES, Runs, documents, renewed
+from documents.parts import renewed
+from documents.tables import FAULTS, PICTURES, Runs, documents
 from mrtr_options.bench.subjects import all_subjects, subject_named
 from mrtr_options.judge import matrix
-from mrtr_options.show.progress import progress, stepping
+from mrtr_options.show.progress import counting
 from mrtr_options.show.terminal import Parser, refuse, run
 
 
@@ -21,9 +22,8 @@ from mrtr_options.show.terminal import Parser, refuse, run
 def _matrix() -> Runs:
     """Every run of the matrix. It takes a minute, and some documents have none."""
     to_run = matrix.cells(all_subjects())
-    with progress(quiet=False) as bar:
-        task = bar.add_task("schedules", total=len(to_run))
-        return anyio.run(matrix.run, to_run, stepping(bar, task))
+    with counting("schedules", len(to_run)) as begin:
+        return anyio.run(matrix.run, to_run, begin)
 
 
 def write(paths: Sequence[Path]) -> int:

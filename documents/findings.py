@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 import anyio
@@ -177,7 +177,7 @@ def grouped(head: Sequence[str], cells: Mapping[str, dict[str, str]]) -> str:
     return markdown(head, ((", ".join(names), *row) for row, names in found.items()))
 
 
-def _affected(name: str) -> str:
+def affected_by(name: str) -> str:
     """What the faults of a page do to each subject, on two sticky instances."""
     rows = [
         row
@@ -185,14 +185,3 @@ def _affected(name: str) -> str:
         if (row["fleet"], row["era"], row["honours_keys"]) == ("sticky", "modern", False)
     ]
     return affected(COUNTEREXAMPLES[name].faults, rows)
-
-
-PARTS: dict[str, Callable[[], str]] = {
-    **{f"{name}: shown": partial(shown, name) for name in COUNTEREXAMPLES},
-    **{f"{name}: reproduced": partial(reproduced, name) for name in COUNTEREXAMPLES},
-    **{
-        f"{name}: affected": partial(_affected, name)
-        for name in ("lost-final-response", "lost-first-response", "crash-after-effect")
-    },
-}
-"""The generated parts of the pages that need no matrix."""

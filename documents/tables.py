@@ -1,9 +1,7 @@
-"""The generated parts of README.md and docs/: `python -m documents` renews them.
+"""The tables of README.md and docs/ that are made of the options' runs, and the pictures.
 
-A generated part stands between two comments that name it; a picture is a file of its own. A test makes
-all of them from runs and fails when one differs from what is kept. What takes minutes is read from the
-last run that was kept: the sets of faults (`--explore` tries them again), the costs, the official suite,
-and the clients.
+A test makes all of them and fails when one differs from what is kept. What takes minutes, the sets of
+faults, is read from the last exploration that was kept (`--explore` makes it again).
 
 Knows what the review finds and how it is shown; nothing of what the documents say around the tables.
 """
@@ -11,14 +9,13 @@ Knows what the review finds and how it is shown; nothing of what the documents s
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import anyio
 
 from documents import ROOT, explored, findings
-from documents.api import api
 from mrtr_options.bench.deployments import Offered, offered
 from mrtr_options.bench.explore import in_words
 from mrtr_options.bench.faults import NAMED, Era, parse
@@ -33,7 +30,6 @@ from mrtr_options.judge.reading import Observation
 from mrtr_options.show import explore
 from mrtr_options.show.matrix import markdown
 from mrtr_options.show.terminal import markdown as table
-from mrtr_options.show.terminal import with_parts
 from mrtr_options.tool.author_code import author_code, unified
 from mrtr_options.tool.catalogue import DURABLE, Option, all_options, option_named
 from mrtr_options.tool.guarantees import Guarantees
@@ -48,6 +44,10 @@ PICTURES = {
     },
 }
 """Files of their own, and what they show."""
+
+CLEAN = ("clean-tokyo", "clean-springfield")
+
+ON_TWO = ("failover", "sticky", "misrouted", "lost-final")
 
 AGAIN = (
     "duplicate-interim",
@@ -453,53 +453,3 @@ def diff_of_e_and_f() -> str:
     here, there = (author_code(each.source) for each in (left, right))
     lines = unified(here, there, (left.path.name, right.path.name))
     return "\n".join(["```diff", *lines, "```"])
-
-
-# --- the documents ------------------------------------------------------------------------------
-
-PARTS: dict[str, Callable[[], str]] = {
-    "sets of faults": many,
-    "dots": dots,
-    "differences": differences,
-    "author writes": written,
-    "guarantees": guaranteed,
-    "E against F": diff_of_e_and_f,
-    "kinds of fault": kinds_of_fault,
-    "deployments": deployments,
-    "rules": rules,
-    "api": api,
-    "kinds of anomaly": kinds_of_anomaly,
-    "anomalies": anomalies,
-    **findings.PARTS,
-}
-"""The generated parts of the documents."""
-
-OF_RUNS: dict[str, Callable[[Runs], str]] = {
-    "leading": leading,
-    "which": which,
-    "clean calls, modern": lambda runs: rows(runs, "clean-tokyo", "clean-springfield"),
-    "clean calls, legacy": lambda runs: rows(runs, "clean-tokyo", "clean-springfield", era="legacy"),
-    "lost responses": lambda runs: rows(runs, *matrix.LOST_RESPONSES),
-    "duplicates and crashes": lambda runs: rows(runs, *AGAIN),
-    "two instances": lambda runs: rows(
-        runs, "failover", "sticky", "misrouted", "lost-final", deployment="two"
-    ),
-    "redeploys": redeployed,
-    "redeploys, effects": lambda runs: rows(runs, "redeploy-effect", "redeploy-effect-back"),
-    "tasks": tasks,
-    "crash-after-effect: keys": findings.keyed,
-    "questions-by-position: affected": findings.redeployed,
-}
-"""Those that are made from the whole matrix."""
-
-
-def renewed(text: str, runs: Callable[[], Runs]) -> str:
-    """A document with its generated parts renewed, from the whole matrix as it is played in memory;
-    others write those of what they measure themselves."""
-
-    def part(name: str) -> str | None:
-        if name in OF_RUNS:
-            return OF_RUNS[name](runs())
-        return PARTS[name]() if name in PARTS else None
-
-    return re.sub(r"has \d+ schedules", f"has {len(SCHEDULES)} schedules", with_parts(text, part))

@@ -6,6 +6,7 @@ package `conformance`; the suite itself is run by `make conformance`.
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from mcp import Client
 from mcp_types.version import LATEST_MODERN_VERSION
 from pydantic import FileUrl
 
+from documents.parts import CONFORMANCE
 from mrtr_options.bench.schedules import SCHEDULES
 from scoreboard.conformance import __main__ as command
 from scoreboard.conformance import report
@@ -127,7 +129,7 @@ def test_the_tables_are_written_of_what_is_kept(tmp_path: Path, monkeypatch: pyt
     for module in (report, command):
         monkeypatch.setattr(module, "RESULTS", tmp_path / "kept.json")
     copies = [tmp_path / path.name for path in report.DOCUMENTS]
-    monkeypatch.setattr(command, "DOCUMENTS", copies)
+    monkeypatch.setattr(command, "CONFORMANCE", replace(CONFORMANCE, pages=copies))
     for copy, text in zip(copies, texts, strict=True):
         assert "| careless | 14" in text
         copy.write_text(text.replace("| careless | 14", "| careless | 13"), encoding="utf-8")

@@ -101,7 +101,7 @@ def add_row(heading: str, table: str, before: str, copy: Path) -> str:
 
 def documented(part: str, copy: Path, *, table: str = "PARTS", of: str = "") -> str:
     """A part of the documents, made from the copy; from a matrix without runs where it takes one."""
-    made = f"from documents.tables import {table}; print({table}['{part}']({of}))"
+    made = f"from documents.parts import {table}; print({table}['{part}']({of}))"
     ended = run(f'python -c "{made}"', copy)
     assert ended.returncode == 0, ended.stderr
     return ended.stdout

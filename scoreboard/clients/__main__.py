@@ -13,12 +13,13 @@ from typing import TypeVar
 
 import anyio
 
+from documents.parts import CLIENTS
 from mrtr_options.bench.subjects import Subject
-from mrtr_options.show.progress import progress, stepping
+from mrtr_options.show.progress import counting
 from mrtr_options.show.terminal import Parser, console, refuse
 from mrtr_options.show.terminal import run as run_command
 from scoreboard import chosen
-from scoreboard.clients.page import FILE, PAGE, About, Report, read, renewed, sentences, tables
+from scoreboard.clients.page import FILE, About, Report, read, sentences, tables
 from scoreboard.clients.play import (
     TROUBLES,
     Peer,
@@ -67,7 +68,7 @@ def _clients(args: argparse.Namespace) -> int:
     whole = (args.only, args.clients, args.server) == (None, None, SERVER) and not left_out
     if whole:
         FILE.write_text(report.model_dump_json(indent=1) + "\n", encoding="utf-8")
-    PAGE.write_text(renewed(PAGE.read_text(encoding="utf-8"), read()), encoding="utf-8")
+    CLIENTS.renew(read())
     out = console()
     for table in tables(report):
         out.print(table)
@@ -96,9 +97,7 @@ def _installed(wanted: Sequence[Peer]) -> tuple[list[Peer], list[str]]:
 
 def _played(ready: Sequence[Peer], troubles: Sequence[Trouble], subject: Subject) -> Report:
     to_play = cells(ready, troubles)
-    with progress(quiet=False) as bar:
-        task = bar.add_task("clients", total=len(to_play))
-        begin = stepping(bar, task)
+    with counting("clients", len(to_play)) as begin:
         waiting = {(peer.name, era, trouble.name): None for peer, era, trouble in to_play}
 
         def tell(seen: Seen) -> None:

@@ -13,7 +13,7 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from mrtr_options.bench.faults import ERAS, Era
-from mrtr_options.show.terminal import markdown, with_parts
+from mrtr_options.show.terminal import markdown
 from scoreboard import ROOT
 from scoreboard.clients.play import LIMIT_SECONDS, TROUBLES, Seen, Trouble
 
@@ -247,15 +247,3 @@ def sentences(report: Report) -> list[str]:
 
 def _gave_up(seen: Seen) -> bool:
     return seen.trouble == "user-thinks" and seen.got != "result"
-
-
-def renewed(text: str, report: Report) -> str:
-    """The page with its generated parts renewed."""
-    parts = {
-        "clients": versions(report),
-        "clients, findings": findings(report),
-        "clients, modern": overview(report, "modern"),
-        "clients, legacy": overview(report, "legacy"),
-        "clients, details": details(report),
-    }
-    return with_parts(text, parts.get)

@@ -15,12 +15,13 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from documents.parts import CONFORMANCE
 from mrtr_options.show.terminal import Parser, refuse, run
 from scoreboard.conformance import require_node, serving
-from scoreboard.conformance.report import DOCUMENTS, EXPECTED, RESULTS, SUITE, Results, renewed
+from scoreboard.conformance.report import EXPECTED, RESULTS, SUITE, Results
 
 # npx keeps what it fetched. The suite needs Node 22.
-CONFORMANCE = ("npx", "--yes", "-p", f"@modelcontextprotocol/conformance@{SUITE}", "-p", "node@22")
+SUITE_COMMAND = ("npx", "--yes", "-p", f"@modelcontextprotocol/conformance@{SUITE}", "-p", "node@22")
 
 DRAFT = (("--suite", "draft", "--spec-version", "2026-07-28"),)
 """The suite's arguments: the scenarios of 2026-07-28."""
@@ -74,7 +75,7 @@ def judged(name: str) -> tuple[dict[str, str], bool]:
     good = True
     with tempfile.TemporaryDirectory(prefix="mrtr-conformance-") as out, serving("styles", name) as url:
         for scenarios in runs:
-            command = [*CONFORMANCE, "conformance", "server", "--url", url, *scenarios]
+            command = [*SUITE_COMMAND, "conformance", "server", "--url", url, *scenarios]
             command += ["--expected-failures", str(expected), "-o", out]
             ran = subprocess.run(command, capture_output=True, text=True, check=False)
             if ran.returncode:
@@ -98,8 +99,7 @@ def status_of(checks: Path) -> str:
 def write(kept: Results) -> None:
     """Keep a complete run, and write its tables into the documents."""
     RESULTS.write_text(kept.model_dump_json(indent=2) + "\n", encoding="utf-8")
-    for path in DOCUMENTS:
-        path.write_text(renewed(path.read_text(encoding="utf-8"), kept), encoding="utf-8")
+    CONFORMANCE.renew(kept)
 
 
 if __name__ == "__main__":

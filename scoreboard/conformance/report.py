@@ -12,7 +12,7 @@ from documents import explored
 from documents.findings import grouped
 from mrtr_options.judge.anomalies import WORDS
 from mrtr_options.show import explore
-from mrtr_options.show.terminal import markdown, with_parts
+from mrtr_options.show.terminal import markdown
 from scoreboard import ROOT
 
 SUITE = "0.2.0-alpha.12"
@@ -52,14 +52,7 @@ def passed(results: dict[str, str]) -> dict[str, str]:
     return {group: f"{sum(good)} of {len(good)}" if good else "" for group, good in found.items()}
 
 
-def renewed(text: str, kept: Results) -> str:
-    """A document with the parts that show results made again."""
-    return with_parts(
-        text, {"conformance": _by_server(kept), "official-suite: affected": _beside_faults(kept)}.get
-    )
-
-
-def _by_server(kept: Results) -> str:
+def by_server(kept: Results) -> str:
     """The results of each server."""
     return markdown(
         ("server", *GROUPS, "expected failures"),
@@ -70,7 +63,7 @@ def _by_server(kept: Results) -> str:
     )
 
 
-def _beside_faults(kept: Results) -> str:
+def beside_faults(kept: Results) -> str:
     """What the suite says of each style, beside the weakest faults that show an anomaly."""
     names = ("duplicate bill", "orphan bill", "lost call")
     rows = {row["subject"]: row for row in explored.read() if row["policy"] == "retry"}

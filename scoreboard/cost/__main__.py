@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from documents.parts import COSTS
 from mrtr_options.bench.deployments import quiet_servers
 from mrtr_options.show.terminal import Parser, console, run
 from scoreboard.cost.measure import measure
@@ -21,7 +22,6 @@ from scoreboard.cost.report import (
     engines_table,
     notes,
     table,
-    write,
 )
 
 
@@ -47,7 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"not measured: {line}", file=sys.stderr)
     if FILE.parent.is_dir() and not report.left_out:
         FILE.write_text(text + "\n", encoding="utf-8")
-        write(report)
+        COSTS.renew(report)
         print(f"kept in {FILE.parent.name}/{FILE.name}", file=sys.stderr)
     return 0
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from mrtr_options.show.explore import short
-from mrtr_options.show.terminal import markdown, with_parts
+from mrtr_options.show.terminal import markdown
 from scoreboard import ROOT
 
 FILE = ROOT / "docs" / "cost.json"
@@ -271,22 +271,19 @@ def engines_notes(report: Report) -> Iterator[str]:
 # --- in the documents ---------------------------------------------------------------------------
 
 
-def write(report: Report) -> None:
-    """Make the parts of documents that show figures again."""
-    for path in DOCUMENTS:
-        path.write_text(renewed(path.read_text(encoding="utf-8"), report), encoding="utf-8")
-
-
-def renewed(text: str, report: Report) -> str:
-    """A document with the parts that show figures made again."""
+def with_notes(report: Report) -> str:
+    """The table in Markdown, with its notes."""
     head = [each.replace("\n", " ") for each in HEAD]
-    costs = "\n\n".join([markdown(head, table(report)), *notes(report)])
+    return "\n\n".join([markdown(head, table(report)), *notes(report)])
+
+
+def engines_with_notes(report: Report) -> str:
+    """The table of engines in Markdown, with its notes."""
     head = [each.replace("\n", " ") for each in ENGINES_HEAD]
-    engines = "\n\n".join([markdown(head, engines_table(report)), *engines_notes(report)])
-    return with_parts(text, {"costs": costs, "engines": engines, "price": _price(report)}.get)
+    return "\n\n".join([markdown(head, engines_table(report)), *engines_notes(report)])
 
 
-def _price(report: Report) -> str:
+def price(report: Report) -> str:
     """What the single-use guard costs."""
     guarded = "F+single-use"
     served = {each.subject: each.ratio.median for each in report.http if each.callers == 1}
@@ -300,4 +297,6 @@ def _price(report: Report) -> str:
 
 
 if __name__ == "__main__":
-    write(read())
+    from documents.parts import COSTS
+
+    COSTS.renew(read())

@@ -14,12 +14,13 @@ from functools import partial
 
 import anyio
 
-from mrtr_options.show.progress import progress, stepping
+from documents.parts import FRAMEWORKS
+from mrtr_options.show.progress import counting
 from mrtr_options.show.terminal import Parser, console, refuse
 from mrtr_options.show.terminal import run as run_command
 from scoreboard import chosen
 from scoreboard.board import FILE, Scoreboard, changed, keep, play, read
-from scoreboard.frameworks import findings, page
+from scoreboard.frameworks import page
 from scoreboard.frameworks.cases import CASES
 from scoreboard.frameworks.frameworks import Framework, frameworks
 from scoreboard.frameworks.page import reasons, table
@@ -57,15 +58,12 @@ def _frameworks(args: argparse.Namespace) -> int:
     wanted = every if args.only is None else chosen(args.only, known, "framework")
     if args.case:
         return _one_case(wanted, args.case)
-    with progress(quiet=args.json) as bar:
-        task = bar.add_task("frameworks", total=None)
-        begin = stepping(bar, task)
+    with counting("frameworks", None, quiet=args.json) as begin:
         for framework in wanted:
             reviews = {each.name: partial(review, framework, each, begin) for each in framework.variants}
             kept = play(framework, board.frameworks.get(framework.name), begin, reviews)
             board = keep(Scoreboard(frameworks={framework.name: kept}), known)  # now: runs are long
-            page.renew(board)
-            findings.renew(board)
+            FRAMEWORKS.renew(board)
     names = [each.name for each in wanted] or [*known]
     if args.json:
         kept = {name: board.frameworks[name] for name in names if name in board.frameworks}
@@ -81,8 +79,7 @@ def _frameworks(args: argparse.Namespace) -> int:
 
 def _one_case(wanted: Sequence[Framework], case: str) -> int:
     out = console()
-    with progress(quiet=False) as bar:
-        begin = stepping(bar, bar.add_task("frameworks", total=None))
+    with counting("frameworks", None) as begin:
         for framework in wanted:
             build(framework, begin)
             for variant in framework.variants:

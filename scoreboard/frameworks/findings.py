@@ -5,11 +5,11 @@ A page is written by hand around what is made here from docs/scoreboard.json. Kn
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mrtr_options.show.terminal import markdown, with_parts
+from mrtr_options.show.terminal import markdown
 from scoreboard.board import Scoreboard
 from scoreboard.frameworks.cases import ATTACKS
 from scoreboard.frameworks.frameworks import frameworks
@@ -98,25 +98,11 @@ def reproduced(found: Finding, board: Scoreboard) -> str:
     )
 
 
-def renewed(name: str, text: str, board: Scoreboard) -> str:
-    """A page with its generated parts written again."""
-    found = FINDINGS[name]
-    parts = {
-        f"frameworks, {name}: history": history(found, board),
-        f"frameworks, {name}: affected": affected(found, board),
-        f"frameworks, {name}: reproduced": reproduced(found, board),
-    }
-    return with_parts(text, parts.get)
+def part(write: Callable[[Finding, Scoreboard], str], found: Finding, board: Scoreboard) -> str | None:
+    """A part of a page; None where its framework was not played."""
+    return write(found, board) if found.framework in board.frameworks else None
 
 
-def pages() -> Iterator[tuple[str, Path]]:
-    """Every page, by its name."""
-    for name in FINDINGS:
-        yield name, FOLDER / f"{name}.md"
-
-
-def renew(board: Scoreboard) -> None:
-    """Write the pages of those that were played again."""
-    for name, path in pages():
-        if FINDINGS[name].framework in board.frameworks:
-            path.write_text(renewed(name, path.read_text(encoding="utf-8"), board), encoding="utf-8")
+def page_of(name: str) -> Path:
+    """The page of a name."""
+    return FOLDER / f"{name}.md"

@@ -11,12 +11,12 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from mrtr_options.judge.anomalies import ANOMALIES, WORDS
-from mrtr_options.show.terminal import markdown, with_parts
+from mrtr_options.show.terminal import markdown
 from scoreboard.board import Scoreboard
 from scoreboard.frameworks.cases import ATTACKS, CASES
 from scoreboard.frameworks.frameworks import Framework, Variant, frameworks
 from scoreboard.frameworks.play import Played, Reviewed
-from scoreboard.servers.page import PAGE, folded, link
+from scoreboard.servers.page import folded, link
 
 Row = tuple[Framework, Variant, Reviewed]
 
@@ -191,26 +191,6 @@ def _section(framework: Framework, variant: Variant, found: Reviewed) -> Iterato
         yield folded(f"{WORDS_OF[case]}: {', '.join(words)}", found.cases[case].history)
     if not by_story:
         yield folded(WORDS_OF["clean"], found.cases["clean"].history)
-
-
-def renewed(text: str, board: Scoreboard) -> str:
-    """The page with its parts about frameworks written again."""
-    parts = {
-        "frameworks, anomalies": by_anomaly(board),
-        "frameworks, outcomes": by_case(board),
-        "frameworks, cases": cases(board),
-        "frameworks, pauses": pauses(board),
-        "frameworks, advice": advice(board),
-        "frameworks, versions": versions(board),
-        "frameworks, not built": not_built(board),
-        "frameworks, details": details(board),
-    }
-    return with_parts(text, parts.get)
-
-
-def renew(board: Scoreboard) -> None:
-    """Write the page again."""
-    PAGE.write_text(renewed(PAGE.read_text(encoding="utf-8"), board), encoding="utf-8")
 
 
 # --- the terminal -------------------------------------------------------------------------------

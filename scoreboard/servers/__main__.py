@@ -14,13 +14,14 @@ from functools import partial
 
 import anyio
 
-from mrtr_options.show.progress import progress, stepping
+from documents.parts import SERVERS
+from mrtr_options.show.progress import counting
 from mrtr_options.show.terminal import Parser, console
 from mrtr_options.show.terminal import run as run_command
 from scoreboard import chosen
 from scoreboard.board import FILE, Scoreboard, changed, keep, play, read
 from scoreboard.servers.lives import AGES, measured
-from scoreboard.servers.page import FINDINGS, PAGE, played, reasons, renewed, table
+from scoreboard.servers.page import played, reasons, table
 from scoreboard.servers.peers import peers
 from scoreboard.servers.play import review
 
@@ -44,9 +45,7 @@ def _servers(args: argparse.Namespace) -> int:
     known, board = peers(), read()
     every = changed(known, board.servers)
     wanted = every if args.only is None else chosen(args.only, known, "server")
-    with progress(quiet=False) as bar:
-        task = bar.add_task("servers", total=None)
-        begin = stepping(bar, task)
+    with counting("servers", None) as begin:
         for peer in wanted:
             reviews = {each.name: partial(review, peer, each, begin) for each in peer.variants}
             before = board.servers.get(peer.name)
@@ -73,8 +72,7 @@ def _servers(args: argparse.Namespace) -> int:
 
 def _kept(found: Scoreboard, known: Iterable[str]) -> Scoreboard:
     board = keep(found, known)
-    for page in (PAGE, *FINDINGS):
-        page.write_text(renewed(page.read_text(encoding="utf-8"), board), encoding="utf-8")
+    SERVERS.renew(board)
     return board
 
 

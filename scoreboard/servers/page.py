@@ -18,7 +18,7 @@ from mrtr_options.judge.anomalies import ANOMALIES, WORDS
 from mrtr_options.judge.contract import LISTED, RULES
 from mrtr_options.judge.counterexamples import weakest_of
 from mrtr_options.show.explore import CLIENTS
-from mrtr_options.show.terminal import markdown, with_parts
+from mrtr_options.show.terminal import markdown
 from scoreboard import ROOT
 from scoreboard.board import Scoreboard
 from scoreboard.servers.peers import Peer, Variant, missing, peers
@@ -286,22 +286,7 @@ def folded(head: str, lines: Sequence[str]) -> str:
     )
 
 
-def renewed(text: str, board: Scoreboard) -> str:
-    """The page with its generated parts written again."""
-    parts = {
-        "servers, anomalies": by_anomaly(board),
-        "servers, routing": by_routing(board),
-        "servers, state": state(board),
-        "servers, old clients": old_clients(board),
-        "servers, advice": advice(board),
-        "servers, versions": versions(board),
-        "servers, not built": not_built(board),
-        "servers, details": details(board),
-    }
-    return with_parts(text, lambda name: parts[name] if name in parts else _run(board, name))
-
-
-def _run(board: Scoreboard, name: str) -> str | None:
+def run(board: Scoreboard, name: str) -> str | None:
     """The run of a part that is named by a server, its settings, and an anomaly, a rule or a probe."""
     wanted = re.fullmatch(r"servers, run: (.*), (.*), (.*)", name)
     if wanted is None:

@@ -7,6 +7,7 @@ import gc
 import multiprocessing
 import re
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from types import ModuleType
@@ -18,6 +19,7 @@ import mcp_types as types
 import pytest
 from mcp import Client
 
+from documents.parts import COSTS
 from mrtr_options.bench import temporal
 from mrtr_options.bench.client import MODES
 from mrtr_options.bench.subjects import subject_named
@@ -173,7 +175,7 @@ def test_the_command_prints_and_keeps_what_it_measured(
     monkeypatch.setattr(command, "FILE", tmp_path / "cost.json")
     monkeypatch.setattr(command, "measure", Mock(return_value=kept))
     copies = [tmp_path / path.name for path in report.DOCUMENTS]
-    monkeypatch.setattr(report, "DOCUMENTS", copies)
+    monkeypatch.setattr(command, "COSTS", replace(COSTS, pages=copies))
     for copy, text in zip(copies, texts, strict=True):
         copy.write_text(re.sub(r"\d\.\d", "0.0", text), encoding="utf-8")
     assert command.main(flags) == 0
@@ -182,8 +184,8 @@ def test_the_command_prints_and_keeps_what_it_measured(
     assert max(map(len, said.splitlines())) <= 100 or flags
     assert report.read(tmp_path / "cost.json") == kept
     for copy, text in zip(copies, texts, strict=True):
-        assert report.renewed(text, kept) == text, "stale: run python -m scoreboard.cost.report"
-        assert copy.read_text(encoding="utf-8") == report.renewed(re.sub(r"\d\.\d", "0.0", text), kept)
+        assert COSTS.renewed(text, kept) == text, "stale: run python -m scoreboard.cost.report"
+        assert copy.read_text(encoding="utf-8") == COSTS.renewed(re.sub(r"\d\.\d", "0.0", text), kept)
 
 
 def test_a_run_that_left_something_out_is_not_kept(

@@ -13,14 +13,16 @@ from typing import Any
 
 import pytest
 
+from documents.parts import CLIENTS, FRAMEWORKS, SERVERS, SUITE_SCORE, Source
 from mrtr_options.tool.catalogue import all_options
 from scoreboard.board import FILE, Kept, Scoreboard, keep, play, read
 from scoreboard.clients import __main__ as clients_command
 from scoreboard.clients import page as clients_page
 from scoreboard.clients import play as clients
 from scoreboard.conformance import __main__ as conformance_command
+from scoreboard.conformance.score import table as suite
 from scoreboard.frameworks import __main__ as frameworks_command
-from scoreboard.frameworks import frameworks, page
+from scoreboard.frameworks import frameworks
 from scoreboard.frameworks.cases import cases_for
 from scoreboard.servers import __main__ as servers_command
 from scoreboard.servers import page as servers_page
@@ -116,21 +118,22 @@ def test_what_is_kept_of_clients_is_of_the_versions_in_the_manifests_and_of_ever
     assert {seen.client for seen in report.seen} == report.clients.keys()
 
 
-PAGES: list[tuple[Path, Callable[[str, Any], str], Callable[[], Any], str]] = [
-    (servers_page.PAGE, servers_page.renewed, read, "result lost (`lost3`)"),
-    (servers_page.PAGE, page.renewed, read, "| [LangGraph, one node]("),
-    (clients_page.PAGE, clients_page.renewed, clients_page.read, "| Python SDK | `mcp` |"),
-]
-
-
-@pytest.mark.parametrize(("path", "renewed", "read_kept", "cell"), PAGES)
-def test_a_page_is_made_from_what_is_kept(
-    path: Path, renewed: Callable[[str, Any], str], read_kept: Callable[[], Any], cell: str
-) -> None:
-    kept = path.read_text(encoding="utf-8")
-    assert renewed(kept, read_kept()) == kept, "stale: run make scoreboard, or make clients"
-    assert cell in kept
-    assert renewed(kept.replace(cell, "stale"), read_kept()) == kept
+@pytest.mark.parametrize(
+    ("source", "read_kept", "cell"),
+    [
+        (SERVERS, read, "result lost (`lost3`)"),
+        (FRAMEWORKS, read, "| [LangGraph, one node]("),
+        (CLIENTS, clients_page.read, "| Python SDK | `mcp` |"),
+        (SUITE_SCORE, suite.read, "broken servers, and"),
+    ],
+)
+def test_a_page_is_made_from_what_is_kept(source: Source[Any], read_kept: Any, cell: str) -> None:
+    texts = [page.read_text(encoding="utf-8") for page in source.pages]
+    stale = [texts[0].replace(cell, "stale"), *texts[1:]]
+    assert [source.renewed(text, read_kept()) for text in stale] == texts, (
+        "stale: make scoreboard or clients"
+    )
+    assert stale[0] != texts[0]
 
 
 def test_what_python_writes_beside_the_sources_is_none_of_them(
@@ -208,7 +211,7 @@ def test_what_cannot_be_built_keeps_the_reason_or_its_earlier_review(
     reviewed = read().servers[peer.name].model_copy(update={"digest": failing.digest})
     assert play(failing, reviewed, lambda name: None, {}) == reviewed  # want of a tool loses nothing
     text = (servers_page.PAGE.with_name("findings") / "server-go-sdk.md").read_text(encoding="utf-8")
-    assert servers_page.renewed(text, read().model_copy(update={"servers": {}})) == text
+    assert SERVERS.renewed(text, read().model_copy(update={"servers": {}})) == text
     with pytest.raises(Unavailable, match="needs rustcobol, which is not installed"):
         build(peer.model_copy(update={"needs": ["rustcobol"]}), lambda name: None)
 

@@ -6,7 +6,6 @@ None of it needs npm; the suite is run by `make suite-score`.
 
 import json
 import re
-from pathlib import Path
 
 import pytest
 
@@ -36,12 +35,6 @@ def test_every_mutant_breaks_one_sentence_of_the_table(side: table.Side) -> None
 def test_the_kept_runs_are_of_this_code(side: table.Side) -> None:
     kept = {name: outcome.code for name, outcome in read().of(side).items()}
     assert kept == {name: table.code_of(side, name) for name in PROGRAMS[side]}
-
-
-@pytest.mark.parametrize("page", table.PAGES, ids=lambda page: page.name)
-def test_a_page_is_what_is_kept(page: Path) -> None:
-    text = page.read_text(encoding="utf-8")
-    assert text == table.renewed(text, read())
 
 
 def test_each_check_of_the_scenarios_has_a_row_with_a_sentence_of_the_table() -> None:

@@ -20,12 +20,12 @@ from pathlib import Path
 
 from pydantic import BaseModel, Field
 
+from documents.parts import SUITE_SCORE
 from mrtr_options.show.terminal import Parser, refuse, run
 from scoreboard.conformance import require_node, serving
 from scoreboard.conformance.report import SUITE
 from scoreboard.conformance.score.table import (
     BAD,
-    PAGES,
     PROGRAMS,
     RESULTS,
     ROOT,
@@ -36,7 +36,6 @@ from scoreboard.conformance.score.table import (
     code_of,
     numbers,
     read,
-    renewed,
 )
 
 INSTALLED = ROOT / "build" / "suite"
@@ -103,8 +102,7 @@ def _score(again: Sequence[str]) -> int:
             keep(kept, side, name, Outcome(code=code, checks=checks))
             found = "" if name == "correct" else ", ".join(kept.found_by(side, name)) or "survived"
             print(f"{number}/{len(to_run)} {side} {name}: {found or len(checks)}", flush=True)
-    for page in PAGES:
-        page.write_text(renewed(page.read_text(encoding="utf-8"), kept), encoding="utf-8")
+    SUITE_SCORE.renew(kept)
     print(numbers(kept).replace("**", ""))
     return 0
 

@@ -9,23 +9,21 @@ import hashlib
 import inspect
 import tomllib
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from mrtr_options.show.terminal import markdown, with_parts
+from mrtr_options.show.terminal import markdown
 from scoreboard.conformance.report import SUITE
 from scoreboard.conformance.score import client, correct
 from scoreboard.conformance.score.client import CLIENTS
 from scoreboard.conformance.score.mutants import MUTANTS
 from scoreboard.conformance.score.others import (
-    FIRST_DRAW,
     OTHER_CLIENTS,
     OTHERS,
-    SECOND_DRAW,
     THIRD_DRAW,
 )
 
@@ -268,11 +266,12 @@ def killed(kept: Kept, side: Side) -> str:
     )
 
 
-def idle(kept: Kept, side: Side) -> list[str]:
+def idle(kept: Kept, side: Side) -> str:
     """The checks that pass on the correct program and fail on no mutant."""
     worked = {each for row in broken(side) for each in kept.found_by(side, row.mutant)}
     checks = kept.of(side)["correct"].checks
-    return sorted(each for each, status in checks.items() if status == "SUCCESS" and each not in worked)
+    found = sorted(each for each in checks if checks[each] == "SUCCESS" and each not in worked)
+    return ", ".join(f"`{each}`" for each in found) + "."
 
 
 def unseen() -> str:
@@ -299,28 +298,3 @@ def numbers(kept: Kept) -> str:
         f" {sum(bool(row.repeats) for row in rows)} repeat another one, and"
         f" {sum(bool(row.why) for row in rows)} cannot be seen to be broken."
     )
-
-
-def parts(kept: Kept) -> Iterator[tuple[str, str]]:
-    """The generated parts of the documents by name."""
-    yield "suite score", numbers(kept)
-    yield "suite sections", scores(kept)
-    yield "suite survivors", survivors(kept, "server")
-    yield "suite surviving clients", survivors(kept, "client")
-    yield "suite raised", raised(kept, "server")
-    yield "suite raised clients", raised(kept, "client")
-    yield "suite first draw", others(kept, FIRST_DRAW)
-    yield "suite second draw", others(kept, SECOND_DRAW)
-    yield "suite third draw", others(kept, THIRD_DRAW)
-    yield "suite other clients", others(kept, OTHER_CLIENTS)
-    yield "suite proposed idle", ", ".join(f"`{each}`" for each in idle(kept, "proposed")) + "."
-    yield "suite found", killed(kept, "server")
-    yield "suite found clients", killed(kept, "client")
-    yield "suite idle", ", ".join(f"`{each}`" for each in idle(kept, "server")) + "."
-    yield "suite idle clients", ", ".join(f"`{each}`" for each in idle(kept, "client")) + "."
-    yield "suite unseen", unseen()
-
-
-def renewed(text: str, kept: Kept) -> str:
-    """A document with the generated parts renewed."""
-    return with_parts(text, dict(parts(kept)).get)

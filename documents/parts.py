@@ -1,0 +1,196 @@
+"""What writes which part of the documents: a line here, and a part's name in a document, add a table.
+
+A part stands between two comments that name it. `python -m documents` writes those that are made from
+runs and from what is kept of explorations; each other source is written by the command that measures it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from documents import findings, tables
+from documents.api import api
+from documents.tables import Runs
+from mrtr_options.bench.schedules import SCHEDULES
+from mrtr_options.judge.matrix import LOST_RESPONSES
+from mrtr_options.show.terminal import with_parts
+from scoreboard.board import Scoreboard
+from scoreboard.clients import page as clients
+from scoreboard.conformance import report as conformance
+from scoreboard.conformance.score import table as suite
+from scoreboard.conformance.score.others import FIRST_DRAW, OTHER_CLIENTS, SECOND_DRAW, THIRD_DRAW
+from scoreboard.cost import report as costs
+from scoreboard.frameworks import findings as of_frameworks
+from scoreboard.frameworks import page as frameworks
+from scoreboard.servers import page as servers
+
+T = TypeVar("T")
+
+PARTS: dict[str, Callable[[], str]] = {
+    "sets of faults": tables.many,
+    "dots": tables.dots,
+    "differences": tables.differences,
+    "author writes": tables.written,
+    "guarantees": tables.guaranteed,
+    "E against F": tables.diff_of_e_and_f,
+    "kinds of fault": tables.kinds_of_fault,
+    "deployments": tables.deployments,
+    "rules": tables.rules,
+    "api": api,
+    "kinds of anomaly": tables.kinds_of_anomaly,
+    "anomalies": tables.anomalies,
+    **{f"{name}: shown": partial(findings.shown, name) for name in findings.COUNTEREXAMPLES},
+    **{f"{name}: reproduced": partial(findings.reproduced, name) for name in findings.COUNTEREXAMPLES},
+    **{
+        f"{name}: affected": partial(findings.affected_by, name)
+        for name in ("lost-final-response", "lost-first-response", "crash-after-effect")
+    },
+}
+"""Those that need no matrix."""
+
+OF_RUNS: dict[str, Callable[[Runs], str]] = {
+    "leading": tables.leading,
+    "which": tables.which,
+    "clean calls, modern": lambda runs: tables.rows(runs, *tables.CLEAN),
+    "clean calls, legacy": lambda runs: tables.rows(runs, *tables.CLEAN, era="legacy"),
+    "lost responses": lambda runs: tables.rows(runs, *LOST_RESPONSES),
+    "duplicates and crashes": lambda runs: tables.rows(runs, *tables.AGAIN),
+    "two instances": lambda runs: tables.rows(runs, *tables.ON_TWO, deployment="two"),
+    "redeploys": tables.redeployed,
+    "redeploys, effects": lambda runs: tables.rows(runs, "redeploy-effect", "redeploy-effect-back"),
+    "tasks": tables.tasks,
+    "crash-after-effect: keys": findings.keyed,
+    "questions-by-position: affected": findings.redeployed,
+}
+"""Those that are made from the whole matrix."""
+
+
+def renewed(text: str, runs: Callable[[], Runs]) -> str:
+    """A document with these parts written again, from the whole matrix as it is played in memory."""
+
+    def part(name: str) -> str | None:
+        if name in OF_RUNS:
+            return OF_RUNS[name](runs())
+        return PARTS[name]() if name in PARTS else None
+
+    return re.sub(r"has \d+ schedules", f"has {len(SCHEDULES)} schedules", with_parts(text, part))
+
+
+@dataclass(frozen=True)
+class Source(Generic[T]):
+    """What a command measures and keeps.
+
+    Attributes:
+        pages: The documents that show it.
+        parts: What writes each part; None leaves it as it is.
+        more: The same for parts whose names say what they show.
+    """
+
+    pages: Sequence[Path]
+    parts: Mapping[str, Callable[[T], str | None]]
+    more: Callable[[T, str], str | None] = lambda kept, name: None
+
+    def renewed(self, text: str, kept: T) -> str:
+        """A document with these parts written again."""
+
+        def part(name: str) -> str | None:
+            return self.parts[name](kept) if name in self.parts else self.more(kept, name)
+
+        return with_parts(text, part)
+
+    def renew(self, kept: T) -> None:
+        """Write the parts again in every document that shows them."""
+        for page in self.pages:
+            page.write_text(self.renewed(page.read_text(encoding="utf-8"), kept), encoding="utf-8")
+
+
+SERVERS = Source[Scoreboard](
+    (servers.PAGE, *servers.FINDINGS),
+    {
+        "servers, anomalies": servers.by_anomaly,
+        "servers, routing": servers.by_routing,
+        "servers, state": servers.state,
+        "servers, old clients": servers.old_clients,
+        "servers, advice": servers.advice,
+        "servers, versions": servers.versions,
+        "servers, not built": servers.not_built,
+        "servers, details": servers.details,
+    },
+    servers.run,
+)
+
+FRAMEWORKS = Source[Scoreboard](
+    (servers.PAGE, *map(of_frameworks.page_of, of_frameworks.FINDINGS)),
+    {
+        "frameworks, anomalies": frameworks.by_anomaly,
+        "frameworks, outcomes": frameworks.by_case,
+        "frameworks, cases": frameworks.cases,
+        "frameworks, pauses": frameworks.pauses,
+        "frameworks, advice": frameworks.advice,
+        "frameworks, versions": frameworks.versions,
+        "frameworks, not built": frameworks.not_built,
+        "frameworks, details": frameworks.details,
+        **{
+            f"frameworks, {name}: {what}": partial(of_frameworks.part, write, found)
+            for name, found in of_frameworks.FINDINGS.items()
+            for what, write in (
+                ("history", of_frameworks.history),
+                ("affected", of_frameworks.affected),
+                ("reproduced", of_frameworks.reproduced),
+            )
+        },
+    },
+)
+
+CLIENTS = Source[clients.Report](
+    (clients.PAGE,),
+    {
+        "clients": clients.versions,
+        "clients, findings": clients.findings,
+        "clients, modern": lambda report: clients.overview(report, "modern"),
+        "clients, legacy": lambda report: clients.overview(report, "legacy"),
+        "clients, details": clients.details,
+    },
+)
+
+CONFORMANCE = Source[conformance.Results](
+    conformance.DOCUMENTS,
+    {
+        "conformance": conformance.by_server,
+        "official-suite: affected": conformance.beside_faults,
+    },
+)
+
+SUITE_SCORE = Source[suite.Kept](
+    suite.PAGES,
+    {
+        "suite score": suite.numbers,
+        "suite sections": suite.scores,
+        "suite survivors": lambda kept: suite.survivors(kept, "server"),
+        "suite surviving clients": lambda kept: suite.survivors(kept, "client"),
+        "suite raised": lambda kept: suite.raised(kept, "server"),
+        "suite raised clients": lambda kept: suite.raised(kept, "client"),
+        "suite first draw": lambda kept: suite.others(kept, FIRST_DRAW),
+        "suite second draw": lambda kept: suite.others(kept, SECOND_DRAW),
+        "suite third draw": lambda kept: suite.others(kept, THIRD_DRAW),
+        "suite other clients": lambda kept: suite.others(kept, OTHER_CLIENTS),
+        "suite proposed idle": lambda kept: suite.idle(kept, "proposed"),
+        "suite found": lambda kept: suite.killed(kept, "server"),
+        "suite found clients": lambda kept: suite.killed(kept, "client"),
+        "suite idle": lambda kept: suite.idle(kept, "server"),
+        "suite idle clients": lambda kept: suite.idle(kept, "client"),
+        "suite unseen": lambda kept: suite.unseen(),
+    },
+)
+
+COSTS = Source[costs.Report](
+    costs.DOCUMENTS,
+    {"costs": costs.with_notes, "engines": costs.engines_with_notes, "price": costs.price},
+)
+
+SOURCES = (SERVERS, FRAMEWORKS, CLIENTS, CONFORMANCE, SUITE_SCORE, COSTS)
