@@ -313,12 +313,7 @@ class Restarted:
 
 @dataclass(frozen=True)
 class Redeployed:
-    """Instances were replaced by ones with another version of the file.
-
-    Attributes:
-        change: What that version has changed; None for the file as it is.
-        only: The one instance that was replaced; None for all.
-    """
+    """Instances were replaced by ones with another version of the file; see `scenario.Redeploy`."""
 
     change: Change | None
     only: int | None
@@ -326,11 +321,7 @@ class Redeployed:
 
 @dataclass(frozen=True)
 class Elapsed:
-    """Time passed.
-
-    Attributes:
-        seconds: How much.
-    """
+    """So many seconds passed."""
 
     seconds: float
 

@@ -227,11 +227,7 @@ class Restart:
 
 @dataclass(frozen=True)
 class Wait:
-    """Time passes.
-
-    Attributes:
-        seconds: How much.
-    """
+    """So many seconds pass."""
 
     seconds: float
 
@@ -316,11 +312,7 @@ class Update:
 
 @dataclass(frozen=True)
 class Stop:
-    """`tasks/cancel`.
-
-    Attributes:
-        principal: Who wants it stopped.
-    """
+    """`tasks/cancel`, sent by this principal."""
 
     principal: str = "alice"
 

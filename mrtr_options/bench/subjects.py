@@ -167,10 +167,7 @@ def make_wrappers(
             wrappers.append(ask_again)
         elif name == SINGLE_USE:
             guard = single_use(
-                store,
-                wait_seconds=wait_seconds,
-                round_seconds=round_seconds,
-                attempts=attempts,
+                store, wait_seconds=wait_seconds, round_seconds=round_seconds, attempts=attempts
             )
             wrappers.append(guard)
         elif name not in (CALL_KEY, TEMPORAL):

@@ -114,18 +114,8 @@ def _places() -> Scenario:
 
 NOT_PLACES = (
     *("Atlantis", "x", "Tokyo, Illinois", "Springfield, Japan", "Spring", "Tokyo,Japan"),
-    *(
-        "Springfield, ",
-        "Illinois",
-        ",",
-        " ",
-        "\u2603" * 100,
-        "\U0001f326" * 100,
-        "S" * 100,
-        "To\u200bkyo",
-        "%s{0}",
-    ),
-    *("T_kyo", "Tok%", "T.kyo", "*", "'; DROP TABLE effects; --"),
+    *("Springfield, ", "Illinois", ",", " ", "\u2603" * 100, "\U0001f326" * 100, "S" * 100),
+    *("To\u200bkyo", "%s{0}", "T_kyo", "Tok%", "T.kyo", "*", "'; DROP TABLE effects; --"),
 )
 PERHAPS_PLACES = (
     *("\uff34okyo", "\u00a0Tokyo\u00a0", "TOKYO\t", "T\u014dky\u014d", "\u00a0springfield"),
@@ -134,15 +124,8 @@ PERHAPS_PLACES = (
 BAD_ARGUMENTS: tuple[Any, ...] = (
     ...,
     {},
-    {"location": None},
-    {"location": 5},
-    {"location": True},
-    {"location": ["Tokyo"]},
-    {"location": {"city": "Tokyo"}},
-    {"location": ""},
-    {"location": "S" * 101},
-    {"location": "Tokyo" + " " * 96},
-    {"location": "\u2603" * 101},
+    *({"location": other} for other in (None, 5, True, ["Tokyo"], {"city": "Tokyo"}, "")),
+    *({"location": long} for long in ("S" * 101, "Tokyo" + " " * 96, "\u2603" * 101)),
     {"location": "Tokyo", "units": "metric"},
     {"location": "Tokyo", "place": "Tokyo, Japan"},
     {"Location": "Tokyo"},
@@ -761,12 +744,9 @@ def _legacy_waits() -> Scenario:
     who = [Caller("Springfield", "bob"), *(Caller("Springfield", f"user-{n}") for n in range(THINKING))]
     who.append(Caller("Tokyo"))
     last = len(who)
-    answers: dict[str, Any] = {"place": place("Springfield, Missouri"), "units": units("imperial")}
-    thinking = [WholeCall(answers, call=number, waits_for=last) for number in range(2, last)]
-    steps: list[Step] = [
-        Together((*thinking, WholeCall(answers, call=last))),
-        WholeCall(answers, call=1),
-    ]
+    said: dict[str, Any] = {"place": place("Springfield, Missouri"), "units": units("imperial")}
+    thinking = [WholeCall(said, call=number, waits_for=last) for number in range(2, last)]
+    steps: list[Step] = [Together((*thinking, WholeCall(said, call=last))), WholeCall(said, call=1)]
     return _case("legacy-waits", "Users think, and others call.", who, steps, era="legacy")
 
 
@@ -810,12 +790,8 @@ def systematic() -> list[Scenario]:
 
 
 def elsewhere(history: History) -> Scenario | None:
-    """States of another run, whose servers had other keys and another ledger, sent to these servers.
-    None if no question of it came with a state.
-
-    Args:
-        history: The other run, of the same server.
-    """
+    """States of another run of the same server, which had other keys and another ledger then. None if no
+    question of it came with a state."""
     who: list[Caller] = []
     steps: list[Step] = []
     for sent, got in history.exchanges:

@@ -71,12 +71,7 @@ class Explored:
         }
 
     def take(self, faults: Faults, shown: frozenset[str]) -> None:
-        """Take note of a run. Runs come with the fewest faults first.
-
-        Args:
-            faults: What went wrong.
-            shown: The anomalies that its history shows.
-        """
+        """Take note of a run and the anomalies it shows. Runs come with the fewest faults first."""
         self.histories += 1
         for name in shown:
             smaller = self.counterexamples.setdefault(name, [])
@@ -140,7 +135,6 @@ async def counterexamples(
     subject: Subject,
     scenario: Scenario,
     bound: int,
-    on_run: Callable[[], None] = lambda: None,
     *,
     first: Faults | None = None,
     made: dict[Faults, History] | None = None,
@@ -151,7 +145,6 @@ async def counterexamples(
         subject: What is called.
         scenario: Where and by which client.
         bound: How many faults at most.
-        on_run: Told of each run that was made.
         first: Only sets that begin with one of these, and not the run in which nothing goes wrong; all
             runs if it is left out.
         made: Runs of a client that differs in its policy alone, which made no difference there. They are
@@ -180,7 +173,6 @@ async def counterexamples(
                     if shown <= clean and (what := wrong(subject, history)) is not None:
                         found.unclassified[faults] = what
                     found.take(faults, shown)
-                on_run()
     return found
 
 

@@ -54,12 +54,7 @@ GIVE_UP = 3
 
 @dataclass(frozen=True)
 class Made:
-    """A run that was made.
-
-    Attributes:
-        scenario: Which.
-        requests: How many requests it sent.
-    """
+    """A run that was made, and how many requests it sent."""
 
     scenario: Scenario
     requests: int

@@ -370,12 +370,8 @@ _LOST_KEY = _declared(
 
 
 def observed(history: History, own: Guarantees | None) -> Observation:
-    """The summary of a history, with what it breaks of the contract and of all that may be declared.
-
-    Args:
-        history: The history.
-        own: What is declared for its subject.
-    """
+    """The summary of a history, with what it breaks of the contract and of all that may be declared;
+    `own` is what its subject declares."""
     reading, breaks = Reading(history), dict[str, str]()
     for each in (*CONTRACT, *([*declared(own), *undeclared(own)] if own else ())):
         if each.applies_to(history.scenario.name, history.era, history.deployment):

@@ -72,12 +72,7 @@ def cells(
 async def run(
     to_run: Sequence[Cell], on_begin: Callable[[str], None] = lambda name: None
 ) -> list[Observation]:
-    """Make the runs, one after the other.
-
-    Args:
-        to_run: Which.
-        on_begin: Told the name of each run before it is made.
-    """
+    """Make the runs, one after the other; `on_begin` is told the name of each before it is made."""
     observations: list[Observation] = []
     subjects = [cell.subject for cell in to_run if isinstance(offered()[cell.deployment].where, Memory)]
     async with in_memory(subjects) as here:

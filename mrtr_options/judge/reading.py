@@ -176,11 +176,7 @@ def _digit(count: int) -> str:
 
 
 class Reading:
-    """A history, and what follows from it. Call 1 is the one under review; others disturb it.
-
-    Args:
-        history: The history.
-    """
+    """A history, and what follows from it. Call 1 is the one under review; others disturb it."""
 
     def __init__(self, history: History) -> None:
         self.history = history

@@ -193,12 +193,7 @@ class Children:
     """
 
     def __init__(
-        self,
-        option: Option,
-        folder: Path,
-        *,
-        hang_seconds: float = HANG_SECONDS,
-        key: str | None = None,
+        self, option: Option, folder: Path, *, hang_seconds: float = HANG_SECONDS, key: str | None = None
     ) -> None:
         self.hang_seconds = hang_seconds
         self._raised: list[str] = []
@@ -237,10 +232,7 @@ class Children:
         """
         failed: Exception | None = None
         # One connection pool for all clients, since making one takes longer than a request.
-        async with (
-            connections() as self._http,
-            anyio.create_task_group() as self._group,
-        ):
+        async with connections() as self._http, anyio.create_task_group() as self._group:
             try:
                 await self._start_all()
                 yield self

@@ -37,16 +37,7 @@ from mrtr_options.bench.deployments import (
     quiet_servers,
 )
 from mrtr_options.bench.faults import KINDS, Kind
-from mrtr_options.bench.history import (
-    HUNG,
-    LOST,
-    Crashed,
-    Effect,
-    Entered,
-    Failed,
-    Reply,
-    Request,
-)
+from mrtr_options.bench.history import HUNG, LOST, Crashed, Effect, Entered, Failed, Reply, Request
 from mrtr_options.bench.ledger import FaultyLedger
 from mrtr_options.bench.redeploys import write
 from mrtr_options.bench.scenario import Change, Declares, Keys, Scenario

@@ -32,14 +32,7 @@ from mrtr_options.bench.history import (
     Sent,
     as_json,
 )
-from mrtr_options.judge.contract.answers import (
-    UNITS,
-    Name,
-    fits_the_schema,
-    location_of,
-    meanings,
-    said,
-)
+from mrtr_options.judge.contract.answers import UNITS, Name, fits_the_schema, location_of, meanings, said
 from mrtr_options.judge.contract.kinds import Allowed
 from mrtr_options.judge.properties import Problem
 from mrtr_options.tool import weather

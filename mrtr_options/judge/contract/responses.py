@@ -23,12 +23,8 @@ from mrtr_options.tool.server import TOOL
 
 
 def wrong_responses(calls: Calls, tools: dict[str, dict[str, Any]]) -> Iterator[Problem]:
-    """Yield the responses that are not allowed; fill in what each request allows.
-
-    Args:
-        calls: The requests.
-        tools: The server's listing.
-    """
+    """Yield the responses that are not allowed; fill in what each request allows. The tools are the
+    server's listing."""
     before: dict[tuple[object, ...], str] = {}
     for one in calls.responses:
         if one.request.method == "tools/list":
@@ -45,10 +41,7 @@ def wrong_responses(calls: Calls, tools: dict[str, dict[str, Any]]) -> Iterator[
 
 
 def _response(
-    calls: Calls,
-    one: Exchange,
-    tools: dict[str, dict[str, Any]],
-    before: dict[tuple[object, ...], str],
+    calls: Calls, one: Exchange, tools: dict[str, dict[str, Any]], before: dict[tuple[object, ...], str]
 ) -> Iterator[Problem]:
     """Yield what is wrong with a response. One that was wrong before is wrong for the same reason."""
     reply, here = one.reply, due(calls, one)
