@@ -606,6 +606,24 @@ def _unless_closed(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> 
         loop.default_exception_handler(context)
 
 
+def _job(cell: Cell, server: Server, number: int, city: str) -> dict[str, Any]:
+    """What a client's program is to do, but for where the server is."""
+    peer, era, trouble = cell
+    label = f"{city}, {trouble.place or REGIONS[0]}"
+    return {
+        "id": number,
+        "url": None,
+        "command": None,
+        "era": era,
+        "tool": TOOL,
+        "arguments": {"location": city if peer.asks else label},
+        "answers": {"place": f"{city}, {REGIONS[0]}", "units": "metric"},
+        "wrong": {"place": label} if trouble.place else {},
+        "think_seconds": trouble.thinks,
+        "honours_keys": server.honours_keys,
+    }
+
+
 async def play(cell: Cell, server: Server, number: int, program: Player) -> Seen | None:
     """Play one trouble with one client.
 
@@ -620,19 +638,7 @@ async def play(cell: Cell, server: Server, number: int, program: Player) -> Seen
     """
     peer, era, trouble = cell
     city = ASKS if trouble.stdio else _city(number)
-    label = f"{city}, {trouble.place or REGIONS[0]}"
-    job: dict[str, Any] = {
-        "id": number,
-        "url": None,
-        "command": None,
-        "era": era,
-        "tool": TOOL,
-        "arguments": {"location": city if peer.asks else label},
-        "answers": {"place": f"{city}, {REGIONS[0]}", "units": "metric"},
-        "wrong": {"place": label} if trouble.place else {},
-        "think_seconds": trouble.thinks,
-        "honours_keys": server.honours_keys,
-    }
+    job = _job(cell, server, number, city)
     answer = HOSTILE[trouble.hostile] if trouble.hostile else None
     fault = trouble.fault(era)
     if fault is not None and not peer.asks:
