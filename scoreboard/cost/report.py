@@ -263,8 +263,8 @@ def engines_notes(report: Report) -> Iterator[str]:
     )
     yield (
         "On SQLite, DBOS with its default settings looks for messages once a second, and the tool by"
-        " hand waits for that. K and L send none of these messages. The difference is DBOS's interval,"
-        " no gain of K and L, so no ratio is given."
+        " hand waits for that. K and L send none of these messages. The difference is DBOS's interval"
+        " and not a gain of K and L, so no ratio is given."
     )
 
 

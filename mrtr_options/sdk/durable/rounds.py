@@ -241,7 +241,7 @@ class DurableStore:
     ]:
         """The handler of a tool or a prompt as a server takes it.
 
-        Its qualified name is the workflow's: stable, and unique.
+        Calls are kept under its qualified name: it must be unique, and stay the same.
 
         Raises:
             NotAHandler: It is not a handler, or has no name of its own.

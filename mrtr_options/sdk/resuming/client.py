@@ -202,7 +202,8 @@ class ResumingClient(anyio.AsyncContextManagerMixin):
         """Go on with a call, perhaps of another process; see `call_tool`.
 
         Args:
-            call: The call. Where calls are kept, it goes on as it stands there.
+            call: What `Unanswered.call` or a `CallFolder` has of it. Where calls are kept, it goes on as
+                it stands there.
 
         Raises:
             ValueError: It is a call of another server's or principal's, or is not kept any more.
@@ -235,8 +236,8 @@ class ResumingClient(anyio.AsyncContextManagerMixin):
                 return response
             if call.pending is None and call.name not in (None, (response.meta or {}).get(CALL)):
                 raise Unanswered(
-                    f"the server has forgotten the call of {call.tool!r} and begun another; what the"
-                    " first one does may have happened",
+                    f"the server has forgotten the call of {call.tool!r} and begun another; the effects"
+                    " of the first one may have happened",
                     call,
                 )
             knows = knows or (again and call.name is not None)
@@ -269,7 +270,7 @@ class ResumingClient(anyio.AsyncContextManagerMixin):
             by_key = is_first and begun and has_keys
             if is_first and begun and not (by_key or await self._may_begin_again(call)):
                 raise Unanswered(
-                    f"no response to the first request of {call.tool!r} ({lost}); what it does may have"
+                    f"no response to the first request of {call.tool!r} ({lost}); its effects may have"
                     " happened, and it may not be sent again",
                     call,
                 )

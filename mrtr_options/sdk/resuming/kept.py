@@ -169,7 +169,7 @@ def _locked(path: Path) -> IO[str]:
 
 
 class CallFolder:
-    """Keeps calls in a folder, each in a file of its own.
+    """Keeps calls in a folder, each in a file of its own: what `Unanswered.call` has of a call.
 
     Args:
         path: The folder; made if it is not there.
