@@ -310,7 +310,7 @@ class _Review:
         drawn = () if extent.only else islice(at_random(extent.seed), extent.drawn)
         at_last = self._able(map(self.fit, drawn))
         if extent.only:
-            report.left_out[_NOT_NAMED] = 0
+            report.left_out[_NOT_NAMED if extent.bound else _NOT_NAMED + _NO_RISKS] = 0
         under = len(self.setups) if extent.bound else 0
         self.of = report.runs + sum(map(len, (before, slugs, cases, at_last))) + under
         await self.look(before)
@@ -409,7 +409,8 @@ class _Review:
                 return
 
 
-_NOT_NAMED = "that --only does not name, those that look for risks among them"
+_NOT_NAMED = "that --only does not name"
+_NO_RISKS = ", those that look for risks among them"
 _TOO_MANY = f"of over {ROOM:,} calls, since in another run a request had no response"
 _NOT_SMALLER = f"to make findings smaller, after {SMALLER_RUNS} of them"
 _STOPPED_EARLY = f"since in {GIVE_UP} others a request had no response, or the server was gone"

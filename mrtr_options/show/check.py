@@ -72,7 +72,8 @@ def _print_risks(report: Report, *, everything: bool) -> None:
         out.print(Padding(Text(f"{anomaly.words}: {under}"), (0, 0, 0, 2), expand=False))
         remedy, shown_by = risk.remedy
         by = as_in(shown_by)
-        out.print(Padding(Text(f"harms {anomaly.harms}: {remedy}{by}"), (0, 0, 0, 4), expand=False))
+        harms = f"harms {anomaly.harms}; what to do: {remedy}{by}"
+        out.print(Padding(Text(harms), (0, 0, 0, 4), expand=False))
         if everything:
             out.print(Padding(Text(anomaly.says), (0, 0, 0, 4), expand=False))
     if not report.risks:
