@@ -59,8 +59,7 @@ def follow(command: list[str], folder: Path) -> None:
 
 
 def test_the_page_lists_every_file() -> None:
-    files = {path.name: path.read_text(encoding="utf-8") for path in FOLDER.glob("*.py")}
-    assert files == LISTED
+    assert {path.name: path.read_text(encoding="utf-8") for path in FOLDER.glob("*.py")} == LISTED
 
 
 def test_the_page_can_be_followed(tmp_path: Path) -> None:
@@ -99,7 +98,7 @@ def test_new_writes_a_tool_whose_test_loses_a_response(tmp_path: Path) -> None:
     assert python(*new, cwd=tmp_path).stdout.startswith("order_taxi.py is written")
     assert '"order_taxi"' in (tmp_path / "order_taxi.py").read_text(encoding="utf-8")
     run([sys.executable, "-m", "pytest", "-q", "order_taxi.py"], tmp_path)
-    for bad in (new, ("order_taxi.py", "no-port")):
+    for bad in (new, (*new[:-1], "calendar.py"), ("order_taxi.py", "no-port")):
         said = python(*bad, cwd=tmp_path)
         assert (said.returncode, said.stderr.count("\n")) == (2, 1)
 

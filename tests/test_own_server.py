@@ -134,8 +134,7 @@ Serve = Callable[[sdk.Tool], Any]
 @TIERS
 @pytest.mark.parametrize("option", ["by hand", "replay"])
 async def test_a_tool_of_any_name_is_listed_and_answered(serve: Serve, option: str) -> None:
-    made = tool(STATEFUL[option], sdk.single_use(sdk.SqliteStore(":memory:")))
-    server = serve(made)
+    server = serve(tool(STATEFUL[option], sdk.single_use(sdk.SqliteStore(":memory:"))))
     async with modern(server) as client:
         listed = {each.name: each for each in (await client.list_tools()).tools}["book_table"]
     schema = listed.input_schema
@@ -285,8 +284,7 @@ async def test_whoever_the_settings_say_is_calling_is_known_to_all_that_tells_ca
     named: list[object] = []
 
     async def begin(server: Any) -> Any:
-        client = await stack.enter_async_context(modern(server, answering()))
-        return await one_round(client, meta=meta)
+        return await one_round(await stack.enter_async_context(modern(server, answering())), meta=meta)
 
     async with AsyncExitStack() as stack:
         for name in ("ann", "bob"):
@@ -335,8 +333,7 @@ async def test_a_form_is_checked_alike_inside_the_guard_and_outside(why: str, gu
     async def user(context: ClientRequestContext, params: Any) -> types.ElicitResult:
         return types.ElicitResult(action="accept", content=FORMS[why])
 
-    wrappers = [sdk.single_use(sdk.SqliteStore(":memory:"))] if guarded else []
-    server = lowlevel(tool(tip, *wrappers))
+    server = lowlevel(tool(tip, *([sdk.single_use(sdk.SqliteStore(":memory:"))] if guarded else [])))
     if ":" not in why:
         assert text_of(await call(server, user)).startswith("percent=5 by='card'")
         return
@@ -450,6 +447,7 @@ NOT_OPEN = r"build_server\(\.\.\., resources=\[store\]\)"
 SERVING = NOT_OPEN.replace("store", r"store\.serving")
 LISTS = r"build_server takes lists, as in resources=\[store\.serving\]"
 FOREIGN = Mock(middleware=[])  # as fastmcp's FastMCP has one, and add_tool
+SAMPLED = types.CreateMessageRequestParams(messages=[], max_tokens=9, tools=[tool().listed])
 MISTAKES: list[tuple[str, Callable[[Any], object]]] = [
     ("takes a list of wrappers", lambda of: of(wrappers=sdk.legacy_shim)),
     ("takes a list of", lambda of: of(wrappers=[sdk.SqliteStore(":memory:")])),
@@ -470,6 +468,7 @@ MISTAKES: list[tuple[str, Callable[[Any], object]]] = [
     (LISTS, lambda of: sdk.build_server("x", of(), resources=[cast("Any", sdk.ContinuationStore)])),
     (LISTS, lambda of: sdk.build_server("x", of(), extensions=[cast("Any", sdk.ContinuationStore())])),
     (r"Tool\('book_table'\) takes a function for outcome_of", lambda of: of(outcome_of=None)),
+    ("'draft' takes no tools", lambda of: sdk.sampling("draft", SAMPLED)),
     ("two tools have one name", lambda of: sdk.build_server("restaurant", of(), of())),
     (NOT_OPEN, lambda of: sdk.build_server("restaurant", of(handler=CONTINUED))),
     (NOT_OPEN, lambda of: sdk.build_server("restaurant", of(handler=sdk.legacy_shim(CONTINUED)))),

@@ -97,7 +97,15 @@ def sampling(
     assumed: types.CreateMessageResult | None = None,
     unasked: str = "",
 ) -> Inquiry[types.CreateMessageResult]:
-    """Ask the client's model for a message."""
+    """Ask the client's model for a message.
+
+    Raises:
+        ValueError: It offers the model tools, or the server's context: clients declare these apart.
+    """
+    if params.tools or params.tool_choice or params.include_context not in (None, "none"):
+        raise ValueError(
+            f"sampling {key!r} takes no tools, tool_choice or include_context; leave them out"
+        )
     request = types.CreateMessageRequest(params=params)
     return Inquiry(key, request, types.CreateMessageResult, assumed, unasked)
 
@@ -395,13 +403,35 @@ def ask(
 
     Raises:
         MCPError: -32603, nothing protects the state on this server: see `protect`.
+        ValueError: The next round would read another state: a validator changes it again, or JSON does
+            not hold it, as with an infinite number.
     """
     if state is not None:
         check_protected()
     return types.InputRequiredResult(
         input_requests={question.key: request_for(question)},
-        request_state=None if state is None else state.model_dump_json(exclude_defaults=True),
+        request_state=None if state is None else written(state),
     )
+
+
+def written(model: BaseModel, *, exclude_defaults: bool = True) -> str:
+    """A model as JSON, for a later round.
+
+    Raises:
+        ValueError: That round would read another value.
+    """
+
+    def dumped(of: BaseModel) -> str:
+        return of.model_dump_json(by_alias=True, round_trip=True, exclude_defaults=exclude_defaults)
+
+    text, why = dumped(model), "its validators, or JSON, make another of it"
+    try:
+        read = type(model).model_validate_json(text)
+    except ValidationError as error:
+        read, why = None, first_error(error)
+    if read is None or (read != model and dumped(read) != text):
+        raise ValueError(f"a later round would not read this {type(model).__name__}: {why}")
+    return text
 
 
 StateT = TypeVar("StateT", bound=BaseModel)

@@ -14,6 +14,7 @@ Knows `handlers` and `questions`.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable, Mapping
 from functools import cached_property
 from typing import Any, Generic, Self
@@ -24,7 +25,15 @@ from pydantic import BaseModel, Field
 from typing_extensions import TypeVar
 
 from mrtr_options.sdk.handlers import NotAHandler, check_protected, settled, why_not
-from mrtr_options.sdk.questions import AnswerT, Inquiry, Question, answer_to, load_state, request_for
+from mrtr_options.sdk.questions import (
+    AnswerT,
+    Inquiry,
+    Question,
+    answer_to,
+    load_state,
+    request_for,
+    written,
+)
 
 DeskT = TypeVar("DeskT")
 ParamsT = TypeVar("ParamsT", bound=types.InputResponseRequestParams, default=types.CallToolRequestParams)
@@ -40,9 +49,17 @@ class Values(BaseModel):
     def _fresh(self) -> dict[str, BaseModel]:
         return {}
 
-    def put(self, step: str, value: BaseModel) -> None:
-        """Finish a step."""
-        self.finished[step] = value.model_dump(mode="json")
+    def put(self, step: str, value: BaseModel, said: dict[str, Any] | None = None) -> None:
+        """Finish a step.
+
+        Args:
+            step, value: Its name and its value.
+            said: What a later round makes the value of, where that is not what the value is as JSON.
+
+        Raises:
+            ValueError: A later round would read another value: see `ask`.
+        """
+        self.finished[step] = said or json.loads(written(value, exclude_defaults=False))
         self._fresh[step] = value
 
     def get(self, step: str, model: type[AnswerT]) -> AnswerT:
@@ -154,8 +171,13 @@ class ToolBuilder(Generic[DeskT, ParamsT, ResultT]):
                         if answer is None:
                             asked[value.key] = request_for(value)
                             continue
-                        value = answer
-                    values.put(name, value)
+                        kept, said = None, (params.input_responses or {}).get(value.key)
+                        if isinstance(value, Question) and isinstance(said, types.ElicitResult):
+                            content = said.content or {}
+                            kept = {key: each for key, each in content.items() if each is not None}
+                        values.put(name, answer, kept)  # as it came: its model may change it, once
+                    else:
+                        values.put(name, value)
                 if asked:
                     check_protected()
                     state = values.model_dump_json(exclude_defaults=True)

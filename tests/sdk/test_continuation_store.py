@@ -458,8 +458,7 @@ async def test_a_loop_that_asks_again_and_again_holds_up_no_other_call(why: str)
         return result("done")
 
     async with ContinuationStore() as store, anyio.create_task_group() as calls:
-        client = modern(forms=why == "given up")
-        calls.start_soon(partial(deliver, store.linear(handler), ctx=client))
+        calls.start_soon(partial(deliver, store.linear(handler), ctx=modern(forms=why == "given up")))
         if why == "given up":
             await anyio.wait_all_tasks_blocked()
             calls.start_soon(store.aclose)
@@ -483,14 +482,19 @@ async def test_a_store_ends_with_the_last_connection_of_its_last_server(servers:
     assert (len(store), log[3:]) == (0, ["finally"] * 2)
 
 
-async def test_a_handler_that_returns_a_text_is_told_what_it_returned() -> None:
+NO_JSON = types.CallToolResult(content=[], structured_content={"x": b"\xff"})
+
+
+@pytest.mark.parametrize(("given", "says"), [("Ann", "returned str, and no result"), (NO_JSON, "utf-8")])
+async def test_a_handler_that_returns_no_result_is_told_what_it_returned(given: Any, says: str) -> None:
     async def handler(ctx: Linear, call: Call) -> Any:
-        return (await ctx.elicit(who())).name
+        await ctx.elicit(who())
+        return given
 
     async with ContinuationStore() as store:
         caller = store.linear(handler)
         asked = await deliver(caller)
         for _ in range(2):  # a round that is sent again
-            with pytest.raises(TypeError, match="returned str, and no result"):
+            with pytest.raises((TypeError, ValueError), match=says):
                 await deliver(caller, asked, named("Ann"))
         assert len(store) == 0

@@ -1,16 +1,19 @@
 """ToolBuilder: what it refuses to build, and when it enters which step."""
 
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import Annotated, Any
 
 import mcp_types as types
 import pytest
+from pydantic import AfterValidator, BaseModel, Field
 
+from mrtr_options import sdk
 from mrtr_options.sdk.questions import BadAnswer, Declined
 from mrtr_options.sdk.tool_builder import ToolBuilder, Values
 from mrtr_options.tool.weather import Question
 from tests.rounds import text_of
-from tests.sdk.fakes import Context, Name, Params, deliver, key_of, keys_of, named, result, who
+from tests.sdk.fakes import Context, Name, Params, deliver, key_of, keys_of, named, play, result, who
 
 pytestmark = pytest.mark.anyio
 
@@ -114,6 +117,25 @@ async def test_a_bad_answer_or_a_no_to_one_of_several_ends_the_round_and_keeps_n
             await deliver(TOGETHER, asked, others | no)
     both = named("Bea", "one") | named("Bob", "two")
     assert text_of(await deliver(TOGETHER, asked, both)) == "Bea and Bob"
+
+
+class Cents(BaseModel):
+    cents: Annotated[int, AfterValidator(lambda euros: int(euros) * 100)] = Field(alias="euros")
+
+
+async def test_a_later_round_reads_the_answer_that_the_first_one_had_or_there_is_none() -> None:
+    def read(ctx: Context, params: Params, values: Values) -> types.CallToolResult:
+        return result(str(values.get("price", Cents)))
+
+    def price(ctx: Context, params: Params, values: Values) -> Any:
+        return sdk.Question("price", "How much?", Cents)
+
+    tool = ToolBuilder[Any]().step("price", price).step("who", asks("who")).end(read).build()
+    euros: types.InputResponses = {"price": types.ElicitResult(action="accept", content={"euros": 3})}
+    assert text_of(await play(tool, euros, named("Ann"))) == "cents=300"
+    for keep in (partial(sdk.ask, who()), partial(Values().put, "price")):
+        with pytest.raises(ValueError, match="would not read this Cents"):
+            keep(Cents(euros=3))
 
 
 async def test_two_steps_need_two_keys() -> None:

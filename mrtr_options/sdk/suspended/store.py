@@ -243,6 +243,7 @@ class ContinuationStore:
     ) -> None:
         try:
             output = checked_result(await handler(context, call))
+            size = len(_as_json(output))
         except Exception as error:
             self._finish(frame, error)
         except BaseException as error:
@@ -257,7 +258,7 @@ class ContinuationStore:
             if isinstance(error, anyio.get_cancelled_exc_class()):
                 raise
         else:
-            self._finish(frame, output)
+            self._finish(frame, output, size)
 
     def _admitted(self, ctx: ServerRequestContext[Any, Any], params: Params) -> Frame:
         """A new frame, held.
@@ -295,7 +296,7 @@ class ContinuationStore:
         self._bytes[owner] += size
         self._live_bytes += size
 
-    def _finish(self, frame: Frame, output: types.Result | BaseException) -> None:
+    def _finish(self, frame: Frame, output: types.Result | BaseException, size: int = 0) -> None:
         del self._live[frame.name]
         self._live_bytes -= frame.bytes
         owner = frame.owner
@@ -308,7 +309,7 @@ class ContinuationStore:
             frame.parked.wake(None)
         frame.put(output)
         if not frame.abandoned:
-            frame.bytes = len(_as_json(output)) if isinstance(output, types.Result) else 0
+            frame.bytes = size
             frame.expires = anyio.current_time() + self._keep_seconds
             self._finished[frame.name] = frame
             self._finished_bytes += frame.bytes
