@@ -92,8 +92,7 @@ def add_row(heading: str, table: str, before: str, copy: Path) -> str:
     text = file.read_text(encoding="utf-8")
     assert text.count(before) == 1
     part = section(heading)
-    margin = before[: len(before) - len(before.lstrip())]
-    entry = indent(code_in(part).rstrip(), margin) + ",\n"
+    entry = indent(code_in(part).rstrip(), before[: len(before) - len(before.lstrip())]) + ",\n"
     file.write_text(text.replace(before, entry + before), encoding="utf-8")
     (command,) = commands_in(part)
     return command

@@ -89,6 +89,5 @@ async def test_a_crash_comes_after_its_effect_and_before_the_lost_response() -> 
 async def test_time_passes_for_one_run_and_not_for_the_process() -> None:
     real = time.time
     for slug, code in (("expired", -32602), ("slow-user", None)):
-        history = await run(E, named(slug).on_one())
-        assert history.exchanges[-1][1].reply.code == code
+        assert (await run(E, named(slug).on_one())).exchanges[-1][1].reply.code == code
     assert time.time is real

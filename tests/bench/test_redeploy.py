@@ -23,8 +23,7 @@ LETTERS = [letter for letter, option in all_options().items() if option.guarante
 
 def played(option: Option, script: tuple[Step, ...]) -> Observation:
     """What one run on one instance shows."""
-    scenario = replace(calling(fleet="one"), script=script)
-    return observe(anyio.run(run, Subject(option), scenario))
+    return observe(anyio.run(run, Subject(option), replace(calling(fleet="one"), script=script)))
 
 
 @pytest.mark.parametrize("slug", REDEPLOYS)
@@ -62,6 +61,5 @@ def test_a_file_that_no_change_fits_is_left_out(tmp_path: Path) -> None:
 
 
 def test_a_redeploy_without_a_change_is_a_restart() -> None:
-    script = (FIRST, Send("place"), Redeploy(None), UNITS)
-    seen = played(option_named("E"), script)
+    seen = played(option_named("E"), (FIRST, Send("place"), Redeploy(None), UNITS))
     assert (seen.outcome, seen.fate) == ("completed", None)

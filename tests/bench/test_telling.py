@@ -98,8 +98,7 @@ def test_a_look_at_a_task_that_shows_nothing_new_is_quiet() -> None:
     events: list[Event] = []
     for number, (request, reply) in enumerate(zip(asks, (working, working, done), strict=True)):
         events += [Sent(number, 1, 0, 1, 0, request), Received(number, 1, 0, 1, 0, reply)]
-    told = [(row.kind, row.label) for row in tell(made_up(*events)) if not row.quiet]
-    assert told == [
+    assert [(row.kind, row.label) for row in tell(made_up(*events)) if not row.quiet] == [
         ("request", "weather(Tokyo)"),
         ("task", "task: working"),
         ("task", "task: completed"),

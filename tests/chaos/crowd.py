@@ -154,8 +154,7 @@ class Crowd:
                 return reply
             if new := reply.questions.keys() - answered:
                 await self._think()
-                update = replace(look, method="tasks/update")
-                taken = await self._answered(call, update, reply, new)
+                taken = await self._answered(call, replace(look, method="tasks/update"), reply, new)
                 if taken.failed:
                     return taken
                 answered |= new

@@ -101,8 +101,7 @@ def test_the_proposal_says_what_is_found_of_each_subject(capsys: pytest.CaptureF
 def test_every_finding_is_in_the_index() -> None:
     folder = ROOT / "docs" / "findings"
     own, others = text_of(folder / "README.md").split("## In what others ship")
-    entry = re.compile(r"^\| \[.*?\]\((.*?)\.md\)", re.MULTILINE)
-    assert entry.findall(own) == list(COUNTEREXAMPLES)
+    assert re.compile(r"^\| \[.*?\]\((.*?)\.md\)", re.MULTILINE).findall(own) == list(COUNTEREXAMPLES)
     there = {path.stem for path in folder.glob("*.md")} - {"README", *COUNTEREXAMPLES}
     assert set(re.findall(r"^(?:\||-) \[.*?\]\((.*?)\.md\)", others, re.MULTILINE)) == there
 

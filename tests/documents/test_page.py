@@ -158,8 +158,7 @@ def test_a_cell_says_what_explore_says_in_the_same_words(seen: Tab, kept: dict[s
         for name, sets in row["witnesses"].items()
         for faults in [weakest_of(sets)]
     }
-    histories = sum(row["histories"] for row in rows)
-    assert f"in {histories:,} runs" in text(seen, "#least")
+    assert f"in {sum(row['histories'] for row in rows):,} runs" in text(seen, "#least")
 
 
 def test_the_first_screen_counts_who_charges_twice_as_the_readme_does(seen: Tab) -> None:
@@ -216,8 +215,7 @@ UNKNOWN = {
 def test_a_link_with_something_unknown_shows_the_rest_and_says_so(seen: Tab) -> None:
     for fragment, named in UNKNOWN.items():
         show(seen, fragment)
-        said = text(seen, ".unexplored")
-        assert said == f"Unknown in this link: {named}. The rest is shown."
+        assert text(seen, ".unexplored") == f"Unknown in this link: {named}. The rest is shown."
         assert text(seen, "#view h1")
 
 

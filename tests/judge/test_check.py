@@ -70,8 +70,7 @@ def test_an_option_breaks_nothing_and_is_nearest_to_itself(capsys: pytest.Captur
     assert report["nearest"] == {"option": "F", "differs": []}
     found = report["explored"]["witnesses"]
     assert {risk["anomaly"] for risk in report["hurts"]} == set(found)
-    in_memory = anyio.run(counterexamples, subject_named("F"), calling(), 1)
-    assert in_memory.as_json()["witnesses"] == found
+    assert anyio.run(counterexamples, subject_named("F"), calling(), 1).as_json()["witnesses"] == found
 
 
 KEPT = CONTRACT.parent / "explored.json"
@@ -90,8 +89,7 @@ def test_each_anomaly_has_a_remedy_and_the_options_that_show_it_do_not_have_the_
 
 def test_what_to_do_is_about_the_counterexample_that_is_told() -> None:
     found = anyio.run(counterexamples, subject_named("F¹"), calling(), 1)
-    guarded = {each.anomaly.name: each for each in risks(found, {})}
-    lost = guarded["lost call"]
+    lost = {each.anomaly.name: each for each in risks(found, {})}["lost call"]
     assert lost.counterexamples[0] == "crash@bill3"
     assert ("idempotency key" in lost.remedy[0], "in the state" in lost.remedy[0]) == (True, False)
     process, keys = (replace(lost, counterexamples=(at,)).remedy for at in ("restart2", "key-rotation"))
@@ -273,8 +271,7 @@ def test_the_nearest_option_has_the_fewest_differences_though_not_all_are_played
     subjects = [subject for subject in all_subjects() if subject.option.extra is None]
     schedules = [SCHEDULES[slug] for slug in ("clean-tokyo", "lost-final", "fork")]
     of_options = matrix.cells(subjects, schedules=schedules, deployments=("one",))
-    source = mutant_named("g_effect_in_a_step").source
-    mutant = Subject(option_at(stranger(tmp_path, source=source)))
+    mutant = Subject(option_at(stranger(tmp_path, source=mutant_named("g_effect_in_a_step").source)))
     own = anyio.run(matrix.run, matrix.cells([mutant], schedules=schedules, deployments=("one",)))
     played: list[str] = []
     found = anyio.run(check.nearest, own, played.append)
@@ -386,8 +383,7 @@ def test_what_is_printed_begins_and_ends_with_the_verdict_and_tells_risks(
     monkeypatch.setattr(check, "NAMED", {kind: NAMED[kind] for kind in ("lost", "twice")})
     monkeypatch.chdir(tmp_path)
     stranger(Path())
-    only = ["--only", "clean-tokyo", "--faults", "1"]
-    assert main(["check", "stranger.py", *only, "--all"]) == 0
+    assert main(["check", "stranger.py", "--only", "clean-tokyo", "--faults", "1", "--all"]) == 0
     lines = capsys.readouterr().out.splitlines()
     verdict = "Keeps the contract. Under one fault: charged twice (lost3). In every call: logged twice."
     said = " ".join(lines)

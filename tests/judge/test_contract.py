@@ -78,8 +78,7 @@ def test_an_option_does_what_the_contract_allows_in_every_case(option: Option) -
     ids=["repeated to a client that cannot be asked", "repeated late", "asked again late"],
 )
 def test_the_guard_does_what_the_contract_allows_where_it_once_did_not(script: tuple[Step, ...]) -> None:
-    scenario = replace(calling(fleet="one"), script=script)
-    history = anyio.run(run, subject_named("F+single-use"), scenario)
+    history = anyio.run(run, subject_named("F+single-use"), replace(calling(fleet="one"), script=script))
     assert violations(history) == []
 
 
@@ -497,8 +496,7 @@ def test_a_state_that_a_client_changed_is_another_one_in_hex_too(letter: str) ->
 
 
 def test_structured_content_is_held_to_its_schema() -> None:
-    schema = {"type": "object", "required": ["celsius"]}
-    tools = {"weather": {"outputSchema": schema}}
+    tools = {"weather": {"outputSchema": {"type": "object", "required": ["celsius"]}}}
     history = played("clean-tokyo")
     assert {each.property for each in violations(history, tools=tools)} == {"content-is-one-text"}
     assert violations(changed(history, replies(2, structured={"celsius": 19})), tools=tools) == []

@@ -80,8 +80,7 @@ def test_what_the_library_logs_is_not_told(tmp_path: Path, caplog: pytest.LogCap
 class ListsInPages(Foreign):
     def answer(self, method: str, params: dict[str, Any], era: str) -> dict[str, Any]:
         if method == "tools/list" and "cursor" not in params and era in self.eras:
-            listed = super().answer(method, params, era)
-            return listed | {"tools": [], "nextCursor": "2"}
+            return super().answer(method, params, era) | {"tools": [], "nextCursor": "2"}
         return super().answer(method, params, era)
 
 

@@ -181,8 +181,7 @@ async def _broken(mutant: Mutant, subject: Subject) -> Observation | None:
     to_run = cells([subject], schedules=schedules, eras=named.eras)
     async with in_memory([subject], hang_seconds=HANG_SECONDS) as here:
         for cell in to_run:
-            history = await run(subject, cell.scenario, here)
-            seen = guarantees.observed(history, own)
+            seen = guarantees.observed(await run(subject, cell.scenario, here), own)
             if guarantees.broken([seen], [named], own):
                 return seen
     return None

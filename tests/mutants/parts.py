@@ -43,8 +43,7 @@ def protect(
 ) -> None:
     """Replace a server's state boundary: by default with the ring that the review gives every instance,
     signed states, and `ttl` seconds for each of them."""
-    ring = keys or keys_from_environment() or [new_key()]
-    codec = codec or make_codec(ring, sealed=False)
+    codec = codec or make_codec(keys or keys_from_environment() or [new_key()], sealed=False)
     security = RequestStateSecurity(codec=codec, ttl=ttl, bind_principal=bind_principal)
     server.middleware[-1] = boundary(security, default_audience=server.name)
 

@@ -102,8 +102,7 @@ def test_what_is_kept_is_of_the_sources_that_are_here(kind: str) -> None:
                 expected = [case.name for case in cases_for(variants[each].carries)]
                 assert [*found.variants[each].cases] == expected, name
         if variants and kind == "servers":
-            probes = {each.name for each in about.probes}
-            assert found.variants["default"].probes.keys() == probes, name
+            assert found.variants["default"].probes.keys() == {each.name for each in about.probes}, name
 
 
 def test_what_is_kept_of_clients_is_of_the_versions_in_the_manifests_and_of_every_trouble() -> None:

@@ -42,8 +42,7 @@ def test_a_finding_shows_a_run_that_is_kept_of_the_version_it_names(page: Path) 
     ((name,),) = [set(shown)]
     assert peers()[name].version in text
     assert f"$ python -m scoreboard.servers --only {name}\n" in text
-    index = (page.parent / "README.md").read_text(encoding="utf-8")
-    assert f"]({page.name})" in index
+    assert f"]({page.name})" in (page.parent / "README.md").read_text(encoding="utf-8")
 
 
 def test_every_row_was_reviewed_by_both_kinds_of_client() -> None:
@@ -87,8 +86,7 @@ def lowlevel(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
     monkeypatch.setattr(sys, "path", [str(FOLDER / "python-lowlevel"), str(servers.DOMAIN), *sys.path])
     for name in ("server", "weather"):
         monkeypatch.delitem(sys.modules, name, raising=False)
-    module = importlib.import_module("server")
-    yield module
+    yield importlib.import_module("server")
     for name in ("server", "weather"):
         monkeypatch.delitem(sys.modules, name, raising=False)
 

@@ -58,8 +58,7 @@ def test_each_row_of_the_scenarios_names_a_program_that_its_check_finds() -> Non
 
 
 def test_the_scenarios_are_for_the_version_of_the_suite_that_is_run() -> None:
-    published = SCENARIOS.with_name("published.mjs").read_text(encoding="utf-8")
-    assert f"VERSION = '{SUITE}'" in published
+    assert f"VERSION = '{SUITE}'" in SCENARIOS.with_name("published.mjs").read_text(encoding="utf-8")
 
 
 FILES = (SCENARIOS, table.CLIENT_SCENARIO)

@@ -33,17 +33,7 @@ from mrtr_options.tool.catalogue import option_named
 from scoreboard import postgres as real_postgres
 from tests.bounds import KEY
 from tests.rounds import Response, text_of
-from tests.sdk.durable_calls import (
-    Ctx,
-    World,
-    asked_by,
-    away,
-    ended,
-    finish,
-    is_held,
-    refused,
-    served,
-)
+from tests.sdk.durable_calls import Ctx, World, asked_by, away, ended, finish, is_held, refused, served
 from tests.sdk.fakes import ON_ASYNCIO, key_of, named, result, who
 
 pytestmark = [pytest.mark.anyio, ON_ASYNCIO]

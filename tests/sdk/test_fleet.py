@@ -68,8 +68,7 @@ async def test_a_call_outlives_its_worker_and_the_server_and_is_sealed_there(tem
         assert isinstance(held, types.InputRequiredResult)
         assert held.input_requests is None
         await anyio.to_thread.run_sync(temporal.start)
-        last = await ended(send, await send(None, held))
-        assert text_of(last) == "Ann Abelard and Bob"
+        assert text_of(await ended(send, await send(None, held))) == "Ann Abelard and Bob"
     # A step whose record the server could not take runs again, for a destination that knows its key.
     assert sorted(kind for kind, _ in {*world.effects}) == ["first", "last"]
     kept = b"".join(each.read_bytes() for each in temporal.file.parent.glob(f"{temporal.file.name}*"))

@@ -222,8 +222,7 @@ async def test_an_answer_to_a_question_that_was_changed_is_asked_for_again(
         asked = await deliver(tool, asked, named("Ann"))
         assert key_of(asked) == "next"
     first = reworded
-    stale = named("Ann") | named("Cid", "next")
-    asked = await deliver(tool, asked, stale)
+    asked = await deliver(tool, asked, named("Ann") | named("Cid", "next"))
     assert key_of(asked) == "who"
     assert isinstance(asked, types.InputRequiredResult)
     asked = await deliver(tool, asked, named("Bob"))
@@ -248,8 +247,7 @@ async def test_no_is_a_recorded_answer(action: Literal["decline", "cancel"]) -> 
     asked = await play(tool, no(action))
     assert key_of(asked) == "next"
     assert "Eve" not in json.dumps(state_of(asked)), "content that came along with a no is kept"
-    later = named("Eve") | named("Cid", "next")
-    assert text_of(await deliver(tool, asked, later)) == "done"
+    assert text_of(await deliver(tool, asked, named("Eve") | named("Cid", "next"))) == "done"
     assert heard == ["who"] * 2
 
 

@@ -33,6 +33,7 @@ from tests.sdk.fakes import (
     Context,
     FakeSession,
     Params,
+    capabilities,
     deliver,
     key_made,
     key_of,
@@ -114,11 +115,13 @@ SIGN_IN = link("url", "Sign in", "http://127.0.0.1/").request
             is_error=True,
         ),
         types.CallToolResult.model_validate({"content": [], "_meta": {"none": None}}),
+        types.GetPromptResult(description="of a prompt", messages=[]),
+        types.ReadResourceResult(contents=[]),
         types.InputRequiredResult(input_requests={"url": SIGN_IN, "roots": types.ListRootsRequest()}),
     ],
-    ids=["result", "meta", "questions"],
+    ids=["result", "meta", "prompt", "resource", "questions"],
 )
-async def test_a_recorded_response_says_all_that_the_first_did(response: Response, store: Store) -> None:
+async def test_a_recorded_response_says_all_that_the_first_did(response: Any, store: Store) -> None:
     """Whatever the order of the keys, and although there is an answer to no question."""
 
     async def tool(ctx: Context, params: Params) -> Response:
@@ -136,6 +139,27 @@ async def test_a_recorded_response_says_all_that_the_first_did(response: Respons
     first = await deliver(handler, asked, one_way)
     assert first.model_copy(update={"request_state": None}) == response
     assert await deliver(handler, asked, dict(reversed(other_way.items()))) == first
+
+
+class Gone(FakeSession):
+    """Of a client that takes nothing any more."""
+
+    async def report_progress(self, progress: float) -> None:
+        await anyio.sleep_forever()
+
+
+async def test_a_round_whose_client_has_left_goes_on_and_reports_to_nobody(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(guards, "TOLD_SECONDS", 0.05)
+
+    async def tool(ctx: Context, given: Params) -> Response:
+        await ctx.session.report_progress(1)
+        return result("done")
+
+    handler = single_use(store, round_seconds=9)(tool)
+    left = of_session(Gone(capabilities(form=True)), modern=True)
+    assert await deliver(handler, ctx=left, key=new_call_key()) == result("done")
 
 
 async def test_a_spent_round_without_answers_is_refused_to_who_cannot_be_asked(store: Store) -> None:
@@ -506,6 +530,7 @@ def test_a_key_is_a_uuid_of_version_7_that_says_when_it_was_made() -> None:
     assert exact is not None
     assert exact.made == 5.001, "a store that was made within its millisecond is newer"
     assert len({new_call_key() for _ in range(100)}) == 100
+    assert call_key_of(of_session(FakeSession(None), modern=False), keyed(new_call_key())) is None
 
 
 @pytest.mark.parametrize(
@@ -518,17 +543,11 @@ def test_what_is_no_key_is_refused(key: object) -> None:
     assert refusal.value.code == types.INVALID_PARAMS
 
 
-def test_an_old_client_has_no_key() -> None:
-    old = of_session(FakeSession(None), modern=False)
-    assert call_key_of(old, keyed(new_call_key())) is None
-
-
 @pytest.mark.parametrize("seconds", [-700.0, 700.0])
 async def test_a_key_from_too_long_ago_or_ahead_is_refused(seconds: float, store: Store) -> None:
     tool = Tool()
     key = key_made(time.time() + seconds)
-    expected = (types.INVALID_PARAMS, "call_key_expired")
-    assert await refused(single_use(store)(tool), key=key) == expected
+    assert await refused(single_use(store)(tool), key=key) == (types.INVALID_PARAMS, "call_key_expired")
     assert tool.entered == 0
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import anyio
@@ -148,7 +148,7 @@ class Guarded(RuleBasedStateMachine):
             self.first_rounds += 1
         if not given.input_responses or self.is_over:
             return ask(who(), Asked(times=asked + 1))
-        run = Run(self.sent[id(ctx)], anyio.Event(), anyio.CancelScope())
+        run = Run(self.sent[id(ctx.lifespan_context)], anyio.Event(), anyio.CancelScope())
         self.entered.append(run)
         self.begun.append(run)
         with run.scope:
@@ -238,7 +238,7 @@ class Guarded(RuleBasedStateMachine):
     # --- what happens ---------------------------------------------------------------------------
 
     def send(self, of: Round | None, name: str | None, request: Params, instance: int) -> Delivery:
-        ctx = modern()
+        ctx = replace(modern(), lifespan_context=object())
 
         async def deliver() -> Any:
             try:
@@ -249,7 +249,7 @@ class Guarded(RuleBasedStateMachine):
                 return "raises", type(error).__name__
 
         delivery = Delivery(of or Round([], []), name, self.time.now, ctx)
-        self.sent[id(ctx)] = delivery
+        self.sent[id(ctx.lifespan_context)] = delivery
         delivery.reply = self.time.start(deliver)
         return delivery
 
@@ -291,8 +291,7 @@ class Guarded(RuleBasedStateMachine):
         of = self.rounds[-1 - which % len(self.rounds)]
         bad: types.InputResponses = {"who": types.ElicitResult(action="accept", content={"name": 5})}
         answers = None if name is None else bad if name == "5" else named(name)
-        request = params(answers, of.states[state % len(of.states)])
-        delivery = self.send(of, name, request, instance)
+        delivery = self.send(of, name, params(answers, of.states[state % len(of.states)]), instance)
         if name == "5":
             self.came(delivery, BAD)
         elif self.is_open(delivery) and name is None:

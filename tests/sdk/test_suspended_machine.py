@@ -105,9 +105,8 @@ class Suspended(stateful.RuleBasedStateMachine):
                 content: Any = {"name": 5}
                 action = "decline" if name == "no" else "accept"
                 given[key] = types.ElicitResult(action=action, content=content)
-        arguments = {"number": number}
         request = Params(
-            name="tool", arguments=arguments, input_responses=given or None, request_state=state
+            name="tool", arguments={"number": number}, input_responses=given or None, request_state=state
         )
         try:
             response = await self.handle(modern(), request)
@@ -246,8 +245,7 @@ class Suspended(stateful.RuleBasedStateMachine):
         replies: list[tuple[str, Outcome]] = []
 
         async def deliver(name: str) -> None:
-            answers = self.answers(call, asked, name, "all")
-            replies.append((name, await self.deliver(0, state, answers)))
+            replies.append((name, await self.deliver(0, state, self.answers(call, asked, name, "all"))))
 
         async def at_once() -> None:
             async with anyio.create_task_group() as group:

@@ -266,8 +266,7 @@ async def test_questions_asked_at_once_are_answered_one_by_one_or_at_once(engine
 
 async def test_a_question_that_is_asked_again_has_another_key(engine: str) -> None:
     async def handler(ctx: Ctx, call: Call) -> types.CallToolResult:
-        names = [(await ctx.elicit(who("one"))).name for _ in range(3)]
-        return result(" ".join(names))
+        return result(" ".join([(await ctx.elicit(who("one"))).name for _ in range(3)]))
 
     async with served(engine, None, handler) as here, here.taker() as client:
         task = await client.call()

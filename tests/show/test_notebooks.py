@@ -54,10 +54,9 @@ def test_a_notebook_runs_from_top_to_bottom_and_says_what_it_keeps(
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     kept = read(path)
     # Sockets in a folder: ports would be open to everyone on the machine.
-    kernel = {"transport": "ipc", "ip": str(tmp_path / "kernel")}
     client = NotebookClient(
         deepcopy(kept),
-        config=Config({"KernelManager": kernel}),
+        config=Config({"KernelManager": {"transport": "ipc", "ip": str(tmp_path / "kernel")}}),
         timeout=int(SECONDS),
         kernel_name="python3",
         resources={"metadata": {"path": str(path.parent)}},

@@ -26,8 +26,7 @@ def test_a_step_is_named_once_it_takes_more_than_two_seconds() -> None:
     now = 0.0
     bar = progress(quiet=True, clock=lambda: now)
     column = AtWork()
-    task = bar.add_task("schedules", total=2)
-    begin = stepping(bar, task)
+    begin = stepping(bar, bar.add_task("schedules", total=2))
     begin("E: clean-tokyo")
     now = 1.9
     assert column.render(bar.tasks[0]).plain == ""

@@ -55,13 +55,14 @@ import logging
 import secrets
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial, wraps
-from typing import Any, Literal, TypeGuard, TypeVar
+from typing import Any, Literal, TypeGuard, TypeVar, cast
 
 import anyio
 import mcp_types as types
 from mcp import MCPError
+from mcp.server.session import ServerSession
 from pydantic import BaseModel, TypeAdapter
 
 from mrtr_options import check_numbers
@@ -106,6 +107,9 @@ MAX_RESPONSE_BYTES = 256 * 1024
 MAX_WAITERS = 16
 """How many deliveries of one round wait for its outcome; one more is told at once that it is at work."""
 
+TOLD_SECONDS = 2.0
+"""How long progress of a round waits for its client to take it."""
+
 _MAX_SCHEMA_BYTES = 2 * 1024
 
 _logger = logging.getLogger(__name__)
@@ -140,7 +144,7 @@ class _Refusal(types.ErrorData):
 
 
 _Outcome = _Refusal | types.InputRequiredResult | types.CallToolResult
-_OUTCOME: TypeAdapter[_Outcome] = TypeAdapter(_Outcome)
+_OUTCOME = TypeAdapter[Any](_Outcome | types.GetPromptResult | types.ReadResourceResult)
 
 
 def single_use(
@@ -204,7 +208,7 @@ class _Guard:
         caller = caller_of(ctx)
         if params.request_state is not None:
             state = _load(params.request_state)
-        elif (key := call_key_of(ctx, params)) is not None:
+        elif ctx.method == "tools/call" and (key := call_key_of(ctx, params)) is not None:
             number = key.call_of(caller, params.name)
             state = _State(number=number, begins=key.made, asked={}, state=None)
         else:
@@ -236,9 +240,10 @@ class _Guard:
             update={"request_state": state.state, "input_responses": answers or None}
         )
         done: Result | None = None
+        told = replace(ctx, session=cast("ServerSession", _Session(ctx.session)))
 
         async def handle() -> Result:
-            return checked_result(await self.handler(ctx, params))
+            return checked_result(await self.handler(told, params))
 
         with anyio.CancelScope(shield=True):
             done = await _Taken(self, claim, state, until).run(handle)
@@ -447,6 +452,26 @@ class _Taken:
                     raise _indeterminate() from None
             await anyio.sleep(pause)
             pause = min(pause * 2, 1.0)
+
+
+class _Session:
+    """The SDK's session of a request whose client may leave while its round goes on: over HTTP what is
+    told then would wait for ever. From the first one that nobody takes on, nothing is told any more."""
+
+    def __init__(self, session: ServerSession) -> None:
+        self._session = session
+        self._has_left = False
+
+    def __getattr__(self, name: str) -> Any:
+        known = getattr(self._session, name)
+        tells = name.startswith(("report_", "send_")) and name not in ("send_request", "send_ping")
+        return partial(self._tell, known) if tells else known
+
+    async def _tell(self, known: Callable[..., Awaitable[None]], *args: Any, **named: Any) -> None:
+        if not self._has_left:
+            with anyio.move_on_after(TOLD_SECONDS) as late:
+                await known(*args, **named)
+            self._has_left = late.cancelled_caught
 
 
 def _load(text: str) -> _State:
