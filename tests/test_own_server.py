@@ -369,10 +369,10 @@ STATEFUL: dict[str, Any] = {
 @pytest.mark.parametrize("name", STATEFUL)
 async def test_without_protection_no_state_is_handed_out_or_taken(name: str) -> None:
     server = own_server(STATEFUL[name])
-    with pytest.raises(MCPError, match=r"sdk\.build_server, or to add sdk\.protect\(server\)"):
+    with pytest.raises(MCPError, match=r"sdk\.build_server, or add sdk\.protect\(server\)"):
         await call(server)
     async with modern(server) as client:
-        with pytest.raises(MCPError, match=r"sdk\.build_server, or to add sdk\.protect\(server\)"):
+        with pytest.raises(MCPError, match=r"sdk\.build_server, or add sdk\.protect\(server\)"):
             await one_round(client, request_state='{"hour": 3}')
 
 

@@ -63,7 +63,9 @@ LEGACY_UNLESS_TOLD = (
 
 
 def serve(server: Server[Any] | MCPServer[Any], port: int = 8000, host: str = "127.0.0.1") -> None:
-    """Serve over streamable HTTP until Ctrl-C or SIGTERM. Prints the URL on standard error.
+    """Serve over streamable HTTP until Ctrl-C or SIGTERM; in the main thread, where signals arrive.
+
+    Prints the URL on standard error.
 
     A port that is taken, or a database that cannot be used, ends the process with one line and exit
     code 2.

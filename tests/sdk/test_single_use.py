@@ -148,7 +148,7 @@ class Gone(FakeSession):
         await anyio.sleep_forever()
 
 
-async def test_a_round_whose_client_has_left_goes_on_and_reports_to_nobody(
+async def test_a_round_whose_client_has_left_goes_on_and_its_reports_are_dropped(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(guards, "TOLD_SECONDS", 0.05)

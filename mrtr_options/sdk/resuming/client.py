@@ -183,7 +183,8 @@ class ResumingClient(anyio.AsyncContextManagerMixin):
                 kept after these, as it is after an error of the host's own.
             CannotKeep: The folder cannot be used, or somebody else is going on with the call.
             ValueError: The key is that of another call.
-            MCPError: The server refused, or a callback of the host's did.
+            MCPError: The server refused, or a callback of the host's did. The call is kept, unless it
+                was refused before anything can have happened; `CallFolder.forget` drops it.
         """
         server, principal = self._whose
         call = KeptCall(server=server, principal=principal, tool=name, arguments=arguments)

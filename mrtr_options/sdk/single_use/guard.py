@@ -455,8 +455,8 @@ class _Taken:
 
 
 class _Session:
-    """The SDK's session of a request whose client may leave while its round goes on: over HTTP what is
-    told then would wait for ever. From the first one that nobody takes on, nothing is told any more."""
+    """The SDK's session of a request whose client may leave while its round goes on: over HTTP a
+    notification would then wait for ever. After one that is not taken, all others are dropped."""
 
     def __init__(self, session: ServerSession) -> None:
         self._session = session
