@@ -208,7 +208,7 @@ class _Guard:
         caller = caller_of(ctx)
         if params.request_state is not None:
             state = _load(params.request_state)
-        elif ctx.method == "tools/call" and (key := call_key_of(ctx, params)) is not None:
+        elif ctx.method != "resources/read" and (key := call_key_of(ctx, params)) is not None:
             number = key.call_of(caller, params.name)
             state = _State(number=number, begins=key.made, asked={}, state=None)
         else:
