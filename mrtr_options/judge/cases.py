@@ -519,12 +519,16 @@ def _cannot_be_asked() -> Scenario:
 
 
 def _at_once(slug: str, *users: str) -> Scenario:
-    """Two users, or one user alone, make the same calls at the same moment; an effect takes long."""
+    """Two users, or one user alone, make the same calls at the same moment; an effect takes long. Others
+    begin beside the answers, and some of them cannot be asked."""
     who = [Caller("Tokyo", user) for user in 3 * users]
-    steps = [
-        Together(tuple(replace(step, call=n, fault=fault) for n in range(1, len(who) + 1)))
+    begin, bill = (
+        [replace(step, call=n, fault=fault) for n in range(1, len(who) + 1)]
         for step, fault in zip(rounds(1, who[0]), ("slow@audit", "slow@bill"), strict=True)
-    ]
+    )
+    who += 2 * [Caller("Tokyo", asks=False)] + 3 * [Caller("Tokyo")]
+    others = [Send("first", call=n) for n in range(len(bill) + 1, len(who) + 1)]
+    steps = [Together(tuple(begin)), Together((*bill, *others))]
     # What goes on after an error shows beside another call that takes as long.
     late = Send("first", call=len(who) + 1, fault="slow@audit")
     who.append(Caller("Lisbon", "bob"))
@@ -595,6 +599,8 @@ def _fails() -> Scenario:
     steps: list[Step] = [Send("first", call=number) for number in other]
     steps += [Together(tuple(fail)), *rounds(len(who), who[-1]), replace(fail[0], fault=None)]
     steps += [Together(tuple(bills)), *rounds(len(who) - 1, who[-1]), replace(bills[0], fault=None)]
+    # Equal ones bring another answer, and fail again, since a server may give up after a few.
+    steps += [replace(bills[1], answer=units("imperial"), fault=None), *6 * [bills[2]]]
     return _case("many-fail", "The effects of many calls fail.", who, steps)
 
 
