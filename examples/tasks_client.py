@@ -38,6 +38,8 @@ TERMINAL: frozenset[Status] = frozenset({"completed", "failed", "cancelled"})
 """Statuses that stay."""
 POLL_SECONDS = 1.0
 """How often a task is looked at whose server does not say."""
+AGAIN_SECONDS = 0.1
+"""How long is waited before a request is sent again that found no database."""
 
 
 class GetTask(types.Request[TaskParams, Literal["tasks/get"]]):
@@ -143,6 +145,7 @@ async def _sent(
         except MCPError as error:
             if error.data != {"reason": "still_at_work"}:
                 raise
+        await anyio.sleep(AGAIN_SECONDS)  # a server may say so at once
 
 
 class _Following:
@@ -185,8 +188,8 @@ class _Following:
                     if key not in self._asked:
                         self._asked.add(key)
                         users.start_soon(self._ask, users.cancel_scope, key, request)
-            interval = task.poll_interval_ms
-            await self._sleep(POLL_SECONDS if interval is None else interval / 1000)
+            interval = (task.poll_interval_ms or 0) / 1000
+            await self._sleep(interval if interval > 0 else POLL_SECONDS)
             task = await self._look()
         return task
 
@@ -216,6 +219,8 @@ def _outcome(task: Task) -> types.CallToolResult:
             return types.CallToolResult.model_validate(task.result, by_name=False)
         case Task(status="failed", error=types.ErrorData() as error):
             raise MCPError.from_error_data(error)
+        case Task(status="failed"):
+            raise MCPError(types.INTERNAL_ERROR, "the task failed, and its server does not say why")
         case Task(status="cancelled"):
             raise TaskCancelled(task.task_id)
         case _:

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 from unittest.mock import AsyncMock
 
-import anyio
 import anyio.lowlevel
 import mcp_types as types
 import pytest
@@ -166,6 +165,7 @@ class World:
 
 
 FAILED = Task(**fields("failed"), error=types.ErrorData(code=-7, message="no way", data="why"))
+NO_REASON = "-32603 the task failed, and its server does not say why None"
 NOT_HERE = types.ErrorData(code=-7, message="not here")
 BAD = MCPError(types.INVALID_PARAMS, "does not fit 'one'")
 CASES: dict[str, tuple[list[Task], dict[str, Any], str, int]] = {
@@ -174,6 +174,7 @@ CASES: dict[str, tuple[list[Task], dict[str, Any], str, int]] = {
     "an answer travels": ([asks("one")] * 5 + [working(), done()], {"takes_updates": False}, "done", 1),
     "the user still thinks": ([asks("one"), working(), done()], {"hesitates": True}, "done", 0),
     "it fails": ([FAILED], {}, "-7 no way why", 0),
+    "it does not say why": ([Task(**fields("failed"))], {}, NO_REASON, 0),
     "it is cancelled": ([Task(**fields("cancelled"))], {}, "the task t was cancelled", 0),
     "it has expired": ([asks("one")], {"gone_after": 1}, "-32602 no such task None", 0),
     "it expires": ([asks("one")], {"gone_after": 3, "hesitates": True}, "-32602 no such task None", 0),
@@ -200,7 +201,7 @@ async def test_each_question_is_asked_once_however_often_it_is_seen() -> None:
 
 async def test_progress_is_told_when_it_changes_and_the_servers_interval_is_kept() -> None:
     slow = working("1 of 2", poll=500)
-    world = World([working(), slow, slow, working("2 of 2", poll=None), asks("one"), done()])
+    world = World([working(), slow, slow, working("2 of 2", poll=0), asks("one"), done()])
     await world.call()
     assert world.statuses == [
         ("working", None),
@@ -236,7 +237,6 @@ async def test_giving_up_waiting_leaves_the_task_and_cancelling_stops_it() -> No
 
 async def test_an_old_server_is_never_told_of_the_extension() -> None:
     world = World([])
-    for mode in ("legacy", "2026-07-28"):
-        async with world.connected(mode) as client:
-            await client.call_tool("tool", {})
+    async with world.connected("legacy") as old, world.connected() as client:
+        _ = await old.call_tool("tool", {}), await client.call_tool("tool", {})
     assert [bool(told) for told in world.declared] == [False, True]
