@@ -543,12 +543,11 @@ def test_what_is_no_key_is_refused(key: object) -> None:
     assert refusal.value.code == types.INVALID_PARAMS
 
 
-@pytest.mark.parametrize("seconds", [-700.0, 700.0])
-async def test_a_key_from_too_long_ago_or_ahead_is_refused(seconds: float, store: Store) -> None:
-    tool = Tool()
-    key = key_made(time.time() + seconds)
-    assert await refused(single_use(store)(tool), key=key) == (types.INVALID_PARAMS, "call_key_expired")
-    assert tool.entered == 0
+@pytest.mark.parametrize(("seconds", "method"), [(-700.0, "tools/call"), (700.0, "prompts/get")])
+async def test_a_key_too_old_or_ahead_is_refused(seconds: float, method: str, store: Store) -> None:
+    tool, ctx = Tool(), replace(modern(), method=method)
+    expired = await refused(single_use(store)(tool), ctx=ctx, key=key_made(time.time() + seconds))
+    assert (expired, tool.entered) == ((types.INVALID_PARAMS, "call_key_expired"), 0)
 
 
 async def test_a_round_has_one_outcome_where_its_server_hears_late_that_it_took_it(
