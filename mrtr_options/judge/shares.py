@@ -18,11 +18,12 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 import anyio
+from pydantic import BaseModel
 
 from mrtr_options import UsageError
 from mrtr_options.bench.faults import Faults, names_of, parse
@@ -278,6 +279,9 @@ def _begin_process() -> None:
     end_with_the_bench()
     gc.freeze()
     gc.set_threshold(20_000)  # a run leaves some hundreds of objects in cycles
+    # A model has one schema, which each run would make again.
+    schema = vars(BaseModel)["model_json_schema"].__func__
+    setattr(BaseModel, schema.__name__, classmethod(lru_cache(maxsize=100)(schema)))
     signal.signal(signal.SIGINT, _interrupt)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
 
