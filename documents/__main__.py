@@ -12,10 +12,10 @@ import anyio
 from documents import explored
 from documents.parts import renewed
 from documents.tables import FAULTS, PICTURES, Runs, documents
-from mrtr_options.bench.subjects import all_subjects, subject_named
-from mrtr_options.judge import matrix
-from mrtr_options.show.progress import counting
-from mrtr_options.show.terminal import Parser, refuse, run
+from mrtr_options.review.bench.subjects import all_subjects, subject_named
+from mrtr_options.review.judge import matrix
+from mrtr_options.review.show.progress import counting
+from mrtr_options.terminal import Parser, refuse, run
 
 
 @cache

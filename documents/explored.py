@@ -10,8 +10,8 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from documents import ROOT
-from mrtr_options.bench.scenario import calling
-from mrtr_options.bench.subjects import (
+from mrtr_options.review.bench.scenario import calling
+from mrtr_options.review.bench.subjects import (
     LEGACY_SHIM,
     ON_TEMPORAL,
     TEMPORAL,
@@ -20,9 +20,9 @@ from mrtr_options.bench.subjects import (
     fleet_subjects,
     keyed_subjects,
 )
-from mrtr_options.judge.shares import results
-from mrtr_options.show import explore
-from mrtr_options.show.progress import sharing
+from mrtr_options.review.explore import show as explore
+from mrtr_options.review.explore.workers import results
+from mrtr_options.review.show.progress import sharing
 
 FILE = ROOT / "docs" / "explored.json"
 

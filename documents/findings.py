@@ -16,18 +16,18 @@ from typing import Any
 import anyio
 
 from documents import ROOT, explored
-from mrtr_options.bench.faults import parse
-from mrtr_options.bench.history import History
-from mrtr_options.bench.run import run
-from mrtr_options.bench.scenario import Policy, calling
-from mrtr_options.bench.schedules import SCHEDULES, named
-from mrtr_options.bench.subjects import subject_named
-from mrtr_options.judge.anomalies import ANOMALIES
-from mrtr_options.judge.reading import Observation
-from mrtr_options.show import explore
-from mrtr_options.show.svg import svg
-from mrtr_options.show.terminal import markdown
-from mrtr_options.show.transcript import end_of
+from mrtr_options.review.bench.faults import parse
+from mrtr_options.review.bench.history import History
+from mrtr_options.review.bench.run import run
+from mrtr_options.review.bench.scenario import Policy, calling
+from mrtr_options.review.bench.schedules import SCHEDULES, named
+from mrtr_options.review.bench.subjects import subject_named
+from mrtr_options.review.explore import show as explore
+from mrtr_options.review.judge.anomalies import ANOMALIES
+from mrtr_options.review.judge.reading import Observation
+from mrtr_options.review.show.svg import svg
+from mrtr_options.review.show.transcript import end_of
+from mrtr_options.terminal import markdown
 from mrtr_options.tool.catalogue import all_options
 
 

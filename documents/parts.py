@@ -16,9 +16,9 @@ from typing import Generic, TypeVar
 from documents import findings, tables
 from documents.api import api
 from documents.tables import Runs
-from mrtr_options.bench.schedules import SCHEDULES
-from mrtr_options.judge.matrix import LOST_RESPONSES
-from mrtr_options.show.terminal import with_parts
+from mrtr_options.review.bench.schedules import SCHEDULES
+from mrtr_options.review.judge.matrix import LOST_RESPONSES
+from mrtr_options.terminal import with_parts
 from scoreboard.board import Scoreboard
 from scoreboard.clients import page as clients
 from scoreboard.conformance import report as conformance

@@ -16,20 +16,20 @@ from pathlib import Path
 import anyio
 
 from documents import ROOT, explored, findings
-from mrtr_options.bench.deployments import Offered, offered
-from mrtr_options.bench.explore import in_words
-from mrtr_options.bench.faults import NAMED, Era, parse
-from mrtr_options.bench.scenario import Policy, Scenario, Together
-from mrtr_options.bench.schedules import SCHEDULES
-from mrtr_options.bench.subjects import CALL_KEY, TEMPORAL, Subject
-from mrtr_options.judge import matrix
-from mrtr_options.judge.anomalies import ANOMALIES, WORDS
-from mrtr_options.judge.contract import LISTED, RULES, SOURCES
-from mrtr_options.judge.counterexamples import weakest_of
-from mrtr_options.judge.reading import Observation
-from mrtr_options.show import explore
-from mrtr_options.show.matrix import markdown
-from mrtr_options.show.terminal import markdown as table
+from mrtr_options.review.bench.deployments import Offered, offered
+from mrtr_options.review.bench.faults import NAMED, Era, parse
+from mrtr_options.review.bench.scenario import Policy, Scenario, Together
+from mrtr_options.review.bench.schedules import SCHEDULES
+from mrtr_options.review.bench.subjects import CALL_KEY, TEMPORAL, Subject
+from mrtr_options.review.explore import show as explore
+from mrtr_options.review.explore.combinations import in_words
+from mrtr_options.review.explore.counterexamples import weakest_of
+from mrtr_options.review.judge import matrix
+from mrtr_options.review.judge.anomalies import ANOMALIES, WORDS
+from mrtr_options.review.judge.contract import LISTED, RULES, SOURCES
+from mrtr_options.review.judge.reading import Observation
+from mrtr_options.review.show.matrix import markdown
+from mrtr_options.terminal import markdown as table
 from mrtr_options.tool.author_code import author_code, unified
 from mrtr_options.tool.catalogue import DURABLE, Option, all_options, option_named
 from mrtr_options.tool.guarantees import Guarantees

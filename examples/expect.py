@@ -13,7 +13,7 @@ from typing import NoReturn
 
 import anyio
 
-from mrtr_options.show.terminal import Parser, run
+from mrtr_options.terminal import Parser, run
 
 SECONDS = 60.0  # how long a demonstration may take
 

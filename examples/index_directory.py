@@ -27,7 +27,7 @@ from pydantic import BaseModel, create_model
 from examples.tasks_client import TaskCancelled, TasksClient, cancel_task
 from mrtr_options import sdk
 from mrtr_options.sdk.tasks import Call
-from mrtr_options.show.terminal import Parser, refuse, run
+from mrtr_options.terminal import Parser, refuse, run
 
 TOOL = "index_directory"
 BATCH = 500  # files between two looks at whether the walk was cancelled

@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from importlib import import_module
 from inspect import getdoc
 
-from mrtr_options import cli
-from mrtr_options.show.terminal import PROGRAM, Parser, refuse, run
+from mrtr_options.review import cli
+from mrtr_options.terminal import PROGRAM, Parser, refuse, run
 
 
 def _tour(args: argparse.Namespace) -> int:
-    from mrtr_options.cli._shared import name_left_out
     from mrtr_options.demo.tour import tour
+    from mrtr_options.review.cli._shared import name_left_out
 
     name_left_out()
     return tour(as_json=args.json)

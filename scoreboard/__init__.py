@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TypeVar
 
-from mrtr_options import refuse
+from mrtr_options.errors import refuse
 
 T = TypeVar("T")
 

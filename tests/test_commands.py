@@ -8,7 +8,7 @@ import pytest
 
 from documents import ROOT
 from documents.tables import documents
-from mrtr_options.judge.report import Report
+from mrtr_options.review.judge.report import Report
 from scoreboard.frameworks.findings import FINDINGS
 from tests.commands import called, commands_in, copy_of_the_project, mentioned_in, standard_input
 
@@ -60,10 +60,10 @@ LONG = {
 """Commands that take long: their arguments are taken, and what does and shows their work is called."""
 
 WORK: dict[str, tuple[str, type[Mock], object]] = {
-    "matrix": ("judge.matrix.run", AsyncMock, []),
-    "schedules": ("judge.counterexamples.of_schedules", AsyncMock, ({}, {})),
-    "explore": ("judge.shares.results", Mock, ([], {})),
-    "check": ("judge.check.check_target", AsyncMock, Report("a proposal")),
+    "matrix": ("review.judge.matrix.run", AsyncMock, []),
+    "schedules": ("review.explore.counterexamples.of_schedules", AsyncMock, ({}, {})),
+    "explore": ("review.explore.workers.results", Mock, ([], {})),
+    "check": ("review.judge.check.check_target", AsyncMock, Report("a proposal")),
 }
 
 DOCUMENTS = [
@@ -118,5 +118,6 @@ def test_the_arguments_of_a_long_command_are_taken(
     work, show = kind(return_value=done), Mock()
     monkeypatch.chdir(copy)
     monkeypatch.setattr(f"mrtr_options.{name}", work)
-    monkeypatch.setattr(f"mrtr_options.show.{LONG[command]}.show", show)
+    shown_by = "explore.show" if LONG[command] == "explore" else f"show.{LONG[command]}"
+    monkeypatch.setattr(f"mrtr_options.review.{shown_by}.show", show)
     assert (called(command), work.call_count, show.call_count) == (0, 1, 1)

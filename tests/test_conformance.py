@@ -18,7 +18,7 @@ from mcp_types.version import LATEST_MODERN_VERSION
 from pydantic import FileUrl
 
 from documents.parts import CONFORMANCE
-from mrtr_options.bench.schedules import SCHEDULES
+from mrtr_options.review.bench.schedules import SCHEDULES
 from scoreboard.conformance import __main__ as command
 from scoreboard.conformance import report
 from scoreboard.conformance.fixtures import PREFIX, PROMPT

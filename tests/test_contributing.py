@@ -81,9 +81,9 @@ def test_an_option_is_one_new_file_and_is_everywhere(copy: Path) -> None:
     assert [row for row in kept if row["subject"] != "N"] == json.loads(before["docs/explored.json"])
 
 
-FAULT = "A fault", "bench/faults.py", '    Kind("lost",'
-SCHEDULE = "A schedule", "bench/schedules.py", "        # other versions of the code\n"
-PROPERTY = "A property", "judge/anomalies.py", '    _anomaly(\n        "lost call",'
+FAULT = "A fault", "review/bench/faults.py", '    Kind("lost",'
+SCHEDULE = "A schedule", "review/bench/schedules.py", "        # other versions of the code\n"
+PROPERTY = "A property", "review/judge/anomalies.py", '    _anomaly(\n        "lost call",'
 
 
 def add_row(heading: str, table: str, before: str, copy: Path) -> str:
@@ -132,7 +132,7 @@ def test_a_new_row_is_played_and_in_the_documents(
 def test_a_new_deployment_is_one_new_file(copy: Path) -> None:
     part = section("A deployment")
     (name,) = re.findall(r"Here `(\w+\.py)`", part)
-    file = copy / "mrtr_options" / "bench" / "deployments" / name
+    file = copy / "mrtr_options" / "review" / "bench" / "deployments" / name
     file.write_text(code_in(part), encoding="utf-8")
     (command,) = commands_in(part)
     ended = run(command, copy)

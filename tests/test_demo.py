@@ -15,7 +15,7 @@ import pytest
 
 from mrtr_options.demo import person
 from mrtr_options.demo.option import main
-from mrtr_options.show.terminal import run
+from mrtr_options.terminal import run
 from mrtr_options.tool.catalogue import all_options, option_named
 from tests.commands import printed, refusal, standard_input
 from tests.fixtures import entry_of

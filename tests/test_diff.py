@@ -11,9 +11,9 @@ import pytest
 from rich.console import Console
 
 from documents.tables import diff_of_e_and_f
+from mrtr_options import terminal
 from mrtr_options.__main__ import main
 from mrtr_options.demo.diff import written
-from mrtr_options.show import terminal
 from mrtr_options.tool import catalogue
 from mrtr_options.tool.author_code import author_code, stat
 from mrtr_options.tool.catalogue import all_options, load, option_named, whole_deck

@@ -6,8 +6,8 @@ The options are held to it in `judge/test_contract`, and to their guarantees in 
 import anyio
 import pytest
 
-from mrtr_options.judge import check
-from mrtr_options.judge.findings import story
+from mrtr_options.review.judge import check
+from mrtr_options.review.judge.findings import story
 from tests.fixtures import proposal_of
 
 

@@ -29,7 +29,7 @@ MAY_IMPORT = {
 BASE = {"handlers", "questions", "server", "settings"}
 """All that `tool` may know of `sdk`: what any server needs, and no option's own machinery."""
 
-TERMINAL = "mrtr_options.show.terminal"
+TERMINAL = "mrtr_options.terminal"
 """How a command looks; it knows nothing, so any module that is a command may import it."""
 
 

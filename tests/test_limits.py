@@ -12,7 +12,7 @@ import pytest
 from mcp import Client, MCPError
 from pydantic import create_model
 
-from mrtr_options.bench.client import MODES
+from mrtr_options.review.bench.client import MODES
 from mrtr_options.sdk.questions import Inquiry, ask, link, request_for, roots, sampling
 from mrtr_options.sdk.serving import MAX_BODY_BYTES
 from mrtr_options.tool import weather

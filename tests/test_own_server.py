@@ -23,7 +23,7 @@ from pydantic import BaseModel, Field, RootModel, create_model
 
 from documents import api
 from mrtr_options import sdk
-from mrtr_options.bench.client import MODES
+from mrtr_options.review.bench.client import MODES
 from mrtr_options.sdk.testing import client as client_of
 from mrtr_options.sdk.testing import served
 from tests.commands import python

@@ -7,12 +7,12 @@ from typing import get_args
 import anyio
 import pytest
 
-from mrtr_options.bench.faults import Faults
-from mrtr_options.bench.scenario import Policy, calling
-from mrtr_options.bench.schedules import SCHEDULES
-from mrtr_options.bench.subjects import subject_named
-from mrtr_options.judge import matrix
-from mrtr_options.judge.counterexamples import counterexamples
+from mrtr_options.review.bench.faults import Faults
+from mrtr_options.review.bench.scenario import Policy, calling
+from mrtr_options.review.bench.schedules import SCHEDULES
+from mrtr_options.review.bench.subjects import subject_named
+from mrtr_options.review.explore.counterexamples import counterexamples
+from mrtr_options.review.judge import matrix
 
 FOLDER = Path(__file__).parents[1] / "examples" / "styles"
 ALIKE = {"suspend_with_data": "F", "generator": "M"}

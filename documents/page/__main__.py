@@ -15,8 +15,8 @@ from documents.page.chooser import choices
 from documents.page.document import document
 from documents.page.html import MAX_BYTES, page
 from documents.page.runs import tell, worlds_of
-from mrtr_options.show.progress import counting
-from mrtr_options.show.terminal import Parser, refuse, run
+from mrtr_options.review.show.progress import counting
+from mrtr_options.terminal import Parser, refuse, run
 
 FOLDER = FILE.with_name("page")
 

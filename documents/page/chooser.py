@@ -8,13 +8,13 @@ from __future__ import annotations
 from itertools import product
 from typing import Any
 
-from mrtr_options.bench.explore import in_words
-from mrtr_options.bench.faults import Fleet, names_of, parse
-from mrtr_options.bench.scenario import Policy, calling
-from mrtr_options.bench.subjects import subject_named
-from mrtr_options.judge.anomalies import WORDS
-from mrtr_options.judge.counterexamples import weakest_of
-from mrtr_options.judge.shares import Called, explored
+from mrtr_options.review.bench.faults import Fleet, names_of, parse
+from mrtr_options.review.bench.scenario import Policy, calling
+from mrtr_options.review.bench.subjects import subject_named
+from mrtr_options.review.explore.combinations import in_words
+from mrtr_options.review.explore.counterexamples import weakest_of
+from mrtr_options.review.explore.workers import Called, explored
+from mrtr_options.review.judge.anomalies import WORDS
 
 FLEETS: tuple[Fleet, ...] = ("one", "sticky")
 CLIENTS: dict[str, Policy] = {"again": "call again", "resends": "retry", "key": "call again"}

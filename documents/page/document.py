@@ -18,13 +18,13 @@ from documents.explored import FILE, read
 from documents.page.runs import FAULTS, Told
 from documents.page.stories import Step, Story, spans
 from documents.tables import charged_twice
-from mrtr_options.bench.explore import in_words
-from mrtr_options.bench.faults import EXPLORED, Faults, parse
-from mrtr_options.bench.schedules import SCHEDULES
-from mrtr_options.bench.subjects import Subject
-from mrtr_options.judge.anomalies import ANOMALIES
-from mrtr_options.judge.counterexamples import weakest_of
-from mrtr_options.show.explore import AROUND, behaviours, short
+from mrtr_options.review.bench.faults import EXPLORED, Faults, parse
+from mrtr_options.review.bench.schedules import SCHEDULES
+from mrtr_options.review.bench.subjects import Subject
+from mrtr_options.review.explore.combinations import in_words
+from mrtr_options.review.explore.counterexamples import weakest_of
+from mrtr_options.review.explore.show import AROUND, behaviours, short
+from mrtr_options.review.judge.anomalies import ANOMALIES
 from mrtr_options.tool.author_code import author_code, changed_lines, compare
 from mrtr_options.tool.catalogue import Option, whole_deck
 

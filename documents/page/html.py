@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from documents.page.costs import costs
-from mrtr_options.show.svg import STYLE, source_of
+from mrtr_options.review.show.svg import STYLE, source_of
 
 HERE = Path(__file__).parent
 

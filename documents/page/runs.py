@@ -13,15 +13,15 @@ from dataclasses import dataclass, field, replace
 import anyio
 
 from documents.page.stories import Story, Watched, story
-from mrtr_options.bench.explore import explore
-from mrtr_options.bench.faults import Faults, parse
-from mrtr_options.bench.history import History
-from mrtr_options.bench.run import in_memory, run
-from mrtr_options.bench.scenario import Scenario, calling
-from mrtr_options.bench.scratch import scratch
-from mrtr_options.bench.subjects import TEMPORAL, Subject, subject_named
-from mrtr_options.judge.shares import Called, at_work, options_of, pool
-from mrtr_options.show.explore import Row
+from mrtr_options.review.bench.faults import Faults, parse
+from mrtr_options.review.bench.history import History
+from mrtr_options.review.bench.run import in_memory, run
+from mrtr_options.review.bench.scenario import Scenario, calling
+from mrtr_options.review.bench.scratch import scratch
+from mrtr_options.review.bench.subjects import TEMPORAL, Subject, subject_named
+from mrtr_options.review.explore.combinations import explore
+from mrtr_options.review.explore.show import Row
+from mrtr_options.review.explore.workers import Called, at_work, options_of, pool
 
 FAULTS = 1
 """Up to how many faults at a time every set is played."""

@@ -17,11 +17,11 @@ from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
-from mrtr_options.bench.history import Event, History, Sent
-from mrtr_options.bench.telling import DATABASE, EFFECTS, Row, Telling, outcome
-from mrtr_options.judge import anomalies
-from mrtr_options.judge.reading import Reading
-from mrtr_options.show.svg import drawn, heads, is_drawn, lanes_of
+from mrtr_options.review.bench.history import Event, History, Sent
+from mrtr_options.review.bench.telling import DATABASE, EFFECTS, Row, Telling, outcome
+from mrtr_options.review.judge import anomalies
+from mrtr_options.review.judge.reading import Reading
+from mrtr_options.review.show.svg import drawn, heads, is_drawn, lanes_of
 
 Seen = tuple[int | None, int | None, int | str]
 Lines = tuple[int | None, tuple[int, ...]]

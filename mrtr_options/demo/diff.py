@@ -17,7 +17,7 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
-from mrtr_options.show.terminal import console, paged, plural
+from mrtr_options.terminal import console, paged, plural
 from mrtr_options.tool.author_code import (
     BASELINE,
     Hunk,
@@ -70,7 +70,7 @@ def written(name: str) -> Written:
     try:
         option, wrappers = option_named(name), ()
     except CannotLoad:
-        from mrtr_options.bench.subjects import subject_named  # takes a second
+        from mrtr_options.review.bench.subjects import subject_named  # takes a second
 
         subject = subject_named(name)
         option, wrappers = subject.option, tuple(each for each in subject.wrappers if each in AROUND)

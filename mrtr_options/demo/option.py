@@ -17,18 +17,18 @@ from pydantic import ValidationError
 from rich.console import Console
 from rich.text import Text
 
-from mrtr_options.bench.client import agreeable
-from mrtr_options.bench.faults import ERAS, Era
-from mrtr_options.bench.history import History
-from mrtr_options.bench.run import run as run_one
-from mrtr_options.bench.scenario import whole_call
-from mrtr_options.bench.subjects import Subject
-from mrtr_options.demo.by_hand import call_by_hand
 from mrtr_options.demo.person import Person
-from mrtr_options.judge import guarantees
-from mrtr_options.judge.reading import Observation, observe
-from mrtr_options.show.terminal import Parser, console, counts, plural, refuse, run
-from mrtr_options.show.transcript import Transcript, end_of
+from mrtr_options.review.bench.client import agreeable
+from mrtr_options.review.bench.faults import ERAS, Era
+from mrtr_options.review.bench.history import History
+from mrtr_options.review.bench.run import run as run_one
+from mrtr_options.review.bench.scenario import whole_call
+from mrtr_options.review.bench.subjects import Subject
+from mrtr_options.review.judge import guarantees
+from mrtr_options.review.judge.reading import Observation, observe
+from mrtr_options.review.show.by_hand import call_by_hand
+from mrtr_options.review.show.transcript import Transcript, end_of
+from mrtr_options.terminal import Parser, console, counts, plural, refuse, run
 from mrtr_options.tool import weather
 from mrtr_options.tool.catalogue import Option, option_at
 

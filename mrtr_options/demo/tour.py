@@ -14,14 +14,14 @@ import anyio
 from rich.console import Console
 from rich.text import Text
 
-from mrtr_options.bench.faults import parse
-from mrtr_options.bench.history import History
-from mrtr_options.bench.run import in_memory, run
-from mrtr_options.bench.scenario import Policy, calling
-from mrtr_options.bench.subjects import Subject
-from mrtr_options.bench.telling import tell
-from mrtr_options.judge.reading import observe
-from mrtr_options.show.terminal import console, interpreter
+from mrtr_options.review.bench.faults import parse
+from mrtr_options.review.bench.history import History
+from mrtr_options.review.bench.run import in_memory, run
+from mrtr_options.review.bench.scenario import Policy, calling
+from mrtr_options.review.bench.subjects import Subject
+from mrtr_options.review.bench.telling import tell
+from mrtr_options.review.judge.reading import observe
+from mrtr_options.terminal import console, interpreter
 from mrtr_options.tool.catalogue import all_options
 
 INTRODUCTION = (

@@ -40,7 +40,7 @@ from mcp.server.request_state import (
     RequestStateCodec,
 )
 
-from mrtr_options import UsageError
+from mrtr_options.errors import UsageError
 
 KEYS_VARIABLE = "MRTR_STATE_KEYS"
 MIN_KEY_BYTES = 32

@@ -35,7 +35,7 @@ from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from pydantic import BaseModel, ValidationError
 from typing_extensions import TypeVar
 
-from mrtr_options import check_functions
+from mrtr_options.checks import check_functions
 from mrtr_options.sdk.handlers import (
     Context,
     Crashed,

@@ -14,7 +14,8 @@ from urllib.parse import urlsplit
 
 from mcp.server.request_state import authenticated_principal
 
-from mrtr_options import UsageError, check_functions, check_numbers, in_one_line
+from mrtr_options.checks import check_functions, check_numbers
+from mrtr_options.errors import UsageError, in_one_line
 from mrtr_options.sdk.handlers import Context
 from mrtr_options.sdk.protection import (
     check_instance,

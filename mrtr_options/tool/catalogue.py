@@ -23,7 +23,8 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
-from mrtr_options import UsageError, nearest
+from mrtr_options.errors import UsageError
+from mrtr_options.names import nearest
 from mrtr_options.tool.guarantees import BadGuarantees, Guarantees, guarantees_by_letter, guarantees_of
 
 if TYPE_CHECKING:

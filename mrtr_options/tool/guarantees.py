@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from mrtr_options import UsageError
+from mrtr_options.errors import UsageError
 
 Survivable = Literal["failover", "restart"]
 Delivery = Literal[

@@ -16,7 +16,7 @@ from typing import Any
 
 from mcp.server import ServerRequestContext
 
-from mrtr_options import in_one_line
+from mrtr_options.errors import in_one_line
 from mrtr_options.sdk import settings as sdk
 from mrtr_options.sdk.handlers import Handler, Params, Result
 from mrtr_options.sdk.settings import DATABASE_VARIABLE, STATE_TTL_SECONDS, database_from_environment

@@ -18,7 +18,8 @@ from typing import Any, Literal, Protocol
 import anyio.to_thread
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from mrtr_options import UsageError, replaced
+from mrtr_options.errors import UsageError
+from mrtr_options.files import replaced
 from mrtr_options.sdk.questions import Question
 
 # --- places -------------------------------------------------------------------------------------

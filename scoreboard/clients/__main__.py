@@ -14,10 +14,10 @@ from typing import TypeVar
 import anyio
 
 from documents.parts import CLIENTS
-from mrtr_options.bench.subjects import Subject
-from mrtr_options.show.progress import counting
-from mrtr_options.show.terminal import Parser, console, refuse
-from mrtr_options.show.terminal import run as run_command
+from mrtr_options.review.bench.subjects import Subject
+from mrtr_options.review.show.progress import counting
+from mrtr_options.terminal import Parser, console, refuse
+from mrtr_options.terminal import run as run_command
 from scoreboard import chosen
 from scoreboard.clients.page import FILE, About, Report, read, sentences, tables
 from scoreboard.clients.play import (

@@ -12,8 +12,8 @@ from pydantic import BaseModel
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from mrtr_options.bench.faults import ERAS, Era
-from mrtr_options.show.terminal import markdown
+from mrtr_options.review.bench.faults import ERAS, Era
+from mrtr_options.terminal import markdown
 from scoreboard import ROOT
 from scoreboard.clients.play import LIMIT_SECONDS, TROUBLES, Seen, Trouble
 

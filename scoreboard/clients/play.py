@@ -29,12 +29,12 @@ import httpx2
 from anyio.streams.text import TextReceiveStream
 from pydantic import BaseModel
 
-from mrtr_options.bench.deployments.processes import CALLS, LEDGER, ROUNDS, Served, Worker
-from mrtr_options.bench.faults import Era
-from mrtr_options.bench.ledger import effects_after
-from mrtr_options.bench.scratch import scratch
-from mrtr_options.bench.starting import START_SECONDS
-from mrtr_options.bench.subjects import LEGACY_SHIM, WRAPPED, Subject, subject_named
+from mrtr_options.review.bench.deployments.processes import CALLS, LEDGER, ROUNDS, Served, Worker
+from mrtr_options.review.bench.faults import Era
+from mrtr_options.review.bench.ledger import effects_after
+from mrtr_options.review.bench.scratch import scratch
+from mrtr_options.review.bench.starting import START_SECONDS
+from mrtr_options.review.bench.subjects import LEGACY_SHIM, WRAPPED, Subject, subject_named
 from mrtr_options.sdk.protection import new_key
 from mrtr_options.sdk.serving import PATH
 from mrtr_options.tool import weather

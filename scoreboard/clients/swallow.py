@@ -13,9 +13,9 @@ import sys
 import threading
 from pathlib import Path
 
-from mrtr_options.bench.client import principal_of
-from mrtr_options.bench.deployments.processes import CALLS, LEDGER, ROUNDS
-from mrtr_options.bench.subjects import make_wrappers, open_store, subject_named
+from mrtr_options.review.bench.client import principal_of
+from mrtr_options.review.bench.deployments.processes import CALLS, LEDGER, ROUNDS
+from mrtr_options.review.bench.subjects import make_wrappers, open_store, subject_named
 from mrtr_options.sdk.serving import serve_stdio
 from mrtr_options.tool import weather
 from mrtr_options.tool.catalogue import load

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 
-from mrtr_options import refuse
+from mrtr_options.errors import refuse
 
 
 def require_node() -> None:

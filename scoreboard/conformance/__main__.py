@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from documents.parts import CONFORMANCE
-from mrtr_options.show.terminal import Parser, refuse, run
+from mrtr_options.terminal import Parser, refuse, run
 from scoreboard.conformance import require_node, serving
 from scoreboard.conformance.report import EXPECTED, RESULTS, SUITE, Results
 

@@ -10,9 +10,9 @@ from pydantic import BaseModel
 
 from documents import explored
 from documents.findings import grouped
-from mrtr_options.judge.anomalies import WORDS
-from mrtr_options.show import explore
-from mrtr_options.show.terminal import markdown
+from mrtr_options.review.explore import show as explore
+from mrtr_options.review.judge.anomalies import WORDS
+from mrtr_options.terminal import markdown
 from scoreboard import ROOT
 
 SUITE = "0.2.0-alpha.12"

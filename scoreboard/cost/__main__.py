@@ -10,8 +10,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from documents.parts import COSTS
-from mrtr_options.bench.deployments import quiet_servers
-from mrtr_options.show.terminal import Parser, console, run
+from mrtr_options.review.bench.deployments import quiet_servers
+from mrtr_options.terminal import Parser, console, run
 from scoreboard.cost.measure import measure
 from scoreboard.cost.report import (
     ENGINES_HEAD,

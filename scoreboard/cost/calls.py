@@ -18,8 +18,14 @@ from mcp import Client
 from mcp.client.session import ClientRequestContext
 from mcp.server import MCPServer, Server
 
-from mrtr_options.bench.client import MODES, agreeable
-from mrtr_options.bench.subjects import CALL_KEY, Subject, make_wrappers, open_store, subject_named
+from mrtr_options.review.bench.client import MODES, agreeable
+from mrtr_options.review.bench.subjects import (
+    CALL_KEY,
+    Subject,
+    make_wrappers,
+    open_store,
+    subject_named,
+)
 from mrtr_options.sdk.call_key import CALL_KEY as CALL_KEY_ENTRY
 from mrtr_options.sdk.call_key import new_call_key
 from mrtr_options.tool import weather

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack, closing
 
-from mrtr_options.bench.subjects import SINGLE_USE, OpenStore, make_wrappers, open_store
+from mrtr_options.review.bench.subjects import SINGLE_USE, OpenStore, make_wrappers, open_store
 from mrtr_options.tool import weather
 from mrtr_options.tool.catalogue import load, option_named
 from mrtr_options.tool.settings import Settings

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import anyio.lowlevel
 
-from mrtr_options.bench.subjects import Subject, subject_named
+from mrtr_options.review.bench.subjects import Subject, subject_named
 from mrtr_options.tool import weather
 from mrtr_options.tool.catalogue import load
 from mrtr_options.tool.settings import Settings

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from mrtr_options.show.explore import short
-from mrtr_options.show.terminal import markdown
+from mrtr_options.review.explore.show import short
+from mrtr_options.terminal import markdown
 from scoreboard import ROOT
 
 FILE = ROOT / "docs" / "cost.json"

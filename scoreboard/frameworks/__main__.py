@@ -15,9 +15,9 @@ from functools import partial
 import anyio
 
 from documents.parts import FRAMEWORKS
-from mrtr_options.show.progress import counting
-from mrtr_options.show.terminal import Parser, console, refuse
-from mrtr_options.show.terminal import run as run_command
+from mrtr_options.review.show.progress import counting
+from mrtr_options.terminal import Parser, console, refuse
+from mrtr_options.terminal import run as run_command
 from scoreboard import chosen
 from scoreboard.board import FILE, Scoreboard, changed, keep, play, read
 from scoreboard.frameworks import page

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mrtr_options.show.terminal import markdown
+from mrtr_options.terminal import markdown
 from scoreboard.board import Scoreboard
 from scoreboard.frameworks.cases import ATTACKS
 from scoreboard.frameworks.frameworks import frameworks

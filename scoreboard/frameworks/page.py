@@ -10,8 +10,8 @@ from collections.abc import Collection, Iterator, Sequence
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from mrtr_options.judge.anomalies import ANOMALIES, WORDS
-from mrtr_options.show.terminal import markdown
+from mrtr_options.review.judge.anomalies import ANOMALIES, WORDS
+from mrtr_options.terminal import markdown
 from scoreboard.board import Scoreboard
 from scoreboard.frameworks.cases import ATTACKS, CASES
 from scoreboard.frameworks.frameworks import Framework, Variant, frameworks

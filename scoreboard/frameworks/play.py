@@ -12,11 +12,11 @@ from datetime import UTC, datetime
 import anyio
 from pydantic import BaseModel
 
-from mrtr_options.bench.history import History, Received, Sent
-from mrtr_options.bench.run import run
-from mrtr_options.bench.subjects import Subject
-from mrtr_options.judge.anomalies import ANOMALIES, found
-from mrtr_options.judge.reading import Reading
+from mrtr_options.review.bench.history import History, Received, Sent
+from mrtr_options.review.bench.run import run
+from mrtr_options.review.bench.subjects import Subject
+from mrtr_options.review.judge.anomalies import ANOMALIES, found
+from mrtr_options.review.judge.reading import Reading
 from mrtr_options.tool.catalogue import Option
 from scoreboard.frameworks.cases import ATTACKS, Case, bills_elsewhere, cases_for
 from scoreboard.frameworks.frameworks import Framework, Variant

@@ -20,13 +20,13 @@ from anyio.abc import Process
 from anyio.streams.buffered import BufferedByteReceiveStream
 from mcp.client.session import ElicitationFnT
 
-from mrtr_options.bench.deployments import Instances
-from mrtr_options.bench.faults import KINDS
-from mrtr_options.bench.history import HUNG, LOST, Crashed, Reply, Request, Sent
-from mrtr_options.bench.ledger import Outside
-from mrtr_options.bench.scenario import Change, Keys, Restart, Scenario
-from mrtr_options.bench.scratch import scratch
-from mrtr_options.bench.subjects import Subject
+from mrtr_options.review.bench.deployments import Instances
+from mrtr_options.review.bench.faults import KINDS
+from mrtr_options.review.bench.history import HUNG, LOST, Crashed, Reply, Request, Sent
+from mrtr_options.review.bench.ledger import Outside
+from mrtr_options.review.bench.scenario import Change, Keys, Restart, Scenario
+from mrtr_options.review.bench.scratch import scratch
+from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.tool import weather
 from scoreboard.frameworks.frameworks import Framework, Variant
 from scoreboard.servers.peers import Unavailable, comes_up, end, free_port, kill, start

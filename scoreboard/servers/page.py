@@ -12,13 +12,13 @@ from collections.abc import Iterator, Sequence
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from mrtr_options.bench.explore import in_words
-from mrtr_options.bench.faults import parse
-from mrtr_options.judge.anomalies import ANOMALIES, WORDS
-from mrtr_options.judge.contract import LISTED, RULES
-from mrtr_options.judge.counterexamples import weakest_of
-from mrtr_options.show.explore import CLIENTS
-from mrtr_options.show.terminal import markdown
+from mrtr_options.review.bench.faults import parse
+from mrtr_options.review.explore.combinations import in_words
+from mrtr_options.review.explore.counterexamples import weakest_of
+from mrtr_options.review.explore.show import CLIENTS
+from mrtr_options.review.judge.anomalies import ANOMALIES, WORDS
+from mrtr_options.review.judge.contract import LISTED, RULES
+from mrtr_options.terminal import markdown
 from scoreboard import ROOT
 from scoreboard.board import Scoreboard
 from scoreboard.servers.peers import Peer, Variant, missing, peers

@@ -20,7 +20,7 @@ import anyio
 from anyio.abc import Process
 from pydantic import BaseModel, ConfigDict
 
-from mrtr_options.bench.deployments.remote import listens
+from mrtr_options.review.bench.deployments.remote import listens
 from mrtr_options.sdk.serving import listen
 
 FOLDER = Path(__file__).parent

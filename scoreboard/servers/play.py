@@ -14,15 +14,15 @@ from datetime import UTC, datetime
 import anyio
 from pydantic import BaseModel
 
-from mrtr_options.bench.faults import Fleet
-from mrtr_options.bench.history import History
-from mrtr_options.bench.scenario import Policy
-from mrtr_options.bench.scratch import scratch
-from mrtr_options.bench.telling import CLIENT
-from mrtr_options.bench.telling import tell as telling
-from mrtr_options.judge.check import CannotJudge, Extent, Report, check_url
-from mrtr_options.judge.counterexamples import Explored, weakest_of
-from mrtr_options.judge.findings import Finding, story
+from mrtr_options.review.bench.faults import Fleet
+from mrtr_options.review.bench.history import History
+from mrtr_options.review.bench.scenario import Policy
+from mrtr_options.review.bench.scratch import scratch
+from mrtr_options.review.bench.telling import CLIENT
+from mrtr_options.review.bench.telling import tell as telling
+from mrtr_options.review.explore.counterexamples import Explored, weakest_of
+from mrtr_options.review.judge.check import CannotJudge, Extent, Report, check_url
+from mrtr_options.review.judge.findings import Finding, story
 from scoreboard.servers.peers import Peer, Probe, Unavailable, Variant, running
 from scoreboard.used import Used
 

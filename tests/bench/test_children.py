@@ -14,17 +14,22 @@ import anyio
 import mcp_types as types
 import pytest
 
-from mrtr_options.bench.deployments.child import authors_traceback
-from mrtr_options.bench.deployments.children import HANG_SECONDS, CannotStart, ChildInstances, Children
-from mrtr_options.bench.faults import parse
-from mrtr_options.bench.history import HUNG, LOST, Crashed, Request
-from mrtr_options.bench.run import run
-from mrtr_options.bench.scenario import Send, calling
-from mrtr_options.bench.schedules import named
-from mrtr_options.bench.subjects import Subject
 from mrtr_options.demo.diff import written
-from mrtr_options.judge import anomalies
-from mrtr_options.judge.reading import Observation, observe
+from mrtr_options.review.bench.deployments.child import authors_traceback
+from mrtr_options.review.bench.deployments.children import (
+    HANG_SECONDS,
+    CannotStart,
+    ChildInstances,
+    Children,
+)
+from mrtr_options.review.bench.faults import parse
+from mrtr_options.review.bench.history import HUNG, LOST, Crashed, Request
+from mrtr_options.review.bench.run import run
+from mrtr_options.review.bench.scenario import Send, calling
+from mrtr_options.review.bench.schedules import named
+from mrtr_options.review.bench.subjects import Subject
+from mrtr_options.review.judge import anomalies
+from mrtr_options.review.judge.reading import Observation, observe
 from mrtr_options.sdk.single_use import single_use
 from mrtr_options.tool.catalogue import all_options, installed, option_at
 from tests.bounds import SECONDS
@@ -166,7 +171,7 @@ async def test_a_request_that_hangs_names_the_authors_line_and_the_next_is_answe
     line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if "match" in line:  # it lets no thread say where it is
-        monkeypatch.setattr("mrtr_options.bench.deployments.children.WORD_SECONDS", 0.5)
+        monkeypatch.setattr("mrtr_options.review.bench.deployments.children.WORD_SECONDS", 0.5)
     source = inserted(FIRST, f"if params.arguments['location'] == 'Tokyo': {line}")
     async with children(tmp_path, source=source) as found:
         deployment = await deployed(found)
@@ -215,7 +220,7 @@ async def test_a_file_that_does_not_come_up_says_why(
     source: str, reason: str, details: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if "still" in reason:
-        monkeypatch.setattr("mrtr_options.bench.deployments.children.START_SECONDS", 2.0)
+        monkeypatch.setattr("mrtr_options.review.bench.deployments.children.START_SECONDS", 2.0)
     with pytest.raises(CannotStart) as refused:
         async with children(tmp_path, source=source):
             pass

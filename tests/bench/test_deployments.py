@@ -11,13 +11,13 @@ import anyio
 import pytest
 from mcp import Client
 
-from mrtr_options.bench.deployments import memory
-from mrtr_options.bench.deployments.memory import Memory, MemoryInstances
-from mrtr_options.bench.history import HUNG, Crashed, Effect, Received, Reply, Request
-from mrtr_options.bench.run import run
-from mrtr_options.bench.scenario import calling
-from mrtr_options.bench.schedules import named
-from mrtr_options.bench.subjects import Subject
+from mrtr_options.review.bench.deployments import memory
+from mrtr_options.review.bench.deployments.memory import Memory, MemoryInstances
+from mrtr_options.review.bench.history import HUNG, Crashed, Effect, Received, Reply, Request
+from mrtr_options.review.bench.run import run
+from mrtr_options.review.bench.scenario import calling
+from mrtr_options.review.bench.schedules import named
+from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.tool.catalogue import option_named
 from tests.bounds import SECONDS
 

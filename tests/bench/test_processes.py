@@ -11,18 +11,18 @@ from pathlib import Path
 import anyio
 import pytest
 
-from mrtr_options.bench.deployments import HANG_SECONDS
-from mrtr_options.bench.deployments.processes import Processes, ProcessInstances
-from mrtr_options.bench.faults import parse
-from mrtr_options.bench.history import HUNG, LOST, Reply, Request
-from mrtr_options.bench.run import run
-from mrtr_options.bench.scenario import Scenario, calling
-from mrtr_options.bench.schedules import SCHEDULES, named
-from mrtr_options.bench.subjects import Subject, all_subjects, subject_named
-from mrtr_options.judge import matrix
-from mrtr_options.judge.counterexamples import wrong
-from mrtr_options.judge.guarantees import guarantees_of, observed
-from mrtr_options.judge.reading import Observation, observe
+from mrtr_options.review.bench.deployments import HANG_SECONDS
+from mrtr_options.review.bench.deployments.processes import Processes, ProcessInstances
+from mrtr_options.review.bench.faults import parse
+from mrtr_options.review.bench.history import HUNG, LOST, Reply, Request
+from mrtr_options.review.bench.run import run
+from mrtr_options.review.bench.scenario import Scenario, calling
+from mrtr_options.review.bench.schedules import SCHEDULES, named
+from mrtr_options.review.bench.subjects import Subject, all_subjects, subject_named
+from mrtr_options.review.explore.counterexamples import wrong
+from mrtr_options.review.judge import matrix
+from mrtr_options.review.judge.guarantees import guarantees_of, observed
+from mrtr_options.review.judge.reading import Observation, observe
 from mrtr_options.tool.catalogue import option_at, option_named
 from tests.bounds import SECONDS
 from tests.evidence import every

@@ -7,13 +7,22 @@ from typing import get_args
 import anyio
 import pytest
 
-from mrtr_options.bench import redeploys
-from mrtr_options.bench.run import run
-from mrtr_options.bench.scenario import FIRST, UNITS, Accept, Change, Redeploy, Send, Step, calling
-from mrtr_options.bench.schedules import SCHEDULES
-from mrtr_options.bench.subjects import Subject
-from mrtr_options.judge import matrix
-from mrtr_options.judge.reading import Observation, observe
+from mrtr_options.review.bench import redeploys
+from mrtr_options.review.bench.run import run
+from mrtr_options.review.bench.scenario import (
+    FIRST,
+    UNITS,
+    Accept,
+    Change,
+    Redeploy,
+    Send,
+    Step,
+    calling,
+)
+from mrtr_options.review.bench.schedules import SCHEDULES
+from mrtr_options.review.bench.subjects import Subject
+from mrtr_options.review.judge import matrix
+from mrtr_options.review.judge.reading import Observation, observe
 from mrtr_options.tool.catalogue import Option, all_options, option_named
 
 CHANGES: tuple[Change, ...] = get_args(Change)

@@ -6,16 +6,16 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from mrtr_options.bench import history as happened
-from mrtr_options.bench.client import agreeable
-from mrtr_options.bench.history import Event, History, Received, Reply, Request, Sent
-from mrtr_options.bench.run import run
-from mrtr_options.bench.scenario import whole_call
-from mrtr_options.bench.schedules import named
-from mrtr_options.bench.subjects import subject_named
-from mrtr_options.bench.telling import Row, outcome, tell
-from mrtr_options.show.svg import is_drawn, svg
-from mrtr_options.show.transcript import Transcript
+from mrtr_options.review.bench import history as happened
+from mrtr_options.review.bench.client import agreeable
+from mrtr_options.review.bench.history import Event, History, Received, Reply, Request, Sent
+from mrtr_options.review.bench.run import run
+from mrtr_options.review.bench.scenario import whole_call
+from mrtr_options.review.bench.schedules import named
+from mrtr_options.review.bench.subjects import subject_named
+from mrtr_options.review.bench.telling import Row, outcome, tell
+from mrtr_options.review.show.svg import is_drawn, svg
+from mrtr_options.review.show.transcript import Transcript
 from mrtr_options.tool import weather
 
 pytestmark = pytest.mark.anyio

@@ -8,9 +8,9 @@ from typing import get_args
 
 import anyio
 
-from mrtr_options.bench import temporal
-from mrtr_options.bench.subjects import subject_named
-from mrtr_options.show.terminal import Parser, console, refuse, run
+from mrtr_options.review.bench import temporal
+from mrtr_options.review.bench.subjects import subject_named
+from mrtr_options.terminal import Parser, console, refuse, run
 from scoreboard import postgres
 from tests.chaos.chaos import chaos, kinds_of, lines_of
 from tests.chaos.disasters import DISASTERS, Kind

@@ -27,7 +27,7 @@ from typing import Any, Literal
 import anyio
 import anyio.to_thread
 
-from mrtr_options.bench.deployments.processes import Worker
+from mrtr_options.review.bench.deployments.processes import Worker
 from mrtr_options.sdk.serving import listen
 from tests.chaos.fleet import Fleet
 

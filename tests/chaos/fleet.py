@@ -13,9 +13,9 @@ from contextlib import asynccontextmanager
 import anyio
 import anyio.to_thread
 
-from mrtr_options.bench.client import connections, exchange_at
-from mrtr_options.bench.deployments.processes import Served, Worker
-from mrtr_options.bench.history import LOST, Reply, Request
+from mrtr_options.review.bench.client import connections, exchange_at
+from mrtr_options.review.bench.deployments.processes import Served, Worker
+from mrtr_options.review.bench.history import LOST, Reply, Request
 from mrtr_options.sdk.serving import GRACE_SECONDS, PATH
 
 REPLACE_SECONDS = 0.5

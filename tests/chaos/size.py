@@ -19,13 +19,13 @@ from pathlib import Path
 
 import anyio
 
-from mrtr_options.bench import temporal
-from mrtr_options.bench.deployments.processes import LEDGER, ROUNDS, Served
-from mrtr_options.bench.history import Reply, Request
-from mrtr_options.bench.scratch import scratch
-from mrtr_options.bench.subjects import Subject
+from mrtr_options.review.bench import temporal
+from mrtr_options.review.bench.deployments.processes import LEDGER, ROUNDS, Served
+from mrtr_options.review.bench.history import Reply, Request
+from mrtr_options.review.bench.scratch import scratch
+from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.sdk.protection import new_key
-from mrtr_options.show.terminal import Parser, console, refuse, run
+from mrtr_options.terminal import Parser, console, refuse, run
 from mrtr_options.tool.catalogue import option_at, option_named
 from tests.chaos.crowd import settled
 from tests.chaos.fleet import Fleet, progress

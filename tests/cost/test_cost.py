@@ -20,9 +20,9 @@ import pytest
 from mcp import Client
 
 from documents.parts import COSTS
-from mrtr_options.bench import temporal
-from mrtr_options.bench.client import MODES
-from mrtr_options.bench.subjects import subject_named
+from mrtr_options.review.bench import temporal
+from mrtr_options.review.bench.client import MODES
+from mrtr_options.review.bench.subjects import subject_named
 from mrtr_options.tool.catalogue import all_options, option_named
 from mrtr_options.tool.server import TOOL
 from scoreboard.cost import __main__ as command

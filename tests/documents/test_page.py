@@ -19,17 +19,17 @@ from documents.page.chooser import choices
 from documents.page.document import document
 from documents.page.html import SCRIPTS, page
 from documents.page.runs import tell, tell_one, worlds_of
-from mrtr_options.bench.explore import in_words
-from mrtr_options.bench.faults import parse
-from mrtr_options.bench.run import run
-from mrtr_options.bench.scenario import Policy, calling
-from mrtr_options.bench.subjects import subject_named
-from mrtr_options.bench.telling import tell as rows_of
-from mrtr_options.judge import anomalies
-from mrtr_options.judge.counterexamples import weakest_of
-from mrtr_options.judge.reading import observe
-from mrtr_options.show import explore
-from mrtr_options.show.svg import is_drawn
+from mrtr_options.review.bench.faults import parse
+from mrtr_options.review.bench.run import run
+from mrtr_options.review.bench.scenario import Policy, calling
+from mrtr_options.review.bench.subjects import subject_named
+from mrtr_options.review.bench.telling import tell as rows_of
+from mrtr_options.review.explore import show as explore
+from mrtr_options.review.explore.combinations import in_words
+from mrtr_options.review.explore.counterexamples import weakest_of
+from mrtr_options.review.judge import anomalies
+from mrtr_options.review.judge.reading import observe
+from mrtr_options.review.show.svg import is_drawn
 from tests.browser import Tab, tab
 from tests.commands import refusal
 

@@ -17,20 +17,20 @@ import anyio
 import pytest
 
 from mrtr_options.__main__ import main
-from mrtr_options.bench import ledger
-from mrtr_options.bench.deployments.remote import Remote
-from mrtr_options.bench.faults import NAMED
-from mrtr_options.bench.run import run
-from mrtr_options.bench.scenario import calling
-from mrtr_options.bench.schedules import SCHEDULES, named
-from mrtr_options.bench.subjects import Subject, all_subjects, subject_named
-from mrtr_options.judge import check, matrix
-from mrtr_options.judge.anomalies import ANOMALIES
-from mrtr_options.judge.counterexamples import counterexamples
-from mrtr_options.judge.findings import GIVE_UP
-from mrtr_options.judge.reading import observe
-from mrtr_options.judge.risks import INSTEAD, risks
-from mrtr_options.show.terminal import run as run_command
+from mrtr_options.review.bench import ledger
+from mrtr_options.review.bench.deployments.remote import Remote
+from mrtr_options.review.bench.faults import NAMED
+from mrtr_options.review.bench.run import run
+from mrtr_options.review.bench.scenario import calling
+from mrtr_options.review.bench.schedules import SCHEDULES, named
+from mrtr_options.review.bench.subjects import Subject, all_subjects, subject_named
+from mrtr_options.review.explore.counterexamples import counterexamples
+from mrtr_options.review.judge import check, matrix
+from mrtr_options.review.judge.anomalies import ANOMALIES
+from mrtr_options.review.judge.findings import GIVE_UP
+from mrtr_options.review.judge.reading import observe
+from mrtr_options.review.judge.risks import INSTEAD, risks
+from mrtr_options.terminal import run as run_command
 from mrtr_options.tool.catalogue import all_options, option_at, option_named
 from mrtr_options.tool.settings import Settings
 from mrtr_options.tool.weather import REPORTS, SqliteLedger

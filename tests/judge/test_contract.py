@@ -12,11 +12,20 @@ import anyio
 import pytest
 from mcp_types import HEADER_MISMATCH, INTERNAL_ERROR
 
-from mrtr_options.bench.attacks import edited
-from mrtr_options.bench.faults import Era
-from mrtr_options.bench.history import HUNG, Effect, Event, History, Received, Reply, Request, Sent
-from mrtr_options.bench.run import in_memory, run
-from mrtr_options.bench.scenario import (
+from mrtr_options.review.bench.attacks import edited
+from mrtr_options.review.bench.faults import Era
+from mrtr_options.review.bench.history import (
+    HUNG,
+    Effect,
+    Event,
+    History,
+    Received,
+    Reply,
+    Request,
+    Sent,
+)
+from mrtr_options.review.bench.run import in_memory, run
+from mrtr_options.review.bench.scenario import (
     FIRST,
     PLACE,
     UNITS,
@@ -31,16 +40,16 @@ from mrtr_options.bench.scenario import (
     WholeCall,
     calling,
 )
-from mrtr_options.bench.schedules import named
-from mrtr_options.bench.subjects import Subject, subject_named
-from mrtr_options.judge import anomalies
-from mrtr_options.judge.cases import at_random, elsewhere, systematic
-from mrtr_options.judge.contract import RULES, violations
-from mrtr_options.judge.contract.kinds import Ends, Refused, ToolError, in_words
-from mrtr_options.judge.properties import Problem
-from mrtr_options.judge.report import Report
+from mrtr_options.review.bench.schedules import named
+from mrtr_options.review.bench.subjects import Subject, subject_named
+from mrtr_options.review.judge import anomalies
+from mrtr_options.review.judge.cases import at_random, elsewhere, systematic
+from mrtr_options.review.judge.contract import RULES, violations
+from mrtr_options.review.judge.contract.kinds import Ends, Refused, ToolError, in_words
+from mrtr_options.review.judge.properties import Problem
+from mrtr_options.review.judge.report import Report
+from mrtr_options.review.show.report import broken as broken_lines
 from mrtr_options.sdk.protection import MAX_TOKEN_BYTES
-from mrtr_options.show.report import broken as broken_lines
 from mrtr_options.tool import weather
 from mrtr_options.tool.catalogue import Option, all_options, option_at, option_named
 from tests.evidence import every

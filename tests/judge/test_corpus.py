@@ -14,15 +14,15 @@ from typing import Any, Literal
 import anyio
 import pytest
 
-from mrtr_options.bench.deployments.children import Children
-from mrtr_options.bench.faults import Era, parse
-from mrtr_options.bench.run import run
-from mrtr_options.bench.scenario import Scenario, calling
-from mrtr_options.bench.schedules import named
-from mrtr_options.bench.scratch import scratch
-from mrtr_options.bench.subjects import Subject
-from mrtr_options.judge.cases import at_random, systematic
-from mrtr_options.judge.contract import violations
+from mrtr_options.review.bench.deployments.children import Children
+from mrtr_options.review.bench.faults import Era, parse
+from mrtr_options.review.bench.run import run
+from mrtr_options.review.bench.scenario import Scenario, calling
+from mrtr_options.review.bench.schedules import named
+from mrtr_options.review.bench.scratch import scratch
+from mrtr_options.review.bench.subjects import Subject
+from mrtr_options.review.judge.cases import at_random, systematic
+from mrtr_options.review.judge.contract import violations
 from mrtr_options.tool.catalogue import option_at
 from tests.bounds import SECONDS
 from tests.evidence import every

@@ -12,20 +12,20 @@ import pytest
 from anyio.lowlevel import checkpoint
 
 from mrtr_options.__main__ import main
-from mrtr_options.bench.driver import rounds_of
-from mrtr_options.bench.explore import explore as every_set
-from mrtr_options.bench.explore import possible
-from mrtr_options.bench.faults import EXPLORED, NAMED, Fault, NoFault, parse
-from mrtr_options.bench.history import History, Received
-from mrtr_options.bench.loop import swift
-from mrtr_options.bench.run import run
-from mrtr_options.bench.scenario import Scenario, calling
-from mrtr_options.bench.schedules import SCHEDULES, name_of
-from mrtr_options.bench.subjects import WAIT_SECONDS, Subject, subject_named
-from mrtr_options.judge import anomalies
-from mrtr_options.judge.contract import violations
-from mrtr_options.judge.counterexamples import Explored, counterexamples, is_part, of_schedules
-from mrtr_options.judge.proof import prove
+from mrtr_options.review.bench.driver import rounds_of
+from mrtr_options.review.bench.faults import EXPLORED, NAMED, Fault, NoFault, parse
+from mrtr_options.review.bench.history import History, Received
+from mrtr_options.review.bench.loop import swift
+from mrtr_options.review.bench.run import run
+from mrtr_options.review.bench.scenario import Scenario, calling
+from mrtr_options.review.bench.schedules import SCHEDULES, name_of
+from mrtr_options.review.bench.subjects import WAIT_SECONDS, Subject, subject_named
+from mrtr_options.review.explore.combinations import explore as every_set
+from mrtr_options.review.explore.combinations import possible
+from mrtr_options.review.explore.counterexamples import Explored, counterexamples, is_part, of_schedules
+from mrtr_options.review.explore.proof import prove
+from mrtr_options.review.judge import anomalies
+from mrtr_options.review.judge.contract import violations
 from mrtr_options.tool.catalogue import option_at, option_named
 from mrtr_options.tool.guarantees import EVERY_DELIVERY
 from mrtr_options.tool.weather import Effect, MemoryLedger
@@ -156,7 +156,7 @@ def test_a_run_that_breaks_a_guarantee_and_shows_no_anomaly_fails_the_command(
     claims = option.guarantees.model_copy(update={"modern_springfield": "2/1"})
     called = Subject(replace(option, guarantees=claims)), calling()
     found = anyio.run(counterexamples, *called, 0)
-    monkeypatch.setattr("mrtr_options.judge.shares.results", Mock(return_value=([found], {})))
+    monkeypatch.setattr("mrtr_options.review.explore.workers.results", Mock(return_value=([found], {})))
     assert main(["explore", "F", "--markdown"]) == 1
     assert capsys.readouterr().err == (
         "unclassified violation: F, the client resends, no fault:"

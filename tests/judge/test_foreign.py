@@ -10,8 +10,8 @@ import anyio
 import pytest
 
 from mrtr_options.__main__ import main
-from mrtr_options.bench.faults import NAMED
-from mrtr_options.judge import check
+from mrtr_options.review.bench.faults import NAMED
+from mrtr_options.review.judge import check
 from mrtr_options.sdk.serving import listen
 from scoreboard.servers.domain.weather import TODAY
 from tests.commands import refusal

@@ -5,9 +5,9 @@ from typing import Any
 import anyio
 import pytest
 
-from mrtr_options.bench.subjects import Subject, all_subjects
-from mrtr_options.judge import guarantees, matrix
-from mrtr_options.judge.reading import Observation, Outcome
+from mrtr_options.review.bench.subjects import Subject, all_subjects
+from mrtr_options.review.judge import guarantees, matrix
+from mrtr_options.review.judge.reading import Observation, Outcome
 from tests.evidence import every
 
 SUBJECTS = {each.name: each for each in all_subjects()}

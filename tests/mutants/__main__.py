@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import anyio
 
-from mrtr_options.show.terminal import Parser, plural, run
+from mrtr_options.terminal import Parser, plural, run
 from tests.mutants.mutation import all_mutants, caught, mutant_named
 
 

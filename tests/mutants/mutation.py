@@ -18,16 +18,16 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from mrtr_options.bench.deployments import environment
-from mrtr_options.bench.faults import Faults, parse
-from mrtr_options.bench.run import in_memory, run
-from mrtr_options.bench.scenario import calling
-from mrtr_options.bench.schedules import SCHEDULES
-from mrtr_options.bench.scratch import scratch
-from mrtr_options.bench.subjects import Subject, subject_named
-from mrtr_options.judge import anomalies, guarantees
-from mrtr_options.judge.matrix import cells
-from mrtr_options.judge.reading import Observation
+from mrtr_options.review.bench.deployments import environment
+from mrtr_options.review.bench.faults import Faults, parse
+from mrtr_options.review.bench.run import in_memory, run
+from mrtr_options.review.bench.scenario import calling
+from mrtr_options.review.bench.schedules import SCHEDULES
+from mrtr_options.review.bench.scratch import scratch
+from mrtr_options.review.bench.subjects import Subject, subject_named
+from mrtr_options.review.judge import anomalies, guarantees
+from mrtr_options.review.judge.matrix import cells
+from mrtr_options.review.judge.reading import Observation
 from mrtr_options.sdk.protection import new_key
 from mrtr_options.tool.catalogue import CannotLoad, Option, load, option_named
 from mrtr_options.tool.settings import Settings

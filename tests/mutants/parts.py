@@ -13,8 +13,8 @@ from mcp.server import Server, ServerRequestContext
 from mcp.server.request_state import RequestStateBoundary, RequestStateCodec, RequestStateSecurity
 from mcp.server.session import ServerSession
 
-from mrtr_options.bench.client import principal_of
-from mrtr_options.bench.subjects import WAIT_SECONDS
+from mrtr_options.review.bench.client import principal_of
+from mrtr_options.review.bench.subjects import WAIT_SECONDS
 from mrtr_options.sdk.legacy_shim import legacy_shim
 from mrtr_options.sdk.protection import keys_from_environment, make_codec, new_key
 from mrtr_options.sdk.push import can_push

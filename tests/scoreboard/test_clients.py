@@ -14,8 +14,8 @@ import anyio
 import pytest
 from mcp import Client
 
-from mrtr_options.bench.ledger import effects_after
-from mrtr_options.bench.subjects import subject_named
+from mrtr_options.review.bench.ledger import effects_after
+from mrtr_options.review.bench.subjects import subject_named
 from mrtr_options.sdk.legacy_shim import legacy_shim
 from mrtr_options.sdk.resuming import ResumingClient
 from mrtr_options.sdk.serving import PATH

@@ -9,18 +9,18 @@ from typing import Any
 
 import pytest
 
-from mrtr_options.bench.client import connections
-from mrtr_options.bench.deployments.memory import Memory
-from mrtr_options.bench.deployments.remote import Remote
-from mrtr_options.bench.faults import Era
-from mrtr_options.bench.run import run
-from mrtr_options.bench.schedules import named
-from mrtr_options.bench.subjects import Subject
-from mrtr_options.judge import anomalies
-from mrtr_options.judge.cases import systematic
-from mrtr_options.judge.contract import violations
-from mrtr_options.judge.findings import Finding, story
-from mrtr_options.judge.properties import Problem
+from mrtr_options.review.bench.client import connections
+from mrtr_options.review.bench.deployments.memory import Memory
+from mrtr_options.review.bench.deployments.remote import Remote
+from mrtr_options.review.bench.faults import Era
+from mrtr_options.review.bench.run import run
+from mrtr_options.review.bench.schedules import named
+from mrtr_options.review.bench.subjects import Subject
+from mrtr_options.review.judge import anomalies
+from mrtr_options.review.judge.cases import systematic
+from mrtr_options.review.judge.contract import violations
+from mrtr_options.review.judge.findings import Finding, story
+from mrtr_options.review.judge.properties import Problem
 from mrtr_options.tool.catalogue import Option, all_options
 from mrtr_options.tool.weather import SqliteLedger
 from scoreboard.board import read

@@ -22,9 +22,9 @@ from dbos import DBOS
 from mcp.server.request_state import AESGCMRequestStateCodec
 from sqlalchemy.exc import OperationalError
 
-from mrtr_options.bench.deployments.processes import CALLS, ProcessInstances
-from mrtr_options.bench.history import Request
-from mrtr_options.bench.subjects import Subject
+from mrtr_options.review.bench.deployments.processes import CALLS, ProcessInstances
+from mrtr_options.review.bench.history import Request
+from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.sdk.durable import Call, DurableStore, embedded
 from mrtr_options.sdk.durable.embedded import process, taken
 from mrtr_options.sdk.durable.rounds import WrongDatabase

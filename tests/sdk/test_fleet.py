@@ -16,7 +16,7 @@ import pytest
 from mcp import MCPError
 from mcp.server.request_state import AESGCMRequestStateCodec
 
-from mrtr_options.bench.temporal import Server
+from mrtr_options.review.bench.temporal import Server
 from mrtr_options.sdk.durable import Call, DurableStore
 from mrtr_options.sdk.durable.messages import Ended, Seal, Stepped
 from mrtr_options.sdk.durable.rounds import Round, WrongDatabase

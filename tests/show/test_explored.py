@@ -9,15 +9,15 @@ import pytest
 
 from documents import explored
 from documents.explored import FILE, read
-from mrtr_options.bench import temporal
-from mrtr_options.bench.explore import in_words
-from mrtr_options.bench.faults import EXPLORED, Fault, parse
-from mrtr_options.bench.scenario import calling
-from mrtr_options.bench.subjects import subject_named
-from mrtr_options.judge.counterexamples import counterexamples
-from mrtr_options.judge.proof import prove
-from mrtr_options.judge.shares import options_of
-from mrtr_options.show.explore import as_json, behaviours
+from mrtr_options.review.bench import temporal
+from mrtr_options.review.bench.faults import EXPLORED, Fault, parse
+from mrtr_options.review.bench.scenario import calling
+from mrtr_options.review.bench.subjects import subject_named
+from mrtr_options.review.explore.combinations import in_words
+from mrtr_options.review.explore.counterexamples import counterexamples
+from mrtr_options.review.explore.proof import prove
+from mrtr_options.review.explore.show import as_json, behaviours
+from mrtr_options.review.explore.workers import options_of
 from tests.evidence import every
 
 ROWS: list[dict[str, Any]] = json.loads(FILE.read_text(encoding="utf-8"))

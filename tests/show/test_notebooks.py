@@ -13,7 +13,7 @@ from nbclient import NotebookClient
 from traitlets.config import Config
 
 from documents import ROOT
-from mrtr_options.bench.subjects import all_subjects
+from mrtr_options.review.bench.subjects import all_subjects
 from mrtr_options.tool.catalogue import all_options
 from tests.bounds import SECONDS
 from tests.evidence import every

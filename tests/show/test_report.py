@@ -8,16 +8,16 @@ from html.parser import HTMLParser
 
 import anyio
 
-from mrtr_options.bench.faults import parse
-from mrtr_options.bench.run import run
-from mrtr_options.bench.scenario import calling
-from mrtr_options.bench.subjects import subject_named
-from mrtr_options.judge import anomalies, guarantees
-from mrtr_options.judge.counterexamples import Explored
-from mrtr_options.judge.reading import observe
-from mrtr_options.judge.report import Report
-from mrtr_options.judge.risks import risks
-from mrtr_options.show.report import page
+from mrtr_options.review.bench.faults import parse
+from mrtr_options.review.bench.run import run
+from mrtr_options.review.bench.scenario import calling
+from mrtr_options.review.bench.subjects import subject_named
+from mrtr_options.review.explore.counterexamples import Explored
+from mrtr_options.review.judge import anomalies, guarantees
+from mrtr_options.review.judge.reading import observe
+from mrtr_options.review.judge.report import Report
+from mrtr_options.review.judge.risks import risks
+from mrtr_options.review.show.report import page
 
 
 def report_of(target: str, *faults: str) -> Report:

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from mrtr_options import cli
 from mrtr_options.__main__ import main
-from mrtr_options.bench.history import UNREADABLE, readable_state
-from mrtr_options.bench.subjects import subject_named
 from mrtr_options.demo import tour
-from mrtr_options.show.progress import AtWork, progress, stepping
-from mrtr_options.show.terminal import PIPED_COLUMNS, in_colour, interpreter
+from mrtr_options.review import cli
+from mrtr_options.review.bench.history import UNREADABLE, readable_state
+from mrtr_options.review.bench.subjects import subject_named
+from mrtr_options.review.show.progress import AtWork, progress, stepping
+from mrtr_options.terminal import PIPED_COLUMNS, in_colour, interpreter
 from mrtr_options.tool.catalogue import all_options
 from tests.commands import printed
 
@@ -50,7 +50,7 @@ class AtOnce:
 def test_in_a_pipe_a_step_that_takes_long_is_named_on_a_line_of_its_own(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("mrtr_options.show.progress.Timer", AtOnce)
+    monkeypatch.setattr("mrtr_options.review.show.progress.Timer", AtOnce)
     with progress(quiet=False) as bar:
         begin = stepping(bar, bar.add_task("schedules", total=2))
         begin("E: clean-tokyo")

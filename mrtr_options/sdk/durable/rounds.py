@@ -33,7 +33,8 @@ import mcp_types as types
 from mcp.server import ServerRequestContext
 from mcp.server.request_state import RequestStateCodec, authenticated_principal
 
-from mrtr_options import UsageError, check_numbers
+from mrtr_options.checks import check_numbers
+from mrtr_options.errors import UsageError
 from mrtr_options.sdk.call_key import call_key_of, digest_of, other_arguments, too_old
 from mrtr_options.sdk.durable.call import DeskT, DurableContext, Record, Running
 from mrtr_options.sdk.durable.messages import (

@@ -49,7 +49,7 @@ from mcp import Client, ClientSession, MCPError
 from mcp.client.session import ClientRequestContext
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from mrtr_options import check_functions, check_numbers
+from mrtr_options.checks import check_functions, check_numbers
 from mrtr_options.sdk.call_key import CALL, CALL_KEY, new_call_key
 from mrtr_options.sdk.resuming.connection import BadResponse, CannotConnect, Connection, Lost
 from mrtr_options.sdk.resuming.kept import CallFolder, CannotKeep, KeptCall, digest_of

@@ -65,7 +65,7 @@ from mcp import MCPError
 from mcp.server.session import ServerSession
 from pydantic import BaseModel, TypeAdapter
 
-from mrtr_options import check_numbers
+from mrtr_options.checks import check_numbers
 from mrtr_options.sdk.call_key import CALL, call_key_of, digest_of, other_arguments, too_old
 from mrtr_options.sdk.handlers import (
     Context,

@@ -31,7 +31,9 @@ import anyio
 import anyio.lowlevel
 import anyio.to_thread
 
-from mrtr_options import UsageError, check_numbers, replaced
+from mrtr_options.checks import check_numbers
+from mrtr_options.errors import UsageError
+from mrtr_options.files import replaced
 
 T = TypeVar("T")
 

@@ -48,7 +48,7 @@ import mcp_types as types
 from mcp import MCPError
 from mcp.server import ServerRequestContext
 
-from mrtr_options import check_numbers
+from mrtr_options.checks import check_numbers
 from mrtr_options.sdk.handlers import (
     Call,
     Died,

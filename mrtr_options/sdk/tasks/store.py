@@ -31,7 +31,7 @@ from mcp.server.mcpserver import require_client_extension
 from mcp.shared.inbound import MCP_NAME_HEADER, decode_header_value
 from pydantic import TypeAdapter, ValidationError
 
-from mrtr_options import check_functions, check_numbers
+from mrtr_options.checks import check_functions, check_numbers
 from mrtr_options.sdk.durable.call import DeskT, DurableContext, Record, Running
 from mrtr_options.sdk.durable.messages import (
     MAX_BYTES,

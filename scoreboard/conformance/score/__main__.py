@@ -21,7 +21,7 @@ from pathlib import Path
 from pydantic import BaseModel, Field
 
 from documents.parts import SUITE_SCORE
-from mrtr_options.show.terminal import Parser, refuse, run
+from mrtr_options.terminal import Parser, refuse, run
 from scoreboard.conformance import require_node, serving
 from scoreboard.conformance.report import SUITE
 from scoreboard.conformance.score.table import (

@@ -16,7 +16,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from mrtr_options.show.terminal import markdown
+from mrtr_options.terminal import markdown
 from scoreboard.conformance.report import SUITE
 from scoreboard.conformance.score import client, correct
 from scoreboard.conformance.score.client import CLIENTS

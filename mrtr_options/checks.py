@@ -1,0 +1,34 @@
+"""Checks of arguments that authors pass: numbers and callbacks."""
+
+import math
+
+
+def check_numbers(user: str, *numbers: object) -> None:
+    """Check that times and sizes are finite and positive.
+
+    Args:
+        user: The function or class that takes the numbers; the error names it.
+        numbers: Seconds, bytes or counts.
+
+    Raises:
+        ValueError: A number is not positive, or is infinite.
+    """
+    for number in numbers:
+        if not isinstance(number, int | float) or not 0 < number < math.inf:
+            raise ValueError(f"{user} takes a number over 0, not {number!r}")
+
+
+def check_functions(user: str, **functions: object) -> None:
+    """Check that callbacks are callable.
+
+    Args:
+        user: The function or class that takes the callbacks; the error names it.
+        functions: Callbacks by the name of their parameter.
+
+    Raises:
+        TypeError: A callback is not callable.
+    """
+    for name, function in functions.items():
+        if not callable(function):
+            default = ": leave it out for the default" if function is None else ""
+            raise TypeError(f"{user} takes a function for {name}, not {function!r}{default}")

@@ -1,0 +1,610 @@
+"""State in foreign hands: what a client can read of a state, and what it can make of it.
+
+A client that means harm decodes what can be decoded and changes what it understands. Of servers it
+knows how long a state may be: a state is text, and each attack makes texts of it.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import json
+import re
+import unicodedata
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from itertools import islice
+from typing import Any, cast
+
+from mrtr_options.review.bench.scenario import StateEdit
+from mrtr_options.sdk.protection import MAX_TOKEN_BYTES
+
+MAX_DEPTH = 4
+"""How many encodings inside each other are undone."""
+
+
+# --- reading ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """One way to write bytes.
+
+    Attributes:
+        name: Of the encoding.
+        undo: Decodes; raises ValueError for what is not in this encoding.
+        redo: Encodes.
+    """
+
+    name: str
+    undo: Callable[[bytes], bytes]
+    redo: Callable[[bytes], bytes]
+
+
+def _from_base64(text: bytes, alphabet: bytes) -> bytes:
+    if not text.isascii():
+        raise ValueError("no base64")
+    return base64.b64decode(text + b"=" * (-len(text) % 4), altchars=alphabet, validate=True)
+
+
+def _from_padded(text: bytes, alphabet: bytes) -> bytes:
+    if len(text) % 4:
+        raise ValueError("no padding")
+    return _from_base64(text, alphabet)
+
+
+def _inflated(data: bytes) -> bytes:
+    if int.from_bytes(data[:2]) % 31:  # RFC 1950: the check bits of its header
+        raise ValueError("no zlib")
+    try:
+        return zlib.decompressobj().decompress(data, 1 << 20)
+    except zlib.error as error:
+        raise ValueError(str(error)) from error
+
+
+ENCODINGS = (
+    Encoding("hex", binascii.unhexlify, binascii.hexlify),
+    Encoding(
+        "base64url", lambda text: _from_padded(text, b"-_"), lambda data: base64.urlsafe_b64encode(data)
+    ),
+    Encoding("base64", lambda text: _from_padded(text, b"+/"), base64.b64encode),
+    Encoding(
+        "base64url without padding",
+        lambda text: _from_base64(text, b"-_"),
+        lambda data: base64.urlsafe_b64encode(data).rstrip(b"="),
+    ),
+    Encoding("zlib", _inflated, zlib.compress),
+)
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a state that can be read.
+
+    Attributes:
+        data: What it says.
+        write: The whole state with other bytes in its place.
+    """
+
+    data: bytes
+    write: Callable[[bytes], str]
+
+
+def parts(state: str) -> list[Part]:
+    """Everything that can be read of a state: whole, by segments, decoded again and again."""
+    return [part for segment in _segments(state) for part in _decoded(segment, 0)]
+
+
+def _segments(state: str) -> Iterator[Part]:
+    yield Part(state.encode("utf-8", "surrogatepass"), lambda data: data.decode("utf-8", "replace"))
+    for separator in f"{_SEPARATORS}-_,":
+        pieces = state.split(separator)
+        if not 2 <= len(pieces) <= 8:
+            continue
+        for place, piece in enumerate(pieces):
+
+            def write(
+                data: bytes, place: int = place, pieces: list[str] = pieces, separator: str = separator
+            ) -> str:
+                text = data.decode("utf-8", "replace")
+                return separator.join([*pieces[:place], text, *pieces[place + 1 :]])
+
+            if piece:
+                yield Part(piece.encode("utf-8", "surrogatepass"), write)
+
+
+_DIGESTS = {16: "md5", 20: "sha1", 28: "sha224", 32: "sha256", 48: "sha384", 64: "sha512"}
+"""Lengths of signatures in bytes, and a hash that makes such."""
+
+
+def _decoded(reading: Part, depth: int) -> Iterator[Part]:
+    yield reading
+    for inner in _inside(reading, depth):
+        yield from _decoded(inner, depth + 1)
+
+
+def _inside(reading: Part, depth: int) -> Iterator[Part]:
+    """What one step of decoding finds."""
+    if depth >= MAX_DEPTH or len(reading.data) < 4:
+        return
+    if depth > 0:
+        yield from _beside_signatures(reading)
+    for encoding in ENCODINGS:
+        try:
+            inner = encoding.undo(reading.data)
+        except (ValueError, binascii.Error):
+            continue
+        if not inner:
+            continue
+
+        def write(data: bytes, encoding: Encoding = encoding) -> str:
+            return reading.write(encoding.redo(data))
+
+        yield Part(inner, write)
+
+
+def _beside_signatures(reading: Part) -> Iterator[Part]:
+    """What stands before or behind bytes that may be a signature, if it can be read."""
+    for length in _DIGESTS:
+        for head, body, tail in (
+            (reading.data[:length], reading.data[length:], b""),
+            (b"", reading.data[:-length], reading.data[-length:]),
+        ):
+            if len(body) < 4 or (head or tail).isascii() or not _is_readable(body):
+                continue
+
+            def write(data: bytes, head: bytes = head, tail: bytes = tail) -> str:
+                return reading.write(head + data + tail)
+
+            yield Part(body, write)
+
+
+def _is_readable(data: bytes) -> bool:
+    if data.isascii():
+        return True
+    try:
+        return bool(_inflated(data))
+    except ValueError:
+        return False
+
+
+@lru_cache(64)  # a state often comes in several responses of a run
+def readings(state: str) -> tuple[str, ...]:
+    """Every text that a client finds in a state."""
+    texts: dict[str, None] = {}
+    found: dict[bytes, None] = {}
+    level = {part.data: part for part in _segments(state)}
+    for depth in range(MAX_DEPTH + 1):
+        found |= dict.fromkeys(level)
+        level = {inner.data: inner for part in level.values() for inner in _inside(part, depth)}
+    for data in found:
+        try:
+            text = data.decode()
+        except UnicodeDecodeError:
+            text = data.decode("latin-1")
+        texts[text] = None
+        for inner in _json_strings(text):
+            texts[inner] = None
+    return tuple(texts)
+
+
+def _json_strings(text: str) -> Iterator[str]:
+    if text.lstrip()[:1] not in '{["':
+        return
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return
+    yield from _strings(value, 0)
+
+
+def _strings(value: Any, depth: int) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+        if depth < MAX_DEPTH and value[:1] in ("{", "["):
+            yield from _json_strings(value)
+    elif isinstance(value, dict):
+        for each in cast("dict[str, Any]", value).values():
+            yield from _strings(each, depth + 1)
+    elif isinstance(value, list):
+        for each in cast("list[Any]", value):
+            yield from _strings(each, depth + 1)
+
+
+@lru_cache(1024)
+def spelling(state: str) -> str:
+    """The same for two spellings of what a state says: of the same bytes in base64, with other white
+    space, or in letters and digits that Unicode calls compatible."""
+    plain = "".join(unicodedata.normalize("NFKC", state).split())
+    plain = plain.replace("=", "").replace("+", "-").replace("/", "_")
+    return _BASE64.sub(lambda found: _without_spare_bits(found[0]), plain)
+
+
+_BASE64 = re.compile(r"[A-Za-z0-9_-]{16,}")
+_ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+
+
+def _without_spare_bits(text: str) -> str:
+    """The last letter of base64 may have bits that say nothing: they are zero here. Hex has none."""
+    spare = {2: 16, 3: 4}.get(len(text) % 4, 1)
+    if spare == 1 or re.fullmatch("[0-9a-f]+", text):
+        return text
+    last = _ALPHABET.index(text[-1])
+    return text[:-1] + _ALPHABET[last - last % spare]
+
+
+# --- forging ------------------------------------------------------------------------------------
+
+_SEPARATORS = ".:|~#$;!"
+"""What may stand between the parts of a state, and is in no part that is base64."""
+
+_KNOWN_KEYS = b"", b"secret", b"key", b"changeme"
+
+MAX_FORGERIES = 250
+"""How many states are made from one."""
+
+_SWAPS = (
+    (b"Illinois", b"Missouri"),
+    (b"Missouri", b"Illinois"),
+    (b"Maine", b"Oregon"),
+    (b"Oregon", b"Maine"),
+    (b"Tokyo, Japan", b"Lisbon, Portugal"),
+    (b"metric", b"imperial"),
+    (b"alice", b"mallory"),
+    (b"bob", b"alice"),
+)
+"""Words that mean something in a state, and what a forger would have there."""
+
+_MADE_UP = (
+    "",
+    "0",
+    "1",
+    "null",
+    "{}",
+    "[]",
+    "not a state",
+    "\u00e9\u2603",
+    "../../etc/passwd",
+    "Springfield, Missouri",
+    '{"place": "Springfield, Missouri"}',
+    base64.urlsafe_b64encode(b'{"place": "Springfield, Missouri"}').decode(),
+    "A" * (20 * 1024),
+)
+
+
+def forgeries(state: str, others: Sequence[str]) -> list[tuple[str, str]]:
+    """States that a client can make, each with how it is made, of one that it was given and others; none
+    is one that it was given, unless it could guess that."""
+    found: dict[str, str] = {}
+    given = {spelling(each) for each in (state, *others)}
+    for attack in (
+        _signed_again,
+        _readable,
+        _tokens,
+        _signatures,
+        _spliced,
+        _damaged,
+        _guessed,
+        _flipped,
+    ):
+        for name, forged in attack(state, others):
+            if spelling(forged) not in given or (attack is _guessed and forged != state):
+                found.setdefault(forged, name)
+    made_up = [(f"made up: {text[:40]!r}", text) for text in _MADE_UP]
+    made_up += [
+        ("white space around it", f" {state}\n"),
+        ("its end in full width", state[:-10] + in_full_width(state[-10:])),
+    ]
+    made_up += [(f"17000 times {mark!r} behind it", state + 17_000 * mark) for mark in (" ", "=", "A")]
+    kept = [(name, forged) for forged, name in found.items()][: MAX_FORGERIES - len(made_up)]
+    names: dict[str, int] = {}
+    numbered: list[tuple[str, str]] = []
+    for name, forged in [*kept, *made_up]:
+        names[name] = number = names.get(name, 0) + 1
+        numbered.append((name if number == 1 else f"{name} ({number})", forged))
+    return numbered
+
+
+def edited(state: str | None, edit: StateEdit | None) -> str | None:
+    """A state with one edit; the state itself where there is none of either."""
+    if state is None or edit is None:
+        return state
+    middle, forged = len(state) // 2, ".".join(map(_in_another_place, state.split(".")))
+    letter = "A" if state[middle : middle + 1] not in ("A", "a") else "B"
+    changed = state[:middle] + letter + state[middle + 1 :]
+    edits: dict[StateEdit, str | None] = {
+        "drop": None,
+        "changed": changed,
+        "cut short": state[:-8],
+        "not a state": "not a state",
+        "too long": state + "A" * (4 * MAX_TOKEN_BYTES),  # and a body that a server reads
+        "another place": forged if forged != state else changed,
+    }
+    return edits[edit]
+
+
+def _in_another_place(part: str) -> str:
+    """A part of a token with another place in it; unchanged if it is not a place in base64."""
+    try:
+        payload = base64.b64decode(part + "=" * (-len(part) % 4), altchars=b"-_", validate=True)
+    except ValueError:
+        return part
+    forged = base64.urlsafe_b64encode(payload.replace(b"Illinois", b"Missouri")).decode()
+    return part if b"Illinois" not in payload else forged[: len(part)]
+
+
+def in_full_width(text: str) -> str:
+    """A text as East Asian ones may have it, which Unicode calls compatible."""
+    return text.translate({ordinal: ordinal + 0xFEE0 for ordinal in range(ord("!"), ord("~") + 1)})
+
+
+_QUOTED = re.compile(r"[A-Za-z0-9+/_-]{16,}={0,2}")
+"""What may be a signature in a text."""
+
+
+def signed_as_told(forged: str, says: str) -> Iterator[str]:
+    """A state that was refused, with each signature that the refusal quotes in place of its own."""
+    for quoted in dict.fromkeys(_QUOTED.findall(says)):
+        if quoted in forged:
+            continue
+        for separator in _SEPARATORS:
+            head, found, _ = forged.rpartition(separator)
+            if found:
+                yield f"{head}{separator}{quoted}"
+            _, found, tail = forged.partition(separator)
+            if found:
+                yield f"{quoted}{separator}{tail}"
+        for part in parts(forged):
+            with suppress(ValueError):
+                value: Any = json.loads(part.data)
+                for name, each in cast(
+                    "dict[str, Any]", value if isinstance(value, dict) else {}
+                ).items():
+                    if isinstance(each, str) and _QUOTED.fullmatch(each):
+                        yield part.write(_as_written(part.data, {**value, name: quoted}).encode())
+        for text, length, join in _signed(forged):
+            for encoding in ENCODINGS[:-1]:
+                with suppress(ValueError):
+                    if len(signature := encoding.undo(quoted.encode())) == length:
+                        yield join(text, signature)
+
+
+def _readable(state: str, others: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """What can be read is changed, and written back."""
+    for part in parts(state):
+        for old, new in _SWAPS:
+            if old in part.data:
+                yield (
+                    f"{new.decode()!r} written for {old.decode()!r}",
+                    part.write(part.data.replace(old, new)),
+                )
+    for part in parts(state):
+        try:
+            value = json.loads(part.data)
+        except ValueError:
+            yield from _numbers(part)
+            continue
+        if isinstance(value, dict | list):
+            for name, changed in _changed(value):
+                yield name, part.write(_as_written(part.data, changed).encode())
+
+
+def _as_written(text: str | bytes, changed: Any) -> str:
+    """Another JSON value as this one is written, with or without spaces: a server may compare texts."""
+    spaced = json.dumps(json.loads(text))
+    is_spaced = text in (spaced, spaced.encode())
+    return json.dumps(changed, separators=None if is_spaced else (",", ":"))
+
+
+def _numbers(part: Part) -> Iterator[tuple[str, str]]:
+    """A time or a number inside a text."""
+    if len(part.data) > 400 or not part.data.isascii() or not part.data.decode().isprintable():
+        return
+    for found in re.finditer(rb"(?<![\w])\d{1,12}(?![\w])", part.data):
+        later = str(int(found[0]) + 100_000).encode()
+        yield (
+            f"{found[0].decode()} made {later.decode()}",
+            part.write(part.data[: found.start()] + later + part.data[found.end() :]),
+        )
+
+
+def _changed(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """A JSON value with one thing changed in it."""
+    if isinstance(value, dict):
+        fields = cast("dict[str, Any]", value)
+        for key, part in fields.items():
+            where = f"{path}.{key}".strip(".")
+            for name, changed in _changed(part, where):
+                yield name, {**fields, key: changed}
+            yield f"{where} left out", {name: each for name, each in fields.items() if name != key}
+    elif isinstance(value, list):
+        items = cast("list[Any]", value)
+        for place, part in enumerate(items):
+            for name, changed in _changed(part, f"{path}[{place}]"):
+                yield name, [*items[:place], changed, *items[place + 1 :]]
+    elif isinstance(value, bool):
+        yield f"{path} negated", not value
+    elif isinstance(value, int | float):
+        yield f"{path} made larger", value + 100_000
+        yield f"{path} made 0", 0
+    elif value is None:
+        yield f"{path} filled in", "Springfield, Missouri"
+    elif isinstance(value, str):
+        if value[:1] in ("{", "["):
+            try:
+                inner = json.loads(value)
+            except ValueError:
+                return
+            for name, changed in _changed(inner, path):
+                yield name, _as_written(value, changed)
+        else:
+            yield f"{path} replaced", "Springfield, Missouri" if "," in value else "mallory"
+
+
+def _tokens(state: str, others: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """A JSON web token that says it is not signed."""
+    pieces = state.split(".")
+    if len(pieces) != 3:
+        return
+    try:
+        header: Any = json.loads(_from_base64(pieces[0].encode(), b"-_"))
+    except ValueError:
+        return
+    if not isinstance(header, dict) or "alg" not in header:
+        return
+    payloads = [pieces[1]]
+    for change in ("made larger", "written for"):
+        for name, forged in _readable(state, others):
+            if change in name and forged.count(".") == 2:
+                payloads.append(forged.split(".")[1])
+    for algorithm in ("none", "None"):
+        text = json.dumps({**cast("dict[str, Any]", header), "alg": algorithm}).encode()
+        first = base64.urlsafe_b64encode(text).rstrip(b"=").decode()
+        for payload in payloads:
+            yield f"alg {algorithm}", f"{first}.{payload}."
+            yield f"alg {algorithm}, the signature kept", f"{first}.{payload}.{pieces[2]}"
+
+
+def _signatures(state: str, others: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """The signature is left off, emptied, cut short, or not last; also beside what was changed."""
+    changed = [forged for name, forged in _readable(state, others) if "written for" in name][:2]
+    for separator in _SEPARATORS:
+        for text, what in ((state, ""), *((forged, ", the payload changed") for forged in changed)):
+            pieces = text.split(separator)
+            if not 2 <= len(pieces) <= 6:
+                continue
+            for place in (len(pieces) - 1, 0):
+                rest = [*pieces[:place], *pieces[place + 1 :]]
+                emptied = [*pieces[:place], "", *pieces[place + 1 :]]
+                short = [*pieces[:place], pieces[place][:8], *pieces[place + 1 :]]
+                which = "first" if place == 0 else "last"
+                yield f"the {which} segment left off{what}", separator.join(rest)
+                yield f"the {which} segment emptied{what}", separator.join(emptied)
+                yield f"the {which} segment cut short{what}", separator.join(short)
+            yield f"a segment added{what}", separator.join([*pieces, pieces[0][:8] or "x"])
+
+
+def _spliced(state: str, others: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Parts of one state beside parts of another, its signature for one."""
+    for separator in _SEPARATORS:
+        pieces = state.split(separator)
+        for other in others[-4:]:
+            theirs = other.split(separator)
+            if 2 <= len(pieces) == len(theirs) <= 6:
+                for place in range(len(pieces)):
+                    if pieces[place] != theirs[place]:
+                        mixed = [*pieces[:place], theirs[place], *pieces[place + 1 :]]
+                        yield f"segment {place + 1} of another state", separator.join(mixed)
+                for cut in range(2, len(pieces) - 1):
+                    mixed = [*pieces[:cut], *theirs[cut:]]
+                    if mixed not in (pieces, theirs):
+                        yield f"another state from segment {cut + 1} on", separator.join(mixed)
+    for other in others[-4:]:
+        for (_, mine), (part, theirs) in zip(_objects(state), _objects(other), strict=False):
+            for key in sorted(mine.keys() & theirs.keys()):
+                mixed = _as_written(part.data, {**theirs, key: mine[key]}).encode()
+                yield f"another state with this one's {key}", part.write(mixed)
+
+
+def _objects(state: str) -> Iterator[tuple[Part, dict[str, Any]]]:
+    """The JSON objects that can be read of a state."""
+    for part in parts(state):
+        with suppress(ValueError):
+            if isinstance(value := json.loads(part.data), dict):
+                yield part, cast("dict[str, Any]", value)
+
+
+def _signed_again(state: str, others: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """What was changed is signed without a key, or with one that everybody knows."""
+    for text, length, join in _signed(state):
+        for name, changed in islice(_readable(text, others), 2):
+            for part in parts(changed)[:2]:  # as it is written, and the first thing that it decodes to
+                for how, signature in _signatures_of(part.data, length):
+                    yield f"{name}, signed {how}", join(changed, signature)
+
+
+def _signatures_of(message: bytes, length: int) -> Iterator[tuple[str, bytes]]:
+    yield "not at all", b""
+    yield "without a key", hashlib.new(_DIGESTS[length], message).digest()
+    for key in _KNOWN_KEYS:
+        yield f"with the key {key.decode()!r}", hmac.digest(key, message, _DIGESTS[length])
+
+
+def _signed(state: str) -> Iterator[tuple[str, int, Callable[[str, bytes], str]]]:
+    """What may be signed in a state, how long the signature is, and how to put the two together."""
+    for separator in filter(state.__contains__, _SEPARATORS):
+        body, _, last = state.rpartition(separator)
+        first, _, rest = state.partition(separator)
+        for text, signature, is_last in ((body, last, True), (rest, first, False)):
+            if (encoding := _encoding_of(signature)) is not None:
+                length = len(encoding.undo(signature.encode()))
+                join = partial(_join, separator=separator, encoding=encoding, is_last=is_last)
+                yield text, length, join
+    for part in parts(state)[1:]:
+        for length in _DIGESTS:
+            for is_last in (True, False):
+                cut = -length if is_last else length
+                head, tail = part.data[:cut], part.data[cut:]
+                body, signature = (head, tail) if is_last else (tail, head)
+                if len(body) >= 4 and body.isascii() and not signature.isascii():
+                    yield body.decode(), length, partial(_put_beside, part=part, is_last=is_last)
+
+
+def _join(text: str, signature: bytes, *, separator: str, encoding: Encoding, is_last: bool) -> str:
+    signed = encoding.redo(signature).decode()
+    return separator.join((text, signed) if is_last else (signed, text))
+
+
+def _put_beside(text: str, signature: bytes, *, part: Part, is_last: bool) -> str:
+    return part.write(text.encode() + signature if is_last else signature + text.encode())
+
+
+def _encoding_of(signature: str) -> Encoding | None:
+    """How a text that may be a signature is written."""
+    for encoding in ENCODINGS[:-1]:
+        with suppress(ValueError):
+            if len(encoding.undo(signature.encode())) in _DIGESTS:
+                return encoding
+    return None
+
+
+def _damaged(state: str, others: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Cut short, or one character changed, never the last one."""
+    yield "cut short by 8", state[:-8]
+    yield "its first half", state[: len(state) // 2]
+    places = [int(len(state) * share) for share in (0.03, 0.25, 0.5, 0.75)]
+    for place in (*places, len(state) - 6):  # in each part of it, and near the end of a signature
+        if 0 <= place < len(state) - 1:
+            letter = "A" if state[place] not in "Aa" else "B"
+            yield f"character {place} changed", state[:place] + letter + state[place + 1 :]
+
+
+def _flipped(state: str, others: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """One place is made of another in what cannot be read, wherever its name may be: what is hidden and
+    not signed is changed by whoever knows what it says."""
+    mask = bytes(one ^ other for one, other in zip(*_SWAPS[0], strict=True))
+    hidden = [part for part in parts(state) if not part.data.isascii() and len(part.data) <= 200]
+    for part in hidden[:1]:
+        for start in range(len(part.data) - len(mask) + 1):
+            flipped = bytes(
+                byte ^ mask[place - start] if 0 <= place - start < len(mask) else byte
+                for place, byte in enumerate(part.data)
+            )
+            yield (
+                f"{_SWAPS[0][1].decode()!r} for {_SWAPS[0][0].decode()!r} from byte {start + 1} on",
+                part.write(flipped),
+            )
+
+
+def _guessed(state: str, others: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """The neighbours of a state that ends in a number."""
+    found = re.search(r"\d{1,9}$", state)
+    if found is not None and len(state) < 40:
+        for step in (*range(1, 10), *range(-9, 0)):
+            number = str(max(0, int(found[0]) + step)).zfill(len(found[0]))
+            yield f"a number {'higher' if step > 0 else 'lower'}", state[: found.start()] + number

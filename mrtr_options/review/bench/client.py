@@ -1,0 +1,315 @@
+"""The client: what connects to a server and exchanges one request for one response, in either era.
+
+Everything that calls the tool goes through `exchange`: schedules, the options' demos, the random search
+and the tests. Knows the SDK's client and what goes over the wire (`history`); no option and no schedule.
+"""
+
+from __future__ import annotations
+
+import ssl
+import zlib
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from functools import cache, partial
+from math import inf
+from typing import Any
+
+import anyio
+import httpx2
+import mcp_types as types
+from mcp import Client, MCPError
+from mcp.client.extension import advertise
+from mcp.client.session import ClientRequestContext, ClientSession, ElicitationFnT
+from mcp.client.streamable_http import streamable_http_client
+from pydantic import RootModel, TypeAdapter, ValidationError
+
+from mrtr_options.review.bench.faults import Era
+from mrtr_options.review.bench.history import HUNG, LOST, Reply, Request, as_json
+from mrtr_options.review.bench.scenario import AGREE, Declares
+from mrtr_options.sdk.call_key import CALL_KEY
+from mrtr_options.sdk.handlers import first_error
+from mrtr_options.sdk.tasks.wire import IDENTIFIER
+from mrtr_options.tool.server import Context
+
+MODES: dict[Era, str] = {"modern": "2026-07-28", "legacy": "legacy"}
+
+PRINCIPAL = "mrtr-options/principal"
+"""The `_meta` entry that says, under review, who is calling."""
+
+MAX_PAGES = 100
+"""How many pages of a listing are read."""
+
+Answerer = Callable[[types.ElicitRequestFormParams], Awaitable[types.ElicitResult]]
+"""A user: fills in a form, or declines or cancels it."""
+
+
+async def agreeable(form: types.ElicitRequestFormParams) -> types.ElicitResult:
+    """A user who answers every form, that of the weather tool as in `AGREE`."""
+    content: dict[str, Any] = {}
+    for name, schema in form.requested_schema["properties"].items():
+        choices = schema.get("enum", ["yes"])
+        content[name] = AGREE[name] if AGREE.get(name) in choices else choices[0]
+    return types.ElicitResult(action="accept", content=content)
+
+
+def principal_of(ctx: Context) -> str | None:
+    """Who is calling, under review: what the request's `_meta` says."""
+    meta: dict[str, Any] = (ctx.params or {}).get("_meta") or {}
+    return meta.get(PRINCIPAL)
+
+
+async def _unused(
+    context: ClientRequestContext, params: types.ElicitRequestParams
+) -> types.ElicitResult | types.ErrorData:
+    """Answers nothing; a modern server never pushes a question."""
+    return types.ErrorData(code=types.INVALID_REQUEST, message="not asked this way")
+
+
+_CAPABILITIES = "_build_capabilities"
+"""The SDK's client declares forms and URLs along with any callback; it has no public way not to."""
+
+
+_DECLARED: dict[Declares, types.ElicitationCapability] = {
+    "empty": types.ElicitationCapability(),
+    "url": types.ElicitationCapability(url=types.UrlElicitationCapability()),
+}
+
+
+def _declared(like: Request, all_of_it: types.ClientCapabilities) -> types.ClientCapabilities:
+    """What a client that sends requests like this one declares. Who declares nothing watches for
+    questions that a server pushes all the same."""
+    if like.declares is not None:
+        return all_of_it.model_copy(update={"elicitation": _DECLARED[like.declares]})
+    return all_of_it if like.asks else all_of_it.model_copy(update={"elicitation": None})
+
+
+class _Client(Client):
+    like: Request
+
+    async def _build_session(self, exit_stack: AsyncExitStack) -> ClientSession:
+        session = await super()._build_session(exit_stack)
+        build = getattr(session, _CAPABILITIES)
+
+        def declared(version: str) -> types.ClientCapabilities:
+            return _declared(self.like, build(version))
+
+        setattr(session, _CAPABILITIES, declared)
+        if self.like.version is not None:
+            session.send_request = partial(_shaking_hands, session.send_request, self.like.version)
+        return session
+
+
+async def _shaking_hands(send: Any, version: str, request: Any, *more: Any, **named: Any) -> Any:
+    """Send a request; one that shakes hands with this version, for the SDK's client knows the newest."""
+    if isinstance(request, types.InitializeRequest):
+        params = request.params.model_copy(update={"protocol_version": version})
+        request = request.model_copy(update={"params": params})
+    return await send(request, *more, **named)
+
+
+def client_of(server: Any, like: Request, user: ElicitationFnT | None = None) -> Client:
+    """A client that can send requests like this one.
+
+    Args:
+        server: A server, a URL or a transport.
+        like: Says the era, the version, and what the client declares.
+        user: Answers what a legacy server pushes.
+    """
+    client = _Client(
+        server,
+        mode=MODES[like.era],
+        elicitation_callback=user or _unused,
+        extensions=[advertise(IDENTIFIER)] if like.takes_tasks else [],
+    )
+    client.like = like
+    return client
+
+
+def connections(most: int | None = 100) -> httpx2.AsyncClient:
+    """Connections to a deployment, so many at a time (None for any number), without time limits."""
+    limits = httpx2.Limits(max_connections=most)
+    return httpx2.AsyncClient(timeout=None, trust_env=False, verify=_certificates(), limits=limits)
+
+
+@cache
+def _certificates() -> ssl.SSLContext:
+    """What a client trusts. Reading that takes longer than a run, so each process does it once."""
+    return httpx2.create_ssl_context(trust_env=False)
+
+
+async def exchange_at(
+    url: str,
+    http: httpx2.AsyncClient,
+    request: Request,
+    user: ElicitationFnT | None = None,
+    gone: anyio.Event | None = None,
+    seconds: float = inf,
+) -> Reply:
+    """Send one request over HTTP with a client for it alone: a connection that breaks takes its client
+    along.
+
+    Args:
+        url: The endpoint.
+        http: The connections of all clients, since making them takes longer than a request.
+        request, user, gone: See `client_of` and `exchange`.
+        seconds: How long it may take before it is called hung.
+    """
+    reply = Reply(nothing=HUNG)
+    transport = streamable_http_client(url, http_client=http)
+    try:
+        with anyio.move_on_after(seconds):
+            async with client_of(transport, request, user) as client:
+                reply = await exchange(client, request, gone)
+    except* httpx2.TransportError:
+        reply = Reply(nothing=LOST)
+    except* (MCPError, RuntimeError, ValidationError) as refusal:  # it does not connect
+        reply = _refusal(refusal)
+    return Reply(nothing=LOST) if _is_of_the_client(reply) else reply
+
+
+def _is_of_the_client(reply: Reply) -> bool:
+    """Whether the SDK's client made an error, which lost the connection; servers may use its code."""
+    says = reply.message or ""
+    return reply.code == types.CONNECTION_CLOSED and says.startswith(
+        ("Connection closed", "SSE stream ")
+    )
+
+
+def _refusal(group: BaseExceptionGroup[MCPError | RuntimeError | ValidationError]) -> Reply:
+    """Why a client and a server cannot open a session."""
+    why = group.exceptions[0]
+    if isinstance(why, BaseExceptionGroup):
+        return _refusal(why)
+    if isinstance(why, MCPError):
+        return Reply(code=why.code, message=why.message, data=why.data)
+    return Reply(malformed=str(why).partition("\n")[0])
+
+
+async def exchange(client: Client, request: Request, gone: anyio.Event | None = None) -> Reply:
+    """Send one request and read what comes back: a result, questions, a task or an error.
+
+    Args:
+        client: Connected, of the request's era.
+        request: What is sent.
+        gone: When it is set the client leaves, and the response is lost.
+    """
+    if gone is None:
+        return await _exchange(client, request)
+    reply = Reply(nothing=LOST)
+    async with anyio.create_task_group() as group:
+
+        async def call() -> None:
+            nonlocal reply
+            reply = await _exchange(client, request)
+            group.cancel_scope.cancel()
+
+        group.start_soon(call)
+        await gone.wait()
+        group.cancel_scope.cancel()
+    return reply
+
+
+class _Call(types.Request[dict[str, Any], str]):
+    name_param = "name"
+
+
+class _OfTask(types.Request[dict[str, Any], str]):
+    name_param = "taskId"
+
+
+class _List(types.Request[dict[str, Any], str]):
+    pass
+
+
+_Result = RootModel[dict[str, Any]]
+
+
+async def _exchange(client: Client, request: Request) -> Reply:
+    # As dictionaries: arguments, answers and results may not fit the SDK's models.
+    params: dict[str, Any] = {
+        "_meta": {} if request.principal is None else {PRINCIPAL: request.principal}
+    }
+    if request.key is not None:
+        params["_meta"][CALL_KEY] = request.key
+    match request.method:
+        case "tools/call":
+            kind = _Call
+            params |= {"name": request.tool}
+            if request.arguments is not ...:
+                params["arguments"] = request.sent_arguments
+        case "tools/list":
+            kind = _List
+        case _:
+            kind = _OfTask
+            params["taskId"] = request.task
+    if request.answers is not None or request.method == "tasks/update":
+        answers = request.answers or {}
+        params["inputResponses"] = {key: as_json(answer) for key, answer in answers.items()}
+    if request.state is not None:
+        params["requestState"] = request.state
+    if request.method == "tools/call" and request.era == "modern":
+        # As of a client that shows progress: another one in each request, the same in one sent again.
+        params["_meta"]["progressToken"] = zlib.crc32(repr(params).encode())
+    try:
+        found = await _send(client, kind(method=request.method, params=params))
+        if request.method != "tools/list":
+            return _read(found)
+        tools = found["tools"]
+        for _ in range(MAX_PAGES):
+            if (cursor := found.get("nextCursor")) is None:
+                break
+            found = await _send(client, kind(method=request.method, params=params | {"cursor": cursor}))
+            tools += found["tools"]
+        return Reply(tools={tool["name"]: tool for tool in tools})
+    except MCPError as error:
+        return Reply(code=error.code, message=error.message, data=error.data)
+    except ValidationError as error:
+        return Reply(malformed=first_error(error))
+    except (AttributeError, LookupError, TypeError) as error:
+        return Reply(malformed=f"{type(error).__name__}: {error}")
+
+
+async def _send(client: Client, request: types.Request[dict[str, Any], str]) -> dict[str, Any]:
+    return (await client.session.send_request(request, _Result)).root
+
+
+def _read(found: dict[str, Any]) -> Reply:
+    described: dict[str, Any] = {
+        "task": found.get("taskId"),
+        "status": found.get("status"),
+        "status_message": found.get("statusMessage"),
+    }
+    if "error" in found:  # a failed task's; not if it failed before its id was handed out
+        error = found["error"]
+        return Reply(**described, code=error["code"], message=error["message"], data=error.get("data"))
+    result: dict[str, Any] = found.get("result") or found
+    # `resultType` says what a response is. Some servers send "content" with questions, too.
+    if "content" in result and result.get("resultType") != "input_required":
+        blocks: list[dict[str, Any]] = result["content"] or []
+        return Reply(
+            **described,
+            text="\n".join(block["text"] for block in blocks if block["type"] == "text"),
+            is_error=result.get("isError", False),
+            blocks=tuple(block["type"] for block in blocks),
+            structured=result.get("structuredContent"),
+        )
+    requests = _REQUESTS.validate_python(found.get("inputRequests") or {})
+    state = found.get("requestState")
+    return Reply(**described, **_asking(requests), state=state, later=bool(state) and not requests)
+
+
+_REQUESTS: TypeAdapter[types.InputRequests] = TypeAdapter(types.InputRequests)
+
+
+def _asking(requests: types.InputRequests) -> dict[str, Any]:
+    forms = {
+        key: asked.params
+        for key, asked in requests.items()
+        if isinstance(asked, types.ElicitRequest)
+        and isinstance(asked.params, types.ElicitRequestFormParams)
+    }
+    return {
+        "questions": {key: form.message for key, form in forms.items()},
+        "schemas": {key: form.requested_schema for key, form in forms.items()},
+        "others": {key: asked.method for key, asked in requests.items() if key not in forms},
+    }

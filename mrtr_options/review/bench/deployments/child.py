@@ -1,0 +1,283 @@
+"""What runs in the processes that `children` starts: each loads one file and serves it over HTTP.
+
+Between the bench and an instance is one socket, with a line for each thing said. The bench says
+`stats`, `where`, or `wait` and how many seconds pass. The instance says, as JSON, `up`, `failed` (its
+file does not load), `raised` (an exception of the author's code), and what it was asked for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import faulthandler
+import gc
+import json
+import logging
+import os
+import signal
+import socket
+import sqlite3
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from functools import partial
+from multiprocessing.connection import Connection
+from pathlib import Path
+from sqlite3 import dbapi2
+from types import CoroutineType, FrameType, GeneratorType
+from typing import Any, NoReturn
+
+import anyio
+
+from mrtr_options.review.bench import clock
+from mrtr_options.review.bench.client import principal_of
+from mrtr_options.review.bench.ledger import DIES, ONCE, crashes_at
+from mrtr_options.sdk.protection import MIN_KEY_BYTES
+from mrtr_options.sdk.serving import web_server
+from mrtr_options.tool.catalogue import CannotLoad, load
+from mrtr_options.tool.settings import DATABASE_VARIABLE, LEDGER_VARIABLE, Settings
+from mrtr_options.tool.weather import Effect, SqliteLedger
+
+MOST_LINES = 5
+"""How many of the lines at which a server waits are named."""
+
+LONGEST_WAIT_SECONDS = 30 * 86_400
+"""More than a run ever waits."""
+
+Line = tuple[int, str]
+"""A line number of the author's file, and the function that it is in."""
+
+
+# --- the process --------------------------------------------------------------------------------
+
+
+def run(
+    file: Path,
+    environment: dict[str, str],
+    ahead: float,
+    talk: socket.socket,
+    output: Connection,
+    listener: socket.socket,
+) -> NoReturn:
+    """Be an instance; a task for `starting`.
+
+    Args:
+        file: The author's.
+        environment: Names its ledger, its keys and its database.
+        ahead: How many seconds its clock runs ahead.
+        talk, output, listener: To the bench; for what it prints; what it serves on.
+    """
+    gc.freeze()  # a pass of the collector copies what this process shares with the fork server
+    for standard in (1, 2):
+        os.dup2(output.fileno(), standard)
+    os.environ.update(environment)
+    folder, here = str(Path(environment[LEDGER_VARIABLE]).parent), os.getcwd()
+    sys.path[:] = [*(each or here for each in sys.path), folder]  # as in PATH
+    os.chdir(folder)  # else a store with a relative path would be the one that the author's server has
+    status = 1
+    try:
+        _serve(file, listener, _Talk(talk), ahead)
+        status = 0
+    except SystemExit as error:
+        status = error.code if isinstance(error.code, int) else int(error.code is not None)
+    except BaseException:
+        traceback.print_exc()
+    finally:  # threads of the author's may go on
+        sys.stdout.flush()
+        os._exit(status)
+
+
+# --- one instance -------------------------------------------------------------------------------
+
+
+class _Talk:
+    """The socket to the bench, for threads too."""
+
+    def __init__(self, bench: socket.socket) -> None:
+        self._bench = bench
+        self._one = threading.Lock()
+
+    def say(self, what: str, value: Any) -> None:
+        line = json.dumps({what: value}).encode() + b"\n"
+        with self._one:
+            self._bench.sendall(line)
+
+    def heard(self) -> Iterator[str]:
+        with self._bench.makefile(encoding="ascii") as lines:
+            for line in lines:
+                yield line.strip()
+
+
+def _serve(file: Path, listener: socket.socket, talk: _Talk, ahead: float) -> None:
+    wait = clock.start(ahead)
+    faulthandler.register(signal.SIGUSR1)  # where the thread that answers `where` gets no turn
+    loop: list[asyncio.AbstractEventLoop] = []
+    threading.Thread(target=_answer, args=(talk, file, loop, wait), daemon=True).start()
+    logging.basicConfig(handlers=[_Raised(talk, file)], force=True)
+    sqlite3.Connection = dbapi2.Connection = _Connection
+    sqlite3.connect = dbapi2.connect = partial(sqlite3.connect, factory=_Connection)
+    ledger, ring = os.environ[LEDGER_VARIABLE], os.environ["MRTR_STATE_KEYS"]
+    settings = Settings(
+        _Ledger(ledger),
+        keys=[key.encode() for key in ring.split(",")] if len(ring) >= MIN_KEY_BYTES else None,
+        principal=principal_of,
+        database=os.environ[DATABASE_VARIABLE],
+    )
+    try:
+        server = load(file, settings)
+    except CannotLoad as error:
+        cause = error.__cause__
+        lines = [] if cause is None else authors_traceback(cause, file)
+        talk.say("failed", "".join(lines) if len(lines) > 1 else str(error))
+        return
+
+    async def serve() -> None:
+        loop.append(asyncio.get_running_loop())
+        talk.say("up", True)
+        http = web_server(server, listener)
+        http.config.timeout_keep_alive = LONGEST_WAIT_SECONDS  # else a wait would end connections
+        await http.serve(sockets=[listener])
+
+    anyio.run(serve)
+
+
+class _Ledger(SqliteLedger):
+    """Ends the process at the effect at which it is to crash: the bench, which watches the file, may be
+    late. Where the author's code opens the ledger by itself, the bench does it."""
+
+    async def record(self, effect: Effect) -> None:
+        await super().record(effect)
+        if crashes_at(self.path, effect.kind):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+_seen: set[int] = set()
+
+
+def _once(number: int, seconds: float) -> None:
+    if seconds == DIES:
+        os.kill(os.getpid(), signal.SIGKILL)
+    if number not in _seen:
+        _seen.add(number)
+        if not seconds:
+            raise OSError("the destination is down")
+        time.sleep(seconds)
+
+
+class _Connection(sqlite3.Connection):
+    """Reads the instance's clock, and has the function by which the ledger's file makes one try of an
+    effect fail, wait, or end the process."""
+
+    def __init__(self, *args: Any, **named: Any) -> None:
+        super().__init__(*args, **named)
+        self.create_function(ONCE, 2, _once)
+        clock.move_sqlite(self)
+
+
+class _Raised(logging.Handler):
+    """Tells the bench of each exception that is logged: the SDK logs those of the author's code."""
+
+    def __init__(self, talk: _Talk, file: Path) -> None:
+        super().__init__(logging.WARNING)
+        self._talk, self._file = talk, file
+
+    def emit(self, record: logging.LogRecord) -> None:
+        error = record.exc_info[1] if record.exc_info else None
+        if error is not None:
+            self._talk.say("raised", "".join(authors_traceback(error, self._file)))
+
+
+def authors_traceback(error: BaseException, file: Path) -> list[str]:
+    """The lines of a traceback, with only those frames that are in the author's file or folder."""
+    whole = traceback.TracebackException.from_exception(error)
+    parts, todo = set[int](), [whole]
+    while todo:
+        part = todo.pop()
+        if id(part) in parts:
+            continue
+        parts.add(id(part))
+        ours = [frame for frame in part.stack if _is_authors(frame.filename, file)]
+        part.stack = traceback.StackSummary.from_list(ours)
+        todo += [each for each in (part.__cause__, part.__context__) if each is not None]
+        todo += part.exceptions or []
+    return list(whole.format())
+
+
+def _is_authors(name: str, file: Path) -> bool:
+    return Path(name) == file or Path(name).parent == file.parent
+
+
+def _answer(
+    talk: _Talk, file: Path, loop: list[asyncio.AbstractEventLoop], wait: Callable[[float], None]
+) -> None:
+    for asked in talk.heard():
+        match asked.split():
+            case ["stats"]:
+                says: Any = _stats(loop[0])
+            case ["wait", seconds]:
+                says = wait(float(seconds))
+                loop[0].call_soon_threadsafe(_nothing)  # it waits by the clock as it was
+            case _:
+                says = _where(file)
+        try:
+            talk.say(asked, says)
+        except OSError:
+            break
+    os.kill(os.getpid(), signal.SIGKILL)  # the bench is gone
+
+
+def _nothing() -> None:
+    return
+
+
+def _stats(loop: asyncio.AbstractEventLoop) -> dict[str, int]:
+    gc.collect()
+    resident = Path("/proc/self/statm")
+    pages = int(resident.read_text().split()[1]) if resident.exists() else 0
+    handles = Path("/dev/fd")
+    return {
+        "tasks": len(asyncio.all_tasks(loop)),
+        "threads": threading.active_count(),
+        "files": sum(1 for _ in handles.iterdir()) if handles.exists() else 0,
+        "bytes": pages * os.sysconf("SC_PAGE_SIZE"),
+    }
+
+
+def _where(file: Path) -> list[Line]:
+    """The author's lines at which threads run and coroutines wait, the innermost of each."""
+    here = threading.get_ident()
+    stacks = [_outwards(frame) for thread, frame in sys._current_frames().items() if thread != here]  # pyright: ignore[reportPrivateUsage]
+    # Not by the tasks: what a task waits for need not say what that waits for.
+    waiting: list[Any] = gc.get_objects()
+    kinds = (CoroutineType, GeneratorType)
+    stacks += [list(_awaited(each)) for each in waiting if isinstance(each, kinds)]
+    found = [_innermost(stack, file) for stack in stacks]
+    return list(dict.fromkeys(line for line in found if line is not None))[:MOST_LINES]
+
+
+def _outwards(frame: FrameType | None) -> list[FrameType]:
+    """A thread's frames, the innermost last."""
+    frames: list[FrameType] = []
+    while frame is not None:
+        frames.insert(0, frame)
+        frame = frame.f_back
+    return frames
+
+
+def _awaited(waiting: Any) -> Iterator[FrameType]:
+    """The frames of a coroutine or generator that waits, the innermost last: each waits for the next."""
+    while waiting is not None:
+        kind = "cr" if hasattr(waiting, "cr_frame") else "gi"
+        frame = getattr(waiting, f"{kind}_frame", None)
+        if frame is None:
+            return
+        yield frame
+        waiting = getattr(waiting, "cr_await" if kind == "cr" else "gi_yieldfrom")
+
+
+def _innermost(stack: list[FrameType], file: Path) -> Line | None:
+    for frame in reversed(stack):
+        if Path(frame.f_code.co_filename) == file:
+            return frame.f_lineno, frame.f_code.co_name
+    return None

@@ -1,0 +1,519 @@
+"""A stranger's file as real instances: a process for each, behind streamable HTTP on this machine.
+
+The processes share what docs/CONTRACT.md names (`MRTR_LEDGER`, `MRTR_STATE_KEYS`) and nothing else. The
+same processes serve many runs; one that hangs, dies, or is killed by a schedule is replaced. What goes
+wrong at an effect is done by the database, so it reaches a server that opens the ledger by itself. Time
+passes when the bench says so to each process; `clock` says for which clocks.
+
+Knows `deployments`, whose protocol this is, and `child`, which is what the processes run.
+"""
+
+from __future__ import annotations
+
+import json
+import linecache
+import os
+import re
+import signal
+import socket
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field, replace
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
+from multiprocessing.context import ForkServerProcess
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.abc
+import httpx2
+import mcp_types as types
+from mcp.client.session import ElicitationFnT
+
+from mrtr_options.errors import UsageError
+from mrtr_options.review.bench.client import connections, exchange_at
+from mrtr_options.review.bench.deployments import Instances, next_ring
+from mrtr_options.review.bench.deployments.child import run
+from mrtr_options.review.bench.history import HUNG, LOST, Crashed, Reply, Request
+from mrtr_options.review.bench.ledger import Outside
+from mrtr_options.review.bench.redeploys import write
+from mrtr_options.review.bench.scenario import Change, Keys, Scenario
+from mrtr_options.review.bench.starting import end, start_server
+from mrtr_options.review.bench.subjects import Subject
+from mrtr_options.sdk.protection import KEYS_VARIABLE, new_key
+from mrtr_options.sdk.serving import PATH
+from mrtr_options.tool import weather
+from mrtr_options.tool.catalogue import Option
+from mrtr_options.tool.settings import DATABASE_VARIABLE, LEDGER_VARIABLE
+
+HANG_SECONDS = 15.0
+"""How long a proposal may take for one request before it is called hung. Longer than a single-use guard
+waits, as it is by default, for a round whose process has died."""
+
+START_SECONDS = 20.0
+"""How long a file may take to load."""
+
+WORD_SECONDS = 2.0
+"""How long a process may take to say where it stands."""
+
+DEATH_SECONDS = 0.15
+"""How long a process may take to be gone, once its connections break."""
+
+WATCH_SECONDS = 0.001
+"""How often the ledger is looked at while a fault waits for an effect."""
+
+OUTPUT_BYTES = 64 * 1024
+"""How much is kept of what a process prints."""
+
+LEDGER, CALLS = "ledger.sqlite", "calls.sqlite"
+"""The files of a set of instances."""
+
+
+class CannotStart(UsageError):
+    """A file does not come up as a server. The details are its traceback, or where it hangs."""
+
+
+# --- one process --------------------------------------------------------------------------------
+
+
+@dataclass
+class Child:
+    """One server process.
+
+    Attributes:
+        process: What runs.
+        origin: Where it listens.
+        talk: The socket to it; see `child`.
+        output: What it prints.
+        up, dead: Set when it serves, and when it is gone.
+        failed: Why its file does not load, if so: the author's traceback or a line.
+        raised: The tracebacks of exceptions that the author's code raised, the latest last.
+        printed: The end of what it printed.
+        rest: The beginning of a line that it has not ended.
+        heard: What it last answered, by what was asked.
+        news: Set, and replaced, when it has answered or printed something.
+        ended: How it ended: its exit status, or minus the number of the signal.
+    """
+
+    process: ForkServerProcess
+    origin: str
+    talk: socket.socket
+    output: Connection
+    up: anyio.Event = field(default_factory=anyio.Event)
+    dead: anyio.Event = field(default_factory=anyio.Event)
+    failed: str = ""
+    raised: list[str] = field(default_factory=list[str])
+    printed: bytes = b""
+    rest: bytes = b""
+    heard: dict[str, Any] = field(default_factory=dict[str, Any])
+    news: anyio.Event = field(default_factory=anyio.Event)
+    ended: int | None = None
+
+    async def listen(self) -> None:
+        """Take what it says until it is gone; what it started may still hold the socket."""
+        self.talk.setblocking(False)
+        with self.talk:
+            async with anyio.create_task_group() as group:
+
+                async def hear() -> None:
+                    while self._hear():
+                        await anyio.wait_readable(self.talk)
+                    group.cancel_scope.cancel()
+
+                group.start_soon(hear)
+                await anyio.wait_readable(self.process.sentinel)
+                group.cancel_scope.cancel()
+            self._hear()
+        self.dead.set()
+        self.up.set()
+        self.news.set()
+
+    def _hear(self) -> bool:
+        """Take what it has said; whether it can say more."""
+        try:
+            while more := self.talk.recv(64 * 1024):
+                *lines, self.rest = (self.rest + more).split(b"\n")
+                for line in lines:
+                    self._take(json.loads(line))
+        except BlockingIOError:
+            return True
+        except ConnectionError:
+            pass
+        return False
+
+    def _take(self, said: dict[str, Any]) -> None:
+        ((what, value),) = said.items()
+        match what:
+            case "up":
+                self.up.set()
+            case "failed":
+                self.failed = value
+            case "raised":
+                self.raised = [*self.raised[-9:], value]
+            case _:
+                self.heard[what] = value
+                self._tell_news()
+
+    async def drain(self) -> None:
+        """Take what it prints until no process holds its output."""
+        with self.output as output:
+            while True:
+                await anyio.wait_readable(output)
+                more = os.read(output.fileno(), OUTPUT_BYTES)
+                if not more:
+                    return
+                self.printed = (self.printed + more)[-OUTPUT_BYTES:]
+                self._tell_news()
+
+    def _tell_news(self) -> None:
+        self.news.set()
+        self.news = anyio.Event()
+
+    async def ask(self, what: str, seconds: float) -> Any:
+        """What it answers in so many seconds; None if it does not."""
+        self.heard.pop(what, None)
+        with suppress(OSError), anyio.move_on_after(seconds):
+            self.talk.sendall(what.encode() + b"\n")
+            while what not in self.heard and not self.dead.is_set():
+                await self.news.wait()
+        return self.heard.get(what)
+
+
+# --- a set of instances -------------------------------------------------------------------------
+
+
+class Children:
+    """Two processes that serve one file, for many runs. Enter `running` to use it.
+
+    An option that keeps its calls in an engine's file runs as one process, which is both instances.
+
+    The folder, empty at first, is for the files that they share. `hang_seconds` is how long one request
+    may take; `key` is the state key, or None for a new one.
+    """
+
+    def __init__(
+        self, option: Option, folder: Path, *, hang_seconds: float = HANG_SECONDS, key: str | None = None
+    ) -> None:
+        self.hang_seconds = hang_seconds
+        self._raised: list[str] = []
+        self._option = option
+        self._folder = folder
+        self._keys = [new_key() if key is None else key.encode()]
+        self._versions: list[Change | None] = [None] * (2 if option.extra is None else 1)
+        self._ahead = 0.0
+        self._children: list[Child] = []
+        self._group: anyio.abc.TaskGroup | None = None
+        self._http: httpx2.AsyncClient | None = None
+        self.ledger_file = folder / LEDGER
+        self.ledger = weather.SqliteLedger(self.ledger_file)
+
+    @property
+    def secrets(self) -> set[str]:
+        """What no client may see: the keys, and where the processes keep their files."""
+        return {str(self._folder), *(key.decode() for key in self._keys)}
+
+    @property
+    def raised(self) -> list[str]:
+        """The tracebacks of the author's exceptions."""
+        return self._raised + [each for child in self._children for each in child.raised]
+
+    def cannot(self, scenario: Scenario) -> str | None:
+        if scenario.mixes_versions and len(self._versions) == 1:
+            return "in which one of two instances has another version: this file runs as one process"
+        return None
+
+    @asynccontextmanager
+    async def running(self) -> AsyncGenerator[Children]:
+        """Start the processes; kill them with the block.
+
+        Raises:
+            CannotStart: The file does not come up.
+        """
+        failed: Exception | None = None
+        # One connection pool for all clients, since making one takes longer than a request.
+        async with connections() as self._http, anyio.create_task_group() as self._group:
+            try:
+                await self._start_all()
+                yield self
+            except Exception as error:
+                failed = error  # raised below, where no group wraps it
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await self._end_all()
+                self._group.cancel_scope.cancel()
+        if failed is not None:
+            raise failed
+
+    async def _start_all(self) -> None:
+        self._children = [self._fork(place) for place in range(len(self._versions))]
+        for child in self._children:
+            await self._until_up(child)
+
+    def _fork(self, place: int) -> Child:
+        version = self._versions[place]
+        file = self._option.path if version is None else write(self._option, version, self._folder)
+        environment = {
+            LEDGER_VARIABLE: str(self.ledger_file),
+            KEYS_VARIABLE: ",".join(key.decode() for key in self._keys),
+            DATABASE_VARIABLE: f"sqlite:///{self._folder / CALLS}",
+            # Whoever shows this shows the folder, which is secret.
+            "PATH": os.pathsep.join((os.environ.get("PATH", os.defpath), str(self._folder))),
+        }
+        talk, its_talk = socket.socketpair()
+        output, its_output = Pipe(duplex=False)
+        with its_talk, its_output:
+            process, origin = start_server(
+                run, file.absolute(), environment, self._ahead, its_talk, its_output
+            )
+        child = Child(process, origin, talk, output)
+        assert self._group is not None
+        self._group.start_soon(child.listen)
+        self._group.start_soon(child.drain)
+        return child
+
+    async def _until_up(self, child: Child) -> None:
+        name = self._option.path.name
+        with anyio.move_on_after(START_SECONDS):
+            await child.up.wait()
+        if not child.up.is_set():
+            where = await self._where(child)
+            raise CannotStart(f"{name} is still loading after {START_SECONDS:g} seconds", where)
+        if not child.dead.is_set():
+            return
+        how = await self.kill(child)
+        if child.failed:
+            reason, *more = child.failed.splitlines()
+            raise CannotStart(f"{name} does not load", child.failed) if more else CannotStart(reason)
+        raise CannotStart(f"the process {how} while {name} was loading")
+
+    async def _end_all(self) -> None:
+        while self._children:
+            await self.kill(self._children[0])
+            self._children.pop(0)
+
+    async def replace(self, place: int, child: Child) -> str:
+        """Put a fresh process in the place of one that hangs or is gone, unless that was done before.
+
+        Returns:
+            How the old one ended.
+        """
+        how = await self.kill(child)
+        place %= len(self._versions)
+        if self._children[place] is child:
+            self._children[place] = self._fork(place)
+            await self._until_up(self._children[place])
+        return how
+
+    async def restart(self, keys: Keys) -> None:
+        """Replace every process."""
+        await self._end_all()
+        self._keys = next_ring(self._keys, keys)
+        await self._start_all()
+
+    async def redeploy(self, change: Change | None, only: int | None) -> None:
+        """Replace every process, or only one, by one with another version of the file."""
+        for place in range(len(self._versions)) if only is None else (only,):
+            self._versions[place] = change
+            await self.replace(place, self._children[place])
+
+    async def wait(self, seconds: float) -> None:
+        """Let time pass for every process, and for those that start later."""
+        self._ahead += seconds
+        for child in self._children:
+            await child.ask(f"wait {seconds}", START_SECONDS)
+
+    async def stats(self, place: int) -> dict[str, int]:
+        """How many tasks, threads, open files and bytes of memory a process has."""
+        return await self.child(place).ask("stats", START_SECONDS) or {}
+
+    async def _where(self, child: Child) -> str:
+        """The author's lines at which a process stands, a line for each."""
+        file = self._option.path
+        found = await child.ask("where", WORD_SECONDS)
+        if found is None:  # its threads get no turn: the interpreter itself says where they are
+            child.printed = b""
+            assert child.process.pid is not None
+            os.kill(child.process.pid, signal.SIGUSR1)
+            for _ in range(2):  # it comes in pieces; one wait without news ends it
+                with anyio.move_on_after(WORD_SECONDS / 2) as quiet:
+                    while True:
+                        await child.news.wait()
+                        quiet.deadline = anyio.current_time() + WORD_SECONDS / 4
+            stack = re.findall(
+                r'File "(.*)", line (\d+) in (.*)', child.printed.decode(errors="replace")
+            )
+            found = [(int(line), name) for path, line, name in stack if path == str(file.absolute())][:1]
+        return "\n".join(
+            f"line {line}, in {name}: {linecache.getline(str(file), line).strip()}"
+            for line, name in found
+        )
+
+    @asynccontextmanager
+    async def started(self, subject: Subject, scenario: Scenario) -> AsyncGenerator[ChildInstances]:
+        """The processes, for one run; they go on after it."""
+        if any(self._versions):
+            await self.redeploy(None, None)
+        keys = scenario.setup.honours_keys
+        found = ChildInstances(self, scenario.instances, honours_keys=keys)
+        found.recording.secrets.update(self.secrets)
+        await found.arm(None)
+        yield found
+
+    def start_soon(
+        self, work: Callable[[anyio.CancelScope], Coroutine[Any, Any, None]], scope: anyio.CancelScope
+    ) -> None:
+        """Have something done while the processes run."""
+        assert self._group is not None
+        self._group.start_soon(work, scope)
+
+    async def kill(self, child: Child) -> str:
+        """Kill a process unless it has ended; how it ended, in words."""
+        if child.ended is None:
+            child.ended = end(child.process)
+            self._raised += child.raised
+        await child.dead.wait()
+        if child.ended >= 0:
+            return f"ended with exit code {child.ended}"
+        return f"was killed by {signal.Signals(-child.ended).name}"
+
+    def child(self, place: int) -> Child:
+        """The process that is an instance now."""
+        return self._children[place % len(self._versions)]
+
+    async def exchange(
+        self, child: Child, request: Request, user: ElicitationFnT | None, gone: anyio.Event
+    ) -> Reply:
+        """Send one request to a process; see `Instances.send`."""
+        reply = Reply(nothing=HUNG)
+        where = ""
+        async with anyio.create_task_group() as group:
+
+            async def until_dead() -> None:
+                await child.dead.wait()
+                group.cancel_scope.cancel()
+
+            async def until_hung() -> None:
+                nonlocal where
+                await anyio.sleep(self.hang_seconds)
+                where = await self._where(child)  # before the client leaves, which cancels the handler
+                group.cancel_scope.cancel()
+
+            group.start_soon(until_dead)
+            group.start_soon(until_hung)
+            assert self._http is not None
+            reply = await exchange_at(child.origin + PATH, self._http, request, user, gone)
+            if reply.nothing == LOST or reply.code == types.INTERNAL_ERROR:
+                with anyio.move_on_after(DEATH_SECONDS):  # it may be dying
+                    await child.dead.wait()
+            group.cancel_scope.cancel()
+        if reply.nothing != HUNG:
+            return reply
+        return Reply(nothing=LOST) if child.dead.is_set() else replace(reply, message=where)
+
+
+# --- one run ------------------------------------------------------------------------------------
+
+
+class ChildInstances(Instances):
+    """The processes of a file during one run; made by `Children.started`."""
+
+    def __init__(self, children: Children, instances: int, *, honours_keys: bool) -> None:
+        super().__init__(instances, children.hang_seconds)
+        self._children = children
+        self._ledger = Outside(children.ledger_file, self.recording, honours_keys=honours_keys)
+        self._at = 0
+        self._strikes = 0
+        self._struck: set[ForkServerProcess] = set()
+        self._leave = anyio.Event()
+        self._watching = anyio.CancelScope()
+
+    async def send(
+        self,
+        instance: int,
+        request: Request,
+        user: ElicitationFnT | None = None,
+        gone: anyio.Event | None = None,
+    ) -> Reply:
+        await self._settle()
+        if not self._only_there:
+            self._at = instance
+        self._leave = gone or anyio.Event()
+        child = self._children.child(instance)
+        strikes = self._strikes
+        reply = await self._children.exchange(child, request, user, self._leave)
+        if self._is_due():
+            await self._strike()
+        if self._strikes > strikes:  # the response may have been faster than the bench
+            reply = Reply(nothing=LOST)
+        if reply.nothing == HUNG:
+            await self._children.replace(instance, child)
+        await self._settle()
+        self._ledger.note_failure(instance, reply)
+        return reply
+
+    async def _settle(self) -> None:
+        """Take note of what happened, and replace what is dead."""
+        await self.collect()
+        for place in range(self.instances):
+            child = self._children.child(place)
+            if child.dead.is_set():
+                how = await self._children.kill(child)
+                fault = self._ledger.fault
+                if fault is not None and fault.what == "down" and child.ended == -signal.SIGKILL:
+                    self._struck.add(child.process)  # by itself, at the effect
+                    self._ledger.arm(None)
+                await self._children.replace(place, child)
+                why = None if child.process in self._struck else f"the process {how}"
+                self.recording.append(Crashed(place, self.recording.round_at(place), why))
+
+    async def restart(self, keys: Keys) -> None:
+        await self._children.restart(keys)
+        self.recording.secrets.update(self._children.secrets)
+
+    async def redeploy(self, change: Change | None, only: int | None) -> None:
+        await self._children.redeploy(change, only)
+
+    async def crash(self, place: int) -> None:
+        self.recording.append(Crashed(place, None))
+        child = self._children.child(place)
+        self._struck.add(child.process)
+        await self._children.replace(place, child)
+
+    async def wait(self, seconds: float) -> None:
+        await self._children.wait(seconds)
+
+    async def arm(self, name: str | None, only: int | None = None) -> None:
+        self._watching.cancel()
+        self._only_there, self._at = only is not None, only or 0
+        self._ledger.arm(name)
+        fault = self._ledger.fault
+        if fault is not None and fault.is_after:
+            self._watching = anyio.CancelScope()
+            self._children.start_soon(self._watch, self._watching)
+
+    async def _watch(self, scope: anyio.CancelScope) -> None:
+        """Let the armed fault strike as soon as its effect is in the ledger."""
+        with scope:
+            while True:
+                if self._is_due():
+                    return await self._strike()
+                await anyio.sleep(WATCH_SECONDS)
+
+    def _is_due(self) -> bool:
+        fault = self._ledger.fault
+        return fault is not None and fault.is_after and self._ledger.since_armed()
+
+    async def _strike(self) -> None:
+        fault, self._ledger.fault = self._ledger.fault, None
+        self._strikes += 1
+        if fault is not None and fault.what == "gone":
+            self._leave.set()
+        elif fault is not None:
+            child = self._children.child(self._at)
+            self._struck.add(child.process)
+            await self._children.kill(child)
+            self._ledger.arm(None)  # the next process may go on with the call by itself
+
+    async def collect(self) -> None:
+        self._ledger.collect()

@@ -1,0 +1,433 @@
+"""Instances in this process: fresh loads of one file, each with in-memory clients.
+
+Two instances share keys, ledger and the wrappers' store, and nothing else: like two processes.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import (
+    AbstractContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+    chdir,
+    contextmanager,
+    nullcontext,
+    redirect_stdout,
+)
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.abc
+from anyio.streams.memory import MemoryObjectSendStream
+from mcp import Client
+from mcp.client.session import ElicitationFnT
+
+from mrtr_options.review.bench.client import client_of, exchange, principal_of
+from mrtr_options.review.bench.deployments import (
+    HANG_SECONDS,
+    Instances,
+    Offered,
+    environment,
+    next_ring,
+    quiet_servers,
+)
+from mrtr_options.review.bench.faults import KINDS, Kind
+from mrtr_options.review.bench.history import (
+    HUNG,
+    LOST,
+    Crashed,
+    Effect,
+    Entered,
+    Failed,
+    Reply,
+    Request,
+)
+from mrtr_options.review.bench.ledger import FaultyLedger
+from mrtr_options.review.bench.redeploys import write
+from mrtr_options.review.bench.scenario import Change, Declares, Keys, Scenario
+from mrtr_options.review.bench.scratch import scratch
+from mrtr_options.review.bench.subjects import KEEP_SECONDS, Subject, make_wrappers
+from mrtr_options.review.bench.watch import Watch, WatchedStore, watching_the_engine
+from mrtr_options.sdk.handlers import Died
+from mrtr_options.sdk.protection import new_key
+from mrtr_options.sdk.single_use import SqliteStore
+from mrtr_options.tool import weather
+from mrtr_options.tool.catalogue import load
+from mrtr_options.tool.settings import Handler, Settings
+
+_system_time = time.time
+
+Capabilities = tuple[bool, Declares | None, bool]
+"""Whether a client declares elicitation, and how, and whether it declares the Tasks extension."""
+
+
+@dataclass
+class _Instance:
+    server: Any
+    wanted: MemoryObjectSendStream[tuple[Request, anyio.Event]]
+    clients: dict[Capabilities, Client] = field(default_factory=dict[Capabilities, Client])
+    stopped: anyio.Event = field(default_factory=anyio.Event)
+
+
+class _Ledger(FaultyLedger):
+    """The ledger as one instance has it."""
+
+    def __init__(self, here: MemoryInstances, place: int, ledger: weather.Ledger, turns: int) -> None:
+        super().__init__(ledger, turns)
+        self._here, self._place = here, place
+
+    def due(self, effect: weather.Effect) -> Kind | None:
+        here = self._here
+        here.used = True
+        if here.fault is None or here.fault.at != effect.kind:
+            return None
+        fault, here.fault = here.fault, None
+        return fault
+
+    def happened(self, effect: weather.Effect, fault: Kind | None) -> None:
+        self._here.note(self._place, effect, fault)
+
+    async def crash(self) -> None:
+        # This simulates a death: no `except Exception` catches it, and nothing more is written.
+        here = self._here
+        here.recording.append(Crashed(self._place, here.recording.round_at(self._place)))
+        here.death = Died()
+        here.deaths.append(here.death)
+        raise here.death
+
+    async def leave(self) -> None:
+        self._here.leave()
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Instances in this process as a deployment.
+
+    Attributes:
+        turns: How many turns of the event loop an effect takes.
+        hang_seconds: How long one request may take before it is called hung.
+        database: Names a database for one run, where an option needs one; see `run.in_memory`.
+        versions: For the next versions of the file; many runs may share them. None for one that goes
+            with the run.
+        watch: Told of the author's lines, and of what is kept in a database.
+    """
+
+    turns: int = 1
+    hang_seconds: float = HANG_SECONDS
+    database: Callable[[Subject], str | None] = lambda subject: None
+    versions: Path | None = None
+    watch: Watch | None = None
+
+    def cannot(self, scenario: Scenario) -> str | None:
+        return None
+
+    @asynccontextmanager
+    async def started(self, subject: Subject, scenario: Scenario) -> AsyncGenerator[MemoryInstances]:
+        """Fresh instances, with a ledger and stores of their own.
+
+        One instance is enough where rounds go to the instance that asked, and nothing sends one
+        elsewhere. What a stranger's code prints goes to standard error: a command's own output is read
+        by programs, too.
+
+        Raises:
+            CannotLoad: The file is not an option that can be run.
+        """
+        stays = scenario.setup.fleet == "sticky" and not scenario.script
+        alone = stays and not scenario.needs_two
+        keeps = self.versions if subject.option.extra is None and not subject.option.is_foreign else None
+        printed = redirect_stdout(sys.stderr) if subject.option.is_foreign else nullcontext()
+        with nullcontext(keeps) if keeps else scratch() as folder, quiet_servers(), printed:
+            instances = MemoryInstances(
+                self,
+                subject,
+                1 if alone else scenario.instances,
+                folder,
+                honours_keys=scenario.setup.honours_keys,
+            )
+            async with instances.running():
+                yield instances
+
+
+OFFERED = (
+    Offered("one", "one instance in memory", Memory(), instances=1),
+    Offered("two", "two instances in memory", Memory()),
+)
+
+
+class MemoryInstances(Instances):
+    """Instances in this process, with in-memory clients. Enter `running` to use it.
+
+    The ledger of a stranger's file is a file, for it may build its server without `build_server`: the
+    environment names ledger and keys while it is loaded. The folder is for what instances share.
+
+    Attributes:
+        fault: What goes wrong at the next effect of its kind.
+        death: What was raised when an instance died, until another takes its place.
+        deaths: All that was raised so; a Ctrl-C may come at the same time.
+        used: Whether any effect came through the ledger. A stranger's file may have its own ledger.
+    """
+
+    def __init__(
+        self,
+        where: Memory,
+        subject: Subject,
+        instances: int,
+        folder: Path,
+        *,
+        honours_keys: bool = False,
+    ) -> None:
+        super().__init__(instances, where.hang_seconds)
+        self._where = where
+        self._subject = subject
+        option = subject.option
+        # Absolute, since `_apart` changes the current folder.
+        self._option = replace(option, path=option.path.absolute())
+        self._foreign = subject.option.is_foreign
+        self._honours_keys = honours_keys
+        self._files = where.versions or folder
+        self._ledger_file = folder / "ledger.sqlite"
+        self._store: SqliteStore | None = None
+        self._database = where.database(subject) or f"sqlite:///{folder / 'calls.sqlite'}"
+        self._versions: list[Change | None] = [None] * instances
+        self._keys = [new_key()]
+        self._group: anyio.abc.TaskGroup | None = None
+        self._running: list[_Instance] = []
+        self._offset = 0.0
+        self._ledger: weather.Ledger = (
+            weather.SqliteLedger(self._ledger_file, honours_keys=honours_keys)
+            if self._foreign
+            else weather.MemoryLedger(honours_keys=honours_keys)
+        )
+        self._keys_seen: set[tuple[str, str]] = set()
+        self.recording.secrets.update(key.decode() for key in self._keys)
+        self.fault: Kind | None = None
+        self.death: BaseException | None = None
+        self.deaths: list[BaseException] = []
+        self.leave = lambda: None
+        self.used = False
+
+    @asynccontextmanager
+    async def running(self) -> AsyncGenerator[MemoryInstances]:
+        """Start the instances; end them with the block.
+
+        Raises:
+            CannotLoad: The file is not an option that can be run.
+        """
+        apart = self._apart() if self._foreign else nullcontext()
+        with apart, self._open_store(), self._watching():
+            loaded = [self._load(place) for place in range(self.instances)]
+            async with anyio.create_task_group() as group:
+                self._group = group
+                for server in loaded:
+                    self._running.append(await group.start(self._hold, server))
+                try:
+                    yield self
+                finally:
+                    with anyio.move_on_after(self.hang_seconds, shield=True):
+                        await self._stop_all()
+                    group.cancel_scope.cancel()
+
+    @contextmanager
+    def _open_store(self) -> Generator[None]:
+        """What the wrappers of all instances share."""
+        if self._subject.wrappers:
+            self._store = SqliteStore(":memory:", keep_seconds=KEEP_SECONDS, clock=self._clock)
+        try:
+            yield
+        finally:
+            if self._store is not None:
+                self._store.close()
+
+    def _clock(self) -> float:
+        return _system_time() + self._offset
+
+    @contextmanager
+    def _apart(self) -> Generator[None]:
+        """For a stranger's file, whose code may read the clock and use relative paths: the process is on
+        the time of the run, and in its folder, not where the author's server keeps its files."""
+        time.time = self._clock
+        try:
+            with chdir(self._ledger_file.parent):
+                yield
+        finally:
+            time.time = _system_time
+
+    def _wrappers(self, place: int) -> list[Callable[[Handler], Handler]]:
+        if self._store is None:
+            return []
+        attempts = self._subject.attempts(self._honours_keys)
+        watch, here, store = self._where.watch, self.recording, self._store
+        if watch is None:
+            return make_wrappers(self._subject.wrappers, store, attempts=attempts)
+
+        def told(what: str) -> None:
+            watch.kept(here.count, place, here.round_at(place), what)
+
+        return make_wrappers(self._subject.wrappers, WatchedStore(store, told), attempts=attempts)
+
+    def _watching(self) -> AbstractContextManager[None]:
+        """All instances share the durable engine: what it keeps belongs to the round that is open."""
+        watch, here = self._where.watch, self.recording
+        if watch is None or self._subject.option.extra is None:
+            return nullcontext()
+
+        def told(what: str) -> None:
+            places = [place for place in range(self.instances) if here.round_at(place) is not None]
+            place = places[-1] if places else None
+            watch.kept(here.count, place, None if place is None else here.round_at(place), what)
+
+        return watching_the_engine(told)
+
+    async def _start(self, place: int) -> _Instance:
+        assert self._group is not None
+        return await self._group.start(self._hold, self._load(place))
+
+    def _load(self, place: int) -> Any:
+        """A fresh instance, not yet running."""
+        option, version, watch = self._option, self._versions[place], self._where.watch
+        path = option.path if version is None else write(option, version, self._files)
+        settings = Settings(
+            _Ledger(self, place, self._ledger, self._where.turns),
+            keys=self._keys,
+            wrappers=self._wrappers(place),
+            principal=principal_of,
+            database=self._database,
+            clock=None if self._foreign else self._clock,
+        )
+
+        def enter(function: str) -> None:
+            self.recording.append(Entered(place, self.recording.round_at(place), function))
+
+        def reach(line: int) -> None:
+            if watch is not None:
+                here = self.recording
+                watch.line(here.count, path, place, here.round_at(place), line)
+
+        with environment(self._ledger_file, self._keys) if self._foreign else nullcontext():
+            return load(path, settings, on_entry=enter, on_line=reach if watch else None)
+
+    async def _hold(self, server: Any, *, task_status: anyio.abc.TaskStatus[_Instance]) -> None:
+        # A task of its own for each instance: instances end in any order, their clients' scopes not.
+        send, receive = anyio.create_memory_object_stream[tuple[Request, anyio.Event]](1)
+        instance = _Instance(server, send)
+        try:
+            async with AsyncExitStack() as clients, receive:
+
+                async def connect(like: Request) -> None:
+                    client = await clients.enter_async_context(client_of(server, like))
+                    instance.clients[like.asks, like.declares, like.takes_tasks] = client
+
+                await connect(Request())
+                task_status.started(instance)
+                async for wanted, connected in receive:  # few schedules have a client of another kind
+                    await connect(wanted)
+                    connected.set()
+        finally:  # a second Ctrl-C ends it anywhere, and what stops it waits for it
+            instance.stopped.set()
+
+    @asynccontextmanager
+    async def _client(
+        self, instance: int, like: Request, user: ElicitationFnT | None
+    ) -> AsyncGenerator[Client]:
+        """A client for a request: one that stays connected, or for a legacy call one of its own."""
+        here = self._running[instance]
+        if like.era == "legacy":
+            async with client_of(here.server, like, user) as client:
+                yield client
+            return
+        kind = (like.asks, like.declares, like.takes_tasks)
+        if kind not in here.clients:
+            connected = anyio.Event()
+            await here.wanted.send((like, connected))
+            await connected.wait()
+        yield here.clients[kind]
+
+    async def crash(self, place: int) -> None:
+        """End an instance between two requests; another takes its place."""
+        self.recording.append(Crashed(place, None))
+        await self._replace(place)
+
+    async def _end(self, instance: _Instance) -> None:
+        instance.wanted.close()
+        await instance.stopped.wait()
+
+    async def _stop_all(self) -> None:
+        for instance in self._running:
+            await self._end(instance)
+        self._running.clear()
+
+    async def send(
+        self,
+        instance: int,
+        request: Request,
+        user: ElicitationFnT | None = None,
+        gone: anyio.Event | None = None,
+    ) -> Reply:
+        reply = Reply(nothing=HUNG)
+        with anyio.move_on_after(self.hang_seconds) as scope:
+            left = False
+
+            def leave() -> None:
+                nonlocal left
+                left = True
+                scope.cancel()
+
+            self.leave = leave
+            try:
+                async with self._client(instance, request, user) as client:
+                    reply = await exchange(client, request, gone)
+            except anyio.get_cancelled_exc_class() as error:
+                if not any(error is death for death in self.deaths):
+                    if left:
+                        reply = Reply(nothing=LOST)
+                    raise
+                reply = Reply(nothing=LOST)
+        if self.death is not None:
+            self.death = None
+            await self._replace(instance)
+            reply = Reply(nothing=LOST)
+        await self.collect()
+        return reply
+
+    async def restart(self, keys: Keys) -> None:
+        await self._stop_all()
+        self._keys = next_ring(self._keys, keys)
+        self.recording.secrets.update(key.decode() for key in self._keys)
+        for place in range(self.instances):
+            self._running.append(await self._start(place))
+
+    async def redeploy(self, change: Change | None, only: int | None) -> None:
+        for place in range(self.instances) if only is None else (only,):
+            self._versions[place] = change
+            await self._replace(place)
+
+    async def _replace(self, place: int) -> None:
+        await self._end(self._running[place])
+        self._running[place] = await self._start(place)
+
+    async def arm(self, name: str | None, only: int | None = None) -> None:
+        self.fault = None if name is None else KINDS[name]
+
+    async def wait(self, seconds: float) -> None:
+        self._offset += seconds
+
+    def note(self, place: int, effect: weather.Effect, fault: Kind | None) -> None:
+        """Record an effect of an instance."""
+        where = self.recording.round_at(place)
+        if fault is not None and fault.is_of_ledger:
+            self.recording.append(Failed(place, where, effect.kind))
+        else:
+            key = (effect.kind, effect.key or "")
+            absorbed = self._honours_keys and effect.key is not None and key in self._keys_seen
+            self._keys_seen.add(key)
+            self.recording.append(Effect(place, where, effect, absorbed))
+
+    async def collect(self) -> None:
+        if self._foreign and not self.used:  # its code writes to the file by itself
+            await self._record_new(self._ledger)
+            self.strikes = self.strikes and not self._effects_seen

@@ -1,0 +1,296 @@
+"""The default client: it goes on after each fault as well as its policy lets it.
+
+A client that resends sends a lost round again with the state it holds. One that calls again starts over,
+as the hosts of shipped clients do. One that sends a call key does what `sdk.resuming` does: of a state
+that is too old it asks under the key, and every other refusal is the end. Around each request it makes
+the scenario's faults happen (`faults`).
+
+Knows the player and the faults; nothing of options.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import mcp_types as types
+
+from mrtr_options.review.bench.faults import BACK_OFF_SECONDS, CHANGE, PHASES, Era, Kind
+from mrtr_options.review.bench.history import HUNG, LOST, Attempt, Reply, Request
+from mrtr_options.review.bench.player import Player, converse, on_the_wire
+from mrtr_options.review.bench.scenario import AGREE, Accept, WholeCall
+from mrtr_options.sdk.call_key import new_call_key
+from mrtr_options.tool import weather
+
+MAX_REQUESTS = 20
+"""How many requests a client sends for one call before it counts as stuck."""
+
+RETRIES_OF_FAILURES = 2
+"""How often at least a client sends a round again that ended in a server's failure: more often than
+something goes wrong, since what fails each time is no fault."""
+
+CALLS = 5
+"""How often a client that calls again begins: more often than faults are tried at a time."""
+
+OTHERWISE = {"place": "Springfield, Missouri", "units": "imperial", "consent": "yes"}
+"""What the user says when they change their mind, and in another call; else `AGREE`."""
+
+_REFUSALS = (types.INVALID_PARAMS, types.MISSING_REQUIRED_CLIENT_CAPABILITY)
+
+_AFTER = {"response": 0, "delivery": 0, "before": 1, "after": 2}
+"""The order in which faults of a request take effect after it, by phase: what began before it goes on
+until what happened in it is over."""
+
+
+def rounds_of(location: str) -> int:
+    """How many rounds a call takes in which nothing goes wrong."""
+    return 2 if weather.only_place(location) else 3
+
+
+class Driver:
+    """The default client of one run; it may send a call key.
+
+    Attributes:
+        sent: Its requests, in order.
+        chose: Whether its policy made a difference.
+    """
+
+    def __init__(self, player: Player, *, keyed: bool) -> None:
+        self.player = player
+        self.keyed = keyed
+        self.scenario = player.scenario
+        self.sent: list[Attempt] = []
+        self.chose = False
+        self._home = self._others = self._failed = 0
+        self._round = self._begun = 1
+        self._first = self.request(self.scenario.setup.era)
+        self._before: Request | None = None
+
+    def request(self, era: Era = "modern") -> Request:
+        """The first request of a call, under a key of its own if the client sends one."""
+        return Request(self.scenario.location, era=era, key=new_call_key() if self.keyed else None)
+
+    async def call(self) -> None:
+        """Make the call; when it returns, the call has ended or is stuck."""
+        await converse(self._first, self._deliver, self._answers, self._otherwise, MAX_REQUESTS)
+
+    async def _answers(self, reply: Reply) -> types.InputResponses:
+        self._failed, self._round = 0, self._round_of(next(map(reply.name_of, reply.questions)))
+        return {key: self.said(reply.name_of(key), AGREE) for key in reply.questions}
+
+    async def _otherwise(self, request: Request, reply: Reply) -> Request | None:
+        """What the client sends after a response that asks nothing, as its policy says."""
+        refused = reply.code in _REFUSALS
+        if reply.reason == "request_state_expired" and self.keyed:
+            self._round = 1  # what became of the call? As `sdk.resuming` asks
+            return self._first
+        if reply.is_result or (refused and self.keyed):
+            return None
+        if reply.nothing == HUNG or reply.later:  # it has waited for long enough
+            return None
+        if refused or self.keyed or self._round > 1:  # or else both send the first round again
+            self.chose, policy = True, self.scenario.setup.policy
+            if refused and policy == "retry":
+                return None
+            if policy == "call again":
+                self._round, self._begun = 1, self._begun + 1
+                return self._first if self._begun <= CALLS else None
+        if reply.code is not None:  # the server failed, and is given some time
+            self._failed += 1
+            if self._failed > max(RETRIES_OF_FAILURES, len(self.scenario.faults)):
+                return None
+            await self.player.wait(BACK_OFF_SECONDS)
+        return self._before
+
+    async def _deliver(self, request: Request) -> Reply:
+        """Send one request, with all that goes wrong around it; what the client goes on from."""
+        attempt = 1 + sum(sent.round == self._round for sent in self.sent)
+        at = (self._round, attempt)
+        due = [each.kind for each in self.scenario.faults if (each.round, each.attempt) == at]
+        due.sort(key=lambda kind: PHASES.index(kind.phase))
+        moment = Moment(self, request, self._before)
+        await moment.begin(due)
+        self._before = moment.request
+        self._home = moment.instance
+        answers = request.answers is not None
+        self.sent.append(Attempt(self._round, attempt, self.player.rounds + 1, answers))
+        return await moment.send(due)
+
+    def instance(self, *, elsewhere: bool = False) -> int:
+        """Where the next request goes: to the one that asked, or elsewhere; in turn on a free fleet."""
+        if self.scenario.setup.fleet == "free":
+            return len(self.sent) % 2
+        return 1 - self._home if elsewhere else self._home
+
+    def _round_of(self, name: str) -> int:
+        """The round that answers a question."""
+        last = rounds_of(self.scenario.location)
+        return {"units": last, "place": last - 1}.get(name, last + 1)
+
+    def following(self) -> str | None:
+        """The name of the question that the round is expected to be answered with."""
+        asked = ["place", "units"][-(rounds_of(self.scenario.location) - 1) :]
+        return asked[self._round - 1] if self._round <= len(asked) else None
+
+    def said(self, name: str, answers: dict[str, Any], call: int = 1) -> types.InputResponse:
+        """What the user answers to a question; it is recorded."""
+        response = on_the_wire(Accept({name: answers.get(name)}))
+        self.player.answer(call, name, response)
+        return response
+
+    def next_other(self) -> int:
+        """The number of another call of the same user."""
+        self._others += 1
+        return 1 + self._others
+
+
+class Moment:
+    """One request, and what goes wrong around it: the rows of `faults.KINDS` set and call what is here.
+
+    Attributes:
+        request: What is sent.
+        instance: Where it goes.
+        deliveries: How often the network delivers it.
+        at_once: Whether its deliveries are made at the same moment.
+        elsewhere: Whether it goes to another instance than the one that asked.
+        lost: Whether its response is lost.
+    """
+
+    def __init__(self, driver: Driver, request: Request, before: Request | None) -> None:
+        self.deliveries, self.at_once = 1, False
+        self.elsewhere = self.lost = False
+        self.instance = 0
+        self._driver = driver
+        self._player = driver.player
+        self.request = request
+        self._before = before
+        self._armed: str | None = None
+        self._reply = Reply(nothing=LOST)
+        self._other: _Other | None = None
+
+    async def begin(self, due: list[Kind]) -> None:
+        """Make happen what goes wrong before the request."""
+        for kind in due:
+            await kind.before(self)
+        self.instance = self._driver.instance(elsewhere=self.elsewhere)
+
+    async def send(self, due: list[Kind]) -> Reply:
+        """Send the request, and make happen what goes wrong after it; what the client goes on from."""
+        request, player = self.request, self._player
+        await player.instances.arm(self._armed)
+        free = self._driver.scenario.setup.fleet == "free"
+        second = (self.instance + 1) % player.instances.instances if free else self.instance
+        reply = await player.play_round(
+            request,
+            [(self.instance, second)[number % 2] for number in range(self.deliveries)],
+            at_once=self.at_once,
+            lost=self.lost,
+            user=player.pushed(WholeCall(), request) if request.era == "legacy" else None,
+        )
+        self._reply = Reply(nothing=LOST) if self.lost else reply
+        await player.instances.arm(None)
+        for kind in sorted(due, key=lambda kind: _AFTER[kind.phase]):
+            await kind.after(self)
+        return self._reply
+
+    async def misroute(self) -> None:
+        """Deliver the request to another instance than the one that asked; its response is lost."""
+        if self._before is None:  # no instance has had a request: none is the wrong one
+            return
+        there = self._driver.instance(elsewhere=True)
+        await self._player.play_round(self.request, [there], lost=True)
+
+    async def restart(self) -> None:
+        """Replace every instance."""
+        await self._player.restart("same")
+
+    async def redeploy(self) -> None:
+        """Deploy the version with `CHANGE`."""
+        await self._player.redeploy(CHANGE)
+
+    async def wait(self, seconds: float) -> None:
+        """Let time pass."""
+        await self._player.wait(seconds)
+
+    async def arm(self, kind: str) -> None:
+        """Have this go wrong at an effect of the request."""
+        self._armed = kind
+
+    async def crash(self) -> None:
+        """End the instance that has answered."""
+        await self._player.instances.crash(self.instance)
+
+    async def begin_other(self) -> None:
+        """Begin another call of the same user."""
+        self._other = _Other(self._driver, self._driver.instance())
+        await self._other.begin()
+
+    async def finish_other(self) -> None:
+        """End that call."""
+        assert self._other is not None
+        await self._other.finish()
+
+    async def go_back(self) -> None:
+        """Answer the question of the round otherwise, from the state that it came with."""
+        answers = dict(self.request.answers or {})
+        for key, given in answers.items():
+            content = given.content if isinstance(given, types.ElicitResult) else None
+            (name,) = content or {"": None}
+            answers[key] = self._driver.said(name, OTHERWISE)
+        if answers:
+            changed = replace(self.request, answers=answers)
+            reply = await self._player.play_round(changed, [self.instance])
+            self._reply = self._reply if reply.failed else reply
+
+    async def deliver_earlier(self) -> None:
+        """Deliver the request before this one again."""
+        if self._before is not None:
+            await self._player.play_round(self._before, [self.instance], lost=True)
+
+    async def deliver_with_more(self) -> None:
+        """Deliver the request again with one more property in its answers."""
+        answers = {
+            key: on_the_wire(Accept({**(given.content or {}), "note": "as before"}))
+            for key, given in (self.request.answers or {}).items()
+            if isinstance(given, types.ElicitResult)
+        }
+        if answers:
+            changed = replace(self.request, answers=answers)
+            await self._player.play_round(changed, [self.instance], lost=True)
+
+    async def answer_ahead(self) -> None:
+        """Have the request answer the question after it, too."""
+        following = self._driver.following()
+        if following is not None:
+            said = {following: self._driver.said(following, AGREE)}
+            self.request = replace(self.request, answers={**(self.request.answers or {}), **said})
+
+
+class _Other:
+    """Another call of the same user for the same location; its rounds go around one of the first."""
+
+    def __init__(self, driver: Driver, instance: int) -> None:
+        self._driver = driver
+        self._call = driver.next_other()
+        self._instance = instance
+        self._request = driver.request()
+
+    async def begin(self) -> None:
+        """Send the first round."""
+        await converse(self._request, self._send, self._answers, most=1)
+
+    async def finish(self) -> None:
+        """Send the rounds after the first."""
+        if self._reply.questions:
+            await converse(self._request, self._send, self._answers, most=3)
+
+    async def _send(self, request: Request) -> Reply:
+        self._reply = await self._driver.player.play_round(request, [self._instance], call=self._call)
+        return self._reply
+
+    async def _answers(self, reply: Reply) -> types.InputResponses:
+        said = {
+            key: self._driver.said(reply.name_of(key), OTHERWISE, self._call) for key in reply.questions
+        }
+        self._request = replace(self._request, answers=said, state=reply.state)
+        return said

@@ -1,0 +1,452 @@
+"""The client of a run: it takes the steps of scripts.
+
+One player for every client: modern, legacy, and one that takes tasks (SEP-2663). It plays each round
+with `rounds`. Knows scenarios and the client; of options only that they serve the weather tool.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any, cast
+
+import anyio
+import mcp_types as types
+from mcp.client.session import ClientRequestContext
+from pydantic import ValidationError
+
+from mrtr_options.review.bench.attacks import edited, forgeries, signed_as_told
+from mrtr_options.review.bench.client import Answerer
+from mrtr_options.review.bench.deployments import Instances
+from mrtr_options.review.bench.history import Asked, Method, Reply, Request
+from mrtr_options.review.bench.rounds import POLL_SECONDS, Pushed, Question, Rounds
+from mrtr_options.review.bench.scenario import (
+    AGREE,
+    ENDED,
+    Accept,
+    Create,
+    Forge,
+    ListTools,
+    Look,
+    Nothing,
+    Redeploy,
+    Refuse,
+    Repeat,
+    Restart,
+    Roots,
+    Scenario,
+    Send,
+    Status,
+    Step,
+    Stop,
+    Together,
+    Update,
+    UserAnswer,
+    Wait,
+    WholeCall,
+)
+from mrtr_options.tool.server import TOOL
+
+MAX_ROUNDS = 10
+"""How many rounds a whole call may take; the SDK's client gives up after the same number."""
+
+LEAVES_SECONDS = 0.6
+"""After how long a client leaves whose request is at work, or its instance dies: less than a slow effect
+takes."""
+
+_AS_TOLD, MAX_TOLD = ", signed as its refusal says", 40
+"""How a state is made of what a refusal quotes, and how many are tried of one state."""
+
+
+async def _end(request: Request, reply: Reply) -> None:
+    return
+
+
+async def converse(
+    request: Request,
+    send: Callable[[Request], Awaitable[Reply]],
+    answers: Callable[[Reply], Awaitable[types.InputResponses]],
+    otherwise: Callable[[Request, Reply], Awaitable[Request | None]] = _end,
+    most: int = MAX_ROUNDS,
+) -> None:
+    """Go on with a call until it ends: every client of the bench is this loop, and says what it answers
+    and what it sends after a response without a question; None to end."""
+    for _ in range(most):
+        reply = await send(request)
+        if reply.questions:
+            request = replace(request, answers=await answers(reply), state=reply.state)
+        elif (following := await otherwise(request, reply)) is None:
+            return
+        else:
+            request = following
+
+
+class Player(Rounds):
+    """The client of one run: what it sends, step by step."""
+
+    def __init__(self, scenario: Scenario, instances: Instances, user: Answerer | None = None) -> None:
+        super().__init__(scenario, instances)
+        self._user = user
+        self._is_armed = self._is_full = False
+
+    async def take(self, step: Step) -> None:
+        """Play one step."""
+        match step:
+            case Send():
+                await self._send(step)
+            case WholeCall():
+                await self._call(step)
+                self._clients[step.call].thinks.set()
+                self._clients[step.call].over.set()
+            case Repeat():
+                await self._repeat(step)
+            case Forge():
+                await self._forge(step)
+            case Together():
+                await self._take_together(step)
+            case ListTools():
+                await self.play_round(Request(method="tools/list"), [self._next()])
+            case Restart():
+                await self.restart(step.keys)
+            case Redeploy():
+                await self.redeploy(step.change, step.only)
+            case Wait():
+                await self.wait(step.seconds)
+            case Create():
+                await self._create(step)
+            case Look():
+                await self._look(step)
+            case Update():
+                await self._update(step)
+            case Stop():
+                await self.play_round(self._of_task("tasks/cancel", step.principal), [self._next()])
+
+    async def _take_together(self, together: Together) -> None:
+        await self.instances.arm(next(filter(None, map(_fault_of, together.steps)), None))
+        self._is_armed = True
+        async with anyio.create_task_group() as group:
+            for step in together.steps:
+                group.start_soon(self._take_one_of, step, together)
+        self._is_armed = False
+
+    async def _take_one_of(self, step: Step, together: Together) -> None:
+        """Take a step beside others. What a user waits for begins when they are asked, and what stands
+        beside a client that leaves begins before it does."""
+        for other in together.steps:
+            if (
+                isinstance(step, WholeCall)
+                and isinstance(other, WholeCall)
+                and other.waits_for == step.call
+            ):
+                await self._clients[other.call].thinks.wait()
+            if isinstance(other, Send) and other.leaves and other is not step:
+                await anyio.sleep(LEAVES_SECONDS / 2)  # what the other has begun is at work
+        await self.take(step)
+
+    # --- rounds driven by the schedule ----------------------------------------------------------
+
+    async def _send(self, step: Send) -> None:
+        """Send one round, unless its question was never asked."""
+        if self._is_left_out(step):
+            return
+        request = self._request_of(step)
+        await self._arm(step.fault)
+        to = self._instances_for(step)
+        gone = anyio.Event() if step.leaves else None
+        async with anyio.create_task_group() as group:
+            if step.leaves or step.dies:
+                group.start_soon(self._end_at_work, gone, to[0])
+            reply = await self.play_round(
+                request, to, call=step.call, at_once=step.again == "at once", lost=step.lost, gone=gone
+            )
+            # A busy machine makes one call fail; that is no refusal.
+            refused = reply.is_refusal and reply.code != types.INTERNAL_ERROR
+            self._is_full |= step.if_room and refused
+            group.cancel_scope.cancel()
+
+    def _asked(self, step: Send) -> Question | None:
+        """The question that a round answers, or that of another call whose state it brings."""
+        return self._clients[step.state_of or step.call].open.get(step.round)
+
+    def _is_left_out(self, step: Send) -> bool:
+        client = self._clients[step.call]
+        last = client.last
+        if step.round != "first" and (self._asked(step) is None or step.round not in client.open):
+            return True
+        if step.retry and last is not None and not (last.failed or last.is_error):
+            return True
+        if step.if_room and self._is_full:
+            return True
+        return step.if_asked and (last is None or step.round not in map(last.name_of, last.questions))
+
+    def _request_of(self, step: Send) -> Request:
+        """The request of a round; what the user answers is recorded."""
+        asked, caller = self._asked(step), self.scenario.callers[step.call - 1]
+        extra: dict[str, UserAnswer] = {
+            name: content if isinstance(content, UserAnswer) else Accept(content)
+            for name, content in step.extra.items()
+        }
+        said: dict[str, UserAnswer] = {}
+        if step.round != "first" and not isinstance(step.answer, Nothing):
+            said[step.round] = step.answer or _agree(step.round)
+            self.answer(step.call, step.round, on_the_wire(said[step.round]))
+        # What was not asked stands before or behind.
+        said = extra | said if step.call % 2 else said | extra
+        open_now = self._clients[step.call].open
+        keys = self._keys | {name: question.key for name, question in open_now.items()}
+        state = step.state or edited(asked.state if asked else None, step.edit)
+        return Request(
+            step.location or caller.location,
+            {keys.get(name, name): on_the_wire(answer) for name, answer in said.items()} or None,
+            state,
+            caller.principal if step.principal is None else step.principal,
+            step.asks and caller.asks,
+            caller.declares if step.asks else None,
+            tool=step.tool or TOOL,
+            arguments=step.arguments,
+            forged=state and step.edit,
+        )
+
+    def _instances_for(self, step: Send) -> list[int]:
+        """The instances that a round is delivered to."""
+        count, asked = self.instances.instances, self._asked(step)
+        if self.scenario.setup.fleet == "sticky" and asked is not None:
+            instance = asked.instance
+        else:
+            instance = self._next() if step.to is None else step.to % count
+        return [instance] if step.again is None else [instance, (instance + 1) % count]
+
+    async def _end_at_work(self, gone: anyio.Event | None, instance: int) -> None:
+        """End the client of a request that is at work, or its instance."""
+        await anyio.sleep(LEAVES_SECONDS)
+        if gone is not None:
+            gone.set()
+        else:
+            with anyio.CancelScope(shield=True):
+                await self.instances.crash(instance)
+
+    async def _repeat(self, step: Repeat) -> None:
+        """Deliver an earlier request again."""
+        sent = [request for call, request in self._requests if call == step.call]
+        if len(sent) < step.back:
+            return
+        where = self._next() if step.to is None else step.to % self.instances.instances
+        await self.play_round(sent[-step.back], [where], call=step.call, unseen=True)
+
+    async def _forge(self, step: Forge) -> None:
+        """Send every state made from those the client holds, unless the question was never asked."""
+        asked = self._clients[step.call].open.get(step.round)
+        if asked is None or asked.state is None:
+            return
+        caller = self.scenario.callers[step.call - 1]
+        answers = {asked.key: on_the_wire(step.answer or _agree(step.round))}
+        others = [state for state in self._held if state != asked.state]
+
+        async def send(name: str, state: str) -> Reply:
+            request = Request(
+                caller.location, answers, state, caller.principal, caller.asks, forged=name
+            )
+            return await self.play_round(request, [self._next()], call=step.call, unseen=True)
+
+        told = 0
+        for name, state in forgeries(asked.state, others):
+            if step.only in ("", name) or step.only.startswith(f"{name}{_AS_TOLD}"):
+                reply = await send(name, state)
+                says = f"{reply.message} {reply.data}"
+                for number, signed in enumerate(signed_as_told(state, says), start=1):
+                    as_told = f"{name}{_AS_TOLD} ({number})"
+                    if step.only in ("", as_told) and told < MAX_TOLD:
+                        told += 1
+                        await send(as_told, signed)
+
+    # --- whole calls ----------------------------------------------------------------------------
+
+    async def _call(self, step: WholeCall) -> None:
+        """Make a whole call, its questions answered as they come."""
+        if step.takes_tasks:
+            await self._call_as_task(step)
+            return
+        await self._arm(step.fault)
+        caller = self.scenario.callers[step.call - 1]
+        request = Request(
+            caller.location,
+            principal=caller.principal,
+            asks=step.asks and caller.asks,
+            declares=caller.declares,
+            era=self.scenario.setup.era,
+            version=caller.version,
+        )
+        if self.scenario.setup.era == "legacy":
+            await self._call_legacy(step, request)
+            return
+
+        async def send(request: Request) -> Reply:
+            return await self.play_round(request, [self._next()], call=step.call, lost=step.lost)
+
+        async def answers(reply: Reply) -> types.InputResponses:
+            return {key: await self._said(step, reply, key) for key in reply.questions}
+
+        await converse(request, send, answers)
+
+    async def _call_legacy(self, step: WholeCall, request: Request) -> None:
+        gone = anyio.Event()
+        user = self.pushed(step, request, gone)
+        await self.play_round(request, [0], call=step.call, lost=step.lost, user=user, gone=gone)
+
+    def pushed(self, step: WholeCall, request: Request, gone: anyio.Event | None = None) -> Pushed:
+        """What answers in the round to come. The step says what the user answers; `gone` is set when the
+        client leaves."""
+        number = self.rounds + 1
+
+        async def answer(
+            delivery: int, context: ClientRequestContext, params: types.ElicitRequestParams
+        ) -> types.ElicitResult | types.ErrorData:
+            assert isinstance(params, types.ElicitRequestFormParams)
+            name = next(iter(params.requested_schema["properties"]))
+            schema = params.requested_schema
+            where = (number, step.call, name)
+            self._record(Asked(*where, params.message, schema, request.asks, delivery))
+            if not request.asks:
+                return types.ErrorData(
+                    code=types.INVALID_REQUEST, message="elicitation is not supported"
+                )
+            if step.leaves and gone is not None:
+                gone.set()
+                await anyio.sleep_forever()
+            self._clients[step.call].thinks.set()
+            if step.waits_for is not None:
+                await self._clients[step.waits_for].over.wait()
+            response = await self._put(step, name, params)
+            self._clients[step.call].said.pop(name, None)  # another delivery may have had the same
+            self.answer(step.call, name, response, delivery)
+            return cast("types.ElicitResult", response)
+
+        return lambda delivery: partial(answer, delivery)
+
+    async def _call_as_task(self, step: WholeCall) -> None:
+        created = await self._create(step)
+        if created.task is None:
+            return
+        answered: set[str] = set()
+        deadline = anyio.current_time() + self.instances.hang_seconds
+        look = self._of_task("tasks/get", "alice")
+        until: tuple[Status, ...] = ("input_required", *ENDED)
+        while anyio.current_time() < deadline:
+            reply = await self.play_round(look, [self._next()], until=until)
+            if reply.failed or reply.status in ENDED:
+                return
+            new = [key for key in reply.questions if key not in answered]
+            if not new:
+                await anyio.sleep(POLL_SECONDS)
+                continue
+            answers = {key: await self._said(step, reply, key) for key in new}
+            answered.update(new)
+            request = replace(self._of_task("tasks/update", "alice"), answers=answers)
+            await self.play_round(request, [self._next()])
+            deadline = anyio.current_time() + self.instances.hang_seconds
+
+    async def _said(self, step: WholeCall, reply: Reply, key: str) -> types.InputResponse:
+        """What the user answers to a question of a response."""
+        name = reply.name_of(key)
+        form = types.ElicitRequestFormParams(
+            message=reply.questions[key], requested_schema=reply.schemas[key]
+        )
+        response = await self._put(step, name, form)
+        self.answer(step.call, name, response)
+        return response
+
+    async def _put(
+        self, step: WholeCall, name: str, form: types.ElicitRequestFormParams
+    ) -> types.InputResponse:
+        if self._user is not None:
+            return await self._user(form)
+        said = step.answers.get(name) or _agree(name)
+        if isinstance(said, tuple):
+            times = self._clients[step.call].times
+            times[name] = turn = times.get(name, -1) + 1
+            said = said[min(turn, len(said) - 1)]
+        return on_the_wire(said)
+
+    # --- tasks ----------------------------------------------------------------------------------
+
+    async def _create(self, step: Create | WholeCall) -> Reply:
+        client = self._clients[1]
+        client.created_at = self._next()
+        await self._arm_task(step.fault)
+        request = Request(self.scenario.location, asks=step.asks, takes_tasks=True)
+        reply = await self.play_round(request, [client.created_at], lost=step.lost)
+        if not step.lost:
+            client.task = reply.task or ""
+        return reply
+
+    async def _look(self, step: Look) -> None:
+        request = self._of_task("tasks/get", step.principal)
+        request = replace(request, takes_tasks=step.takes_tasks)
+        if step.guessed:
+            task = request.task
+            request = replace(request, task=task[:-1] + ("A" if task[-1:] != "A" else "B"))
+        await self.play_round(request, [self._next()], until=step.until)
+
+    async def _update(self, step: Update) -> None:
+        request = self._answering(step)
+        await self._arm_task(step.fault)
+        to = [self._next() for _ in range(1 if step.again is None else 2)]
+        await self.play_round(request, to, at_once=step.again == "at once", lost=step.lost)
+
+    def _of_task(self, method: Method, principal: str) -> Request:
+        task = self._clients[1].task
+        return Request(principal=principal, method=method, task=task, takes_tasks=True)
+
+    def _answering(self, step: Update) -> Request:
+        open_now = self._clients[1].open
+        said = step.answers
+        if said is None:
+            said = {name: _agree(name) for name in open_now}
+        answers = {name: on_the_wire(answer) for name, answer in said.items()}
+        for name, response in answers.items():
+            self.answer(1, name, response)
+        keys = {name: question.key for name, question in open_now.items()}
+        extra = {key: on_the_wire(Accept(content)) for key, content in step.extra.items()}
+        sent = {keys.get(name, name): response for name, response in answers.items()} | extra
+        return replace(self._of_task("tasks/update", step.principal), answers=sent)
+
+    async def _arm(self, fault: str | None) -> None:
+        if not self._is_armed:  # for all that begin at the same moment
+            await self.instances.arm(fault)
+
+    async def _arm_task(self, fault: str | None) -> None:
+        # The work goes on where it began and ends at an unknown time, so faults stay armed.
+        if fault is not None:
+            await self.instances.arm(fault, self._clients[1].created_at)
+
+
+# --- answers -----------------------------------------------------------------------------------
+
+
+def _fault_of(step: Step) -> str | None:
+    return step.fault if isinstance(step, Send | WholeCall) else None
+
+
+def _agree(name: str) -> Accept:
+    return Accept({name: AGREE[name]})
+
+
+def on_the_wire(answer: UserAnswer) -> types.InputResponse:
+    """A user's answer as it goes over the wire, valid or not."""
+    match answer:
+        case Accept(content=content):
+            return _elicited("accept", content)
+        case Refuse(action=action, content=content):
+            return _elicited(action, content)
+        case Roots():
+            return types.ListRootsResult(roots=[])
+        case Nothing():
+            raise ValueError("nothing is sent where there is no answer")
+
+
+def _elicited(action: str, content: Any) -> types.ElicitResult:
+    try:
+        return types.ElicitResult.model_validate({"action": action, "content": content})
+    except ValidationError:
+        return types.ElicitResult.model_construct(action=action, content=content)

@@ -1,0 +1,271 @@
+"""One round of a run: a client sends it to instances, follows it up, and records both ways.
+
+It remembers only what a client has to remember to go on. Everything else is computed from the history.
+Knows instances and what is sent; nothing of scripts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+import anyio
+import mcp_types as types
+from mcp.client.session import ElicitationFnT
+
+from mrtr_options.review.bench.deployments import Instances
+from mrtr_options.review.bench.history import (
+    HUNG,
+    Answered,
+    Asked,
+    Elapsed,
+    Event,
+    Form,
+    Received,
+    Redeployed,
+    Reply,
+    Request,
+    Restarted,
+    Sent,
+)
+from mrtr_options.review.bench.scenario import Change, Keys, Scenario, Status
+
+RETRIES = 10
+"""How often a client retries after a state-only response, each time at once. The SDK's client gives up
+after the same number of rounds; it waits between them."""
+
+POLL_SECONDS = 0.01
+"""How often a task is looked at."""
+
+Lost = bool | Callable[[Received], Awaitable[bool]]
+"""Whether a response breaks off, or what says so of each one on its way."""
+
+Pushed = Callable[[int], ElicitationFnT]
+"""What answers the questions that a legacy server pushes, by delivery."""
+
+
+@dataclass
+class Question:
+    """A question the client has seen: its key, the state it came with, and the instance it came from."""
+
+    key: str
+    state: str | None
+    instance: int
+
+
+@dataclass
+class _Client:
+    """What a client remembers of one call.
+
+    Attributes:
+        open: Questions by name; of a task, those that are open.
+        said: The user's last answer to each question they saw, by name.
+        saw: What they saw, by name.
+        times: How often the user was asked before, by name, where their answer depends on it.
+        thinks: Set when the user is asked for the first time, or the call ended without that.
+        over: Set when a whole call has ended.
+        last: The last response.
+        task: The task's id, and where it was created.
+    """
+
+    open: dict[str, Question] = field(default_factory=dict[str, Question])
+    said: dict[str, types.InputResponse] = field(default_factory=dict[str, types.InputResponse])
+    saw: dict[str, Form] = field(default_factory=dict[str, Form])
+    times: dict[str, int] = field(default_factory=dict[str, int])
+    thinks: anyio.Event = field(default_factory=anyio.Event)
+    over: anyio.Event = field(default_factory=anyio.Event)
+    last: Reply | None = None
+    task: str = ""
+    created_at: int = 0
+
+
+@dataclass
+class _Round:
+    """A round that is played: its number, what `play_round` was told, and whether its response breaks
+    off."""
+
+    number: int
+    call: int
+    request: Request
+    lost: Lost
+    until: tuple[Status, ...]
+    user: Pushed | None
+    gone: anyio.Event | None
+
+    def __post_init__(self) -> None:
+        self.is_lost = self.lost is True
+
+
+class Rounds:
+    """The rounds of one run.
+
+    Attributes:
+        scenario, instances: What is played, and where.
+        rounds: How many rounds were sent.
+        hung: How many requests had no response.
+    """
+
+    def __init__(self, scenario: Scenario, instances: Instances) -> None:
+        self.scenario = scenario
+        self.instances = instances
+        self._clients = {number + 1: _Client() for number in range(len(scenario.callers))}
+        self._requests: list[tuple[int, Request]] = []
+        self._held: list[str] = []
+        self._keys: dict[str, str] = {}  # of questions, by name, as another call had them
+        self.rounds = self.hung = self._turn = self._exchanges = 0
+
+    def _record(self, event: Event) -> None:
+        self.instances.recording.append(event)
+
+    def _next(self) -> int:
+        self._turn += 1
+        return (self._turn - 1) % self.instances.instances
+
+    async def restart(self, keys: Keys) -> None:
+        """Replace every instance."""
+        self._record(Restarted(keys))
+        await self.instances.restart(keys)
+
+    async def redeploy(self, change: Change | None, only: int | None = None) -> None:
+        """Replace instances by ones with another version of the file."""
+        self._record(Redeployed(change, only))
+        await self.instances.redeploy(change, only)
+
+    async def wait(self, seconds: float) -> None:
+        """Let time pass."""
+        self._record(Elapsed(seconds))
+        await self.instances.wait(seconds)
+
+    async def play_round(
+        self,
+        request: Request,
+        to: Sequence[int],
+        *,
+        call: int = 1,
+        at_once: bool = False,
+        lost: Lost = False,
+        until: tuple[Status, ...] = (),
+        user: Pushed | None = None,
+        gone: anyio.Event | None = None,
+        unseen: bool = False,
+    ) -> Reply:
+        """Play one round: deliver a request, follow it up, and take the response.
+
+        Args:
+            request: What is sent.
+            to: The instances it is delivered to, one delivery each.
+            call: Which of the user's calls it belongs to.
+            at_once: Whether several deliveries are made at the same time.
+            lost: Whether the response breaks off, or what says so when it is on its way: called for each
+                delivery, and for each follow-up of it.
+            until: The task's statuses at which the client stops sending `tasks/get`.
+            user: Answers what a legacy server pushes, by delivery.
+            gone: When it is set the client leaves.
+            unseen: Whether the client does not go on from the response.
+
+        Returns:
+            The first response.
+        """
+        self.rounds += 1
+        self._requests.append((call, request))
+        played = _Round(self.rounds, call, request, lost, until, user, gone)
+        replies: list[Reply] = []
+
+        async def deliver(delivery: int, instance: int) -> None:
+            replies.append(await self._deliver(played, delivery, instance))
+
+        if at_once:
+            async with anyio.create_task_group() as group:
+                for delivery, instance in enumerate(to):
+                    group.start_soon(deliver, delivery, instance)
+        else:
+            for delivery, instance in enumerate(to):
+                await deliver(delivery, instance)
+        reply = replies[0]
+        if not unseen and (not played.is_lost or reply.nothing == HUNG):
+            self._clients[call].last = reply
+            if request.method == "tools/call":
+                self._see(played, reply, to[0])
+        return reply
+
+    async def _deliver(self, played: _Round, delivery: int, instance: int) -> Reply:
+        """Make one delivery of a round and follow it up; the response at last."""
+        deadline = anyio.current_time() + self.instances.hang_seconds
+        reply = await self._exchange(played, delivery, instance, played.request)
+        reply = await self._retry(played, delivery, instance, reply)
+        return await self._poll(played, delivery, instance, reply, deadline)
+
+    async def _exchange(self, played: _Round, delivery: int, instance: int, request: Request) -> Reply:
+        """Send a request to an instance once, and record both ways."""
+        self._exchanges += 1
+        where = (self._exchanges, played.number, delivery, played.call, instance)
+        self._record(Sent(*where, request))
+        user = played.user and played.user(delivery)
+        reply = await self.instances.send(instance, request, user, played.gone)
+        if not isinstance(played.lost, bool):
+            played.is_lost = await played.lost(Received(*where, reply))
+        self._record(Received(*where, reply, played.is_lost and reply.nothing != HUNG))
+        self.hung += reply.nothing == HUNG
+        if reply.state is not None and reply.state not in self._held:
+            self._held.append(reply.state)
+        if request.method == "tasks/get":  # each response lists the open questions
+            self._see(played, reply, instance)
+        return reply
+
+    async def _retry(self, played: _Round, delivery: int, instance: int, reply: Reply) -> Reply:
+        """Go on from state-only responses."""
+        request = played.request
+        for _ in range(RETRIES):
+            if played.is_lost or not reply.later:
+                break
+            request = replace(request, answers=None, state=reply.state)
+            reply = await self._exchange(played, delivery, instance, request)
+        return reply
+
+    async def _poll(
+        self, played: _Round, delivery: int, instance: int, reply: Reply, deadline: float
+    ) -> Reply:
+        """Look at a task, on each instance in turn, until it is as the round waits for."""
+        while played.until and reply.code is None and reply.status not in played.until:
+            if anyio.current_time() > deadline:
+                reply = Reply(nothing=HUNG)
+                where = (self._exchanges, played.number, delivery, played.call, instance)
+                self._record(Received(*where, reply))
+                break
+            await anyio.sleep(POLL_SECONDS)
+            instance = self._next()
+            reply = await self._exchange(played, delivery, instance, played.request)
+        return reply
+
+    def _see(self, played: _Round, reply: Reply, instance: int) -> None:
+        """Show the user the questions of a response; an open one of a task only once."""
+        client, request = self._clients[played.call], played.request
+        found: dict[str, Question] = {}
+        for key, message in reply.questions.items():
+            name = reply.name_of(key)
+            before = client.open.get(name)
+            found[name] = Question(key, reply.state, instance)
+            self._keys[name] = key
+            form = (message, reply.schemas[key])
+            if request.key is not None and name in client.said and client.saw.get(name) == form:
+                continue  # one who knows that it is the same call does not ask its user again
+            if request.method == "tasks/get" and before is not None and before.key == key:
+                continue
+            client.said.pop(name, None)
+            client.saw[name] = form
+            self._record(Asked(played.number, played.call, name, *form, request.asks))
+        if request.method == "tools/call":
+            client.open |= found
+        elif found:
+            client.open = found
+
+    def answer(self, call: int, name: str, response: types.InputResponse, delivery: int = 0) -> None:
+        """Record an answer of the user's, unless the client repeats what they said before."""
+        client = self._clients[call]
+        if client.said.get(name) == response:
+            return
+        client.said[name] = response
+        if isinstance(response, types.ElicitResult):
+            self._record(Answered(call, name, response.action, response.content, delivery))
+        else:
+            self._record(Answered(call, name, "other", None, delivery))

@@ -1,0 +1,109 @@
+"""One run: a scenario played on a fresh deployment of a subject, and its history.
+
+`run` is the only way to make a history. Knows deployments, the player and the default client.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+from mrtr_options.review.bench import temporal
+from mrtr_options.review.bench.client import Answerer
+from mrtr_options.review.bench.deployments import HANG_SECONDS, Deployment
+from mrtr_options.review.bench.deployments.memory import Memory
+from mrtr_options.review.bench.driver import Driver
+from mrtr_options.review.bench.history import Attempt, Event, History
+from mrtr_options.review.bench.player import Player
+from mrtr_options.review.bench.scenario import Scenario
+from mrtr_options.review.bench.scratch import scratch
+from mrtr_options.review.bench.subjects import Subject
+from mrtr_options.tool.catalogue import DURABLE
+
+IN_MEMORY = Memory()
+
+MOST_HUNG = 3
+"""After how many requests without a response a script is broken off."""
+
+
+async def run(
+    subject: Subject,
+    scenario: Scenario,
+    where: Deployment = IN_MEMORY,
+    *,
+    user: Answerer | None = None,
+    client: Callable[[Player], Awaitable[None]] | None = None,
+    on_event: Callable[[Event], None] | None = None,
+) -> History:
+    """Make one run.
+
+    Args:
+        subject, scenario: What is called, and what happens.
+        where: Starts fresh instances for it.
+        user: Answers the questions of whole calls; None to answer as the scenario says.
+        client: Makes the call in place of the script and of the default client.
+        on_event: Told of each event as it happens.
+
+    Raises:
+        CannotLoad: The subject cannot be run.
+    """
+    attempts: list[Attempt] = []
+    chose = True
+    async with where.started(subject, scenario) as instances:
+        recording = instances.recording
+        if on_event is not None:
+            recording.on_event = on_event
+        before = recording.count
+        player = Player(scenario, instances, user)
+        for step in (*scenario.before, *scenario.script):
+            if client is None and player.hung < MOST_HUNG:
+                await player.take(step)
+        if client is not None:
+            await client(player)
+        elif not scenario.script:
+            driver = Driver(player, keyed=subject.keyed)
+            await driver.call()
+            attempts, chose = driver.sent, driver.chose
+        await instances.collect()
+        return History(
+            subject.name,
+            scenario,
+            instances.name,
+            instances.instances,
+            recording.events[before:],
+            tuple(attempts),
+            frozenset(recording.secrets),
+            instances.strikes,
+            chose,
+        )
+
+
+@asynccontextmanager
+async def in_memory(
+    subjects: Sequence[Subject], *, hang_seconds: float = HANG_SECONDS, versions: Path | None = None
+) -> AsyncGenerator[Memory]:
+    """Instances in this process, for many runs that share durable engines: starting one takes longer
+    than most runs. The calls of each run are isolated from those of all others.
+
+    Args:
+        subjects: What is run. Without one on a durable engine nothing is started.
+        hang_seconds, versions: See `Memory`.
+    """
+    engines = {subject.on_temporal for subject in subjects if subject.option.extra == DURABLE}
+    names: dict[bool, Callable[[], str]] = {}
+    with scratch() as folder:
+        async with AsyncExitStack() as held:
+            if True in engines:
+                names[True] = held.enter_context(temporal.running(folder)).apart
+            if False in engines:
+                from mrtr_options.sdk.durable.embedded import process  # needs the extra
+
+                url = f"sqlite:///{folder / 'calls.sqlite'}"
+                names[False] = (await held.enter_async_context(process(url))).apart
+
+            def database(subject: Subject) -> str | None:
+                name = names.get(subject.on_temporal)
+                return name() if name is not None and subject.option.extra == DURABLE else None
+
+            yield Memory(hang_seconds=hang_seconds, versions=versions, database=database)

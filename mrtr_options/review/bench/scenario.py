@@ -1,0 +1,490 @@
+"""What is to be run: a scenario says who calls, where, and what goes wrong.
+
+A scenario has a script of steps, or faults that the default client meets on its way (`driver`). Named
+schedules, drawn cases, attacks and explored sets of faults are all scenarios. A scenario is data: it
+knows no option and no deployment; `run` makes one.
+
+The rounds of a call are named by the question they answer: "first" (none), "place", "units", and
+"consent", which only some redeploys ask for. A step is skipped if its question was never asked, so one
+script serves options that ask less.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from mrtr_options.review.bench.faults import CHANGE, KINDS, Era, Faults, Fleet, Kind, Need, names_of
+
+RoundName = Literal["first", "place", "units", "consent"]
+
+AGREE = {"place": "Springfield, Illinois", "units": "metric", "consent": "yes"}
+"""What the user says unless a step says otherwise."""
+
+
+# --- what the user answers ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Accept:
+    """The user fills the form in; `content` is what they write, valid or not."""
+
+    content: Any
+
+
+@dataclass(frozen=True)
+class Refuse:
+    """The user declines or cancels, perhaps with content."""
+
+    action: Literal["decline", "cancel"]
+    content: Any = None
+
+
+@dataclass(frozen=True)
+class Roots:
+    """Not an answer to a form at all: the result of a roots request."""
+
+
+@dataclass(frozen=True)
+class Nothing:
+    """The round goes out without answers: the user is not done yet."""
+
+
+UserAnswer = Accept | Refuse | Roots | Nothing
+
+
+# --- what is done to the state ------------------------------------------------------------------
+
+StateEdit = Literal["changed", "cut short", "not a state", "too long", "another place", "drop"]
+"""What a client does to the state it was given: it writes another place into it, if it can be read, or
+sends the round without any ("drop")."""
+
+
+# --- steps --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Send:
+    """One round, sent by a modern client.
+
+    Attributes:
+        round: Which one.
+        answer: The user's answer to that round's question; None to agree.
+        extra: Answers to questions that were not asked, by key: an answer, or content that is accepted.
+        lost: The response breaks off; the client never sees it.
+        again: The network delivers the request twice: one after the other, or at once.
+        leaves: The client leaves while the request is at work.
+        dies: The instance dies while the request is at work; another takes its place.
+        edit: What is done to the state.
+        location: Another argument than the call's.
+        principal: Who is calling, if not the call's user.
+        asks: Whether the client declares elicitation on this request.
+        call: Which call, where a client makes several.
+        state_of: The call whose state it carries, if not its own.
+        state: A state from elsewhere that it carries.
+        to: The instance it goes to; None for the next in turn.
+        fault: What goes wrong at an effect of this round: a name in `faults.KINDS`.
+        retry: Whether it is sent only where the request before it brought an error or nothing.
+        if_asked: Whether it is sent only where the request before it brought this round's question.
+        if_room: Whether it is sent only until one of those that say so is refused.
+        tool: Another tool than the weather tool.
+        arguments: Arguments in place of the location, valid or not; `...` to leave them out.
+    """
+
+    round: RoundName
+    answer: UserAnswer | None = None
+    extra: dict[str, Any] = field(default_factory=dict[str, Any])
+    lost: bool = False
+    again: Literal["later", "at once"] | None = None
+    edit: StateEdit | None = None
+    location: str | None = None
+    principal: str | None = None
+    asks: bool = True
+    call: int = 1
+    state_of: int | None = None
+    state: str | None = None
+    to: int | None = None
+    fault: str | None = None
+    retry: bool = False
+    if_asked: bool = False
+    tool: str | None = None
+    arguments: Any = None
+    leaves: bool = False
+    dies: bool = False
+    if_room: bool = False
+
+
+@dataclass(frozen=True)
+class Repeat:
+    """An earlier request is delivered again, unchanged, by a slow proxy.
+
+    Attributes:
+        call: Of which call.
+        back: Which of its requests, counted from the latest: 1 for that one.
+        to: The instance it goes to; None for the next in turn.
+    """
+
+    call: int = 1
+    back: int = 1
+    to: int | None = None
+
+
+@dataclass(frozen=True)
+class Forge:
+    """A client makes states from those it holds (`attacks`), and sends each with a good answer.
+
+    Attributes:
+        round: The round whose state is meant.
+        answer: The user's answer to that round's question; None to agree.
+        call: Which call.
+        only: The name of the one state that is made; empty for all.
+    """
+
+    round: RoundName
+    answer: UserAnswer | None = None
+    call: int = 1
+    only: str = ""
+
+
+@dataclass(frozen=True)
+class ListTools:
+    """The client lists the tools."""
+
+
+Declares = Literal["empty", "url"]
+"""How a client declares elicitation, if not as the SDK's client does: as `{}`, which means forms, or by
+URL only."""
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Whose call it is, and what about.
+
+    Attributes:
+        location: The tool's argument.
+        principal: The user; None for one without a name.
+        asks: Whether their client declares that it can ask by forms.
+        declares: How it declares elicitation, if not as the SDK's client does.
+        version: With which version a legacy client shakes hands; None for the newest.
+    """
+
+    location: str
+    principal: str | None = "alice"
+    asks: bool = True
+    declares: Declares | None = None
+    version: str | None = None
+
+
+@dataclass(frozen=True)
+class WholeCall:
+    """A whole call, its questions answered as they come; the only step of a legacy client.
+
+    Attributes:
+        answers: What the user says, by the name of the form's field, where they do not agree; of
+            several, one each time they are asked, and the last from then on.
+        call: Which call, where a client makes several.
+        lost: The result breaks off; the client never sees it.
+        asks: Whether the client declares elicitation.
+        leaves: The client is gone when the first question reaches it; of a legacy client only.
+        fault: What goes wrong at an effect of the call: a name in `faults.KINDS`.
+        takes_tasks: Whether the client declares the Tasks extension, and finishes a task it is given.
+        waits_for: Its user thinks until this other call, which begins meanwhile, has ended; of a legacy
+            client only.
+    """
+
+    answers: dict[str, UserAnswer | tuple[UserAnswer, ...]] = field(
+        default_factory=dict[str, UserAnswer | tuple[UserAnswer, ...]]
+    )
+    call: int = 1
+    lost: bool = False
+    asks: bool = True
+    leaves: bool = False
+    fault: str | None = None
+    takes_tasks: bool = False
+    waits_for: int | None = None
+
+
+@dataclass(frozen=True)
+class Together:
+    """Rounds of different calls, whole ones, or requests about a task begin at the same moment. What is
+    to go wrong at an effect of one of them goes wrong at the first such effect."""
+
+    steps: tuple[Send | WholeCall | Update | Stop, ...]
+
+
+Keys = Literal["same", "rotated", "new"]
+"""What instances that replace others know: the same keys, a ring that was rotated (the old key still
+verifies), or only a new key."""
+
+
+@dataclass(frozen=True)
+class Restart:
+    """Every instance ends, and a new one with these keys takes its place."""
+
+    keys: Keys = "same"
+
+
+@dataclass(frozen=True)
+class Wait:
+    """So many seconds pass."""
+
+    seconds: float
+
+
+Change = Literal["reworded", "schema", "inserted", "removed", "reordered", "effect", "renamed"]
+"""What the author changes between two versions: the wording of the question about the units, its
+choices, a question before it, whether places are asked for at all, which question comes first, an effect
+above them, or the names of the file and its functions. See `redeploys`."""
+
+
+@dataclass(frozen=True)
+class Redeploy:
+    """Instances end, and others with another version of the file take their place.
+
+    Attributes:
+        change: What that version has changed; None for the file as it is.
+        only: The one instance that is replaced; None for all.
+    """
+
+    change: Change | None
+    only: int | None = None
+
+
+# --- steps of a client that takes tasks ---------------------------------------------------------
+
+Status = Literal["working", "input_required", "completed", "failed", "cancelled"]
+ENDED: tuple[Status, ...] = ("completed", "failed", "cancelled")
+
+
+@dataclass(frozen=True)
+class Create:
+    """The tool is called, and a task is returned.
+
+    Attributes:
+        lost: The response breaks off; the client never learns of the task.
+        asks: Whether the client declares elicitation.
+        fault: What goes wrong at an effect of the work that begins.
+    """
+
+    lost: bool = False
+    asks: bool = True
+    fault: str | None = None
+
+
+@dataclass(frozen=True)
+class Look:
+    """`tasks/get`, repeated until the task has a status.
+
+    Attributes:
+        until: Which statuses; with none, one request is sent.
+        principal: Who looks.
+        takes_tasks: Whether this request declares the extension.
+        guessed: Whether the id was never handed out.
+    """
+
+    until: tuple[Status, ...] = ()
+    principal: str = "alice"
+    takes_tasks: bool = True
+    guessed: bool = False
+
+
+@dataclass(frozen=True)
+class Update:
+    """`tasks/update`: the client sends answers.
+
+    Attributes:
+        answers: What the user says, by round; None to agree to every question that is open.
+        extra: Answers that were not asked, by key; each accepted with this content.
+        lost: The response breaks off; the client sends the same again.
+        again: The network delivers the request twice: one after the other, or at once.
+        principal: Who sends it.
+        fault: What goes wrong at an effect of the work that goes on.
+    """
+
+    answers: dict[RoundName, UserAnswer] | None = None
+    extra: dict[str, Any] = field(default_factory=dict[str, Any])
+    lost: bool = False
+    again: Literal["later", "at once"] | None = None
+    principal: str = "alice"
+    fault: str | None = None
+
+
+@dataclass(frozen=True)
+class Stop:
+    """`tasks/cancel`, sent by this principal."""
+
+    principal: str = "alice"
+
+
+TaskStep = Create | Look | Update | Stop
+Step = Send | WholeCall | Repeat | Forge | Together | ListTools | Restart | Redeploy | Wait | TaskStep
+
+# --- where, and by whom -------------------------------------------------------------------------
+
+Policy = Literal["retry", "call again"]
+"""What a client does when a response is lost: it sends the round again with the state it holds, or it
+calls the tool again, as the hosts of shipped clients do. Without a state the two are the same."""
+
+
+@dataclass(frozen=True)
+class Setup:
+    """Where a call is made, and by which client.
+
+    Attributes:
+        era: The client's.
+        fleet: The instances, and how rounds reach them.
+        policy: What the default client does when a response is lost.
+        honours_keys: Whether the effects' destination absorbs one whose idempotency key it has seen.
+    """
+
+    era: Era = "modern"
+    fleet: Fleet = "one"
+    policy: Policy = "retry"
+    honours_keys: bool = False
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """What happens in one run.
+
+    Attributes:
+        name: Its name; of a set of faults, what `faults.parse` takes.
+        why: One sentence: what it models, and why it happens in practice.
+        setup: Where, and by which client.
+        callers: Whose each call is, and what about.
+        faults: What the default client meets on its way.
+        script: The steps, in place of the default client.
+        before: Steps that are taken before them: of other runs on the same servers.
+    """
+
+    name: str
+    why: str
+    setup: Setup = Setup()
+    callers: tuple[Caller, ...] = (Caller("Springfield"),)
+    faults: Faults = ()
+    script: tuple[Step, ...] = ()
+    before: tuple[Step, ...] = ()
+
+    @property
+    def location(self) -> str:
+        """What the first call asks for."""
+        return self.callers[0].location
+
+    @property
+    def instances(self) -> Literal[1, 2]:
+        """How many instances there have to be."""
+        return 1 if self.setup.fleet == "one" else 2
+
+    def on_one(self) -> Scenario:
+        """The same on one instance."""
+        return replace(self, setup=replace(self.setup, fleet="one"))
+
+    def under(self, faults: Faults) -> Scenario:
+        """The default client's call under a set of faults."""
+        says = "; ".join(f"{fault}: {fault.kind.says}" for fault in faults) or "Nothing goes wrong."
+        others = sum(fault.name == "other" for fault in faults)
+        callers = (1 + others) * self.callers[:1]
+        return replace(self, name=names_of(faults) or "clean", why=says, faults=faults, callers=callers)
+
+    @property
+    def steps(self) -> Iterator[Step]:
+        """Every step of the script, those that are taken together one by one."""
+        for step in self.script:
+            yield from step.steps if isinstance(step, Together) else (step,)
+
+    @property
+    def at_effects(self) -> list[Kind]:
+        """What goes wrong at an effect."""
+        found = [fault.kind for fault in self.faults if fault.kind.at]
+        steps = [step for step in self.steps if isinstance(step, Send | WholeCall)]
+        return found + [KINDS[step.fault] for step in steps if step.fault is not None]
+
+    @property
+    def is_deadly(self) -> bool:
+        """Whether an instance dies in a round, which may leave behind what later runs meet."""
+        return any(isinstance(step, Send) and step.dies for step in self.steps)
+
+    @property
+    def takes_tasks(self) -> bool:
+        """Whether its client takes tasks."""
+        return any(
+            isinstance(step, TaskStep) or (isinstance(step, WholeCall) and step.takes_tasks)
+            for step in self.steps
+        )
+
+    @property
+    def changes(self) -> set[Change]:
+        """The versions that are deployed besides the file as it is."""
+        found: set[Change] = {
+            step.change for step in self.script if isinstance(step, Redeploy) and step.change
+        }
+        if any(fault.name == "redeploy" for fault in self.faults):
+            found.add(CHANGE)
+        return found
+
+    @property
+    def needs_two(self) -> bool:
+        """Whether it needs more than one instance."""
+        return self.mixes_versions or any(fault.kind.needs_two for fault in self.faults)
+
+    @property
+    def mixes_versions(self) -> bool:
+        """Whether instances of two versions serve at once."""
+        return any(isinstance(step, Redeploy) and step.only is not None for step in self.script)
+
+    @property
+    def needs(self) -> frozenset[Need]:
+        """What a deployment must be able to do for it."""
+        found: set[Need] = {need for fault in self.faults for need in fault.kind.needs}
+        if any(caller.principal != "alice" for caller in self.callers):
+            found.add("callers")
+        if self.takes_tasks:
+            found.add("tasks")
+        if self.is_deadly:
+            found.add("crash")
+        for step in self.steps:
+            match step:
+                case Restart():
+                    found.add("restart")
+                case Redeploy():
+                    found.add("versions")
+                case Wait():
+                    found.add("time")
+                case Send() | WholeCall():
+                    if step.fault is not None:
+                        found |= KINDS[step.fault].needs
+                    if isinstance(step, Send) and (step.principal or "alice") != "alice":
+                        found.add("callers")
+                case _:
+                    pass
+        return frozenset(found)
+
+
+def calling(
+    location: str = "Springfield",
+    fleet: Fleet = "sticky",
+    policy: Policy = "retry",
+    era: Era = "modern",
+    *,
+    honours_keys: bool = False,
+) -> Scenario:
+    """The default client's call in which nothing goes wrong; see `Setup`."""
+    setup = Setup(era, fleet, policy, honours_keys)
+    return Scenario("clean", "Nothing goes wrong.", setup, (Caller(location),))
+
+
+def whole_call(location: str, era: Era = "modern", *, takes_tasks: bool = False) -> Scenario:
+    """One whole call on one instance, its questions answered as they come; nothing goes wrong.
+
+    What is guaranteed of the schedules `clean-tokyo` and `clean-springfield` holds of it, too.
+    """
+    name = f"clean-{location.lower()}" if location in ("Tokyo", "Springfield") else "call"
+    script = (WholeCall(takes_tasks=takes_tasks),)
+    why = "One call, nothing goes wrong."
+    return Scenario(name, why, Setup(era), (Caller(location),), script=script)
+
+
+FIRST, PLACE, UNITS = Send("first"), Send("place"), Send("units")
+DECLINE, CANCEL = Refuse("decline"), Refuse("cancel")
+MISSOURI = Accept({"place": "Springfield, Missouri"})

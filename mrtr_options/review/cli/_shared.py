@@ -1,0 +1,136 @@
+"""Arguments that several commands take."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mrtr_options.names import nearest
+from mrtr_options.terminal import PROGRAM, refuse
+
+if TYPE_CHECKING:
+    from mrtr_options.review.bench.scenario import Policy
+    from mrtr_options.review.bench.subjects import Subject
+
+MARKS = "F+single-use is F¹, F+legacy-shim F², F+call-key Fᵏ, L+temporal Lᵀ"
+
+POLICIES: dict[str, Policy] = {"retry": "retry", "call-again": "call again"}
+"""What a client does when a response is lost, as it is typed."""
+
+MOST_FAULTS = 4
+TOO_MANY_FAULTS = (
+    f"--faults takes a number from 0 to {MOST_FAULTS}; each one more takes about forty times as long"
+)
+
+
+def add_form(parser: argparse.ArgumentParser, *, markdown: bool = False) -> None:
+    """Add `--json`, which may also stand before the command, and perhaps `--markdown`."""
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print JSON")
+    if markdown:
+        form.add_argument("--markdown", action="store_true", help="print tables in Markdown")
+
+
+def add_setup(parser: argparse.ArgumentParser) -> None:
+    """Add what describes the setup of a call, and its location."""
+    parser.add_argument(
+        "--fleet",
+        choices=("one", "sticky", "free"),
+        default="sticky",
+        help="one instance; two, each round to the one that asked (default); two, used in turn",
+    )
+    parser.add_argument("--era", choices=("modern", "legacy"), default="modern", help="the client's era")
+    parser.add_argument(
+        "--location",
+        default="Springfield",
+        choices=("Tokyo", "Springfield"),
+        help="Tokyo: one question; Springfield: two",
+    )
+    parser.add_argument(
+        "--honours-keys", action="store_true", help="idempotency keys are honoured where effects happen"
+    )
+
+
+def slugs(named: str | None, known: Collection[str]) -> list[str]:
+    """The schedules that `--only` names; none if it is left out."""
+    if named is None:
+        return []
+
+    found = [slug.strip() for slug in named.split(",")]
+    for slug in found:
+        if slug not in known:
+            refuse_if_played(slug)
+            there = nearest(slug, known) or f"{PROGRAM} schedules lists them"
+            refuse(f"there is no schedule {slug!r}; {there}")
+    return found
+
+
+def refuse_if_played(name: str) -> None:
+    """End the command if a name is that of a schedule or a fault, and say how it is played."""
+    from mrtr_options.review.bench.faults import NAMED
+    from mrtr_options.review.bench.schedules import SCHEDULES
+
+    kind = name.rstrip("0123456789.")
+    if name in SCHEDULES:
+        refuse(f"{name} is a schedule; write {PROGRAM} play E {name}")
+    if kind in NAMED:
+        refuse(f"{name} is a fault; write {PROGRAM} play E --faults {kind}{name[len(kind) :] or 3}")
+
+
+def subjects(names: Sequence[str], *, or_one_of: Collection[str] = ()) -> list[Subject]:
+    """The subjects that somebody names. A file is tried first: one that hangs, or ends the process it
+    runs in, is refused.
+
+    Args:
+        names: As they are typed.
+        or_one_of: What else a name may have been meant for.
+    """
+    from mrtr_options.review.bench.subjects import subject_named
+    from mrtr_options.tool.catalogue import CannotLoad
+
+    found: list[Subject] = []
+    for name in names:
+        try:
+            found.append(subject_named(name))
+        except CannotLoad as error:
+            refuse_if_played(name)
+            near = nearest(name, or_one_of)
+            refuse(f"there is no option or schedule {name!r}; {near}" if near else str(error))
+    if foreign := [each.option.path for each in found if each.option.is_foreign]:
+        import anyio
+
+        from mrtr_options.review.judge.check import try_file
+
+        for path in foreign:
+            anyio.run(try_file, path)
+    return found
+
+
+def name_left_out() -> None:
+    """Say on standard error which options are left out for lack of an extra."""
+    from mrtr_options.tool.catalogue import lacking
+
+    for reason in lacking():
+        print(f"left out: {reason}", file=sys.stderr)
+
+
+def write_new(path: Path, text: str, example: str) -> None:
+    """Write a Python file that is not there yet.
+
+    Args:
+        path: The file.
+        text: What is in it.
+        example: How the command is written, for a name that cannot be used.
+    """
+    if path.suffix != ".py":
+        refuse(f"{str(path)!r} is not a file name that ends in .py; write {example}")
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        refuse(f"{path} is there already; name a new file")
+    except OSError as error:
+        refuse(f"cannot write {path}: {error.strerror}")

@@ -1,0 +1,36 @@
+"""Compare what the author writes in two options."""
+
+from __future__ import annotations
+
+import argparse
+
+from mrtr_options.review.cli._shared import add_form
+from mrtr_options.terminal import refuse
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Two options, or `--stat`."""
+    parser.add_argument("options", nargs="*", metavar="OPTION", help="as in: diff E F; diff F F¹")
+    parser.add_argument(
+        "--stat", action="store_true", help="print the line counts of every option instead"
+    )
+    parser.add_argument("--all", action="store_true", help="docstrings, comments and blank lines, too")
+    parser.add_argument("--unified", action="store_true", help="one column on wide terminals, too")
+    add_form(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the diff or the counts."""
+    if args.stat and (args.options or args.all or args.unified):
+        refuse("diff --stat counts the author code of every option; leave out all else")
+    if not args.stat and len(args.options) != 2:
+        refuse("diff takes two options, as in: diff E F; or --stat for all of them")
+
+    from mrtr_options.demo.diff import print_diff, print_stat, written
+
+    if args.stat:
+        print_stat(as_json=args.json)
+        return 0
+    left, right = map(written, args.options)
+    print_diff(left, right, everything=args.all, is_unified=args.unified, as_json=args.json)
+    return 0

@@ -1,0 +1,90 @@
+"""Try every combination of faults: what goes wrong, and the fewest faults that cause it."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from mrtr_options.review.cli._shared import (
+    MARKS,
+    MOST_FAULTS,
+    POLICIES,
+    TOO_MANY_FAULTS,
+    add_form,
+    add_setup,
+    name_left_out,
+    subjects,
+)
+from mrtr_options.terminal import refuse
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What is called, by which client, and under how many faults."""
+    parser.add_argument(
+        "subjects", nargs="*", metavar="SUBJECT", help=f"as in: explore E F F¹ᵏ (default: all); {MARKS}"
+    )
+    parser.add_argument(
+        "--faults",
+        type=int,
+        default=1,
+        metavar="N",
+        help="at most N faults at a time (default 1; try 2); options K and L: 1 unless they are named",
+    )
+    parser.add_argument(
+        "--client",
+        dest="policy",
+        choices=(*POLICIES, "both"),
+        default="both",
+        help="what the client does when a response is lost (default: both)",
+    )
+    add_setup(parser)
+    parser.add_argument("--resume", metavar="FILE", help="save results in FILE, and go on from there")
+    add_form(parser, markdown=True)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Make every run, and print what was found; 1 if a run is wrong and no anomaly says so."""
+    if not 0 <= args.faults <= MOST_FAULTS:
+        refuse(TOO_MANY_FAULTS)
+
+    from mrtr_options.review.bench.starting import context
+
+    context("mrtr_options.review.explore.workers")  # it imports while this process does
+
+    from mrtr_options.review.bench import temporal
+    from mrtr_options.review.bench.scenario import Policy, calling
+    from mrtr_options.review.bench.subjects import (
+        LEGACY_SHIM,
+        all_subjects,
+        fleet_subjects,
+        keyed_subjects,
+    )
+    from mrtr_options.review.explore.show import name_unclassified, show
+    from mrtr_options.review.explore.workers import results
+    from mrtr_options.review.show.progress import sharing
+
+    if not args.subjects:
+        name_left_out()
+        if args.era == "modern" and not temporal.installed():
+            print(f"left out: Kᵀ, Lᵀ ({temporal.MISSING})", file=sys.stderr)
+    everyone = [  # a modern client does not notice the shim for legacy ones
+        each for each in all_subjects() if args.era == "legacy" or LEGACY_SHIM not in each.wrappers
+    ]
+    if args.era == "modern":  # an old client has a whole call in one request
+        everyone += [*keyed_subjects(), *fleet_subjects()]
+    chosen = subjects(args.subjects) if args.subjects else everyone
+    policies: list[Policy] = [each for name, each in POLICIES.items() if args.policy in (name, "both")]
+    calls = {
+        (
+            subject,
+            calling(args.location, args.fleet, policy, args.era, honours_keys=args.honours_keys),
+        ): (args.faults if args.subjects or subject.option.extra is None else min(args.faults, 1))
+        for subject in chosen
+        for policy in policies
+    }
+    form = "json" if args.json else "markdown" if args.markdown else "text"
+    with sharing(calls, quiet=args.json) as on_share:
+        done, proofs = results(calls, Path(args.resume) if args.resume else None, on_share)
+    show(done, proofs, form)
+    return name_unclassified(done)

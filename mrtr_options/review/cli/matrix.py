@@ -1,0 +1,69 @@
+"""Play every schedule with every option, and print what happens."""
+
+from __future__ import annotations
+
+import argparse
+
+from mrtr_options.review.cli._shared import add_form, name_left_out, slugs
+from mrtr_options.terminal import refuse
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Which of them."""
+    parser.add_argument("--only", metavar="SCHEDULES", help="only these: names with commas")
+    parser.add_argument("--options", metavar="LETTERS", help="only these, as in E,F,H or EFH")
+    parser.add_argument("--era", choices=("modern", "legacy"), help="only clients of this era")
+    parser.add_argument(
+        "--deployment",
+        metavar="NAME",
+        help="a deployment of docs/RESULTS.md; one and two instances in memory unless it is given",
+    )
+    add_form(parser, markdown=True)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Play them, and print the tables; 1 if a guarantee is broken."""
+    from mrtr_options.review.bench.deployments import offered
+    from mrtr_options.review.bench.faults import ERAS
+    from mrtr_options.review.bench.schedules import SCHEDULES
+
+    chosen = slugs(args.only, SCHEDULES)
+    if args.options is not None and not _names(args.options):
+        refuse("--options names no option; leave it out for all of them")
+    if args.deployment and args.deployment not in offered():
+        refuse(f"{args.deployment!r} is not a deployment; name one of {', '.join(offered())}")
+
+    import anyio
+
+    from mrtr_options.review.bench.subjects import all_subjects
+    from mrtr_options.review.judge import matrix
+    from mrtr_options.review.show.matrix import show
+    from mrtr_options.review.show.progress import counting
+    from mrtr_options.tool.catalogue import option_named, runnable
+
+    wanted = [runnable(option_named(name)).letter for name in _names(args.options)]
+    columns = [column for column in all_subjects() if not wanted or column.option.letter in wanted]
+    if not wanted:
+        name_left_out()
+    eras = (args.era,) if args.era else ERAS
+    deployments = (args.deployment,) if args.deployment else matrix.IN_MEMORY
+    schedules = [SCHEDULES[slug] for slug in chosen or SCHEDULES]
+    to_run = matrix.cells(columns, schedules=schedules, eras=eras, deployments=deployments)
+    if not to_run:
+        refuse(
+            "nothing of this can be played together; leave out --only, --options, --era or --deployment"
+        )
+    form = "json" if args.json else "markdown" if args.markdown else "table"
+    with counting("schedules", len(to_run), quiet=form != "table") as begin:
+        observations = anyio.run(matrix.run, to_run, begin)
+    judged = {column: matrix.judge(column, observations) for column in columns}
+    show(observations, judged, form)
+    return 1 if any(judged.values()) else 0
+
+
+def _names(options: str | None) -> list[str]:
+    """What --options names: "E,F,H", "once,H" or "EFH"."""
+    if not options:
+        return []
+    names = options.split(",") if "," in options or "_" in options else list(options)
+    return [name.strip() for name in names if name.strip()]

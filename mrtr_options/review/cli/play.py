@@ -1,0 +1,57 @@
+"""Call options while chosen things go wrong, and print each round."""
+
+from __future__ import annotations
+
+import argparse
+
+from mrtr_options.review.cli._shared import MARKS, POLICIES, add_form, add_setup, subjects
+from mrtr_options.terminal import refuse
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What is called, and what goes wrong."""
+    parser.add_argument(
+        "subjects",
+        nargs="+",
+        metavar="SUBJECT",
+        help=f"one or more, and perhaps a schedule: play E F¹ --faults lost3; play E fork; {MARKS}",
+    )
+    parser.add_argument("--faults", metavar="FAULTS", help='what goes wrong, as in "lost3 restart2"')
+    parser.add_argument(
+        "--client",
+        choices=POLICIES,
+        default="retry",
+        help="what the client does when a response is lost: resend the round (default), or call again",
+    )
+    add_setup(parser)
+    add_form(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Make the calls, and print them."""
+    from mrtr_options.review.bench.faults import parse
+    from mrtr_options.review.bench.scenario import calling
+    from mrtr_options.review.bench.schedules import SCHEDULES
+    from mrtr_options.review.explore.combinations import refuse_impossible
+    from mrtr_options.review.show.play import play
+
+    schedule = SCHEDULES.get(args.subjects[-1]) if len(args.subjects) > 1 else None
+    for name in args.subjects if schedule is None else args.subjects[:-1]:
+        if name in SCHEDULES:
+            refuse(f"{name} is a schedule; name one, after the options, as in: play E {name}")
+    if schedule is not None and args.faults is not None:
+        refuse("a schedule has faults of its own; leave out --faults or the schedule")
+    faults = parse(args.faults or "")
+    chosen = subjects(args.subjects if schedule is None else args.subjects[:-1], or_one_of=SCHEDULES)
+    if schedule is None:
+        call = calling(
+            args.location, args.fleet, POLICIES[args.client], args.era, honours_keys=args.honours_keys
+        )
+        for subject in chosen:
+            refuse_impossible(subject, call, faults)
+        return play(chosen, call.under(faults), faults, as_json=args.json)
+    scenario = schedule.of(args.era)
+    if scenario is None:
+        refuse(f"{schedule.name} has no steps for a {args.era} client; choose the other --era")
+    scenario = scenario.on_one() if args.fleet == "one" else scenario
+    return play(chosen, scenario, (), as_json=args.json)

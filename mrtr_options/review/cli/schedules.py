@@ -1,0 +1,47 @@
+"""List the names of faults and schedules, and what they mean."""
+
+from __future__ import annotations
+
+import argparse
+
+from mrtr_options.review.cli._shared import add_form, refuse_if_played, subjects
+from mrtr_options.terminal import refuse
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """On what they are played."""
+    parser.add_argument(
+        "subjects", nargs="*", metavar="SUBJECT", help="with --run: what to call (default: E F H F¹ K)"
+    )
+    parser.add_argument(
+        "--run",
+        action="store_true",
+        dest="play",
+        help="play each schedule, and name what goes wrong",
+    )
+    add_form(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print them."""
+    if args.subjects and not args.play:
+        refuse_if_played(args.subjects[0])
+        refuse(f"subjects are played with --run, as in: schedules --run {' '.join(args.subjects)}")
+
+    import anyio
+
+    from mrtr_options.review.bench.schedules import SCHEDULES
+    from mrtr_options.review.explore.counterexamples import of_schedules
+    from mrtr_options.review.show.progress import counting
+    from mrtr_options.review.show.schedules import show
+    from mrtr_options.tool.catalogue import all_options
+
+    played = ["E", "F", "H", "F¹", *("K" for letter in all_options() if letter == "K")]
+    chosen = subjects(args.subjects or played) if args.play else []
+    shown: dict[str, dict[str, list[str]]] = {}
+    left_out: dict[str, list[str]] = {}
+    if chosen:
+        with counting("schedules", len(SCHEDULES), quiet=args.json) as begin:
+            shown, left_out = anyio.run(of_schedules, chosen, begin)
+    show(chosen, shown, left_out, as_json=args.json)
+    return 0

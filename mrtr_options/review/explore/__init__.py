@@ -1,0 +1,1 @@
+"""Every combination of faults up to a bound: made, judged, shared among processes, and shown."""

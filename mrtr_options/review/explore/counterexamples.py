@@ -1,0 +1,250 @@
+"""Which faults show which anomaly: every set up to a bound, and the smallest of those that do.
+
+A run that breaks a rule of the contract or a guarantee of the option, and shows no anomaly that the
+clean run does not show, lacks a name: that is an error in the definitions, and it is kept.
+
+Knows the exploration, the anomalies and the guarantees; nothing of how results are shown.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from mrtr_options.review.bench.deployments import quiet_servers
+from mrtr_options.review.bench.faults import Fault, Faults, names_of
+from mrtr_options.review.bench.history import History
+from mrtr_options.review.bench.run import in_memory, run
+from mrtr_options.review.bench.scenario import Scenario
+from mrtr_options.review.bench.schedules import SCHEDULES, name_of
+from mrtr_options.review.bench.scratch import scratch
+from mrtr_options.review.bench.subjects import Subject
+from mrtr_options.review.explore.combinations import explore, possible
+from mrtr_options.review.judge import anomalies, guarantees, matrix
+from mrtr_options.review.judge.contract import violations
+
+
+@dataclass
+class Explored:
+    """The results of a scenario under every set of faults up to a bound.
+
+    Attributes:
+        subject: What was called.
+        scenario: Where and by which client: the call in which nothing goes wrong.
+        bound: How many faults at most.
+        histories: How many runs were made.
+        counterexamples: For each anomaly that was shown, the sets of faults that show it and of which no
+            smaller part does.
+        unclassified: For each set of faults that breaks a rule and shows no anomaly of its own: what is
+            wrong, in a line.
+        strikes: Whether something could go wrong at the effects.
+    """
+
+    subject: Subject
+    scenario: Scenario
+    bound: int
+    histories: int = 0
+    counterexamples: dict[str, list[Faults]] = field(default_factory=dict[str, list[Faults]])
+    unclassified: dict[Faults, str] = field(default_factory=dict[Faults, str])
+    strikes: bool = True
+
+    def as_json(self) -> dict[str, Any]:
+        """One JSON object."""
+        setup = self.scenario.setup
+        return {
+            "subject": self.subject.name,
+            "fleet": setup.fleet,
+            "policy": setup.policy,
+            "era": setup.era,
+            "location": self.scenario.location,
+            "honours_keys": setup.honours_keys,
+            "bound": self.bound,
+            "histories": self.histories,
+            "witnesses": {
+                name: [names_of(faults) for faults in self.counterexamples[name]]
+                for name in (anomaly.name for anomaly in anomalies.ANOMALIES)
+                if name in self.counterexamples
+            },
+        }
+
+    def take(self, faults: Faults, shown: frozenset[str]) -> None:
+        """Take note of a run and the anomalies it shows. Runs come with the fewest faults first."""
+        self.histories += 1
+        for name in shown:
+            smaller = self.counterexamples.setdefault(name, [])
+            if not any(is_part(each, faults) for each in smaller):
+                smaller.append(faults)
+
+
+def wrong(subject: Subject, history: History) -> str | None:
+    """What a run has that the contract or the option's guarantees do not allow: the first, in a line.
+
+    What an option guarantees of a schedule holds of the same set of faults, too.
+    """
+    own = guarantees.guarantees_of(subject)
+    departs = own.departs if own else ()
+    for each in violations(history):
+        if each.property not in departs:
+            return f"{each.property}: allowed is {each.allowed}; came {each.came}"
+    like = name_of(history.scenario)
+    if like is None or own is None:
+        return None
+    # Where rounds go to the instance that asked, one is enough.
+    deployment = "two" if history.scenario.setup.fleet == "free" else "one"
+    alike = replace(history, scenario=replace(history.scenario, name=like), deployment=deployment)
+    seen = guarantees.observed(alike, own)
+    for each, _ in guarantees.broken([seen], guarantees.declared(own), own):
+        if each.name not in departs:
+            return f"{each.name}: {seen.breaks[each.name]}"
+    return None
+
+
+def is_part(less: Faults, more: Faults) -> bool:
+    """Whether a set of faults is a part of another one. A fault at a later attempt of a round counts as
+    the same fault at the first."""
+    return Counter(map(_at, less)) <= Counter(map(_at, more))
+
+
+def _at(fault: Fault) -> tuple[int, str]:
+    return fault.round, fault.name
+
+
+async def begin(subject: Subject, scenario: Scenario) -> tuple[Explored, Faults]:
+    """Make the run in which nothing goes wrong, and see what can go wrong there.
+
+    Args:
+        subject: What is called.
+        scenario: Where and by which client.
+
+    Raises:
+        CannotLoad: The subject cannot be run.
+    """
+    async with in_memory([subject]) as here:
+        history = await run(subject, scenario, here)
+    found = Explored(subject, scenario, 0, strikes=history.strikes)
+    if (what := wrong(subject, history)) is not None:
+        found.unclassified[()] = what
+    found.take((), anomalies.found(history))
+    return found, tuple(possible(subject, history))
+
+
+async def counterexamples(
+    subject: Subject,
+    scenario: Scenario,
+    bound: int,
+    *,
+    first: Faults | None = None,
+    made: dict[Faults, History] | None = None,
+) -> Explored:
+    """Make every run with up to so many faults, and keep the smallest counterexamples.
+
+    Args:
+        subject: What is called.
+        scenario: Where and by which client.
+        bound: How many faults at most.
+        first: Only sets that begin with one of these, and not the run in which nothing goes wrong; all
+            runs if it is left out.
+        made: Runs of a client that differs in its policy alone, which made no difference there. They are
+            not made again, and those that are made here are added.
+
+    Raises:
+        CannotLoad: The subject cannot be run.
+    """
+    found = Explored(subject, scenario, bound)
+    made = {} if made is None else made
+    with scratch() as versions, quiet_servers():
+        async with in_memory([subject], versions=versions) as here:
+
+            async def play(scenario: Scenario) -> History:
+                if (history := made.get(scenario.faults)) is None:
+                    history = await run(subject, scenario, here)
+                    if not history.chose:
+                        made[scenario.faults] = history
+                return replace(history, scenario=scenario)
+
+            clean = frozenset[str]()
+            async for history in explore(subject, scenario, bound, play, first=first):
+                faults, shown = history.scenario.faults, anomalies.found(history)
+                clean = clean if faults else shown
+                if first is None or faults:
+                    if shown <= clean and (what := wrong(subject, history)) is not None:
+                        found.unclassified[faults] = what
+                    found.take(faults, shown)
+    return found
+
+
+def joined(bound: int, parts: Sequence[Explored]) -> Explored:
+    """The results of a scenario, from the results of parts of its sets of faults.
+
+    Args:
+        bound: How many faults at most.
+        parts: The first has the run in which nothing goes wrong.
+    """
+    whole = Explored(parts[0].subject, parts[0].scenario, bound, strikes=parts[0].strikes)
+    for name in (anomaly.name for anomaly in anomalies.ANOMALIES):
+        sets = [faults for part in parts for faults in part.counterexamples.get(name, [])]
+        for faults in sorted(sets, key=len):
+            whole.take(faults, frozenset({name}))
+    for part in parts:
+        whole.unclassified |= part.unclassified
+    whole.histories = sum(part.histories for part in parts)
+    return whole
+
+
+async def of_schedules(
+    subjects: Sequence[Subject], on_begin: Callable[[str], None] = lambda name: None
+) -> tuple[dict[str, dict[str, list[str]]], dict[str, list[str]]]:
+    """The anomalies that the schedules with names show, each with the subjects in which they do; and for
+    each subject the schedules that could not be played on it.
+
+    Args:
+        subjects: What is played. Of a schedule whose client takes tasks, those that have them.
+        on_begin: Told the name of each schedule before it is played.
+    """
+    shown: dict[str, dict[str, list[str]]] = {slug: {} for slug in SCHEDULES}
+    left_out: dict[str, list[str]] = {}
+    async with in_memory(subjects) as here:
+        for slug, schedule in SCHEDULES.items():
+            on_begin(slug)
+            two = schedule.modern is not None and schedule.modern.needs_two
+            deployment = "two" if two or slug == "failover" else "one"
+            for cell in matrix.cells(
+                subjects, schedules=[schedule], eras=("modern",), deployments=(deployment,)
+            ):
+                history = await run(cell.subject, cell.scenario, here)
+                if cell.scenario.at_effects and not history.strikes:
+                    left_out.setdefault(cell.subject.name, []).append(slug)
+                    continue
+                for name in sorted(anomalies.found(history)):
+                    shown[slug].setdefault(name, []).append(cell.subject.name)
+    return shown, left_out
+
+
+def weakest_of(sets: Sequence[str]) -> str:
+    """The smallest of some sets of faults, of several the one with the most common faults."""
+    return min(sets, key=lambda faults: (len(faults.split()), rank(faults)))
+
+
+MILDEST = (
+    "lost",
+    "twice",
+    "both",
+    "old",
+    "failover",
+    "misrouted",
+    "gone",
+    "restart",
+    "crash",
+    "down",
+    "fail",
+)
+"""The faults that happen without anything being broken, and then the others."""
+
+
+def rank(faults: str) -> list[int]:
+    """What sorts faults, the most common first."""
+    kinds = [re.split(r"[@\d]", name)[0] for name in faults.split()]
+    return [MILDEST.index(kind) if kind in MILDEST else len(MILDEST) for kind in kinds]

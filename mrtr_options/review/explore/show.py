@@ -1,0 +1,208 @@
+"""What `explore` prints: for each subject the smallest sets of faults that show an anomaly.
+
+Knows what was explored and the terminal.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from mrtr_options.review.bench.faults import Faults, Fleet, names_of, parse
+from mrtr_options.review.bench.scenario import Policy
+from mrtr_options.review.bench.subjects import CALL_KEY, MARKS, SINGLE_USE, Subject
+from mrtr_options.review.explore.combinations import in_words
+from mrtr_options.review.explore.counterexamples import Explored, weakest_of
+from mrtr_options.review.explore.proof import Proof
+from mrtr_options.review.judge.anomalies import ANOMALIES, WORDS
+from mrtr_options.terminal import console, plural
+from mrtr_options.terminal import markdown as table
+
+AROUND = {SINGLE_USE: "in guard", CALL_KEY: "+ key"}
+"""What is around an option, after its name."""
+
+FLEETS: dict[Fleet, str] = {
+    "one": "one instance",
+    "sticky": "two instances, rounds go to the one that asked",
+    "free": "two instances in turn",
+}
+CLIENTS: dict[Policy, str] = {"retry": "resends", "call again": "calls again"}
+"""What a client does when a response is lost."""
+
+OWN_LEDGER = "this file writes to the ledger by itself; try it with check"
+"""Why nothing goes wrong at the effects of a file, in this process."""
+
+NOT_SEEN, PROVED = "not seen (≤ {})", "never (proved)"
+"""How it is said that an anomaly shows under no set of so many faults, or of any number but `EXCEPT`."""
+
+COUNTS = {1: "one fault", 2: "two faults", 3: "three faults", 4: "four faults"}
+Row = dict[str, Any]
+"""What `--json` prints of a subject and a kind of client."""
+
+SHORT = 5
+"""How many counterexamples of an anomaly are printed besides the first; --json has all."""
+
+
+def show(
+    done: Sequence[Explored], proofs: Mapping[Subject, Proof], form: Literal["text", "json", "markdown"]
+) -> None:
+    """Print what was explored, and what is proved of the subjects."""
+    rows = as_rows(done, proofs)
+    if form == "json":
+        print(json.dumps(rows, ensure_ascii=False, indent=1))
+    elif form == "markdown":
+        print(markdown(rows))
+    else:
+        for found in done:
+            _print(found, proofs.get(found.subject))
+
+
+def as_rows(done: Sequence[Explored], proofs: Mapping[Subject, Proof]) -> list[Row]:
+    """What `--json` prints."""
+    return [found.as_json() | as_json(proofs.get(found.subject)) for found in done]
+
+
+def name_unclassified(done: Sequence[Explored]) -> int:
+    """Name each run that breaks a rule though it shows no anomaly; 1 if there is one."""
+    for found in done:
+        for faults, what in found.unclassified.items():
+            client = f"the client {CLIENTS[found.scenario.setup.policy]}"
+            where = f"{found.subject.title}, {client}, {names_of(faults) or 'no fault'}"
+            print(f"unclassified violation: {where}: {what}", file=sys.stderr)
+    return 1 if any(found.unclassified for found in done) else 0
+
+
+@dataclass(frozen=True)
+class Behaviour:
+    """Subjects that no set of faults that was tried tells apart.
+
+    Attributes:
+        subjects: Their names.
+        rows: What is kept of the first, by the client's policy.
+        histories: How many runs of all of them there were, by the client's policy.
+    """
+
+    subjects: tuple[str, ...]
+    rows: Mapping[Policy, Row]
+    histories: Mapping[Policy, int]
+
+
+def behaviours(rows: Sequence[Row]) -> list[Behaviour]:
+    """Group subjects: those are together that show each anomaly under the same sets of faults, with
+    each kind of client."""
+    by_subject: dict[str, dict[Policy, Row]] = {}
+    for row in rows:
+        by_subject.setdefault(row["subject"], {})[row["policy"]] = row
+    alike: dict[str, list[str]] = {}
+    for subject, own in by_subject.items():
+        alike.setdefault(json.dumps([*map(_shown, own.values())]), []).append(subject)
+    return [
+        Behaviour(
+            tuple(subjects),
+            by_subject[subjects[0]],
+            {
+                policy: sum(by_subject[subject][policy]["histories"] for subject in subjects)
+                for policy in by_subject[subjects[0]]
+            },
+        )
+        for subjects in alike.values()
+    ]
+
+
+def _shown(row: Row) -> dict[str, Any]:
+    """All that a table says of a row, whoever it is about."""
+    other = {name: row[name] for name in row if name not in ("subject", "histories", "proved")}
+    return other | {"witnesses": {name: sorted(sets) for name, sets in row["witnesses"].items()}}
+
+
+def as_json(proof: Proof | None) -> dict[str, Any]:
+    """What is proved, as a part of a JSON object."""
+    if proof is None or not proof.holds:
+        return {"proved": None, "never": []}
+    return {"proved": proof.statement, "never": list(proof.never)}
+
+
+def _print(found: Explored, proof: Proof | None) -> None:
+    out, setup = console(), found.scenario.setup
+    where = f": {found.scenario.location}, {setup.era}; {FLEETS[setup.fleet]}"
+    out.print(
+        Text.assemble((found.subject.title, "bold"), f"{where}; the client {CLIENTS[setup.policy]}")
+    )
+    lines: list[tuple[str, str, str]] = []
+    never = proof.never if proof is not None and proof.holds else ()
+    for anomaly in ANOMALIES:
+        if sets := [*map(names_of, found.counterexamples.get(anomaly.name, ()))]:
+            first = weakest_of(sets)
+            others = [each for each in sets if each != first]
+            also = f"; also {' | '.join(others[:SHORT])}" if others else ""
+            more = f" and {len(others) - SHORT} more" if len(others) > SHORT else ""
+            lines.append((anomaly.words, "red", sentence(parse(first)) + also + more))
+    left = [each.name for each in ANOMALIES if each.name not in found.counterexamples]
+    unseen = [WORDS[name] for name in left if name not in never]
+    lines.append((NOT_SEEN.format(found.bound), "", ", ".join(unseen) or "no other anomaly"))
+    runs = plural(found.histories, "run")
+    if proof is not None and proof.holds:
+        lines.append((PROVED, "green", f"{', '.join(WORDS[name] for name in never)}; {proof.statement}"))
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(no_wrap=True)
+    for name, style, says in lines:
+        table.add_row(Text(name, style), says)
+    out.print(Padding(table, (0, 0, 0, 2), expand=False))
+    left_out = "" if found.strikes else f"; left out: what goes wrong at an effect ({OWN_LEDGER})"
+    out.print(f"  {runs}{left_out}\n")
+
+
+def sentence(faults: Faults) -> str:
+    """Some faults as in "one fault: response 3 is lost (lost3)"; "every call" for none."""
+    if not faults:
+        return "every call"
+    said = "; ".join(f"{each.says} ({each})" for each in faults)
+    return f"{COUNTS.get(len(faults), f'{len(faults)} faults')}: {said}"
+
+
+def markdown(rows: Sequence[Row]) -> str:
+    """A table: for each behaviour a row for each client, a column for each anomaly that any shows."""
+    shown = [each.name for each in ANOMALIES if any(each.name in row["witnesses"] for row in rows)]
+    cells = (
+        (
+            " ".join(map(short, behaviour.subjects)),
+            CLIENTS[policy],
+            *(weakest(row, anomaly) for anomaly in shown),
+            f"{behaviour.histories[policy]:,}",
+        )
+        for behaviour in behaviours(rows)
+        for policy, row in behaviour.rows.items()
+    )
+    return table(("options", "client", *(WORDS[each] for each in shown), "runs"), cells)
+
+
+def short(subject: str) -> str:
+    """A subject's name with marks for what is around it: "F¹ᵏ"."""
+    for name, mark in MARKS.items():
+        subject = subject.replace(f"+{name}", mark)
+    return subject
+
+
+def as_in(subjects: Sequence[str]) -> str:
+    """Subjects that show something, in parentheses, with what their marks mean; nothing of none."""
+    if not subjects:
+        return ""
+    marks = [
+        f"{MARKS[name]}: {says}" for name, says in AROUND.items() if f"+{name}" in "".join(subjects)
+    ]
+    return f" (as in {'; '.join([', '.join(map(short, subjects)), *marks])})"
+
+
+def weakest(row: Mapping[str, Any], anomaly: str) -> str:
+    """A cell of a table: the least that has to go wrong for an anomaly, or how far there is none."""
+    if sets := row["witnesses"].get(anomaly):
+        least = weakest_of(sets)
+        return in_words(parse(least), row["location"]) + (f" (`{least}`)" if least else "")
+    return PROVED if anomaly in row["never"] else NOT_SEEN.format(row["bound"])

@@ -1,0 +1,220 @@
+"""What can be wrong with a call, by name: properties of its history that a user would call wrong.
+
+A row says what the anomaly is, who is harmed, and what to do about it; the documents, the page and
+`check` show what is here. Knows readings of histories; nothing of what went wrong, and of no option.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from mrtr_options.review.bench.driver import MAX_REQUESTS
+from mrtr_options.review.bench.history import Failed, History, Request, Sent
+from mrtr_options.review.bench.scenario import AGREE, ENDED
+from mrtr_options.review.judge.properties import Problem, Property
+from mrtr_options.review.judge.reading import Reading
+from mrtr_options.tool.settings import STATE_TTL_SECONDS
+
+
+def _anomaly(
+    name: str,
+    words: str,
+    says: str,
+    shows: Callable[[Reading], bool],
+    *,
+    harms: str,
+    remedy: str,
+    shown_by: tuple[str, ...],
+) -> Property:
+    def check(reading: Reading) -> Iterator[Problem]:
+        if shows(reading):
+            yield Problem(name, None, "", says)
+
+    return Property(name, says, "anomaly", check, words, harms, remedy, shown_by)
+
+
+def _orphan(reading: Reading) -> bool:
+    others = {sent.call for sent, got in reading.exchanges if sent.call > 1 and got.reply.is_result}
+    return reading.report is None and reading.effects("bill").total() > len(others)
+
+
+def _lost_effect(reading: Reading) -> bool:
+    billed = reading.effects("bill")[reading.place] > 0
+    return reading.report is not None and not (billed and reading.effects("audit"))
+
+
+def _misrouted(reading: Reading) -> bool:
+    elsewhere: set[str] = set()
+    for event in reading.answers:
+        content: Mapping[str, object] = event.content or {}
+        elsewhere |= {str(content[name]) for name in content if (event.call, event.name) != (1, name)}
+    return bool(reading.unheeded & elsewhere)
+
+
+def _forged(reading: Reading) -> bool:
+    return any(
+        not got.reply.is_refusal and got.reply.nothing is None
+        for sent, got in reading.exchanges
+        if reading.ages[sent.exchange] > STATE_TTL_SECONDS
+    )
+
+
+def _goes_on(request: Request) -> bool:
+    """Whether a request is a later round of a client that can be asked, with what its user agrees to."""
+    given = [getattr(each, "content", None) for each in (request.answers or {}).values()]
+    agreed = [{name: value} for name, value in AGREE.items()]
+    return request.state is not None and request.asks and all(each in agreed for each in given)
+
+
+def _lost_call(reading: Reading) -> bool:
+    end = reading.end
+    if not end.is_refusal:
+        return False
+    mine = [(sent, got) for sent, got in reading.exchanges if sent.call == 1]
+    last = [sent for sent, got in mine if got.reply is end or not (end.is_error or got.lost)][-1]
+    failed = any(isinstance(event, Failed) for event in reading.history.events)
+    if end.is_error and (failed or not _goes_on(last.request)):
+        return False  # it is due, or may be retried
+    own = [None, *(got.reply.state for _, got in mine)]
+    first, request = mine[0][0].request, last.request
+    is_correct = (
+        request.state in own
+        and request.principal == first.principal
+        and request.sent_arguments == first.sent_arguments
+    )
+    return is_correct and reading.ages[last.exchange] <= STATE_TTL_SECONDS
+
+
+def _stuck(reading: Reading) -> bool:
+    end = reading.end
+    requests = sum(isinstance(event, Sent) and event.call == 1 for event in reading.history.events)
+    gave_up = not end.questions or requests >= MAX_REQUESTS
+    return not end.is_result and end.code is None and end.status not in ENDED and gave_up
+
+
+ANOMALIES: tuple[Property, ...] = (
+    _anomaly(
+        "duplicate bill",
+        "charged twice",
+        "A bill took place more than once for each call of the user and each answer they changed.",
+        lambda reading: reading.effects("bill").total() > reading.effects_due,
+        harms="the user's money",
+        remedy="put the handler into the single-use guard, or give the bill an idempotency key that its"
+        " destination honours",
+        shown_by=("E+single-use", "F+single-use", "G+single-use", "J+single-use"),
+    ),
+    _anomaly(
+        "orphan bill",
+        "charged without result",
+        "A bill took place and the client holds no report.",
+        _orphan,
+        harms="the user, who will try again",
+        remedy="keep in the state what a retry needs, and give the bill an idempotency key, so that the"
+        " retry bills the same and reports",
+        shown_by=("E", "F", "G", "J"),
+    ),
+    _anomaly(
+        "lost effect",
+        "result without effect",
+        "The client holds a report, and its audit or its bill never took place.",
+        _lost_effect,
+        harms="whoever relies on it",
+        remedy="report when the effects are done, not before",
+        shown_by=("E", "F"),
+    ),
+    _anomaly(
+        "duplicate audit",
+        "logged twice",
+        "An audit took place more than once for each call of the user and each answer they changed.",
+        lambda reading: reading.effects("audit").total() > reading.effects_due,
+        harms="whoever reads the log or gets the e-mail",
+        remedy="write the audit in the last step, inside the single-use guard; `once` (option F) writes"
+        " it once where no response is lost",
+        shown_by=("G+single-use",),
+    ),
+    _anomaly(
+        "stale answer",
+        "stale answer used",
+        "The call completed, and the version that completed it has a question that the user never saw "
+        "in these words or with these choices.",
+        lambda reading: reading.is_stale,
+        harms="the user",
+        remedy="keep the question's words and choices in the state, and ask again when they have"
+        " changed",
+        shown_by=("E", "F"),
+    ),
+    _anomaly(
+        "misrouted answer",
+        "misrouted answer",
+        "The report is of what the user answered to another question, or in another call.",
+        _misrouted,
+        harms="the user",
+        remedy="take an answer by the key of its question alone",
+        shown_by=("E", "F", "J"),
+    ),
+    _anomaly(
+        "ignored answer",
+        "ignored answer",
+        "The report is of something that the user did not answer, to any question, in any call.",
+        lambda reading: bool(reading.unheeded) and not _misrouted(reading),
+        harms="the user",
+        remedy="settle an answer in the state when it is given, and in each version report what is"
+        " settled",
+        shown_by=("E", "F", "J"),
+    ),
+    _anomaly(
+        "forged state",
+        "expired state accepted",
+        "The server acted on a state that it had handed out too long ago.",
+        _forged,
+        harms="the server",
+        remedy="put the time into the protected state, as the shared server does, and refuse an old one",
+        shown_by=("E", "F"),
+    ),
+    _anomaly(
+        "divergent replies",
+        "two responses to one request",
+        "The same request was delivered twice and got two different replies.",
+        lambda reading: not reading.agrees,
+        harms="the client",
+        remedy="compute each round from its request alone, or keep the response in the single-use guard",
+        shown_by=("E", "F+single-use"),
+    ),
+    _anomaly(
+        "asked again",
+        "asked twice",
+        "The user had to answer a question twice.",
+        lambda reading: reading.is_asked_again,
+        harms="the user's patience",
+        remedy="keep answers by the key of their question, as keyed replay does",
+        shown_by=("J",),
+    ),
+    _anomaly(
+        "stuck call",
+        "never ends",
+        "The client sent as much as it may, and the call has not ended.",
+        _stuck,
+        harms="everyone",
+        remedy="end each round in a result, a question or an error",
+        shown_by=("E", "F"),
+    ),
+    _anomaly(
+        "lost call",
+        "call lost",
+        "A correct client is told to start over, with a state that is not too old.",
+        _lost_call,
+        harms="the user",
+        remedy="keep in the state, not in the process, what the next round needs",
+        shown_by=("E", "F"),
+    ),
+)
+"""Every anomaly that a client's call can show, money first."""
+
+WORDS = {each.name: each.words for each in ANOMALIES}
+"""What tables and lines call each of them."""
+
+
+def found(history: History) -> frozenset[str]:
+    """The names of the anomalies that a history shows."""
+    reading = Reading(history)
+    return frozenset(each.name for each in ANOMALIES if any(each.check(reading)))

@@ -1,0 +1,697 @@
+"""One proposal through the whole review: what it survives, what it breaks, and which option it is like.
+
+A proposal is a Python file with a `server` (or its own `build_server()`), an importable module, or
+the URL of a running server in any language that keeps the contract (docs/CONTRACT.md).
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any, cast
+
+import anyio
+import mcp_types as types
+from mcp.client.session import ClientRequestContext
+from mcp_types import METHOD_NOT_FOUND
+
+from mrtr_options.errors import UsageError
+from mrtr_options.review.bench.deployments import Deployment, Instances, quiet_servers, remote
+from mrtr_options.review.bench.deployments.children import HANG_SECONDS, CannotStart, Children
+from mrtr_options.review.bench.faults import ERAS, EXPLORED, NAMED, Era, Fault, Fleet, names_of
+from mrtr_options.review.bench.history import HUNG, Crashed, Effect, History, Received, Request
+from mrtr_options.review.bench.ledger import MADE_TO_FAIL
+from mrtr_options.review.bench.player import on_the_wire
+from mrtr_options.review.bench.run import run as run_one
+from mrtr_options.review.bench.scenario import DECLINE, ListTools, Policy, Scenario, calling
+from mrtr_options.review.bench.schedules import named
+from mrtr_options.review.bench.scratch import scratch
+from mrtr_options.review.bench.subjects import Subject, all_subjects
+from mrtr_options.review.explore.combinations import explore, possible
+from mrtr_options.review.explore.counterexamples import Explored
+from mrtr_options.review.judge import anomalies, guarantees
+from mrtr_options.review.judge.cases import at_random, elsewhere, for_one_user, systematic, units
+from mrtr_options.review.judge.contract.allowed import ROOM
+from mrtr_options.review.judge.findings import GIVE_UP, Finding, Made, on_its_own, smallest
+from mrtr_options.review.judge.matrix import cells, run
+from mrtr_options.review.judge.properties import Problem
+from mrtr_options.review.judge.reading import Observation
+from mrtr_options.review.judge.report import Nearest, Report
+from mrtr_options.review.judge.risks import ALSO, CALLS, kept, risks
+from mrtr_options.tool.catalogue import (
+    BEGIN,
+    CannotLoad,
+    Option,
+    option_at,
+    option_named,
+    require_file,
+    runnable,
+)
+from mrtr_options.tool.server import TOOL
+from mrtr_options.tool.weather import SqliteLedger
+
+DRAWN = 40
+"""How many runs are drawn at random, besides those with names and those that try everything."""
+
+GUESSED = "", "secret"
+"""Keys that anybody guesses."""
+
+NEAR = 4
+"""The most similar option is named if it differs in one of so many runs at most."""
+
+FAULTS = 1
+"""How many faults at a time a call is made under, to look for risks, if nothing else is said."""
+
+SMALLER_RUNS = 200
+"""How many runs, about, are made to make smaller what was found."""
+
+Told = Callable[[str], None]
+"""Told the name of each run before it is made."""
+
+Begun = Callable[[str, int], None]
+"""The same, and how many runs there are, as far as that is known by then."""
+
+
+FRESH_RUNS = 60
+"""After how many runs on servers of their own no further finding is tried there."""
+
+
+def _ignore(*_: object) -> None:
+    return
+
+
+@dataclass(frozen=True)
+class Extent:
+    """How thoroughly a proposal is reviewed.
+
+    Attributes:
+        drawn: How many runs are drawn at random. Not how long: a verdict is the same on any machine.
+        seed: Where the runs that are drawn at random start.
+        hang_seconds: How long one request may take before it is called hung.
+        faults: How many faults at a time, at most, to look for risks; 0 not to look. None for
+            `FAULTS`, or 0 if only some runs are made.
+        only: Slugs; if there are any, only these runs are made.
+    """
+
+    drawn: int = DRAWN
+    seed: int = 0
+    hang_seconds: float = HANG_SECONDS
+    faults: int | None = None
+    only: Collection[str] = ()
+
+    @property
+    def bound(self) -> int:
+        """How many faults at a time."""
+        return (0 if self.only else FAULTS) if self.faults is None else self.faults
+
+
+class CannotJudge(UsageError):
+    """A proposal gives nothing that can be judged. The details are the author's traceback, or where the
+    server stands."""
+
+
+async def check_target(
+    target: str,
+    ledger_file: str | None,
+    extent: Extent = Extent(),
+    on_begin: Begun = _ignore,
+    on_option: Told = _ignore,
+) -> Report:
+    """Review a proposal.
+
+    Args:
+        target: A file, a module, an option, a URL, or several with commas.
+        ledger_file: Where a running server counts its effects.
+        extent, on_begin, on_option: See `check_file`.
+
+    Raises:
+        CannotLoad, CannotReach, CannotJudge, LedgerUnusable: The target cannot be run.
+    """
+    if not target.startswith(remote.URL):
+        return await check_file(file_of(target), extent, on_begin, on_option)
+    if ledger_file is None:
+        raise CannotLoad("a running server needs --ledger FILE, the file it counts effects in")
+    urls = [url.strip() for url in target.split(",")]
+    if strange := [url for url in urls if not remote.is_url(url)]:
+        raise CannotLoad(
+            f"{strange[0]!r} is not a URL; write http://HOST:PORT/mcp, or several with commas"
+        )
+    return await check_url(urls, Path(ledger_file), extent, on_begin, on_option)
+
+
+def file_of(target: str) -> Path:
+    """The file of a proposal named by its path, as a module, or as an option of this package.
+
+    Raises:
+        CannotLoad: There is none.
+    """
+    if target.endswith(".py"):
+        return Path(target)
+    if Path(target).is_file():
+        raise CannotLoad(f"{target} is not a Python file; name one that ends in .py")
+    option = None
+    with suppress(CannotLoad):
+        option = option_named(target)
+    if option is not None:
+        return runnable(option).path
+    try:
+        spec = importlib.util.find_spec(target)
+    except (ImportError, ValueError):
+        spec = None
+    if spec is None or spec.origin is None or not Path(spec.origin).is_file():
+        if Path(target).is_dir():
+            require_file(Path(target))
+        raise CannotLoad(
+            f"{target!r} is not an option, a file, a module or a URL;"
+            " name a Python file with a `server` in it"
+        )
+    return Path(spec.origin)
+
+
+@dataclass
+class _Review:
+    """A proposal under review: where it runs, and what is tried.
+
+    Attributes:
+        report: Takes what is found.
+        where: Where it runs.
+        extent: How thoroughly.
+        on_begin: Told the name of each run before it is made.
+        fit: Makes a scenario without a name fit in there.
+        kinds: What is tried of what can go wrong in a call.
+        setups: By which clients a call is made then, and on how many instances; the risks are those of
+            the first.
+        fresh: Makes servers that have answered nothing; None where none can be started.
+        of: How many runs there are, as far as is known.
+        made: The runs that were made there, in order.
+        alone: How many findings' runs were made on fresh servers.
+        tracebacks: The latest exceptions of the author's code.
+        raised: Those of modern runs in which nothing goes wrong at an effect.
+        legacy: Those of an old client's runs.
+        deadly: The cases in which an instance dies in a round; the last of all.
+    """
+
+    report: Report
+    where: Deployment
+    extent: Extent
+    on_begin: Begun
+    subject: Subject
+    fit: Callable[[Scenario], Scenario] = lambda scenario: scenario
+    kinds: Collection[str] = tuple(EXPLORED)
+    setups: Sequence[Scenario] = (calling(),)
+    fresh: Callable[[], AbstractAsyncContextManager[Deployment]] | None = None
+    of: int = 1
+    made: list[Made] = field(default_factory=list[Made])
+    alone: int = 0
+    tracebacks: Callable[[], list[str]] = list
+    raised: list[str] = field(default_factory=list[str])
+    legacy: Counter[str] = field(default_factory=Counter[str])
+    deadly: list[Scenario] = field(default_factory=list[Scenario])
+
+    def begin(self, name: str) -> None:
+        """Count a run that is about to be made, and tell its name."""
+        self.report.runs += 1
+        self.of = max(self.of, self.report.runs)
+        self.on_begin(name, self.of)
+
+    async def play(self, scenario: Scenario, where: Deployment | None = None) -> History:
+        """Make a run, there or elsewhere."""
+        instances = "one instance" if scenario.instances == 1 else "two instances"
+        self.begin(f"{scenario.name}, {scenario.setup.era}, {instances}")
+        return await self._make(scenario, where)
+
+    async def _make(self, scenario: Scenario, where: Deployment | None = None) -> History:
+        before = Counter(self.tracebacks())
+        history = await run_one(self.subject, scenario, where or self.where)
+        if where is None:
+            self.made.append(Made(scenario, len(history.exchanges)))
+        if scenario.setup.era == "legacy":
+            self.legacy += Counter(self.tracebacks()) - before
+        elif not scenario.at_effects:
+            self.raised += Counter(self.tracebacks()) - before
+        if isinstance(self.where, remote.Remote) and self.where.is_gone:
+            self.report.unanswered += GIVE_UP
+        return history
+
+    async def first_call(
+        self,
+        name: str,
+        raised: Callable[[], list[str]],
+        era: Era = "modern",
+        where: Deployment | None = None,
+    ) -> None:
+        """See whether there is anything to judge.
+
+        Args:
+            name: What is called.
+            raised: The tracebacks of the author's exceptions.
+            era: By which client.
+            where: Elsewhere than where the review is.
+
+        Raises:
+            CannotJudge: The first call gives nothing, or no effect of it is in the ledger.
+        """
+        history = await self.play(named("clean-tokyo", era).on_one(), where)
+        replies = [event.reply for event in history.events if isinstance(event, Received)]
+        first = replies[0]
+        died = [event.why for event in history.events if isinstance(event, Crashed)]
+        if first.nothing == HUNG:
+            seconds = self.extent.hang_seconds
+            reason = f"the first call of {name} has no response after {seconds:g} seconds"
+            raise CannotJudge(reason, first.message or "")
+        if died and first.failed:
+            raise CannotJudge(f"{died[0]} at the first call of {name}", "".join(raised()[:1]))
+        if (first.failed or first.is_error) and raised():
+            raise CannotJudge(f"the first call of {name} raises", raised()[0])
+        if first.code == METHOD_NOT_FOUND:
+            raise CannotJudge(f"{name} takes no tool calls: {first.message}")
+        if first.failed or first.is_error:
+            listing = replace(named("clean-tokyo", era), name="tools/list", script=(ListTools(),))
+            listed = await self.play(listing.on_one(), where)
+            got = [event for event in listed.events if isinstance(event, Received)]
+            if (tools := [tool for each in got for tool in each.reply.tools]) and TOOL not in tools:
+                only = ", ".join(tools)
+                raise CannotJudge(f"{name} has no tool {TOOL!r} to be reviewed, only {only}; {BEGIN}")
+        reported = any(reply.is_result and not reply.is_error for reply in replies)
+        if reported and not any(isinstance(event, Effect) for event in history.events):
+            raise CannotJudge(
+                f"the first call of {name} reports, and none of its effects is in the ledger; write them"
+                " to the table `effects` of the file that MRTR_LEDGER or --ledger names"
+            )
+
+    async def look(self, scenarios: Iterable[Scenario]) -> None:
+        """Make runs and hold each against the contract."""
+        for scenario in scenarios:
+            if self.report.stopped_early:
+                return
+            if self.report.unanswered and len(scenario.callers) >= ROOM:
+                self.report.left_out[_TOO_MANY] += 1  # each request may take nearly as long as a hang
+                continue
+            self.report.hold(await self.play(scenario))
+
+    async def everything(self, before: Iterable[Scenario] = ()) -> None:
+        """Make the runs with names, those that go through everything, those under faults, and those
+        drawn at random; then make what was found smaller. Only `deadly` ones are left.
+
+        Args:
+            before: Is held against the contract before all of them.
+        """
+        report, extent = self.report, self.extent
+        before, slugs = list(before), self._able(_named(self.subject))
+        cases = self._able(map(self.fit, systematic()))
+        self.deadly = [each for each in cases if each.is_deadly]
+        cases = [each for each in cases if not each.is_deadly]
+        drawn = () if extent.only else islice(at_random(extent.seed), extent.drawn)
+        at_last = self._able(map(self.fit, drawn))
+        if extent.only:
+            report.left_out[_NOT_NAMED if extent.bound else _NOT_NAMED + _NO_RISKS] = 0
+        under = len(self.setups) if extent.bound else 0
+        self.of = report.runs + sum(map(len, (before, slugs, cases, at_last))) + under
+        await self.look(before)
+        for done, scenario in enumerate(slugs):
+            if report.stopped_early:
+                report.left_out[_STOPPED_EARLY] = len(slugs) - done
+                break
+            history = await self.play(scenario)
+            report.hold(history)
+            report.observations.append(guarantees.observed(history, report.own))
+            if scenario.name in ALSO and scenario.setup.era == "modern":
+                report.shown[scenario.name] = anomalies.found(history)
+                report.histories[scenario.name] = history
+        await self.look(cases)
+        for setup in self.setups if extent.bound else ():
+            if not report.stopped_early:
+                await self._explore(Explored(self.subject, setup, extent.bound))
+        await self.look(at_last)
+        if report.stopped_early:
+            report.left_out[_STOPPED_EARLY] += 0
+            return
+        begun = report.runs
+        for rule, finding in list(report.first.items()):
+            if report.runs - begun >= SMALLER_RUNS:
+                report.left_out[_NOT_SMALLER] += 0
+                break
+            if not finding.follows:
+                smaller = await smallest(self.play, finding, report.tools)
+                smaller = await self._on_its_own(smaller, finding)
+                if smaller.rule != rule:  # it is what another rule says, which may be told already
+                    del report.first[rule]
+                    smaller = report.first.get(smaller.rule, smaller)
+                report.first[smaller.rule] = smaller
+
+    async def _on_its_own(self, finding: Finding, whole: Finding) -> Finding:
+        """What was found in a whole run, and shrunk, as fresh servers show it."""
+        fresh = self.fresh
+        if fresh is None or self.alone >= FRESH_RUNS:
+            return replace(finding, set_up=None if fresh else False)
+        scenario = whole.history.scenario
+        until = next((at for at, made in enumerate(self.made, start=1) if made.scenario is scenario), 0)
+
+        async def play(scenario: Scenario) -> History:
+            self.alone += 1
+            async with fresh() as servers:
+                return await self.play(scenario, servers)
+
+        try:
+            return await on_its_own(play, finding, whole, self.made[:until], self.report.tools)
+        except CannotStart:  # it is as it was found
+            return finding
+
+    def _able(self, scenarios: Iterable[Scenario]) -> list[Scenario]:
+        """Those that are asked for and can be made there; the others are counted as left out."""
+        found: list[Scenario] = []
+        for scenario in scenarios:
+            if self.extent.only and scenario.name not in self.extent.only:
+                continue
+            if (why := self.where.cannot(scenario)) is None:
+                found.append(scenario)
+            else:
+                self.report.left_out[why] += 1
+        return found
+
+    async def _explore(self, found: Explored) -> None:
+        """Make a call under every set of up to so many faults, and keep which anomalies they show."""
+        report, scenario = self.report, found.scenario
+        is_first = report.explored is None
+        if is_first:
+            report.explored = found
+        else:
+            report.otherwise.append(found)
+
+        async def play(scenario: Scenario) -> History:
+            self.begin(names_of(scenario.faults) or "no fault")
+            return await self._make(scenario)
+
+        def cannot(name: str) -> str | None:
+            return self.where.cannot(scenario.under((Fault(1, 1, name),)))
+
+        can = [name for name in self.kinds if cannot(name) is None]
+        async for history in explore(self.subject, scenario, found.bound, play, can):
+            shown, faults = anomalies.found(history), history.scenario.faults
+            found.take(faults, shown)
+            report.hold(history)
+            if is_first and any(faults in found.counterexamples[name] for name in shown):
+                report.histories[names_of(faults)] = history
+            if not faults:
+                every = [cannot(each.name) for each in possible(self.subject, history, self.kinds)]
+                self.of += every.count(None)
+                if is_first:
+                    report.left_out.update(filter(None, every))
+            replies = (event.reply for event in history.events if isinstance(event, Received))
+            report.unanswered += any(reply.nothing == HUNG for reply in replies)
+            if report.stopped_early:
+                return
+
+
+_NOT_NAMED = "that --only does not name"
+_NO_RISKS = ", those that look for risks among them"
+_TOO_MANY = f"of over {ROOM:,} calls, since in another run a request had no response"
+_NOT_SMALLER = f"to make findings smaller, after {SMALLER_RUNS} of them"
+_STOPPED_EARLY = f"since in {GIVE_UP} others a request had no response, or the server was gone"
+
+
+async def try_file(path: Path) -> None:
+    """Make two calls of a stranger's file in a process of its own.
+
+    For commands that run it in theirs: a file that hangs, or ends its process, is told here.
+
+    Raises:
+        CannotLoad, CannotJudge: See `check_file`.
+    """
+    option = option_in(path)
+    try:
+        with scratch() as folder, quiet_servers():
+            async with Children(option, folder).running() as children:
+                review = _Review(Report(str(path)), children, Extent(), _ignore, Subject(option))
+                await review.first_call(path.name, lambda: children.raised)
+                for event in (await review.play(named("clean-springfield").on_one())).events:
+                    if isinstance(event, Crashed):
+                        raise CannotJudge(f"{event.why} at a later request to {path.name}")
+                    if isinstance(event, Received) and event.reply.nothing == HUNG:
+                        raise CannotJudge(f"{path.name} does not answer a later request")
+    except CannotStart as error:
+        raise CannotJudge(error.reason, error.details) from error
+
+
+async def check_file(
+    path: Path, extent: Extent = Extent(), on_begin: Begun = _ignore, on_option: Told = _ignore
+) -> Report:
+    """Review the option in a file, on one process and on two.
+
+    Args:
+        path: The file.
+        extent: How thoroughly.
+        on_begin: Told the name of each run of the proposal before it is made, and how many there are.
+        on_option: Told the name of each run of an option that it is compared with.
+
+    Raises:
+        CannotLoad: There is no such file.
+        CannotJudge: It has no server, or its first call gives nothing.
+    """
+    option = option_in(path)
+    report = Report(str(path), option.guarantees, hang_seconds=extent.hang_seconds)
+    try:
+        with scratch() as folder, quiet_servers():
+            async with Children(option, folder, hang_seconds=extent.hang_seconds).running() as children:
+                review = _Review(report, children, extent, on_begin, Subject(option))
+                review.fresh = partial(_servers, option, extent)
+                review.tracebacks = lambda: children.raised
+                await review.first_call(path.name, lambda: children.raised)
+                first: list[Scenario] = []
+                if not extent.only:
+                    # Before any run lets time pass: these states must be young.
+                    first = await _from_elsewhere(review)
+                    if not first:
+                        why = "with a state of another server: no question came with a state"
+                        report.left_out[why] = 1
+                await review.everything(first)
+                # An old client may be refused with any error.
+                is_refused = all(each.history.era == "modern" for each in report.findings)
+                expected = review.legacy if is_refused else Counter[str]()
+                report.raised = _by_itself(review.raised, Counter(children.raised) - expected)
+                if not (extent.only or report.stopped_early):
+                    await _hold_kept(review, children)
+                await review.look(review.deadly)
+    except CannotStart as error:
+        if report.runs < 2:
+            raise CannotJudge(error.reason, error.details) from error
+        report.left_out[f"since {error.reason}"] = 0
+    return await _judged(report, on_option)
+
+
+async def check_url(
+    urls: Sequence[str],
+    ledger_file: Path,
+    extent: Extent = Extent(),
+    on_begin: Begun = _ignore,
+    on_option: Told = _ignore,
+) -> Report:
+    """Review a running server.
+
+    Args:
+        urls: The MCP endpoints of its instances; rounds go to them in turn, where a schedule or a fault
+            is about several.
+        ledger_file: What they count effects in.
+        extent, on_begin, on_option: See `check_file`.
+
+    Raises:
+        CannotReach: Nothing answers there.
+        CannotJudge: Its first call gives nothing.
+        LedgerUnusable: The file is not a ledger.
+    """
+    with quiet_servers():
+        spoken = [await remote.eras_of(url, extent.hang_seconds) for url in urls]
+    eras: list[Era] = [era for era in ERAS if all(era in each for each in spoken)]
+    if not eras:
+        raise remote.CannotReach("these instances speak no era in common; start the same server twice")
+    ledger = SqliteLedger(ledger_file)
+    target, alone = ",".join(urls), len(urls) == 1
+    report = Report(target, hang_seconds=extent.hang_seconds)
+    clients = " and ".join(remote.VERSIONS[era] for era in eras)
+    report.judged = f"by clients of {clients}, on {'one instance' if alone else 'two instances'}"
+
+    def fit(scenario: Scenario) -> Scenario:
+        mine = for_one_user(scenario)
+        return mine.on_one() if alone else mine
+
+    fleets: tuple[Fleet, ...] = ("one",) if alone else ("sticky", "free")
+    policies: tuple[Policy, ...] = ("retry", "call again")
+    review = _Review(
+        report,
+        remote.Remote(urls, ledger, extent.hang_seconds, eras),
+        extent,
+        on_begin,
+        Subject(Option("?", target, Path(target))),
+        fit,
+        NAMED,  # from outside nothing is known of the clients: some send more than they were asked
+        [calling(fleet=fleet, policy=each, era=eras[0]) for fleet in fleets for each in policies],
+    )
+    with quiet_servers():
+        for url in urls:
+            one = remote.Remote([url], ledger, extent.hang_seconds)
+            await review.first_call(url, list, eras[0], one)
+        await review.everything()
+    return await _judged(report, on_option)
+
+
+async def _from_elsewhere(review: _Review) -> list[Scenario]:
+    """States of the same server started with another ledger and other keys, some of which anybody
+    guesses, if it hands any out. It need not start with those."""
+    option, found = review.subject.option, list[Scenario | None]()
+    for key in (None, *GUESSED):
+        with suppress(CannotStart):
+            async with _servers(option, review.extent, key) as servers:
+                history = await review.play(named("clean-springfield").on_one(), servers)
+                found.append(elsewhere(history))
+    return [each for each in found if each is not None]
+
+
+@asynccontextmanager
+async def _servers(option: Option, extent: Extent, key: str | None = None) -> AsyncGenerator[Children]:
+    """The same server started with another ledger, and another key unless it is said."""
+    with scratch() as folder:
+        servers = Children(option, folder, hang_seconds=extent.hang_seconds, key=key)
+        async with servers.running():
+            yield servers
+
+
+def option_in(path: Path) -> Option:
+    """The option in a file, which is not run.
+
+    Raises:
+        CannotLoad: There is no such file.
+    """
+    require_file(path)
+    return option_at(path)
+
+
+def _by_itself(calm: Iterable[str], raised: Iterable[str]) -> list[str]:
+    """The tracebacks that neither an effect which was made to fail nor a client that left has caused,
+    each once.
+
+    Args:
+        calm: Those of runs in which nothing goes wrong at an effect.
+        raised: Those of all runs.
+    """
+    left = "\nanyio.ClosedResourceError", "\nanyio.BrokenResourceError"
+    own = [each for each in raised if not any(why in each for why in MADE_TO_FAIL)]
+    return [each for each in dict.fromkeys((*calm, *own)) if not f"\n{each}".rstrip().endswith(left)]
+
+
+def _named(subject: Subject) -> list[Scenario]:
+    """The schedules with names, on one instance and on two; those that deploy a version on one if that
+    is enough."""
+    found = cells([subject])
+    alone = {cell.scenario.name for cell in found if cell.deployment == "one"}
+    return [
+        cell.scenario
+        for cell in found
+        if cell.deployment == "one" or not (cell.scenario.changes and cell.scenario.name in alone)
+    ]
+
+
+async def _hold_kept(review: _Review, children: Children) -> None:
+    """Make calls of each era: a quarter are abandoned, a quarter declined, and the others bring an
+    answer that does not fit before the one that does. See what is left when states have expired."""
+    for era in ERAS:
+        calls = CALLS if era == "modern" else CALLS // 2  # those of an old client take longer
+        review.begin(f"abandoned calls, {era}")
+        clean = named("clean-tokyo", era).on_one()
+        async with children.started(review.subject, clean) as instances:
+            before = await _left(instances, children, 20, era)
+            came = kept(before, await _left(instances, children, calls, era), calls)
+        if came:
+            history = await review.play(clean)  # one of those calls
+            problem = Problem("nothing-is-kept", None, "about as much as before", came)
+            review.report.first.setdefault(problem.property, Finding(history, problem))
+
+
+async def _left(instances: Instances, children: Children, calls: int, era: Era) -> dict[str, int]:
+    """What a process holds after so many calls."""
+    for number in range(calls):
+        request = Request(("Tokyo", "Springfield")[number % 2], era=era)
+        answer = on_the_wire(DECLINE if number % 4 == 3 else units("metric"))
+        gone = anyio.Event()
+
+        async def user(
+            context: ClientRequestContext,
+            params: types.ElicitRequestParams,
+            answer: types.InputResponse = answer,
+            gone: anyio.Event | None = gone if number % 4 == 1 else None,
+        ) -> types.ElicitResult:
+            if gone is not None:
+                gone.set()
+                await anyio.sleep_forever()
+            return cast("types.ElicitResult", answer)
+
+        reply = await instances.send(0, request, user, gone)
+        if number % 4 != 1 and reply.questions:
+            wrong = [on_the_wire(units("kelvin"))] if number % 2 == 0 else []
+            for each in (*wrong, answer):
+                answers = dict.fromkeys(reply.questions, each)
+                await instances.send(0, replace(request, answers=answers, state=reply.state))
+    await instances.wait(1200)
+    await instances.send(0, Request("Atlantis"))
+    return await children.stats(0)
+
+
+async def _judged(report: Report, on_option: Told) -> Report:
+    if report.own is not None:
+        declared = guarantees.declared(report.own)
+        report.broken = guarantees.broken(report.observations, declared, report.own)
+    if report.explored is not None:
+        report.risks = risks(report.explored, report.shown) + report.risks
+    if not report.stopped_early:  # else hardly anything was seen
+        found = await nearest(report.observations, on_option)
+        if NEAR * len(found.differs) <= len(report.observations):
+            report.nearest = found
+    return report
+
+
+_played: dict[tuple[str, str, str], Observation] = {}
+"""What was seen of the options themselves, by schedule, era and name; one process plays them once."""
+
+
+async def nearest(observations: Sequence[Observation], on_option: Told = _ignore) -> Nearest:
+    """The option with the fewest differences, on one instance.
+
+    The option with the fewest so far is the one that is played on. When one is through, every other has
+    as many already, so most of what they do is never looked at.
+
+    Args:
+        observations: Of the proposal.
+        on_option: Told the name of each run of an option before it is made.
+    """
+    own = {(seen.schedule, seen.era): seen for seen in observations if seen.deployment == "one"}
+    # One that needs an engine takes longer to play than the whole check of a proposal.
+    subjects = [subject for subject in all_subjects() if subject.option.extra is None]
+    found = {subject.name: list[tuple[Observation, Observation]]() for subject in subjects}
+    left = {
+        subject.name: [
+            cell
+            for cell in reversed(cells([subject], deployments=("one",)))
+            if (cell.scenario.name, cell.scenario.setup.era) in own
+        ]
+        for subject in subjects
+    }
+    while True:
+        name = min(found, key=lambda name: len(found[name]))
+        if not left[name]:
+            return Nearest(name, found[name])
+        cell = left[name].pop()
+        key = (cell.scenario.name, cell.scenario.setup.era, name)
+        if key not in _played:
+            (_played[key],) = await run([cell], on_option)
+        here, there = own[key[:2]], _played[key]
+        if _behaviour(here) != _behaviour(there):
+            found[name].append((here, there))
+
+
+def _behaviour(seen: Observation) -> tuple[Any, ...]:
+    return (seen.outcome, seen.most("audit"), seen.most("bill"), tuple(seen.questions))

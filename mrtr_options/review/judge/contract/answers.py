@@ -1,0 +1,115 @@
+"""What a client sends: what an answer to a question comes to, and which places a location may mean.
+
+Knows requests and the places that there are; nothing of the call that a request belongs to.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Literal, cast
+
+import mcp_types as types
+from pydantic import TypeAdapter, ValidationError
+
+from mrtr_options.review.bench.history import Request, as_json
+from mrtr_options.tool import weather
+from mrtr_options.tool.server import TOOL
+
+Name = Literal["place", "units"]
+
+UNITS = ("metric", "imperial")
+
+_RESPONSES: TypeAdapter[types.InputResponses] = TypeAdapter(types.InputResponses)
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a user's answer to a question comes to.
+
+    Attributes:
+        what: "fits", "loose" (it fits and has more than was asked), "bad", "decline" or "cancel".
+        value: The choice.
+    """
+
+    what: Literal["fits", "loose", "bad", "decline", "cancel"]
+    value: str = ""
+
+
+def said(answer: types.InputResponse, name: Name, choices: Sequence[str]) -> Said:
+    """What an answer to a question with some choices comes to."""
+    if not isinstance(answer, types.ElicitResult):
+        return Said("bad")
+    if answer.action in ("decline", "cancel"):
+        return Said(answer.action)
+    content: Any = answer.content
+    if answer.action != "accept" or not isinstance(content, dict):
+        return Said("bad")
+    value = cast("dict[str, Any]", content).get(name)
+    if not isinstance(value, str) or value not in choices:
+        return Said("bad")
+    return Said("fits" if len(cast("dict[str, Any]", content)) == 1 else "loose", value)
+
+
+def is_of_the_protocol(answers: types.InputResponses | None) -> bool:
+    """Whether the protocol's schema accepts the answers of a request: a form has no `null` in it."""
+    try:
+        found = _RESPONSES.validate_python({key: as_json(each) for key, each in (answers or {}).items()})
+    except ValidationError:
+        return False
+    forms = [each.content or {} for each in found.values() if isinstance(each, types.ElicitResult)]
+    return not any(value is None for form in forms for value in form.values())
+
+
+_SPACE = " \t\n\v\f\r"
+
+
+def _plain(location: str) -> str:
+    """As the page compares it: without surrounding ASCII white space, in lower case."""
+    return re.sub(r"[A-Z]", lambda found: found[0].lower(), location.strip(_SPACE))
+
+
+def _loosely(location: str) -> str:
+    """As a generous server may: compatible letters, any space, any case, without accents."""
+    letters = unicodedata.normalize("NFKD", location.strip()).casefold().strip()
+    return "".join(each for each in letters if not unicodedata.combining(each))
+
+
+def _matches(wanted: str) -> tuple[str, ...]:
+    return tuple(
+        label for label in weather.REPORTS if wanted in (label.lower(), label.partition(",")[0].lower())
+    )
+
+
+@lru_cache(256)
+def meanings(location: str) -> tuple[tuple[str, ...], ...]:
+    """The places that a location may mean; more than one set where the page leaves it open."""
+    strict, loose = _matches(_plain(location)), _matches(_loosely(location))
+    return (strict,) if strict or strict == loose else (strict, loose)
+
+
+def place_messages(location: str) -> tuple[str, ...]:
+    """How the question about a location may be put; the page leaves open what white space is."""
+    return tuple(dict.fromkeys(f"Which {each}?" for each in (location.strip(_SPACE), location.strip())))
+
+
+def fits_the_schema(request: Request) -> bool:
+    """Whether a request calls the tool with a location that fits."""
+    arguments = request.sent_arguments
+    if request.tool != TOOL or not isinstance(arguments, dict):
+        return False
+    location = cast("dict[str, Any]", arguments).get("location")
+    return isinstance(location, str) and 1 <= len(location) <= 100
+
+
+def has_more(request: Request) -> bool:
+    """Whether a request has arguments beside the location, which a server may refuse or ignore."""
+    return list(request.sent_arguments) != ["location"]
+
+
+def location_of(request: Request) -> str:
+    """The location of a request whose arguments fit."""
+    return request.sent_arguments["location"]

@@ -1,0 +1,430 @@
+"""A history, request by request: what was known about each when it was sent.
+
+A state's meaning is taken from the response that it came with: with question "place" nothing is
+settled, with the question about units for a place that place is, and a state-only response is the same
+request still at work. Knows histories; nothing of what is allowed in one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import mcp_types as types
+
+from mrtr_options.review.bench.attacks import spelling
+from mrtr_options.review.bench.history import (
+    LOST,
+    Answered,
+    Asked,
+    Crashed,
+    Effect,
+    Elapsed,
+    Failed,
+    History,
+    Received,
+    Redeployed,
+    Reply,
+    Request,
+    Restarted,
+    Sent,
+    as_json,
+)
+from mrtr_options.review.judge.contract.answers import (
+    UNITS,
+    Name,
+    fits_the_schema,
+    location_of,
+    meanings,
+    said,
+)
+from mrtr_options.review.judge.contract.kinds import Allowed
+from mrtr_options.review.judge.properties import Problem
+from mrtr_options.tool import weather
+
+
+@dataclass(frozen=True)
+class Position:
+    """Where a call stands when a request comes.
+
+    Attributes:
+        open: The question that its state came with; None at the beginning.
+        key: That question's key.
+        place: What is settled.
+        earlier: Answers that came before their questions, by name: they may still be used.
+        given: The answers of the request that a state-only response was the response to.
+    """
+
+    open: Name | None = None
+    key: str | None = None
+    place: str | None = None
+    earlier: tuple[tuple[Name, types.InputResponse], ...] = ()
+    given: tuple[tuple[str, types.InputResponse], ...] = ()
+
+
+@dataclass(frozen=True)
+class Token:
+    """A state that was handed out.
+
+    Attributes:
+        exchange: With which response.
+        request: To which request.
+        position: Where the call stands with it.
+        at: When, in seconds.
+        ring: How many times all keys had been replaced.
+        home: The instance, and how often that had been replaced.
+        root: The first request of its call, by its round.
+        parents: The states before it in its call.
+    """
+
+    exchange: int
+    request: Request
+    position: Position
+    at: float
+    ring: int
+    home: tuple[int, int]
+    root: int
+    parents: tuple[str, ...]
+
+
+@dataclass
+class Exchange:
+    """One request, with what was known when it was sent.
+
+    Attributes:
+        at, ring, home, root: See `Token`.
+        token: The state that it came with, if it was handed out.
+        respelled: Whether that state is spelled in another way than it was handed out.
+        position: Where its call stands.
+        begun: The number of its event in the history.
+        beside: How many calls were open then.
+        got: Its response.
+        ended: The number of the response's event; infinite where work may go on after it.
+        failed: Whether an effect failed while it was open.
+        crashed: Whether its instance died while it was open.
+        saw_crash: Whether any instance did: another one may be at work on its call.
+        asked, answered: What was pushed to its client, and what the user said to that.
+        allowed: The responses that it may get, once they were computed.
+    """
+
+    sent: Sent
+    at: float
+    ring: int
+    home: tuple[int, int]
+    root: int
+    token: Token | None
+    respelled: bool
+    position: Position
+    begun: int
+    beside: int = 0
+    got: Received | None = None
+    ended: float = math.inf
+    failed: bool = False
+    crashed: bool = False
+    saw_crash: bool = False
+    asked: list[Asked] = field(default_factory=list[Asked])
+    answered: list[Answered] = field(default_factory=list[Answered])
+    allowed: list[Allowed] = field(default_factory=list[Allowed])
+
+    @property
+    def request(self) -> Request:
+        return self.sent.request
+
+    @property
+    def reply(self) -> Reply:
+        return self.got.reply if self.got else Reply(nothing=LOST)
+
+    @property
+    def genuine(self) -> bool:
+        """Whether it has no state, or one that was handed out."""
+        return self.request.state is None or self.token is not None
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """What was sent, but for the state."""
+        request = self.request
+        answers = {key: as_json(each) for key, each in (request.answers or {}).items()}
+        sent = (request.tool, request.sent_arguments, sorted(answers.items()))
+        return repr((*sent, request.principal, request.asks))
+
+    def breaks(self, rule: str, allowed: str, came: str) -> Problem:
+        """That a rule is broken at this request."""
+        return Problem(rule, self.sent.exchange, allowed, came)
+
+
+@dataclass(frozen=True)
+class Answers:
+    """The answers that a request brings, by the question that they are to.
+
+    Attributes:
+        to_open: To the open question.
+        cold: Those that may be to other ones.
+    """
+
+    to_open: types.InputResponse | None
+    cold: dict[Name, list[types.InputResponse]]
+
+
+class Calls:
+    """The requests of a history.
+
+    Attributes:
+        history: What was read.
+        exchanges: Every request, by its number.
+        effects: Every effect, with the number of its event.
+        deaths: Servers that died by themselves.
+    """
+
+    def __init__(self, history: History) -> None:
+        self.history = history
+        self.exchanges: dict[int, Exchange] = {}
+        self.effects: list[tuple[int, Effect]] = []
+        self.deaths: list[Problem] = []
+        self._now = 0.0
+        self._ring = 0
+        self._lives = [0] * history.instances
+        self._tokens: dict[str, dict[str | None, Token]] = {}
+        self._spelled: dict[str, dict[str | None, Token]] = {}
+        self._roots: dict[tuple[str, int], int] = {}
+        self._begun: dict[tuple[str, str | None], int] = {}
+        self._keys: dict[str, set[Name]] = {"place": {"place"}, "units": {"units"}}
+        self._stateless: dict[int, Position] = {}
+        self._by_state: dict[str, list[Exchange]] = {}
+        self._going_on: set[int] = set()
+        self._at_work: dict[int, list[Exchange]] = {}
+        self._read()
+
+    @property
+    def responses(self) -> Iterator[Exchange]:
+        """The requests whose end is known, if only that nothing came."""
+        return (one for one in self.exchanges.values() if one.got is not None)
+
+    def with_state(self, state: str) -> list[Exchange]:
+        """The requests that brought a state, however it was spelled."""
+        return self._by_state.get(spelling(state), [])
+
+    def of_call(self, one: Exchange, state: str) -> list[Exchange]:
+        """Those of a request's own call and caller: two equal calls may have been handed one state."""
+        return [
+            other
+            for other in self.with_state(state)
+            if (other.root, other.request.principal) == (one.root, one.request.principal)
+        ]
+
+    def at_work(self, turn: int) -> list[Exchange]:
+        """The requests that an effect may belong to; another instance may work at them."""
+        return self._at_work[turn]
+
+    def answers(self, one: Exchange) -> Answers:
+        """What a request says to which question."""
+        to_open: types.InputResponse | None = None
+        cold: dict[Name, list[types.InputResponse]] = {"place": [], "units": []}
+        for name, answer in one.position.earlier:
+            cold[name].append(answer)
+        for key, answer in _given(one):
+            if one.position.open is not None and key == one.position.key:
+                to_open = answer
+            else:
+                for name in self._keys.get(key, ()):
+                    cold[name].append(answer)
+        return Answers(to_open, cold)
+
+    def names_of(self, question: Name) -> tuple[str, ...]:
+        """What an error may call a question: by its name, or by a key that it was asked under."""
+        return (question, *(key for key, names in self._keys.items() if question in names - {key}))
+
+    def has_unasked(self, one: Exchange) -> bool:
+        """Whether a request has an answer to another question than the open one."""
+        return any(one.position.open is None or key != one.position.key for key, _ in _given(one))
+
+    def answered_before(self, one: Exchange) -> list[Exchange]:
+        """The earlier answers to the question that this request leaves without one."""
+        if one.token is None or self.answers(one).to_open is not None:
+            return []
+        return [
+            other
+            for other in self.exchanges.values()
+            if (other.root, other.position.open) == (one.root, one.position.open)
+            and other.begun < one.begun
+            and self.answers(other).to_open is not None
+        ]
+
+    def under_the_key(self, one: Exchange) -> list[Exchange]:
+        """The earlier requests of the call that a first request with a call key is one of."""
+        if one.request.key is None or one.request.state is not None:
+            return []
+        return [
+            other
+            for other in self.exchanges.values()
+            if other.root == one.root and other.begun < one.begun
+        ]
+
+    def forked(self, one: Exchange) -> bool:
+        """Whether one of the states that led to a request also came with another answer."""
+        assert one.token is not None
+        here = one.request.state or ""
+        used: dict[str, set[str]] = {}
+        for state in (*one.token.parents, here):
+            used[state] = {
+                other.fingerprint
+                for other in self.of_call(one, state)
+                if other.begun <= one.ended and self._takes_its_answer(other)
+            }
+        return bool(used[here] - {one.fingerprint}) or any(
+            len(found) > 1 for state, found in used.items() if state != here
+        )
+
+    def _takes_its_answer(self, one: Exchange) -> bool:
+        """Whether a request has an answer to the open question that a server may act on."""
+        answer, name = self.answers(one).to_open, one.position.open
+        if answer is None or name is None:
+            return False
+        choices: tuple[str, ...] = UNITS
+        if name == "place":
+            choices = meanings(location_of(one.request))[-1] if fits_the_schema(one.request) else ()
+        return said(answer, name, choices).what != "bad"
+
+    # --- reading --------------------------------------------------------------------------------
+
+    def _read(self) -> None:
+        for turn, event in enumerate(self.history.events):
+            match event:
+                case Sent():
+                    self._sent(turn, event)
+                case Received():
+                    self._received(turn, event)
+                case Asked():
+                    for one in self._open():
+                        if (one.sent.round, one.sent.delivery) == (event.round, event.delivery):
+                            one.asked.append(event)
+                case Answered():
+                    for one in self._open():
+                        here = (one.sent.call, one.sent.delivery) == (event.call, event.delivery)
+                        if here and one.asked:
+                            one.answered.append(event)
+                case Failed():
+                    for one in self._open():  # an engine may run its call on another instance
+                        one.failed = True
+                case Crashed():
+                    for one in self._open():
+                        one.saw_crash = True
+                        one.crashed |= one.sent.instance == event.instance
+                    if event.why is not None:
+                        last = max(self.exchanges, default=None)
+                        goes_on = "a response, and a server that goes on"
+                        rule = "every-request-is-answered"
+                        self.deaths.append(Problem(rule, last, goes_on, event.why))
+                    self._lives[event.instance] += 1
+                case Restarted():
+                    self._lives = [life + 1 for life in self._lives]
+                    self._ring += event.keys == "new"
+                case Redeployed():
+                    for instance, life in enumerate(self._lives):
+                        self._lives[instance] = life + (event.only in (None, instance))
+                case Elapsed():
+                    self._now += event.seconds
+                case Effect():
+                    self.effects.append((turn, event))
+                case _:
+                    pass
+        begun, here = [*reversed(self.exchanges.values())], list[Exchange]()
+        for turn, _ in self.effects:
+            while begun and begun[-1].begun < turn:
+                here.append(begun.pop())
+            here = [one for one in here if one.ended > turn]
+            self._at_work[turn] = [*here]
+        for one in self.responses:
+            if one.request.state is not None and (one.respelled or one.request.forged is None):
+                self._by_state.setdefault(spelling(one.request.state), []).append(one)
+
+    def _open(self) -> Iterator[Exchange]:
+        """The requests that wait for a response."""
+        return (one for one in self.exchanges.values() if one.got is None)
+
+    def _sent(self, turn: int, sent: Sent) -> None:
+        state, who = sent.request.state, sent.request.principal
+        token = _handed_out(self._tokens, state, who) if state is not None else None
+        respelled = False
+        if token is None and state is not None:
+            token = _handed_out(self._spelled, spelling(state), who)
+            respelled = token is not None
+        position = token.position if token else Position()
+        if state is None and sent.request.answers is not None:
+            position = self._stateless.get(sent.call, position)
+        root = self._roots.get((state or "", sent.call), token.root) if token else sent.round
+        if token is None and sent.request.key is not None:
+            root = self._begun.setdefault((sent.request.key, sent.request.principal), root)
+        self.exchanges[sent.exchange] = Exchange(
+            sent,
+            self._now,
+            self._ring,
+            (sent.instance, self._lives[sent.instance]),
+            root,
+            token,
+            respelled,
+            position,
+            turn,
+            len(self._going_on),
+        )
+
+    def _received(self, turn: int, got: Received) -> None:
+        one = self.exchanges[got.exchange]
+        if one.got is not None:  # a look at a task that took too long
+            return
+        one.got = got
+        reply = got.reply
+        if reply.nothing is None and not reply.later:
+            one.ended = turn
+        for key in reply.questions:
+            name = reply.name_of(key)
+            if name in ("place", "units"):
+                self._keys.setdefault(key, set()).add(name)
+        position = self._next(one)
+        if reply.is_result:
+            self._going_on.discard(one.root)
+        if position is None:
+            return
+        self._going_on.add(one.root)
+        if reply.state is None:
+            self._stateless[one.sent.call] = position
+            return
+        self._stateless.pop(one.sent.call, None)
+        parents = one.token.parents if one.token else ()
+        if one.request.state is not None:
+            parents = (*parents, one.request.state)
+        token = Token(
+            got.exchange, one.request, position, self._now, self._ring, one.home, one.root, parents
+        )
+        who = one.request.principal
+        self._tokens.setdefault(reply.state, {}).setdefault(who, token)
+        self._roots.setdefault((reply.state, one.sent.call), one.root)
+        self._spelled.setdefault(spelling(reply.state), {}).setdefault(who, token)
+
+    def _next(self, one: Exchange) -> Position | None:
+        """Where the call stands after a response that lets it go on."""
+        reply = one.reply
+        if reply.later:
+            return replace(one.position, given=_given(one))
+        if not reply.questions:
+            return None
+        key, message = next(iter(reply.questions.items()))
+        earlier: list[tuple[Name, types.InputResponse]] = []
+        for name, answers in self.answers(one).cold.items():
+            earlier.extend((name, answer) for answer in answers)
+        if reply.name_of(key) == "place":
+            return Position("place", key, None, tuple(earlier))
+        place = message.removeprefix("Which units for ").removesuffix("?")
+        return Position("units", key, place if place in weather.REPORTS else None, tuple(earlier))
+
+
+def _handed_out(tokens: dict[str, dict[str | None, Token]], state: str, who: str | None) -> Token | None:
+    """A state as it was handed out to somebody, or else to somebody else."""
+    to = tokens.get(state, {})
+    return to.get(who) or next(iter(to.values()), None)
+
+
+def _given(one: Exchange) -> tuple[tuple[str, types.InputResponse], ...]:
+    """The answers of a request, and of those that it goes on with."""
+    return (*one.position.given, *(one.request.answers or {}).items())

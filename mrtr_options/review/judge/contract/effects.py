@@ -1,0 +1,156 @@
+"""The effects that the contract allows: which, in which order, how often, and of which place.
+
+Knows the requests of a history, with the responses that are allowed for each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from mrtr_options.review.bench.history import Effect
+from mrtr_options.review.bench.telling import came, quoted
+from mrtr_options.review.judge.contract.answers import fits_the_schema, location_of
+from mrtr_options.review.judge.contract.calls import Calls, Exchange
+from mrtr_options.review.judge.contract.kinds import Reports
+from mrtr_options.review.judge.properties import Problem
+
+
+def wrong_effects(calls: Calls) -> Iterator[Problem]:
+    """The effects that are not allowed, and those that are missing."""
+    for turn, effect in calls.effects:
+        yield from _effect(calls, turn, effect)
+    yield from _too_many(calls, "audit", "audit-comes-first", _audits)
+    yield from _too_many(calls, "bill", "bills-are-due", _bills)
+    yield from _too_few(calls)
+
+
+def _audits(one: Exchange) -> dict[str, int]:
+    """How often each location may be audited for a request."""
+    if one.request.method != "tools/call" or not fits_the_schema(one.request):
+        return {}
+    times = 1 + len(one.asked) * (one.request.era == "legacy")
+    return {location_of(one.request): times * _begun(one)}
+
+
+def _bills(one: Exchange) -> dict[str, int]:
+    """How often each place may be billed for a request."""
+    reply, fitting = one.reply, one.allowed
+    if reply.nothing is None and not reply.later and not one.failed:
+        fitting = [each for each in one.allowed if each.fits(reply)] or one.allowed
+    bills = [each.bill for each in fitting if isinstance(each, Reports) and each.bill is not None]
+    return dict.fromkeys(bills, _begun(one))
+
+
+def _begun(one: Exchange) -> int:
+    """How often the work of a request may be begun: that of a process which died, once more."""
+    return 2 if one.saw_crash else 1
+
+
+def _effect(calls: Calls, turn: int, effect: Effect) -> Iterator[Problem]:
+    """An effect that is due for no request."""
+    kind, subject = effect.effect.kind, effect.effect.subject
+    at_work = calls.at_work(turn)
+    if kind not in ("audit", "bill"):
+        yield _wrong(calls, "no-other-effects", turn, "effects audit and bill", effect)
+    elif not at_work:
+        yield _wrong(calls, "no-other-effects", turn, "no effect outside a call", effect)
+    elif kind == "bill":
+        due = sorted({each for one in at_work for each in _bills(one)})
+        if subject not in due:
+            allowed = f"a bill of {' or '.join(due)}" if due else "no bill"
+            yield _wrong(calls, "bills-are-due", turn, allowed, effect)
+    else:
+        due = sorted({each for one in at_work for each in _audits(one)})
+        if subject not in due:
+            allowed = f"an audit of {' or '.join(map(quoted, due))}" if due else "no effect"
+            rule = "audit-comes-first" if due else "arguments-are-checked"
+            yield _wrong(calls, rule, turn, allowed, effect)
+
+
+def _wrong(calls: Calls, rule: str, turn: int, allowed: str, effect: Effect) -> Problem:
+    # Of several requests that are at work, the one whose response is wrong, too.
+    here = sorted(calls.at_work(turn), key=_is_answered_rightly)
+    one = here[0].sent.exchange if here else None
+    return Problem(
+        rule, one, allowed, f"an effect: {effect.effect.kind} of {quoted(effect.effect.subject)}"
+    )
+
+
+def _is_answered_rightly(one: Exchange) -> bool:
+    return one.got is None or any(each.fits(one.reply) for each in one.allowed)
+
+
+def _too_many(
+    calls: Calls, kind: str, rule: str, due: Callable[[Exchange], dict[str, int]]
+) -> Iterator[Problem]:
+    """The effects of a kind for which no request is left."""
+    here = [
+        (turn, effect)
+        for turn, effect in calls.effects
+        if effect.effect.kind == kind and not effect.absorbed
+    ]
+    slots: list[list[tuple[int, int]]] = [
+        [
+            (one.sent.exchange, number)
+            for one in reversed(calls.at_work(turn))  # it is mostly the latest
+            for number in range(due(one).get(effect.effect.subject, 0))
+        ]
+        for turn, effect in here
+    ]
+    # The slots of one request are shared by all its subjects.
+    for left in _unmatched(slots):
+        turn, effect = here[left]
+        if slots[left]:
+            yield _wrong(calls, rule, turn, f"at most one {kind} a delivery", effect)
+
+
+def _too_few(calls: Calls) -> Iterator[Problem]:
+    """The calls that report without a bill, or without an audit before it."""
+    wanted: dict[tuple[int, str, str], Exchange] = {}
+    for one in calls.responses:
+        for each in one.allowed:
+            if isinstance(each, Reports) and each.bill and each.fits(one.reply):
+                wanted.setdefault((one.root, location_of(one.request), each.bill), one)
+
+    def turns(kind: str, subject: str, root: int) -> list[int]:
+        """When an effect happened that may be one call's."""
+        return [
+            turn
+            for turn, effect in calls.effects
+            if (effect.effect.kind, effect.effect.subject) == (kind, subject)
+            and any(one.root == root for one in calls.at_work(turn))
+        ]
+
+    bills = [
+        [turn for turn in turns("bill", place, root) if turn < one.ended]
+        for (root, _, place), one in wanted.items()
+    ]
+    without = {*_unmatched(bills)}
+    found = zip(wanted.items(), bills, strict=True)
+    for number, (((root, location, place), one), billed) in enumerate(found):
+        if number in without:
+            yield one.breaks(
+                "a-report-is-billed", f"a bill of {place!r}", f"none before {came(one.reply)}"
+            )
+        last = max(billed, default=one.ended)
+        if not any(turn < last for turn in turns("audit", location, root)):
+            yield one.breaks(
+                "audit-comes-first", f"an audit of {quoted(location)} before the bill", "none"
+            )
+
+
+def _unmatched(slots: Sequence[Sequence[Any]]) -> list[int]:
+    """Which of these cannot each have a slot of its own (a maximum matching)."""
+    taken: dict[Any, int] = {}
+
+    def seat(number: int, tried: set[Any]) -> bool:
+        for slot in slots[number]:
+            if slot not in tried:
+                tried.add(slot)
+                if slot not in taken or seat(taken[slot], tried):
+                    taken[slot] = number
+                    return True
+        return False
+
+    return [number for number in range(len(slots)) if not seat(number, set())]

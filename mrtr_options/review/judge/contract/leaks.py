@@ -1,0 +1,194 @@
+"""What must not show in a response or a state: a stack trace, a key, and what another user said.
+
+Knows the requests of a history.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from mrtr_options.review.bench.attacks import readings
+from mrtr_options.review.bench.history import as_json
+from mrtr_options.review.judge.contract.answers import fits_the_schema, location_of
+from mrtr_options.review.judge.contract.calls import Calls
+from mrtr_options.review.judge.properties import Problem
+from mrtr_options.tool import weather
+
+_TRACE = re.compile(
+    r'Traceback \(most recent call last\)|File "[^"]+", line \d+|\n\s+at \S+ \(\S+:\d+:\d+\)'
+)
+
+_COMMON = re.compile(r"[a-z_]*|.{1,3}")
+"""What anybody may say, as a name in JSON for one."""
+
+_TELLING = 12
+"""How many characters of a key are never there by chance. Three bytes are four characters of base64."""
+_HINTING = 8
+"""How many are in one text by chance at times, and never in two."""
+
+_NOT_THEIRS = "nothing of another user's"
+_NO_SECRET = "no state key and no folder of the server's"
+
+_NO_NAMES = ("none", "null", "anonymous")
+"""What users may be named, and others may say."""
+
+_KNOWN = {*weather.REPORTS, *(label.partition(",")[0] for label in weather.REPORTS)}
+
+_SKIES = {each.sky for each in weather.REPORTS.values() if len(each.sky) > 3}
+"""What a state says too early if its user has not been told. "fog" is in random ones by chance."""
+
+
+def leaks(calls: Calls) -> Iterator[Problem]:
+    """Every response that shows what it must not."""
+    theirs = _of_others(calls)
+    beginnings = {secret[:_HINTING]: set[str]() for secret in calls.history.secrets}
+    keys = {
+        spelled: "of a folder of the server's" if secret.startswith("/") else "of a state key"
+        for secret in sorted(calls.history.secrets)
+        for spelled in sorted(_spellings(secret))
+    }
+    heard: dict[str | None, set[str]] = {}
+    for one in calls.responses:
+        reply = one.reply
+        shown = [
+            *(text for text in (reply.text, reply.message) if text),
+            *reply.questions.values(),
+            *([str(reply.data)] if reply.data else []),
+            *([str(reply.structured)] if reply.structured else []),
+        ]
+        states = readings(reply.state) if reply.state else ()
+        for text in (*shown, *states):
+            if found := _TRACE.search(text):
+                yield one.breaks("nothing-leaks", "no stack trace", _where(found[0], shown, states))
+                break
+        if key := next((key for text in (*shown, *states) for key in keys if key in text), ""):
+            came = f"a part {keys[key]}, {_where(key, shown, states)}"
+            yield one.breaks("nothing-leaks", _NO_SECRET, came)
+        for beginning, texts in beginnings.items():
+            before = len(texts)
+            texts |= {text for text in (*shown, *states) if beginning in text}
+            if before < 2 <= len(texts):
+                came = f"the beginning of one, {_where(beginning, shown, states)}"
+                yield one.breaks("nothing-leaks", _NO_SECRET, came)
+        told = heard.setdefault(one.request.principal, set())
+        for sky in sorted(_SKIES.intersection(states) - told):
+            yield one.breaks("nothing-leaks", "a state without what the user was not told", repr(sky))
+        told |= {sky for sky in _SKIES if sky in (reply.text or "")}
+        others = theirs[one.request.principal]
+        # What a server asks is its own text, which it may show to anybody; in a state it is somebody's.
+        for word in others.said:
+            if any(word in text for text in shown):
+                yield one.breaks("nothing-leaks", _NOT_THEIRS, f"{word!r} in the response")
+        for word in others.words:
+            if _is_told(word, states):
+                yield one.breaks("nothing-leaks", _NOT_THEIRS, f"{word!r} in the state")
+        # Not in a state: three letters are in some random ones by chance.
+        if found := ", ".join(repr(name) for name in others.names if _is_named(name, shown)):
+            yield one.breaks("nothing-leaks", "no other user's name", f"{found} in the response")
+
+
+@dataclass(frozen=True)
+class _Others:
+    """What a user must not see of the others: what they said, that and what they were asked, names."""
+
+    said: list[str]
+    words: list[str]
+    names: list[str]
+
+
+def _of_others(calls: Calls) -> dict[str | None, _Others]:
+    users = {one.request.principal for one in calls.exchanges.values()}
+    if len(users) < 2:
+        return {user: _Others([], [], []) for user in users}
+    said, asked = _said(calls), _asked(calls)
+    found: dict[str | None, _Others] = {}
+    for mine in said:
+        others = [who for who in said if who != mine]
+        own = "\n".join(said[mine] | asked[mine])
+        words = {word for who in others for word in said[who] if word not in own}
+        more = {word for who in others for word in asked[who] if word not in own}
+        names = {(who or "").strip().lower() for who in others}
+        names -= {(mine or "").strip().lower(), "", *_NO_NAMES}
+        found[mine] = _Others(sorted(words - _KNOWN), sorted(words | more), sorted(names))
+    return found
+
+
+def _where(word: str, shown: Sequence[str], states: Sequence[str]) -> str:
+    """A word, with what stands around it."""
+    where, text = next(
+        (where, text)
+        for where, texts in (("response", shown), ("state", states))
+        for text in texts
+        if word in text
+    )
+    at = text.index(word)
+    return f"{word!r} in the {where}: {text[max(at - 40, 0) : at + len(word) + 40]!r}"
+
+
+def _is_told(word: str, states: Iterable[str]) -> bool:
+    """Whether a word is in a state: a short one is inside random texts by chance."""
+    found = [text for text in states if word in text]
+    return bool(found) and (len(word) >= _HINTING or _is_named(word, found, re.NOFLAG))
+
+
+def _is_named(who: str, texts: Iterable[str], case: re.RegexFlag = re.IGNORECASE) -> bool:
+    """Whether a user's name is in a text, as a word of its own."""
+    name = re.compile(rf"(?<!\w){re.escape(who)}(?!\w)", case)
+    return any(map(name.search, texts))
+
+
+def _spellings(secret: str) -> set[str]:
+    """The beginning and the end of a key as they may be written in a text."""
+    texts: set[str] = set()
+    for part in (secret[:_TELLING], secret[-_TELLING:]):
+        data = part.encode()
+        texts |= {
+            part,
+            data.hex(),
+            base64.b64encode(data).decode(),
+            base64.urlsafe_b64encode(data).decode(),
+        }
+    return texts
+
+
+def _said(calls: Calls) -> dict[str | None, set[str]]:
+    """What each user said."""
+    words: dict[str | None, set[str]] = {}
+    for one in calls.exchanges.values():
+        request = one.request
+        own = words.setdefault(request.principal, {request.principal or ""})
+        if fits_the_schema(request):
+            own.add(location_of(request).strip())
+        own.update(*(_strings(as_json(each)) for each in (request.answers or {}).values()))
+    return {who: _telling(own) for who, own in words.items()}
+
+
+def _asked(calls: Calls) -> dict[str | None, set[str]]:
+    """What each user was asked."""
+    words: dict[str | None, set[str]] = {}
+    for one in calls.exchanges.values():
+        own = words.setdefault(one.request.principal, set())
+        own |= {*one.reply.questions.values(), *_strings([*one.reply.schemas.values()])}
+    return {who: _telling(own) for who, own in words.items()}
+
+
+def _telling(words: set[str]) -> set[str]:
+    """Those that would be told from what anybody may use."""
+    words = {word.strip() for word in words if word.strip().lower() not in _NO_NAMES}
+    return {word for word in words if not _COMMON.fullmatch(word)}
+
+
+def _strings(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for key, part in cast("dict[str, Any]", value).items():
+            yield str(key)
+            yield from _strings(part)
+    elif isinstance(value, list):
+        for part in cast("list[Any]", value):
+            yield from _strings(part)

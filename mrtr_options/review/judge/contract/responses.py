@@ -1,0 +1,218 @@
+"""Every response of a history, held against what is allowed there.
+
+Knows the requests of a history, and what is allowed for each.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import jsonschema
+import mcp_types as types
+
+from mrtr_options.review.bench.history import HUNG, LOST, Reply
+from mrtr_options.review.bench.telling import came, quoted
+from mrtr_options.review.judge.contract.allowed import AGAIN, PLAIN, due, may_refuse
+from mrtr_options.review.judge.contract.calls import Calls, Exchange
+from mrtr_options.review.judge.contract.kinds import Allowed, Ends, Refused, in_words
+from mrtr_options.review.judge.properties import Problem
+from mrtr_options.sdk.protection import MAX_TOKEN_BYTES
+from mrtr_options.tool.server import TOOL
+
+
+def wrong_responses(calls: Calls, tools: dict[str, dict[str, Any]]) -> Iterator[Problem]:
+    """Yield the responses that are not allowed; fill in what each request allows. The tools are the
+    server's listing."""
+    before: dict[tuple[object, ...], str] = {}
+    for one in calls.responses:
+        if one.request.method == "tools/list":
+            yield from _listing(one)
+        elif one.reply.nothing is not None:
+            yield from _nothing(calls, one)
+        elif one.reply.malformed is not None:
+            yield one.breaks("content-is-one-text", "a response of the protocol", one.reply.malformed)
+        else:
+            yield from _response(calls, one, tools, before)
+    yield from _duplicates(calls)
+    yield from _forms(calls)
+    yield from _retries(calls)
+
+
+def _response(
+    calls: Calls, one: Exchange, tools: dict[str, dict[str, Any]], before: dict[tuple[object, ...], str]
+) -> Iterator[Problem]:
+    """Yield what is wrong with a response. One that was wrong before is wrong for the same reason."""
+    reply, here = one.reply, due(calls, one)
+    rule, one.allowed = here.rule, here.responses
+    if here.refusing and reply.is_refusal:
+        rule = here.refusing
+    yield from here.wrong
+    if one.failed or _failed_before(calls, one):
+        one.allowed = [*one.allowed, Refused(())]
+        rule = "failed-effects-are-not-done"
+    if len(reply.state or "") > MAX_TOKEN_BYTES:
+        most = f"a state of {MAX_TOKEN_BYTES} bytes at most"
+        yield one.breaks("states-are-short", most, f"one of {len(reply.state or '')}")
+    if reply.is_result and one.request.tool == TOOL:
+        yield from _content(one, tools.get(TOOL, {}).get("outputSchema"))
+    if reply.later and any(not isinstance(each, Refused) for each in one.allowed):
+        return
+    if not _fitting(one):
+        if reply.questions and not one.request.asks:
+            rule = "asks-only-who-can-be-asked"
+        elif not reply.is_refusal:
+            rule = before.get(_seen(reply), rule)
+            if rule in PLAIN:
+                before[_seen(reply)] = rule
+        yield one.breaks(rule, in_words(one.allowed), came(reply))
+
+
+def _nothing(calls: Calls, one: Exchange) -> Iterator[Problem]:
+    left = one.request.era == "legacy" and len(one.answered) < len(one.asked)
+    if not left:
+        here = due(calls, one)
+        one.allowed = here.responses
+        yield from here.wrong
+    broken_off = one.crashed or left or bool(calls.history.scenario.at_effects)
+    if one.reply.nothing == HUNG or not broken_off:
+        yield one.breaks("every-request-is-answered", "a response", came(one.reply))
+
+
+def _failed_before(calls: Calls, one: Exchange) -> bool:
+    """Whether the same request was delivered before, and an effect failed or the server died: a
+    duplicate may get that error again, or be told that it is not known what was done."""
+    return any(
+        (other.failed and _same(other.reply, one.reply)) or other.reply.nothing == LOST
+        for other in _same_round(calls, one)
+        if other.begun < one.begun
+    )
+
+
+def _same_round(calls: Calls, one: Exchange) -> list[Exchange]:
+    """The other requests with a request's state, or of its call key."""
+    if one.request.state is None:
+        return calls.under_the_key(one)
+    return calls.with_state(one.request.state)
+
+
+def _listing(one: Exchange) -> Iterator[Problem]:
+    tool = one.reply.tools.get(TOOL)
+    if tool is None:
+        yield one.breaks("the-tool-is-listed", f"a tool {TOOL!r}", f"{list(one.reply.tools)}")
+        return
+    schema: dict[str, Any] = tool.get("inputSchema") or {}
+    properties: dict[str, Any] = schema.get("properties") or {}
+    location: dict[str, Any] = properties.get("location") or {}
+    wanted: list[tuple[str, Any, Any]] = [
+        ("type", schema.get("type"), "object"),
+        ("properties", list(properties), ["location"]),
+        ("required", schema.get("required"), ["location"]),
+        ("additionalProperties", schema.get("additionalProperties"), False),
+        ("location.type", location.get("type"), "string"),
+        ("location.minLength", location.get("minLength"), 1),
+        ("location.maxLength", location.get("maxLength"), 100),
+    ]
+    for what, is_, wants in wanted:
+        if is_ != wants:
+            yield one.breaks("the-tool-is-listed", f"{what} is {wants!r}", f"it is {is_!r}")
+
+
+def _content(one: Exchange, schema: dict[str, Any] | None) -> Iterator[Problem]:
+    reply = one.reply
+    if reply.blocks != ("text",):
+        kinds = ", ".join(reply.blocks) or "no content"
+        yield one.breaks("content-is-one-text", "one text block", kinds)
+    if schema is None or reply.is_error or any(isinstance(each, Ends) for each in _fitting(one)):
+        return  # a schema of reports may have no room for a decline
+    if why := _misfit(schema, reply.structured):
+        yield one.breaks("content-is-one-text", "structured content that fits its schema", why)
+
+
+def _fitting(one: Exchange) -> list[Allowed]:
+    return [each for each in one.allowed if each.fits(one.reply)]
+
+
+def _is_taken(one: Exchange) -> bool:
+    """Whether a request was to be refused, and was not."""
+    return not _fitting(one) and all(isinstance(each, Refused) for each in one.allowed)
+
+
+def _misfit(schema: dict[str, Any], structured: Any) -> str | None:
+    """Why structured content does not fit its schema; None if it does."""
+    if structured is None:
+        return "there is none"
+    try:
+        jsonschema.validate(structured, schema)
+    except (jsonschema.ValidationError, jsonschema.SchemaError) as error:
+        return error.message
+    return None
+
+
+# --- several responses --------------------------------------------------------------------------
+
+
+def _duplicates(calls: Calls) -> Iterator[Problem]:
+    """The same request gets the same response, unless it was to be refused: then that is told."""
+    first: dict[tuple[int, str | None, str], Exchange] = {}
+    for one in calls.responses:
+        request, reply = one.request, one.reply
+        if request.era == "legacy" or request.method != "tools/call" or not one.genuine:
+            continue
+        if reply.nothing is not None or reply.later or one.failed:
+            continue
+        same = (one.sent.round if request.state is None else one.root, request.state, one.fingerprint)
+        before = first.setdefault(same, one)
+        if before is not one and _may_differ(calls, before, one):
+            first[same] = one
+        elif not (_same(before.reply, reply) or _is_taken(before) or _is_taken(one)):
+            allowed = f"what the same request got before: {came(before.reply)}"
+            yield one.breaks("duplicates-get-one-response", allowed, came(reply))
+
+
+def _forms(calls: Calls) -> Iterator[Problem]:
+    """The same question has the same form, with its titles and its default."""
+    first: dict[str, dict[str, Any]] = {}
+    for one in calls.responses:
+        shown = [(text, one.reply.schemas[key]) for key, text in one.reply.questions.items()]
+        for message, form in (*shown, *((asked.message, asked.schema) for asked in one.asked)):
+            if (before := first.setdefault(message, form)) != form:
+                rule = "questions-are-asked-in-order"
+                yield one.breaks(
+                    rule, f"the form that {quoted(message)} had before: {quoted(before)}", quoted(form)
+                )
+
+
+def _retries(calls: Calls) -> Iterator[Problem]:
+    """Ten retries after state-only responses end a round."""
+    times = Counter[tuple[int, int]]()
+    for one in calls.responses:
+        times[at := (one.sent.round, one.sent.delivery)] += one.reply.later
+        if times[at] > AGAIN:
+            yield one.breaks(
+                "every-request-is-answered", f"an end after {AGAIN} retries", came(one.reply)
+            )
+
+
+def _may_differ(calls: Calls, before: Exchange, one: Exchange) -> bool:
+    """Whether the call went on between the two, or a refusal of one of them has a reason of its own."""
+    if len(calls.answered_before(before)) < len(calls.answered_before(one)):
+        return True
+    if before.reply.code in (types.INTERNAL_ERROR, types.REQUEST_TIMEOUT) and any(
+        other.reply.nothing == LOST for other in _same_round(calls, one)
+    ):
+        return True  # the server that took it died, and another one has taken it over
+    return any(
+        Refused().fits(each.reply) and each.token is not None and may_refuse(calls, each)
+        for each in (before, one)
+    )
+
+
+def _same(one: Reply, other: Reply) -> bool:
+    return _seen(one) == _seen(other)
+
+
+def _seen(reply: Reply) -> tuple[object, ...]:
+    """What a client makes of a response, whatever its keys are called."""
+    return reply.text, reply.is_error, reply.code, tuple(sorted(reply.questions.values()))

@@ -1,0 +1,393 @@
+"""What a proposal does that the contract does not allow: looked for, shrunk, and put into words.
+
+Holds each history against the contract, and for each broken rule shrinks the scenario: it leaves out
+what is not needed to break it. Knows scenarios, histories and the contract; nothing of where runs are
+made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from itertools import accumulate, groupby
+from typing import Any, TypeVar
+
+from mrtr_options.review.bench.history import History, Sent
+from mrtr_options.review.bench.scenario import Forge, Repeat, Scenario, Send, Step, Together, WholeCall
+from mrtr_options.review.bench.telling import CLIENT, tell
+from mrtr_options.review.explore.combinations import Play
+from mrtr_options.review.judge.cases import rounds
+from mrtr_options.review.judge.contract import EFFECTS, RULES, SOURCES, violations
+from mrtr_options.review.judge.contract.allowed import PLAIN
+from mrtr_options.review.judge.properties import Problem
+
+T = TypeVar("T")
+
+FORM = "content-is-one-text"
+"""The rule about the form of a result."""
+
+SHRINK_REQUESTS = 3_000
+"""How many requests, about, may be sent to find the smallest case of one rule."""
+
+RUN_REQUESTS = 25
+"""How many requests a run costs besides its own."""
+
+WAIT_REQUESTS = 100
+"""How many requests an effect costs that is slow, or that waits while another program writes."""
+
+FRESH_REQUESTS = 50
+"""How many requests it costs to start servers for a run."""
+
+EARLIER_REQUESTS = 1_000
+"""How many requests of earlier runs are tried, at most, to find what set a server up."""
+
+SMALL = 8
+"""A history of so few requests is not shrunk once more on servers of its own."""
+
+MOST_ROWS = 40
+"""How much of a run is told whole."""
+
+GIVE_UP = 3
+"""How many runs may have a request without a response; further ones would each take as long."""
+
+
+@dataclass(frozen=True)
+class Made:
+    """A run that was made, and how many requests it sent."""
+
+    scenario: Scenario
+    requests: int
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A broken rule, with the smallest run that shows it.
+
+    Attributes:
+        history: The run.
+        problem: The first place in it.
+        follows: The rule about responses that is broken at the same request, if this is about an effect
+            or about the form of a result.
+        set_up: Whether it depends on earlier runs, so that fresh servers do not show it; None: untried.
+    """
+
+    history: History
+    problem: Problem
+    follows: str = ""
+    set_up: bool | None = False
+
+    @property
+    def rule(self) -> str:
+        """The rule's name."""
+        return self.problem.property
+
+    def as_json(self) -> dict[str, Any]:
+        """One JSON object."""
+        return {
+            "rule": self.rule,
+            "says": RULES[self.rule],
+            "source": SOURCES.get(self.rule, ""),
+            "case": self.history.scenario.name,
+            "era": self.history.era,
+            "instances": self.history.scenario.instances,
+            "allowed": self.problem.allowed,
+            "came": self.problem.came,
+            "story": story(self),
+        }
+
+
+def findings(history: History, tools: dict[str, dict[str, Any]]) -> list[Finding]:
+    """The rules that a run breaks. What is wrong with an effect follows from a wrong response, and so
+    does the form of a result where none is due.
+
+    Args:
+        history: The run.
+        tools: The server's listing.
+    """
+    found = violations(history, tools=tools)
+    causes: dict[int | None, str] = {}
+    for each in found:
+        if each.property not in EFFECTS and causes.get(each.exchange, FORM) == FORM:
+            causes[each.exchange] = each.property
+
+    calls = {sent.exchange: sent.call for sent, _ in history.exchanges}
+    misled = {calls.get(at or 0): rule for at, rule in causes.items() if rule == "state-is-genuine"}
+
+    def follows(each: Problem) -> str:
+        cause = causes.get(each.exchange) or misled.get(calls.get(each.exchange or 0), "")
+        return cause if each.property in EFFECTS or each.property == FORM != cause else ""
+
+    return [Finding(history, each, follows(each)) for each in found]
+
+
+async def smallest(
+    play: Play, finding: Finding, tools: dict[str, dict[str, Any]], *, fresh: bool = False
+) -> Finding:
+    """The same, shrunk: with nothing in it that is not needed. A plain rule takes the place of a special
+    one where the same is wrong without what the special one is about.
+
+    A smaller run counts where it shows the same twice: an earlier one may have left something behind.
+
+    Args:
+        play: Makes a run.
+        finding: What is shrunk.
+        tools: The server's listing.
+        fresh: Whether each run is made on servers of its own: then once is enough.
+    """
+    best, left = finding, SHRINK_REQUESTS
+    if not _can_shrink(finding):
+        return best
+
+    async def shows(scenario: Scenario) -> Finding | None:
+        nonlocal left
+        history = await play(scenario)
+        left -= RUN_REQUESTS + len(history.exchanges) + WAIT_REQUESTS * _waits(scenario.script)
+        left -= FRESH_REQUESTS * fresh
+        return _same(history, best, tools)
+
+    smaller = _smaller(best)
+    while left > 0 and (scenario := next(smaller, None)) is not None:
+        found = await shows(scenario)
+        if found and (fresh or (found := await shows(scenario))):
+            best, smaller = found, _smaller(found)
+    return best
+
+
+def _can_shrink(finding: Finding) -> bool:
+    """Whether other runs are made of it: not if each may take as long as a hang, or is of so many
+    requests that the server which it filled is full for a smaller one, too."""
+    too_many = len(finding.history.exchanges) > SHRINK_REQUESTS
+    return finding.rule != "every-request-is-answered" and not too_many
+
+
+def _same(history: History, like: Finding, tools: dict[str, dict[str, Any]]) -> Finding | None:
+    """What a run shows of a finding, or the same under a plain rule."""
+    found = violations(history, tools=tools)
+    same = [each for each in found if each.property == like.rule]
+    same += [each for each in found if each.property in PLAIN and each.came == like.problem.came]
+    return Finding(history, same[0]) if same else None
+
+
+async def on_its_own(
+    play: Play,
+    finding: Finding,
+    whole: Finding,
+    earlier: Sequence[Made],
+    tools: dict[str, dict[str, Any]],
+) -> Finding:
+    """The same as servers show it that were started for it: after what it needs of earlier runs.
+
+    Args:
+        play: Makes a run on fresh servers.
+        finding: Was shrunk where other runs were made before.
+        whole: As it was found.
+        earlier: The other runs, up to the one that showed it.
+        tools: The server's listing.
+    """
+    if not _can_shrink(finding):
+        return finding
+    alone = finding.history.scenario
+    for scenario in (alone, alone, *_after(alone, earlier)):
+        history = await play(scenario)
+        if found := _same(history, finding, tools) or _same(history, whole, tools):
+            if scenario is alone and len(found.history.exchanges) <= SMALL:
+                return found
+            return await smallest(play, found, tools, fresh=True)
+    return replace(finding, set_up=True)
+
+
+def _after(scenario: Scenario, earlier: Sequence[Made]) -> Iterator[Scenario]:
+    """A scenario after the last one, two, four and so on of earlier runs."""
+    requests = accumulate(made.requests for made in reversed(earlier))
+    fit = [
+        made.scenario
+        for made, of in zip(reversed(earlier), requests, strict=True)
+        if of <= EARLIER_REQUESTS
+    ]
+    size = 1
+    while size < 2 * len(fit):
+        yield reduce(_behind, fit[:size], scenario)
+        size *= 2
+
+
+def _behind(scenario: Scenario, earlier: Scenario) -> Scenario:
+    """A scenario after an earlier one on the same servers; a call of the default client there is made as
+    one in which nothing goes wrong."""
+    if earlier.takes_tasks or earlier.changes:
+        return scenario
+    script, is_legacy = earlier.script, earlier.setup.era == "legacy"
+    if not script:
+        script = (WholeCall(),) if is_legacy else tuple(rounds(1, earlier.callers[0]))
+    steps = tuple(
+        _renumbered(step, len(scenario.callers), earlier.instances == 1)
+        for step in script
+        if earlier.setup.era == scenario.setup.era or not isinstance(step, WholeCall)
+    )
+    callers = (*scenario.callers, *earlier.callers)
+    return replace(scenario, callers=callers, before=(*steps, *scenario.before))
+
+
+def _renumbered(step: Step, by: int, is_alone: bool) -> Step:
+    """A step with higher numbers of calls, perhaps sent to the first instance."""
+    more: dict[str, Any] = {"to": 0} if is_alone else {}
+    match step:
+        case Together():
+            some = tuple(_renumbered(each, by, is_alone) for each in step.steps)
+            return replace(step, steps=some)  # pyright: ignore[reportArgumentType]
+        case Send():
+            more["state_of"] = step.state_of and step.state_of + by
+            return replace(step, call=step.call + by, **more)
+        case Repeat():
+            return replace(step, call=step.call + by, **more)
+        case Forge():
+            return replace(step, call=step.call + by)
+        case WholeCall():
+            waits_for = step.waits_for and step.waits_for + by
+            return replace(step, call=step.call + by, waits_for=waits_for)
+        case _:
+            return step
+
+
+def _waits(steps: Sequence[Step]) -> int:
+    """How many effects are slow, or wait."""
+    return sum(
+        min(_waits(step.steps), 1)  # they wait at the same time
+        if isinstance(step, Together)
+        else isinstance(step, Send) and (step.fault or "").startswith(("slow@", "lock@"))
+        for step in steps
+    )
+
+
+def _smaller(finding: Finding) -> Iterator[Scenario]:
+    """Scenarios with less in them, the smallest first."""
+    whole = finding.history.scenario
+    for fault in whole.faults:
+        yield replace(whole, faults=tuple(each for each in whole.faults if each != fault))
+    for less in _fewer(whole.before, finding):
+        if less:  # it does not show without any
+            yield replace(whole, before=tuple(less))
+    for less in _fewer(whole.script, finding):
+        if less:  # without a script the default client would play
+            yield replace(whole, script=tuple(less))
+
+
+def _fewer(steps: Sequence[Step], finding: Finding) -> Iterator[Sequence[Step]]:
+    sent = _sent(finding)
+    mine, forged = (sent.call, sent.request.forged) if sent else (None, None)
+    calls = dict.fromkeys(call for step in steps for call in _calls_of(step))
+    others = [call for call in calls if call != mine]
+    alone = [step for step in _without(steps, others) if _calls_of(step)]
+    alone = [step for step in alone if forged is not None or not isinstance(step, Forge)]
+    if alone != [*steps]:
+        yield alone
+    for at, step in enumerate(steps):
+        if isinstance(step, Forge) and not step.only and forged is not None:
+            yield [*steps[:at], replace(step, only=forged), *steps[at + 1 :]]
+    for some in _chunks(others):
+        yield list(_without(steps, some))
+    for some in _chunks(range(len(steps))):
+        yield [step for at, step in enumerate(steps) if at not in some]
+
+
+def _without(steps: Sequence[Step], calls: Collection[int]) -> Iterator[Step]:
+    """The steps that are of none of these calls."""
+    for step in steps:
+        if isinstance(step, Together):
+            some = tuple(_without(step.steps, calls))
+            yield from some if len(some) < 2 else (Together(some),)  # pyright: ignore[reportArgumentType]
+        elif not {*_calls_of(step)} & {*calls}:
+            yield step
+
+
+def _chunks(whole: Sequence[T]) -> Iterator[Sequence[T]]:
+    """Its halves, quarters and so on, the later first."""
+    size = (len(whole) + 1) // 2
+    while size:
+        for end in range(len(whole), 0, -size):
+            yield whole[max(end - size, 0) : end]
+        size = (size + 1) // 2 if size > 1 else 0
+
+
+def _calls_of(step: Step) -> tuple[int, ...]:
+    match step:
+        case Send():
+            return (step.call,) if step.state_of is None else (step.call, step.state_of)
+        case WholeCall() | Repeat() | Forge():
+            return (step.call,)
+        case Together():
+            return tuple(call for each in step.steps for call in _calls_of(each))
+        case _:
+            return ()
+
+
+def _sent(finding: Finding) -> Sent | None:
+    """The request where a finding is."""
+    events, number = finding.history.events, finding.problem.exchange
+    return next((each for each in events if isinstance(each, Sent) and each.exchange == number), None)
+
+
+def _rounds(history: History, call: int) -> set[int]:
+    """The rounds of a call but for forged ones, and those that handed out the states which it uses."""
+    rounds, states = set[int](), set[str | None]()
+    for sent, got in reversed(history.exchanges):
+        if (sent.call == call and sent.request.forged is None) or got.reply.state in states - {None}:
+            rounds.add(sent.round)
+            states.add(sent.request.state)
+    return rounds
+
+
+# --- in words -----------------------------------------------------------------------------------
+
+
+def story(finding: Finding) -> list[str]:
+    """Who did what, what the contract allows there, and what came: one line each.
+
+    A run that could not be made small is told of one call, that of the request where it goes wrong, and
+    of where its states come from.
+    """
+    problem, latest = finding.problem, 0
+    verdict = [f"   allowed: {problem.allowed}", f"   came: {problem.came}"]
+    rows, sent = tell(finding.history), _sent(finding)
+    lines: list[str] = []
+    if finding.set_up is None:
+        lines.append("   (not tried on a fresh server: this may depend on earlier requests)")
+    if finding.set_up:
+        lines.append("   (a fresh server does not show this: it depends on earlier requests)")
+    kinds = finding.history.scenario.at_effects
+    if not any(row.kind == "failure" for row in rows):  # the server has hidden it
+        lines += [f"   {each}" for each in dict.fromkeys(kind.says for kind in kinds)]
+    for_a_moment = {f"the {kind.at} fails": kind.says for kind in kinds if kind.what != "fail"}
+    if sent is not None and len(rows) > MOST_ROWS:
+        own = _rounds(finding.history, sent.call) | {sent.round}
+        at = [at for at, row in enumerate(rows) if row.exchange == problem.exchange]
+        beside = {row.round for row in rows[at[0] : at[-1]] if row.exchange and row.round} - own
+        own |= beside if sum(row.round in beside | own for row in rows) <= MOST_ROWS else set()
+        others = sum(row.kind == "request" and row.round not in own for row in rows)
+        at_once = f", {len(beside)} of them at the same time" if beside - own else ""
+        lines.append(f"   ({others} other requests are not shown{at_once})")
+        rows = [row for row in rows if row.round is None or row.round in own]
+    for row in rows:
+        match row.kind:
+            case "request":
+                latest = row.number
+                where = ""
+                if finding.history.instances > 1 and isinstance(row.end, int):
+                    where = f" (instance {row.end + 1})"
+                lines.append(f"{latest}. {row.text}{where}")
+            case "response" if row.exchange == problem.exchange:
+                verdict += [f"   {each}" for each in row.wire[1:]]
+                break
+            case "response":
+                name = "" if row.number == latest else f"{row.number}. "
+                lines.append(f"   {name}gets {row.text}" + (" (and never sees it)" if row.lost else ""))
+            case "effect":
+                lines.append(f"   effect: {row.text}")
+            case "question" | "answer" if CLIENT not in (row.start, row.end):  # pushed to an old client
+                lines.append(f"   {row.label}")
+            case "failure" | "crash" | "change" | "time":
+                lines.append(f"   {for_a_moment.get(row.text, row.text)}")
+            case _:
+                pass
+    counted = ((line, len([*equal])) for line, equal in groupby(lines))
+    return [*(line + f" ({times} times)" * (times > 1) for line, times in counted), *verdict]

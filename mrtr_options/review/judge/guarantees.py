@@ -1,0 +1,430 @@
+"""What options declare besides the contract, as properties, and what a run shows of both.
+
+An option's guarantees are the data beside its code (`tool.guarantees`), spelled out here one by one.
+Knows readings of histories and schedules; nothing of how they came about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from mrtr_options.review.bench.faults import Era
+from mrtr_options.review.bench.history import History
+from mrtr_options.review.bench.subjects import LEGACY_SHIM, SINGLE_USE, Subject
+from mrtr_options.review.judge.contract.rules import CONTRACT
+from mrtr_options.review.judge.properties import Problem, Property
+from mrtr_options.review.judge.reading import Observation, Reading
+from mrtr_options.tool import weather
+from mrtr_options.tool.guarantees import EVERY_DELIVERY, Guarantees
+
+ILLINOIS = weather.report("Springfield, Illinois", weather.UnitsAnswer(units="metric"))
+TOKYO = weather.report("Tokyo, Japan", weather.UnitsAnswer(units="metric"))
+TOKYO_ASSUMED = weather.report("Tokyo, Japan", weather.UnitsAssumed(units="metric"))
+ASKED_PLACE = weather.which_place("Springfield").message
+ASKED_UNITS = weather.which_units("Springfield, Illinois").message
+
+Check = Callable[[Observation], str | None]
+"""Says what is wrong with an observation, or None."""
+
+
+def _declared(
+    name: str,
+    says: str,
+    schedules: tuple[str, ...],
+    wrong: Check,
+    eras: tuple[Era, ...] = ("modern",),
+    *,
+    needs_two: bool = False,
+) -> Property:
+    def check(reading: Reading) -> Iterator[Problem]:
+        if (why := wrong(reading.observation)) is not None:
+            yield Problem(name, None, "", why)
+
+    return Property(name, says, "declared", check, schedules=schedules, eras=eras, needs_two=needs_two)
+
+
+# --- checks -------------------------------------------------------------------------------------
+
+_ASPECTS: dict[str, tuple[str, Callable[[Observation], object]]] = {
+    "outcome": ("the outcome", lambda seen: seen.outcome),
+    "text": ("the text", lambda seen: seen.text),
+    "code": ("the error", lambda seen: seen.code),
+    "asked": ("what the user was asked", lambda seen: list(seen.questions)),
+    "errors": ("what was refused", lambda seen: [reply.code for reply in seen.refusals]),
+    "ended": ("the task", lambda seen: (seen.replies[-1].status, seen.replies[-1].code)),
+    "audits": ("the number of audits", lambda seen: seen.effects["audit"]),
+    "bills": ("the number of bills", lambda seen: seen.effects["bill"]),
+    "agreed": ("that a request twice gets one response", lambda seen: seen.agreed),
+}
+"""What a check may want of an observation: in words, and how it is seen."""
+
+
+def _is(**wanted: object) -> Check:
+    """Each of these aspects is what is wanted."""
+
+    def check(seen: Observation) -> str | None:
+        for name, value in wanted.items():
+            words, aspect = _ASPECTS[name]
+            if (came := aspect(seen)) != value:
+                said = f" ({seen.message})" if name == "outcome" and seen.message else ""
+                return f"{words} is {came!r}{said}, not {value!r}"
+        return None
+
+    return check
+
+
+def _all(*checks: Check) -> Check:
+    def check(seen: Observation) -> str | None:
+        return next((why for each in checks if (why := each(seen)) is not None), None)
+
+    return check
+
+
+def _ended_by(word: str) -> Check:
+    def check(seen: Observation) -> str | None:
+        says = f"the text {seen.text!r} does not say that the user {word}"
+        return None if word in (seen.text or "") else says
+
+    return _all(_is(outcome="completed", bills=0), check)
+
+
+def _refuses_an_answer(seen: Observation) -> str | None:
+    for refusal in seen.refusals:
+        if refusal.code == -32602 and "units" in (refusal.message or ""):
+            return None
+    return "the answer was not refused with -32602 naming the question 'units'"
+
+
+_COMPLETED = {"outcome": "completed", "text": ILLINOIS}
+_WHOLE = {**_COMPLETED, "asked": [ASKED_PLACE, ASKED_UNITS], "bills": 1}
+_REFUSED = _is(outcome="refused", code=-32602, bills=0)
+
+# --- an option's own guarantees -------------------------------------------------------------------
+
+
+def guarantees_of(subject: Subject) -> Guarantees | None:
+    """What is guaranteed for an option inside its wrappers, or None if it says nothing."""
+    own = subject.option.guarantees
+    if own is None:
+        return None
+    if SINGLE_USE in subject.wrappers:
+        # The guard makes a round's effects happen once per round; a first round has no number.
+        last_round_only = own.audit_once == own.bill_once != ()
+        audit_once = EVERY_DELIVERY if last_round_only else own.audit_once
+        own = own.model_copy(update={"audit_once": audit_once, "bill_once": EVERY_DELIVERY})
+    if LEGACY_SHIM in subject.wrappers:
+        modern = {"legacy_tokyo": own.modern_tokyo, "legacy_springfield": own.modern_springfield}
+        own = own.model_copy(update={"asks_legacy": True, **modern})
+    return own
+
+
+def guaranteed(own: Guarantees | None) -> list[Property]:
+    """Everything that is guaranteed: the contract but for what the option departs from, and its own.
+
+    Args:
+        own: The option's guarantees; None for a stranger that says nothing.
+    """
+    if own is None:
+        return [*CONTRACT]
+    return [each for each in (*CONTRACT, *declared(own)) if each.name not in own.departs]
+
+
+def declared(own: Guarantees) -> list[Property]:
+    """What an option declares, one property a schedule."""
+    found = [
+        _counts("modern", "clean-tokyo", own.modern_tokyo),
+        _counts("modern", "clean-springfield", own.modern_springfield),
+        _counts("legacy", "clean-tokyo", own.legacy_tokyo),
+        _counts("legacy", "clean-springfield", own.legacy_springfield),
+        _declared(
+            "old-clients-are-asked" if own.asks_legacy else "old-clients-are-not-asked",
+            "An old client gets the whole conversation."
+            if own.asks_legacy
+            else "An old client gets the tool's fallback.",
+            ("clean-springfield",),
+            _is(asked=[ASKED_PLACE, ASKED_UNITS] if own.asks_legacy else []),
+            ("legacy",),
+        ),
+        _declared(
+            "old-clients-get-a-result",
+            "Tokyo completes for an old client; Springfield does if it is asked, else is an error.",
+            ("clean-tokyo", "clean-springfield"),
+            _old_result(own.asks_legacy),
+            ("legacy",),
+        ),
+        _declared(
+            f"re-execution-{own.reexecution}",
+            "The author's code runs once, from the first line to the last."
+            if own.reexecution == "never"
+            else "The author's code is entered again in later rounds.",
+            ("clean-springfield",),
+            _entered_once if own.reexecution == "never" else _entered_again,
+        ),
+        _READABLE if own.readable else SEALED,
+        _LOST_KEY,
+    ]
+    for slug in own.survives:
+        found.append(
+            _declared(
+                f"survives-{slug}",
+                f"A call survives a {slug} between two rounds.",
+                (slug, "key-rotation") if slug == "restart" else (slug,),
+                _is(**_COMPLETED, bills=1),
+                needs_two=slug == "failover",
+            )
+        )
+    found += [_effect_once("audit", slug) for slug in own.audit_once]
+    found += [_effect_once("bill", slug) for slug in own.bill_once]
+    return found + list(_TASKS if own.task else ())
+
+
+def _old_result(asks: bool) -> Check:
+    def check(seen: Observation) -> str | None:
+        if seen.schedule == "clean-tokyo":
+            return _is(outcome="completed", text=TOKYO if asks else TOKYO_ASSUMED)(seen)
+        return _is(**_COMPLETED)(seen) if asks else _is(outcome="tool_error")(seen)
+
+    return check
+
+
+def _either(seen: Observation) -> str | None:
+    match seen.outcome, seen.most("bill"):
+        case ("completed", 1) | ("cancelled", 0 | 1):
+            return None
+        case outcome, bills:
+            return f"the task ends as {outcome}, with {bills} bills"
+
+
+_TASKS = (
+    _declared(
+        "a-task-is-the-same-call",
+        "A task asks what the call asks, each question once, bills once and has the call's result.",
+        ("task-clean",),
+        _is(**_WHOLE, audits=1),
+    ),
+    _declared(
+        "a-lost-handle-bills-nothing",
+        "A task whose handle was lost waits for its user and is not billed.",
+        ("task-lost-create",),
+        _is(**_WHOLE),
+    ),
+    _declared(
+        "a-tasks-answers-are-taken-once",
+        "An answer that is delivered twice, later or at once, changes nothing.",
+        ("task-lost-update", "task-update-twice", "task-update-at-once"),
+        _is(**_WHOLE, audits=1, agreed=True),
+    ),
+    _declared(
+        "a-tasks-settled-answers-stay",
+        "A different answer to a question that was answered is not looked at.",
+        ("task-two-answers",),
+        _is(**_WHOLE, errors=[]),
+    ),
+    _declared(
+        "only-open-keys-count",
+        "Keys that are not open are not looked at; an update without the open ones changes nothing.",
+        ("task-unknown-keys", "task-partial-keys"),
+        _is(**_WHOLE, errors=[]),
+    ),
+    _declared(
+        "a-tasks-answers-are-checked",
+        "An answer that does not fit is refused with -32602 naming the question, which stays open.",
+        ("task-bad-answer",),
+        _all(_refuses_an_answer, _is(**_WHOLE)),
+    ),
+    _declared(
+        "a-no-completes-the-task",
+        "A declined question completes the task with a plain text, and no bill.",
+        ("task-decline",),
+        _ended_by("declined"),
+    ),
+    _declared(
+        "a-task-asks-only-the-willing",
+        "A task of a client that cannot be asked completes with the tool's error.",
+        ("task-cannot-ask",),
+        _is(outcome="tool_error", asked=[], bills=0),
+    ),
+    _declared(
+        "a-task-is-its-principals",
+        "To anybody else a task is unknown (-32602), whatever they want of it.",
+        ("task-other-principal",),
+        _is(**_WHOLE, errors=[-32602] * 3),
+    ),
+    _declared(
+        "a-guessed-id-is-unknown",
+        "There is no task under an id that was made up.",
+        ("task-guessed",),
+        _REFUSED,
+    ),
+    _declared(
+        "tasks-are-for-those-who-declare-them",
+        "A request about a task that does not declare the extension is refused with -32021.",
+        ("task-undeclared",),
+        _is(code=-32021),
+    ),
+    _declared(
+        "a-cancelled-task-is-over",
+        "A task that is cancelled while it waits ends so, whatever comes after, and is not billed.",
+        ("task-cancel", "task-killed-cancelled"),
+        _is(outcome="cancelled", bills=0, agreed=True),
+    ),
+    _declared(
+        "a-finished-task-stays-finished",
+        "To cancel a task that is over changes nothing, and its result outlives its instance.",
+        ("task-cancel-finished", "task-killed-completed"),
+        _is(**_WHOLE, agreed=True),
+    ),
+    _declared(
+        "a-failed-task-stays-failed",
+        "A task that fails ends with -32603, says the same on the next instance, and has no effect.",
+        ("task-killed-failed",),
+        _is(ended=("failed", -32603), audits=0, bills=0, agreed=True),
+    ),
+    _declared(
+        "a-task-is-settled-once",
+        "A last answer and a cancellation at the same moment end in one of the two, and stay there.",
+        ("task-cancel-races",),
+        _all(_either, _is(agreed=True)),
+    ),
+    _declared(
+        "a-task-expires",
+        "After its time there is no such task, and nothing is billed.",
+        ("task-expired",),
+        _REFUSED,
+    ),
+    _declared(
+        "a-task-survives-its-worker",
+        "A task whose instance dies, at work or waiting, is finished by another one.",
+        ("task-killed-working", "task-killed-working-keyed", "task-killed-waiting"),
+        _is(**_COMPLETED, audits=1),
+    ),
+    _declared(
+        "a-killed-task-bills-once-where-keys-are-honoured",
+        "An effect whose record was lost with its instance is done again, under the same key.",
+        ("task-killed-working-keyed", "task-killed-waiting"),
+        _is(bills=1),
+    ),
+)
+
+
+def undeclared(own: Guarantees) -> list[Property]:
+    """What an option does not guarantee, to see whether it keeps it anyway."""
+    every = {"audit_once": EVERY_DELIVERY, "bill_once": EVERY_DELIVERY}
+    more = declared(own.model_copy(update={"survives": ("failover", "restart"), **every}))
+    names = {each.name for each in declared(own)}
+    return [each for each in more if each.name not in names]
+
+
+def _effect_once(effect: str, slug: str) -> Property:
+    return _declared(
+        f"{effect}-once-{slug}",
+        f"Under {slug}, the {effect} happens once.",
+        (slug,),
+        _is(**_COMPLETED, **{f"{effect}s": 1}),
+    )
+
+
+def _counts(era: Era, slug: str, counts: str) -> Property:
+    def check(seen: Observation) -> str | None:
+        effects = f"{seen.effects['audit']}/{seen.effects['bill']}"
+        return None if effects == counts else f"audit/bill is {effects}, guaranteed {counts}"
+
+    return _declared(
+        f"{era}-{slug}-counts", f"A clean call has audit/bill {counts}.", (slug,), check, (era,)
+    )
+
+
+def _entered_once(seen: Observation) -> str | None:
+    again = [f"{name} {times} times" for name, times in seen.entries.items() if times > 1]
+    return f"the author's code was entered again: {', '.join(again)}" if again else None
+
+
+def _entered_again(seen: Observation) -> str | None:
+    if seen.entries and max(seen.entries.values()) == 1:
+        return "the author's code was entered once"
+    return None
+
+
+def _readable(seen: Observation) -> str | None:
+    return "the state cannot be read" if seen.readable is False else None
+
+
+def _sealed(seen: Observation) -> str | None:
+    return "the state can be read" if seen.readable else None
+
+
+_READABLE = _declared(
+    "state-readable", "The client can read the state.", ("clean-springfield",), _readable
+)
+SEALED = _declared("state-sealed", "The client cannot read the state.", ("clean-springfield",), _sealed)
+
+_LOST_KEY = _declared(
+    "a-lost-key-is-a-refusal",
+    "A server with another key refuses the states of the old one.",
+    ("key-lost",),
+    _REFUSED,
+)
+
+# --- judging ------------------------------------------------------------------------------------
+
+
+def observed(history: History, own: Guarantees | None) -> Observation:
+    """The summary of a history, with what it breaks of the contract and of all that may be declared;
+    `own` is what its subject declares."""
+    reading, breaks = Reading(history), dict[str, str]()
+    for each in (*CONTRACT, *([*declared(own), *undeclared(own)] if own else ())):
+        if each.applies_to(history.scenario.name, history.era, history.deployment):
+            for problem in each.check(reading):
+                breaks.setdefault(each.name, problem.why())
+    return replace(reading.observation, breaks=breaks)
+
+
+def _is_applicable(seen: Observation, own: Guarantees | None) -> bool:
+    """Whether an option can be held to its guarantees there.
+
+    Over two instances without stickiness an option that lives in one instance's memory has no call
+    to be judged by; the contract lets it refuse such a call.
+    """
+    if seen.deployment == "one" or seen.schedule in ("sticky", "misrouted"):
+        return True
+    return own is None or "failover" in own.survives
+
+
+def broken(
+    observations: Iterable[Observation], properties: Iterable[Property], own: Guarantees | None
+) -> list[tuple[Property, Observation]]:
+    """Every property that an observation lacks, with that observation, whose `breaks` says why.
+
+    Args:
+        observations: Of one subject, made by `observed`.
+        properties: What is guaranteed for it.
+        own: The option's guarantees, which say where it can be held to them.
+    """
+    every = list(properties)
+    return [
+        (each, seen)
+        for seen in observations
+        for each in every
+        if each.name in seen.breaks and (each.kind == "contract" or _is_applicable(seen, own))
+    ]
+
+
+def kept(
+    observations: Sequence[Observation], properties: Iterable[Property], own: Guarantees | None = None
+) -> list[Property]:
+    """The properties that some observation could have lacked and none did.
+
+    Args:
+        observations: Of one subject, made by `observed`.
+        properties: Which.
+        own: Leaves out where an option with these guarantees cannot be held to them; None to leave
+            nothing out.
+    """
+    seen = [each for each in observations if _is_applicable(each, own)]
+    return [
+        each
+        for each in properties
+        if any(each.applies_to(here.schedule, here.era, here.deployment) for here in seen)
+        and not any(each.name in here.breaks for here in seen)
+    ]

@@ -1,0 +1,122 @@
+"""The matrix: which runs there are, how they are made, and what guarantees they keep or break.
+
+Knows the bench and the guarantees; nothing of how results are shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from mrtr_options.review.bench.deployments import offered
+from mrtr_options.review.bench.deployments.memory import Memory
+from mrtr_options.review.bench.faults import ERAS, Era
+from mrtr_options.review.bench.history import History
+from mrtr_options.review.bench.redeploys import covers
+from mrtr_options.review.bench.run import in_memory
+from mrtr_options.review.bench.run import run as run_one
+from mrtr_options.review.bench.scenario import Scenario, Send, Together, Update
+from mrtr_options.review.bench.schedules import SCHEDULES, Named
+from mrtr_options.review.bench.subjects import Subject
+from mrtr_options.review.judge.guarantees import broken, guaranteed, guarantees_of, observed
+from mrtr_options.review.judge.properties import Property
+from mrtr_options.review.judge.reading import Observation, merged
+
+IN_MEMORY = ("one", "two")
+"""The deployments of the whole matrix."""
+
+LOST_RESPONSES = ("lost-first", "lost-interim", "lost-interim-resent", "lost-final", "lost-final-anew")
+"""The rows that no SDK tests."""
+
+
+# --- running ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One run to be made: what `run` takes, but for the instances that many runs share."""
+
+    subject: Subject
+    scenario: Scenario
+    deployment: str
+
+    @property
+    def name(self) -> str:
+        """What the run is called while it is made."""
+        scenario = self.scenario
+        return f"{self.subject.name}: {scenario.name}, {scenario.setup.era}, {self.deployment}"
+
+
+def cells(
+    subjects: Sequence[Subject],
+    *,
+    schedules: Sequence[Named] | None = None,
+    eras: Sequence[Era] = ERAS,
+    deployments: Sequence[str] = IN_MEMORY,
+) -> list[Cell]:
+    """Every possible run: a schedule that does not apply to an era has none in that era."""
+    return [
+        Cell(subject, scenario.on_one() if where.instances == 1 else scenario, where.name)
+        for where in map(offered().__getitem__, deployments)
+        for era in eras
+        for schedule in (list(SCHEDULES.values()) if schedules is None else schedules)
+        for subject in subjects
+        if (scenario := schedule.of(era)) is not None
+        if where.where.cannot(scenario) is None
+        if where.instances > 1 or not scenario.needs_two
+        if all(covers(subject.option, change) for change in scenario.changes)
+        if subject.option.takes_tasks or not scenario.takes_tasks
+    ]
+
+
+async def run(
+    to_run: Sequence[Cell], on_begin: Callable[[str], None] = lambda name: None
+) -> list[Observation]:
+    """Make the runs, one after the other; `on_begin` is told the name of each before it is made."""
+    observations: list[Observation] = []
+    subjects = [cell.subject for cell in to_run if isinstance(offered()[cell.deployment].where, Memory)]
+    async with in_memory(subjects) as here:
+        for cell in to_run:
+            on_begin(cell.name)
+            own = guarantees_of(cell.subject)
+            found = merged([observed(each, own) for each in await _histories(cell, here)])
+            observations.append(replace(found, deployment=cell.deployment))
+    return observations
+
+
+async def _histories(cell: Cell, here: Memory) -> list[History]:
+    where = [offered()[cell.deployment].where]
+    if isinstance(where[0], Memory):
+        # Two deliveries at once interleave in more than one way: fewer turns, and more.
+        turns = (1, 0, 3) if _depends_on_timing(cell.scenario) else (where[0].turns,)
+        where = [replace(where[0], turns=each, database=here.database) for each in turns]
+    return [await run_one(cell.subject, cell.scenario, each) for each in where]
+
+
+def _depends_on_timing(scenario: Scenario) -> bool:
+    return any(fault.name == "both" for fault in scenario.faults) or any(
+        isinstance(step, Together) or (isinstance(step, Send | Update) and step.again == "at once")
+        for step in (scenario.script if scenario.setup.era == "modern" else ())
+    )
+
+
+# --- judging -----------------------------------------------------------------------------------
+
+
+Broken = Sequence[tuple[Property, Observation]]
+"""The guarantees that do not hold, each with an observation of it."""
+
+
+def judge(subject: Subject, observations: Sequence[Observation]) -> Broken:
+    """Hold one subject's observations against the contract and its own guarantees."""
+    own = guarantees_of(subject)
+    return broken([each for each in observations if each.subject == subject.name], guaranteed(own), own)
+
+
+def broken_lines(subject: Subject, lacks: Broken) -> list[str]:
+    """One line for each broken guarantee: which, where, and what was seen."""
+    return [
+        f"{subject.name} breaks {each.name} under {seen.schedule}"
+        f" ({seen.era}, {seen.deployment}): {seen.breaks[each.name]}"
+        for each, seen in lacks
+    ]

@@ -1,0 +1,119 @@
+"""One call that a person makes by hand: they answer, and decide what becomes of each response.
+
+The client sends a round again when its response is lost, with the state it holds. Knows the player; of
+the person, that they answer and choose.
+"""
+
+from __future__ import annotations
+
+import mcp_types as types
+from rich.console import Console
+from rich.text import Text
+
+from mrtr_options.demo.person import Person
+from mrtr_options.review.bench.driver import MAX_REQUESTS
+from mrtr_options.review.bench.faults import Era
+from mrtr_options.review.bench.history import LOST, Asked, Event, History, Received, Reply, Request
+from mrtr_options.review.bench.player import Player, converse
+from mrtr_options.review.bench.run import run
+from mrtr_options.review.bench.scenario import Caller, Scenario, Setup, WholeCall
+from mrtr_options.review.bench.subjects import Subject
+from mrtr_options.review.show.transcript import Transcript
+from mrtr_options.tool.catalogue import Option
+
+LOSE, TWICE, OTHER, RESTART = "l", "t", "o", "r"
+CHOICES = {LOSE: "lose it", TWICE: "deliver it twice", OTHER: "other instance", RESTART: "restart"}
+"""What a person can do at a response besides answering it."""
+
+FAULTS = {
+    LOSE: "the response is lost, and the client sends the round again",
+    TWICE: "the request is delivered a second time",
+    OTHER: "what follows goes to the other instance",
+    RESTART: "the server is restarted before what follows",
+}
+
+
+async def call_by_hand(option: Option, era: Era, location: str, person: Person, out: Console) -> History:
+    """Make one call on two instances in memory, as a person says, and show it.
+
+    Raises:
+        CannotLoad: The file is not an option that can be run.
+    """
+    setup = Setup(era, "free")
+    scenario = Scenario("by-hand", "A person decides.", setup, (Caller(location),))
+
+    async def client(player: Player) -> None:
+        hand = _Hand(player, person, Transcript(out), out)
+        player.instances.recording.on_event = hand.tell
+        await hand.call(Request(location, era=era))
+
+    return await run(Subject(option), scenario, user=person, client=client)
+
+
+class _Hand:
+    def __init__(self, player: Player, person: Person, transcript: Transcript, out: Console) -> None:
+        self._player = player
+        self._person = person
+        self._transcript = transcript
+        self._out = out
+        self._shown: Received | None = None
+        self._instance = 0
+        self._chosen: list[str] = []
+        self._said: dict[str, types.ElicitResult] = {}
+
+    def tell(self, event: Event) -> None:
+        """Show an event, but for what the person saw when they decided."""
+        match event:
+            case Received() if self._shown is not None and event.exchange == self._shown.exchange:
+                pass
+            case Asked() if self._shown is not None and event.round == self._shown.round:
+                pass
+            case _:
+                self._transcript(event)
+
+    async def call(self, request: Request) -> None:
+        """Make the call; it ends with a response that arrives and asks nothing."""
+        await converse(request, self._send, self._answers, self._otherwise, MAX_REQUESTS)
+
+    async def _send(self, request: Request) -> Reply:
+        self._chosen, self._said = [], {}
+        user = self._player.pushed(WholeCall(), request) if request.era == "legacy" else None
+        to = [self._instance]
+        reply = await self._player.play_round(request, to, lost=self._decide, user=user)
+        if TWICE in self._chosen:
+            await self._player.play_round(request, to, unseen=True, user=user)
+        if RESTART in self._chosen:
+            await self._player.restart("same")
+        self._instance = (self._instance + self._chosen.count(OTHER)) % 2
+        return Reply(nothing=LOST) if LOSE in self._chosen else reply
+
+    async def _answers(self, reply: Reply) -> types.InputResponses:
+        for key, answer in self._said.items():
+            self._player.answer(1, reply.name_of(key), answer)
+        return dict(self._said)
+
+    async def _otherwise(self, request: Request, reply: Reply) -> Request | None:
+        return request if LOSE in self._chosen else None
+
+    async def _decide(self, got: Received) -> bool:
+        """Show a response on its way to the person; whether they lose it."""
+        reply, self._shown = got.reply, got
+        self._transcript(got)
+        for key, message in reply.questions.items():
+            schema = reply.schemas[key]
+            self._transcript(Asked(got.round, got.call, reply.name_of(key), message, schema))
+            form = types.ElicitRequestFormParams(message=message, requested_schema=schema)
+            while isinstance(said := await self._person.answer(form, CHOICES), str):
+                if self._choose(said):
+                    return True
+            self._said[key] = said
+        if not reply.questions and not reply.later:
+            while said := await self._person.choose(CHOICES):
+                if self._choose(said):
+                    return True
+        return False
+
+    def _choose(self, choice: str) -> bool:
+        self._chosen.append(choice)
+        self._out.print(Text(f"  fault        {FAULTS[choice]}", "red"))
+        return choice == LOSE

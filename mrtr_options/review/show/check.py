@@ -1,0 +1,127 @@
+"""What `check` prints of a proposal. Knows the report and the terminal."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from mrtr_options.review.bench.faults import Era, names_of, parse
+from mrtr_options.review.bench.schedules import SCHEDULES
+from mrtr_options.review.explore.counterexamples import Explored, weakest_of
+from mrtr_options.review.explore.show import CLIENTS, as_in, sentence, short
+from mrtr_options.review.judge.anomalies import WORDS
+from mrtr_options.review.judge.reading import Verdict
+from mrtr_options.review.judge.report import Report
+from mrtr_options.review.show.matrix import COLOURS, LEGEND
+from mrtr_options.review.show.report import broken, judged, risks_heading, verdict
+from mrtr_options.terminal import console, plural
+
+MOST_NAMED = 5
+"""How many schedules are named where the nearest option does otherwise."""
+
+
+def show(report: Report, *, everything: bool, as_json: bool) -> None:
+    """Print what was found: lines, with every run or only those that matter, or one JSON object."""
+    if as_json:
+        print(json.dumps(report.as_json(), ensure_ascii=False, indent=1))
+    else:
+        _print(report, everything=everything)
+
+
+def _print(report: Report, *, everything: bool) -> None:
+    out = console()
+    found = verdict(report)
+    style = "bold red" if not report.holds else "yellow" if report.risks else "green"
+    out.print(Text(f"{report.target}: {found}", style))
+    for line in judged(report):
+        out.print(line)
+    for heading, is_broken, lines in broken(report):
+        out.print()
+        out.print(Text(heading, "bold red" if is_broken else "yellow"))
+        for line in lines:
+            out.print(Padding(Text(line), (0, 0, 0, 2), expand=False))
+    if report.risks or report.explored is not None:
+        out.print()
+        _print_risks(report, everything=everything)
+    if report.explored is not None and report.otherwise:
+        out.print()
+        _print_setups([report.explored, *report.otherwise])
+    if everything:
+        out.print()
+        _print_runs(report)
+    out.print()
+    if report.longest_state:
+        out.print(f"longest state: {plural(report.longest_state, 'byte')}")
+    _print_nearest(report)
+    out.print(Text(found, style))
+
+
+def _print_risks(report: Report, *, everything: bool) -> None:
+    """For each anomaly the least that causes it, who is harmed, and what removes it."""
+    out, explored, among = console(), report.explored, ""
+    if explored is not None:
+        runs, faults = plural(explored.histories, "run"), plural(explored.bound, "fault")
+        among = f" ({runs}, at most {faults})"
+    out.print(f"{risks_heading(report)}{among}:", style="bold")
+    for risk in report.risks:
+        anomaly, under = risk.anomaly, _under(risk.counterexamples, everything=everything)
+        out.print(Padding(Text(f"{anomaly.words}: {under}"), (0, 0, 0, 2), expand=False))
+        remedy, shown_by = risk.remedy
+        by = as_in(shown_by)
+        harms = f"harms {anomaly.harms}; what to do: {remedy}{by}"
+        out.print(Padding(Text(harms), (0, 0, 0, 4), expand=False))
+        if everything:
+            out.print(Padding(Text(anomaly.says), (0, 0, 0, 4), expand=False))
+    if not report.risks:
+        out.print("  no risks found")
+
+
+def _print_setups(explored: Sequence[Explored]) -> None:
+    """What shows each anomaly at least, for each client and way to the instances."""
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    table.add_column("the client")
+    for each in explored:
+        setup = each.scenario.setup
+        table.add_column(f"{CLIENTS[setup.policy]}, {setup.fleet}")
+    for name in dict.fromkeys(name for each in explored for name in each.counterexamples):
+        sets = [[names_of(faults) for faults in each.counterexamples.get(name, [])] for each in explored]
+        table.add_row(WORDS[name], *(weakest_of(each) or "every call" if each else "" for each in sets))
+    console().print(table)
+
+
+def _under(counterexamples: Sequence[str], *, everything: bool) -> str:
+    """The least that causes an anomaly, and how many other sets of faults do."""
+    first, *others = counterexamples
+    least = f"schedule {first}" if first in SCHEDULES else sentence(parse(first))
+    more = f"also {' | '.join(others)}" if everything else plural(len(others), "other case")
+    return f"{least}; {more}" if others else least
+
+
+def _print_nearest(report: Report) -> None:
+    if report.nearest is None:
+        return
+    under = list(dict.fromkeys(here.schedule for here, _ in report.nearest.differs))
+    some = ", ".join(under[:MOST_NAMED]) + (", ..." if len(under) > MOST_NAMED else "")
+    differs = f"differs in {plural(len(under), 'schedule')}: {some}" if under else "behaves the same"
+    console().print(f"most similar option: {short(report.nearest.option)} ({differs})")
+
+
+def _print_runs(report: Report) -> None:
+    """A row for each schedule; one for the deployments that show the same."""
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    for heading in ("schedule", "era", "instances", "a/b", "verdict"):
+        table.add_column(heading, no_wrap=True)
+    rows: dict[tuple[str, Era, str, Verdict], list[str]] = {}
+    for seen in report.observations:
+        row = (seen.schedule, seen.era, seen.cell, seen.verdict)
+        rows.setdefault(row, []).append(seen.deployment)
+    for (schedule, era, cell, fate), deployments in rows.items():
+        colour = COLOURS[fate]
+        where = ", ".join(deployments)
+        table.add_row(schedule, era, where, Text(cell, colour), Text(fate, colour))
+    console().print(table)
+    console().print(LEGEND[0])

@@ -1,0 +1,112 @@
+"""How far a command is that takes a while, and what it is doing, on standard error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from threading import Timer
+from typing import Any
+
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+)
+from rich.text import Text
+
+from mrtr_options.terminal import console, plural
+
+SILENT_SECONDS = 2.0
+"""How long a step may take before it is named."""
+
+
+class AtWork(ProgressColumn):
+    """Names the step at work once it takes longer than `SILENT_SECONDS`."""
+
+    def render(self, task: Task) -> Text:
+        """The name, or nothing."""
+        name, since = task.fields.get("step", ""), task.fields.get("since", 0.0)
+        return Text(name if task.get_time() - since > SILENT_SECONDS else "", "dim")
+
+
+class _Bar(Progress):
+    def stop(self) -> None:
+        self.live.stop()  # rich adds an empty line in a pipe
+
+
+def progress(*, quiet: bool, clock: Callable[[], float] | None = None) -> Progress:
+    """A progress bar on standard error; in a pipe nothing but the lines of `stepping`.
+
+    Args:
+        quiet: Show nothing.
+        clock: Reads seconds; None for the monotonic clock.
+    """
+    shown_on = console(stderr=True, quiet=quiet)
+    return _Bar(
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=20),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        AtWork(),
+        console=shown_on,
+        auto_refresh=shown_on.is_terminal and not quiet,  # drawing takes time from the work
+        refresh_per_second=4,
+        get_time=clock,
+        transient=True,
+    )
+
+
+def stepping(bar: Progress, task: TaskID) -> Callable[[str], None]:
+    """What to call with the name of each step of a task as it begins.
+
+    Where there is no terminal to draw a bar on, a step that takes longer than `SILENT_SECONDS` is named
+    on a line of its own.
+    """
+    timer: Timer | None = None
+
+    def begin(step: str) -> None:
+        nonlocal timer
+        bar.update(task, advance=1, step=step, since=bar.get_time())
+        if timer is not None:
+            timer.cancel()
+        if not (bar.console.is_terminal or bar.console.quiet):
+            timer = Timer(SILENT_SECONDS, name, [step])
+            timer.daemon = True
+            timer.start()
+
+    def name(step: str) -> None:
+        begun = max(bar.tasks, key=lambda each: each.fields.get("since", 0.0))
+        if bar.live.is_started and begun.id == task:  # nothing has ended it
+            now = bar.tasks[task]
+            of = "" if now.total is None else f" of {now.total:.0f}"
+            bar.console.print(f"{now.description}, {now.completed:.0f}{of}: {step}")
+
+    return begin
+
+
+@contextmanager
+def counting(label: str, total: int | None, *, quiet: bool = False) -> Generator[Callable[[str], None]]:
+    """A bar for so many things, or for an unknown number; see `stepping` for what it gives."""
+    with progress(quiet=quiet) as bar:
+        yield stepping(bar, bar.add_task(label, total=total))
+
+
+@contextmanager
+def sharing(calls: Mapping[Any, int], *, quiet: bool) -> Generator[Callable[[int, int, str], None]]:
+    """A bar for calls that are explored under up to so many faults each: what is told how many shares
+    are done, of those that are known, and which was the last."""
+    with progress(quiet=quiet) as bar:
+        most = plural(max(calls.values(), default=0), "fault")
+        task = bar.add_task(f"up to {most}", total=len(calls))
+        step = stepping(bar, task)
+
+        def on_share(done: int, of: int, name: str) -> None:
+            bar.update(task, completed=done - 1, total=of)
+            step(name)
+
+        yield on_share

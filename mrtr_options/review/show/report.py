@@ -1,0 +1,169 @@
+"""What `check --html` writes, in one file that loads nothing: the verdict, what is broken, the risks
+with pictures, and what was left out.
+
+Knows the check's report and how a call is drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from html import escape
+from itertools import groupby
+from pathlib import Path
+
+from mrtr_options.review.bench.faults import parse
+from mrtr_options.review.bench.schedules import SCHEDULES
+from mrtr_options.review.explore.show import COUNTS, as_in
+from mrtr_options.review.judge.contract import RULES, SOURCES
+from mrtr_options.review.judge.findings import Finding, story
+from mrtr_options.review.judge.report import Report
+from mrtr_options.review.judge.risks import Risk
+from mrtr_options.review.show.svg import STYLE, source_of, svg
+from mrtr_options.terminal import plural
+
+_STYLE = """
+body { max-width: 46rem; margin: 2rem auto; padding: 0 1rem; font: 16px/1.5 system-ui, sans-serif }
+h1 { font-size: 1.4rem; overflow-wrap: anywhere }
+h2 { font-size: 1.15rem; margin-top: 2.5rem; border-bottom: 1px solid #8886 }
+h3 { font-size: 1rem; margin-bottom: 0.2rem }
+p { margin: 0.3rem 0 }
+pre { padding: 0.6rem; border: 1px solid #8886; border-radius: 6px; overflow-x: auto }
+pre { font-size: 0.85rem }
+svg { display: block; width: 100%; margin: 0.8rem 0; border: 1px solid #8886; border-radius: 6px }
+.holds { color: #007a5a } .breaks { color: #c0392b } .small { color: #777; font-size: 0.9rem }
+@media (prefers-color-scheme: dark) {
+  body { background: #0d1117; color: #e6edf3 } .holds { color: #3fb98c } .breaks { color: #ff7b72 }
+  .small { color: #9aa4ae }
+}
+"""
+
+
+def verdict(report: Report) -> str:
+    """What came out, in a line: what is broken, and what goes wrong though nothing is."""
+    names = dict.fromkeys(
+        [each.rule for each in report.findings] + [each.name for each, _ in report.broken]
+    )
+    departs = ", ".join(each.rule for each in report.departures)
+    departs = departs and f"; departs from {departs}"
+    if names:
+        kept = f"Breaks {plural(len(names), 'guarantee')}: {', '.join(names)}{departs}."
+    else:
+        kept = f"Keeps the contract{' and its own guarantees' if report.own else ''}{departs}."
+    under: dict[str, list[str]] = {}
+    for risk in report.risks:
+        first = risk.counterexamples[0]
+        faults = "a schedule" if first in SCHEDULES else COUNTS.get(len(parse(first)), "no fault")
+        says = f"{risk.anomaly.words} ({first})" if first else risk.anomaly.words
+        under.setdefault(f"Under {faults}" if first else "In every call", []).append(says)
+    return " ".join([kept, *(f"{where}: {', '.join(shown)}." for where, shown in under.items())])
+
+
+def judged(report: Report) -> list[str]:
+    """How it was judged, and what was left out, a line each."""
+    by, held = report.judged and f" {report.judged}", "and its own guarantees" if report.own else "only"
+    if report.own is None and "://" not in report.target:
+        held += f"; add {Path(report.target).stem}.toml to declare stronger guarantees"
+    left = (
+        (plural(runs, "run") if runs else "further runs", why) for why, runs in report.left_out.items()
+    )
+    judged = f"judged in {plural(report.runs, 'run')}{by}, against the contract {held}"
+    return [judged, *(f"left out: {runs} {why}" for runs, why in left)]
+
+
+def page(report: Report) -> str:
+    """The report as one HTML file."""
+    parts = [
+        f"<h1>{escape(report.target)}</h1>",
+        f'<p class="{"holds" if report.holds else "breaks"}"><strong>{escape(verdict(report))}'
+        "</strong></p>",
+        *(f'<p class="small">{escape(line)}</p>' for line in judged(report)),
+        *_breaks(report),
+        *_risks(report),
+    ]
+    # The page may use its own two styles, and nothing else: no script, no address.
+    policy = f"default-src 'none'; style-src {source_of(_STYLE)} {source_of(STYLE)}; base-uri 'none'"
+    return "\n".join(
+        [
+            '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
+            f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
+            '<meta name="viewport" content="width=device-width">',
+            f"<title>check: {escape(report.target)}</title>",
+            f"<style>{_STYLE}</style>\n</head>\n<body>",
+            *parts,
+            "</body>\n</html>\n",
+        ]
+    )
+
+
+def broken(report: Report) -> Iterator[tuple[str, bool, list[str]]]:
+    """What is broken and departed from: a heading each, whether it turns the verdict, and lines."""
+    for finding in report.findings:
+        yield f"breaks {finding.rule}: {RULES[finding.rule]}", True, _told(report, finding, "breaks")
+    for finding in report.departures:
+        told = _told(report, finding, "departs from")
+        yield f"departs from {finding.rule}: {RULES[finding.rule]}", False, told
+    if report.findings and report.raised:
+        others = f", the first of {len(report.raised)}" if report.raised[1:] else ""
+        yield f"what its code raised{others}:", False, report.raised[0].splitlines()
+    for guarantee, runs in groupby(report.broken, lambda each: each[0]):
+        seen = [(at, at.breaks[guarantee.name]) for _, at in runs]
+        lines = [f"{at.schedule} ({at.era}, {at.deployment}): {why}" for at, why in seen]
+        yield f"breaks {guarantee.name}: {guarantee.says}", True, lines
+
+
+def _told(report: Report, finding: Finding, does: str) -> list[str]:
+    """What the specification says of the rule, the run, and what follows."""
+    lines = [SOURCES.get(finding.rule, "a rule of docs/CONTRACT.md alone"), *story(finding)]
+    if following := report.following(finding):
+        lines.append(f"so it also {does} {', '.join(following)}")
+    return lines
+
+
+def _breaks(report: Report) -> list[str]:
+    parts, looks = list[str](), ' class="breaks"'
+    for heading, is_broken, lines in broken(report):
+        parts.append(f"<h3{looks if is_broken else ''}>{escape(heading)}</h3>")
+        parts.append(f"<pre>{escape(chr(10).join(lines))}</pre>")
+    return ["<h2>What it breaks</h2>", *parts] if parts else []
+
+
+def risks_heading(report: Report) -> str:
+    """The heading of the risks, which are not all allowed where a rule is broken."""
+    return "allowed, but worth knowing" if report.holds else "also worth knowing"
+
+
+def _risks(report: Report) -> list[str]:
+    explored = report.explored
+    if not report.risks and explored is None:
+        return []
+    parts = [f"<h2>{risks_heading(report).capitalize()}</h2>"]
+    if explored is not None:
+        calls = plural(explored.histories, "call")
+        most = plural(explored.bound, "fault")
+        parts.append(f'<p class="small">Among {calls} under at most {most}.</p>')
+    for risk in report.risks:
+        parts += _risk(report, risk)
+    return parts if report.risks else [*parts, "<p>No risks found.</p>"]
+
+
+def _risk(report: Report, risk: Risk) -> list[str]:
+    anomaly = risk.anomaly
+    remedy, shown_by = risk.remedy
+    parts = [
+        f"<h3>{escape(anomaly.words.capitalize())}</h3>",
+        f"<p>{escape(anomaly.says)} It harms {escape(anomaly.harms)}.</p>",
+        f"<p><strong>What to do:</strong> {escape(remedy)}{escape(as_in(shown_by))}.</p>",
+    ]
+    first, *others = risk.counterexamples
+    if (history := report.histories.get(first)) is not None:
+        parts.append(svg(history, f"{first or 'no fault'}: {_says(first)}"))
+    if others:
+        parts.append(f'<p class="small">Also under {escape(", ".join(others))}.</p>')
+    return parts
+
+
+def _says(faults: str) -> str:
+    """A set of faults, or a schedule, in words."""
+    if faults in SCHEDULES:
+        return SCHEDULES[faults].why
+    return "; ".join(fault.kind.says for fault in parse(faults)) or "nothing goes wrong"

@@ -1,0 +1,57 @@
+"""What `schedules` prints: the faults and the schedules that have names, and the anomalies they show.
+
+Knows the bench's data, the anomalies and the terminal.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+
+from rich.table import Table
+
+from mrtr_options.review.bench.faults import NAMED
+from mrtr_options.review.bench.schedules import SCHEDULES
+from mrtr_options.review.bench.subjects import Subject
+from mrtr_options.review.explore.show import OWN_LEDGER, short
+from mrtr_options.review.judge.anomalies import WORDS
+from mrtr_options.terminal import console
+
+Shown = Mapping[str, Mapping[str, Sequence[str]]]
+
+
+def show(
+    subjects: Sequence[Subject], shown: Shown, left_out: Mapping[str, Sequence[str]], *, as_json: bool
+) -> None:
+    """Print every fault, and every schedule with its sentence and the anomalies that it shows in some
+    subjects; see `of_schedules`. Without subjects, nothing was played."""
+    faults = {name: kind.says for name, kind in NAMED.items()}
+    says = {slug: schedule.why for slug, schedule in SCHEDULES.items()}
+    if as_json:
+        found = {"faults": faults, "schedules": says} | ({"anomalies": shown} if subjects else {})
+        print(json.dumps(found, ensure_ascii=False, indent=1))
+        return
+    out = console()
+    out.print(_table(("fault", "what happens"), faults.items()))
+    out.print()
+    if subjects:
+        on = f"shows, on {' '.join(short(each.name) for each in subjects)}"
+        rows = ((slug, sentence, _lines(shown[slug])) for slug, sentence in says.items())
+        out.print(_table(("schedule", "what happens", on), rows))
+    else:
+        out.print(_table(("schedule", "what happens"), says.items()))
+    for name, slugs in left_out.items():
+        out.print(f"left out on {short(name)}: {', '.join(slugs)} ({OWN_LEDGER})")
+
+
+def _lines(found: Mapping[str, Sequence[str]]) -> str:
+    return "\n".join(f"{WORDS[name]}: {' '.join(map(short, where))}" for name, where in found.items())
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    for heading in head:
+        table.add_column(heading, overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    return table

@@ -1,0 +1,212 @@
+"""Rows as SVG: a picture of a whole run for a document, and the same row by row for the page.
+
+A row is as wide as there is room: what is across is in percent, what is down in pixels, and a text that
+is too long for a phone ends in "…". A document's picture brings its own background, so that it does not
+depend on the document's; light and dark are in its style. Knows rows; nothing of what happened in them.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Iterable, Mapping
+from functools import cache
+from html import escape
+from textwrap import shorten
+
+from mrtr_options.review.bench.history import History
+from mrtr_options.review.bench.telling import CLIENT, DATABASE, EFFECTS, USER, Lane, Row, tell
+
+WIDTH, TOP, HEAD, ROW = 720, 36, 26, 30
+"""The width of a document's picture, and how high its title, the lanes' names and a row are."""
+
+SPACE = "http://www.w3.org/2000/svg"
+
+LOST_AT = 0.75
+"""Where on its way a lost message ends."""
+
+STYLE = """
+    .page { fill: #ffffff }
+    .diagram text { font: 13px system-ui, sans-serif; fill: #1b1b1b; stroke: var(--behind, #ffffff) }
+    .diagram text { stroke-width: 4px; paint-order: stroke } /* no lane's line crosses it */
+    .diagram .title { font-size: 15px; font-weight: 600 }
+    .diagram .lane { text-anchor: middle; fill: #595959 }
+    .diagram .note { text-anchor: middle; font-style: italic; fill: #595959 }
+    .diagram .before { text-anchor: end }
+    .life { stroke: #c9c9c9 }
+    .arrow { stroke: #1b1b1b; stroke-width: 1.5; fill: none }
+    .arrow.again { stroke-width: 3 }
+    .arrow.question { stroke: #0b57a4 }
+    .arrow.error, .arrow.lost, .cross { stroke: #b3261e }
+    .arrow.lost { stroke-dasharray: 4 3 }
+    .arrow.dots { stroke: #595959; stroke-dasharray: 1 4; stroke-width: 2; stroke-linecap: round }
+    .cross { stroke-width: 2.5; fill: none }
+    .effect { fill: #b87400; stroke: #b87400; stroke-width: 2 }
+    .effect.skipped { fill: none }
+    .kept { fill: #595959 }
+    .effect.twice { fill: #b3261e; stroke: #b3261e }
+    .diagram text.question { fill: #0b57a4 }
+    .diagram text.error { fill: #b3261e }
+    .diagram text.twice { fill: #b3261e; font-weight: 700 }
+    @media (prefers-color-scheme: dark) {
+      .page { fill: #161616 }
+      .diagram text { fill: #ececec; stroke: var(--behind, #161616) }
+      .diagram .lane, .diagram .note { fill: #b0b0b0 }
+      .life { stroke: #4a4a4a }
+      .arrow { stroke: #ececec }
+      .arrow.question { stroke: #8ec2ff }
+      .arrow.error, .arrow.lost, .cross { stroke: #ff9d94 }
+      .arrow.dots { stroke: #b0b0b0 }
+      .effect { fill: #f0be6a; stroke: #f0be6a }
+      .kept { fill: #b0b0b0 }
+      .effect.twice { fill: #ff9d94; stroke: #ff9d94 }
+      .diagram text.question { fill: #8ec2ff }
+      .diagram text.error, .diagram text.twice { fill: #ff9d94 }
+    }
+  """
+"""What stands between the tags of its style, in every picture and on the page the same."""
+
+Lanes = tuple[tuple[Lane, int], ...]
+"""Who takes part, and at how many percent of the width."""
+
+
+def source_of(text: str) -> str:
+    """How a page's policy names a style or a script that is in it."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def svg(history: History, title: str) -> str:
+    """A run as an SVG document."""
+    rows = [row for row in tell(history) if is_drawn(row)]
+    lanes = lanes_of(rows)
+    height = TOP + HEAD + len(rows) * ROW + 12
+    parts = [
+        f'<svg xmlns="{SPACE}" viewBox="0 0 {WIDTH} {height}" class="diagram" role="img">',
+        f"<title>{escape(title)}</title>",
+        f"<style>{STYLE}</style>",
+        f'<rect class="page" width="{WIDTH}" height="{height}" rx="6"/>',
+        f'<text class="title" x="20" y="26">{escape(title)}</text>',
+        f'<svg y="{TOP}" height="{height - TOP - 12}">{heads(lanes)}</svg>',
+    ]
+    for number, row in enumerate(rows):
+        parts.append(f'<svg y="{TOP + HEAD + number * ROW}" height="{ROW}">{drawn(row, lanes)}</svg>')
+    return "\n".join([*parts, "</svg>", ""])
+
+
+def is_drawn(row: Row) -> bool:
+    """Whether a row is in a picture: not where nothing is new, nor what only client and user see."""
+    return not row.quiet and {row.start, row.end} != {CLIENT, USER}
+
+
+def lanes_of(rows: Iterable[Row]) -> Lanes:
+    """The lanes that rows need."""
+    found = {lane for row in rows for lane in (row.start, row.end)}
+    instances = 1 + max((lane for lane in found if isinstance(lane, int)), default=0)
+    if DATABASE in found:
+        places = [42] if instances == 1 else [25, 42]
+        return ((CLIENT, 8), *enumerate(places), (DATABASE, 60), (EFFECTS, 78))
+    return ((CLIENT, 8), *enumerate([61] if instances == 1 else [40, 59]), (EFFECTS, 78))
+
+
+def heads(lanes: Lanes) -> str:
+    """The names of the lanes, and a line down from each."""
+    several = sum(isinstance(lane, int) for lane, _ in lanes) > 1
+    names = {lane: lane if isinstance(lane, str) else f"server {lane + 1}" for lane, _ in lanes}
+    return "".join(
+        f'<text class="lane" x="{x}%" y="16">{names[lane] if several or lane != 0 else "server"}</text>'
+        f'<line class="life" x1="{x}%" x2="{x}%" y1="{HEAD - 2}" y2="100%"/>'
+        for lane, x in lanes
+    )
+
+
+def drawn(row: Row, lanes: Lanes, due: int = 1) -> str:
+    """What is in one row; an effect that took place more often than it is due stands out."""
+    at = dict(lanes)
+    label = row.label or row.text
+    match row.kind:
+        case "effect":
+            looks = " twice" if row.times > due else ""
+            return _effect(label, looks, row.effect == "audit", _at(row.start, at), at[EFFECTS])
+        case "skipped":
+            return _effect(label, " skipped", row.effect == "audit", None, at[EFFECTS])
+        case "failure":
+            return _failure(label, _at(row.start, at) or at[CLIENT], at[EFFECTS])
+        case "crash":
+            return _crash(label, at[row.start or 0])
+        case "change" | "time":
+            return f'<text class="note" x="50%" y="19">{escape(label)}</text>'
+        case "kept":
+            return _kept(label, _at(row.start, at), at[DATABASE])
+        case _:
+            start, end = (CLIENT if lane in (USER, None) else lane for lane in (row.start, row.end))
+            label += " (again)" if row.again else f" (call {row.call})" if row.call > 1 else ""
+            label = f"lost: {label}" if row.lost else label
+            looks = f"{row.tone}{' again' if row.again else ''}"
+            return _message(label, looks, row.lost or row.end is None, at[start], at[end])
+
+
+def _at(lane: Lane | None, places: Mapping[Lane, int]) -> int | None:
+    return None if lane is None else places[lane]
+
+
+@cache
+def _message(label: str, looks: str, stops: bool, start: int, end: int) -> str:
+    reach = round(start + LOST_AT * (end - start)) if stops else end
+    left = min(start, reach) + 2
+    label = shorten(label, round(0.45 * (100 - left)), placeholder=" …")  # which fits on a phone
+    looks = "lost error" if stops else looks
+    return (
+        f'<text class="{looks}" x="{left}%" y="15">{escape(label)}</text>'
+        + _arrow(start, reach, looks)
+        + (_cross(reach, 22) if stops else "")
+    )
+
+
+def _arrow(start: int, end: int, looks: str) -> str:
+    line = f'<line class="arrow {looks}" x1="{start}%" x2="{end}%" y1="22" y2="22"/>'
+    if "lost" in looks:
+        return line
+    way = 8 if end > start else -8
+    return line + _shape(end, 22, f"arrow {looks}", f"M{-way} -4.5L0 0L{-way} 4.5")
+
+
+def _shape(x: int, y: int, looks: str, path: str) -> str:
+    """A shape of which only the place depends on the width."""
+    return f'<svg x="{x}%" y="{y}" overflow="visible"><path class="{looks}" d="{path}"/></svg>'
+
+
+def _cross(x: int, y: int) -> str:
+    return _shape(x, y, "cross", "M-5 -5l10 10m0 -10l-10 10")
+
+
+@cache
+def _effect(label: str, looks: str, is_audit: bool, start: int | None, x: int) -> str:
+    dots = "" if start is None else f'<line class="arrow dots" x1="{start}%" x2="{x}%" y1="16" y2="16"/>'
+    shape = "M-6 -6h12v12h-12z" if is_audit else "M0 -8l8 8l-8 8l-8 -8z"
+    return (
+        f'{dots}{_shape(x, 16, f"effect{looks}", shape)}<text class="{looks.strip()}" x="{x}%" y="20"'
+        f' dx="13">{escape(label)}</text>'
+    )
+
+
+@cache
+def _failure(label: str, start: int, end: int) -> str:
+    middle = (start + end) // 2
+    return (
+        f'<line class="arrow lost" x1="{start}%" x2="{middle}%" y1="16" y2="16"/>{_cross(middle, 16)}'
+        f'<text class="error before" x="{start - 1}%" y="20">{escape(label)}</text>'
+    )
+
+
+@cache
+def _crash(label: str, x: int) -> str:
+    return f'{_cross(x, 16)}<text class="error before" x="{x}%" y="20" dx="-12">{escape(label)}</text>'
+
+
+@cache
+def _kept(label: str, start: int | None, x: int) -> str:
+    line = "" if start is None else f'<line class="arrow dots" x1="{start}%" x2="{x}%" y1="22" y2="22"/>'
+    return (
+        f"{line}{_shape(x, 22, 'kept', 'M-4 -4h8v8h-8z')}"
+        f'<text class="before" x="{x - 1}%" y="15">{escape(label)}</text>'
+    )

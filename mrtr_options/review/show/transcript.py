@@ -1,0 +1,89 @@
+"""A run as text, row by row as it happens, and how it ended.
+
+Knows rows, anomalies and the terminal.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from rich.console import Console
+from rich.text import Text
+
+from mrtr_options.review.bench.history import Effect, Event, History
+from mrtr_options.review.bench.telling import Kind, Row, Telling
+from mrtr_options.review.judge import anomalies
+from mrtr_options.review.judge.reading import observe
+from mrtr_options.terminal import counts
+
+_INDENT = 15
+"""Where a line goes on that is too wide."""
+
+_LOOKS: dict[Kind, tuple[str, str]] = {
+    "request": ("", "bold"),
+    "response": ("", "bold"),
+    "task": ("task", "magenta"),
+    "question": ("question", "green"),
+    "answer": ("answer", "green"),
+    "effect": ("effect", "yellow"),
+    "failure": ("fault", "red"),
+    "crash": ("fault", "red"),
+    "change": ("fault", "red"),
+    "time": ("time", ""),
+}
+"""What stands before each kind of row, and its style."""
+
+
+class Transcript:
+    """Prints the events of a run as they happen. Looks at a task show when something has changed."""
+
+    def __init__(self, out: Console) -> None:
+        self._out = out
+        self._telling = Telling()
+
+    def __call__(self, event: Event) -> None:
+        for row in self._telling.rows(event):
+            if not row.quiet:
+                self._print(row)
+
+    def _print(self, row: Row) -> None:
+        before, style = _LOOKS[row.kind]
+        arrow = "  "
+        if row.kind == "request":
+            before, arrow = f"round {row.nth}", "-> (again)" if row.again else "->"
+        elif row.kind == "response":
+            arrow = "<- (does not arrive)" if row.lost and row.end is not None else "<-"
+        first, *more = row.wire or (row.text,)
+        self._line(before, f"{arrow} {first}", style)
+        for line in more:
+            self._line("", f"   {line}", shorten=True)
+
+    def _line(self, label: str, text: str, style: str = "", *, shorten: bool = False) -> None:
+        says, width = Text(text, style), self._out.width - _INDENT
+        if shorten:
+            says.truncate(width, overflow="ellipsis")
+        for number, line in enumerate(says.wrap(self._out, width)):
+            begins = f"  {label:<9} " if number == 0 else " " * _INDENT
+            line.rstrip()
+            self._out.print(Text(begins).append_text(line))
+
+
+def end_of(history: History) -> Text:
+    """How a call ended, its counts, and what is wrong with it, in a line."""
+    seen, shown = observe(history), anomalies.found(history)
+    found = ", ".join(each.words for each in anomalies.ANOMALIES if each.name in shown)
+    return Text.assemble(
+        f"  the call ended as {seen.outcome.replace('_', ' ')}, audit/bill ",
+        counts(seen.most("audit"), seen.most("bill")),
+        ": ",
+        (found or "no anomaly", "bold red" if found else "green"),
+    )
+
+
+def note_on_keys(history: History) -> str:
+    """Where two bills came with one idempotency key, who has ignored it; else nothing."""
+    effects = [event.effect for event in history.events if isinstance(event, Effect)]
+    bills = Counter(effect.key for effect in effects if effect.kind == "bill" and effect.key)
+    if history.scenario.setup.honours_keys or max(bills.values(), default=0) < 2:
+        return ""
+    return "  the destination ignored the key of a bill; --honours-keys has one that does not"

@@ -1,0 +1,112 @@
+"""An exploration in shares is the exploration, and a killed one goes on from its file."""
+
+import json
+import signal
+import threading
+from functools import partial
+from pathlib import Path
+
+import anyio
+import pytest
+
+from mrtr_options.__main__ import main
+from mrtr_options.review.bench.faults import Faults, parse
+from mrtr_options.review.bench.history import History
+from mrtr_options.review.bench.loop import swift
+from mrtr_options.review.bench.scenario import Policy, calling
+from mrtr_options.review.bench.subjects import subject_named
+from mrtr_options.review.explore import workers
+from mrtr_options.review.explore.counterexamples import Explored, counterexamples
+from mrtr_options.review.explore.workers import Kept, Share, explored
+from tests.commands import python, refusal
+from tests.evidence import every
+
+CALLED = subject_named("E"), calling("Tokyo", era="legacy")
+SHARE = Share(*CALLED, 2, parse("lost1 twice1"))
+FOUND = Explored(*CALLED, 2, 40, {"lost call": [parse("lost1 restart2")]}, {parse("lost1"): "what"})
+
+
+def test_ctrl_c_while_the_processes_start_is_for_the_command_alone(tmp_path: Path) -> None:
+    (tmp_path / "told.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
+    code = (
+        "from mrtr_options.review.explore.workers import at_work, pool\n"
+        "with pool('told') as processes: print(processes.submit(at_work, abs, -1).result())"
+    )
+    ran = python("-c", code, PYTHONPATH=str(tmp_path))
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "1\n", "")
+
+
+@pytest.mark.parametrize("bound", every("explorations in shares", {"one": 1, "two": 2}, also=("one",)))
+def test_shares_together_are_the_exploration(bound: int, tmp_path: Path) -> None:
+    file = tmp_path / "explored.jsonl"
+    calls = {CALLED: bound, (CALLED[0], calling("Tokyo", policy="call again", era="legacy")): bound}
+    every_found = {(found.subject, found.scenario): found for found in explored(calls, file)}
+    for called, found in every_found.items():
+        whole = anyio.run(counterexamples, *called, bound, backend_options=swift())
+        assert found.histories == whole.histories
+        assert found.counterexamples.keys() == whole.counterexamples.keys()
+        for name, sets in whole.counterexamples.items():
+            assert sorted(found.counterexamples[name]) == sorted(sets)
+
+    told: list[str] = []
+    again = explored(calls, file, lambda done, of, name: told.append(name))
+    assert {(found.subject, found.scenario): found for found in again} == every_found
+    assert told == ["E, retry and call again, no fault"]
+
+
+def test_a_run_is_made_once_for_clients_whose_policy_makes_no_difference_there() -> None:
+    made: dict[Faults, History] = {}
+    policies: dict[Policy, bool] = {"retry": True, "call again": False}
+    for policy, new in policies.items():
+        called = CALLED[0], calling("Tokyo", policy=policy)
+        before = len(made)
+        found = anyio.run(partial(counterexamples, *called, 1, made=made), backend_options=swift())
+        assert found == anyio.run(counterexamples, *called, 1, backend_options=swift())
+        assert (len(made) > before) == new
+        assert len(made) < found.histories
+
+
+def test_half_a_line_is_cut_off_and_what_is_above_it_is_kept(tmp_path: Path) -> None:
+    file = tmp_path / "explored.jsonl"
+    Kept(file).keep(SHARE, FOUND)
+    with file.open("a") as half:
+        half.write('{"share": "')
+    kept = Kept(file)
+    assert kept.found(SHARE) == FOUND
+    other = Share(*CALLED, 2, parse("twice1"))
+    assert kept.found(other) is None
+    kept.keep(other, FOUND)
+    assert Kept(file).found(other) == FOUND
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("weather", "does not hold saved explorations"),
+        ("[]\n", "does not hold saved explorations"),
+        (json.dumps({"code": "other"}) + '\n{"share": "', "was started with other code"),
+    ],
+)
+def test_a_file_of_something_else_is_refused_in_one_line(text: str, says: str, tmp_path: Path) -> None:
+    file = tmp_path / "explored.jsonl"
+    file.write_text(text)
+    assert says in refusal(main, ["explore", "F", "--resume", str(file)])
+    assert file.read_text() == text
+
+
+def test_a_share_of_a_namesake_file_is_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "explored.jsonl"
+    Kept(file).keep(SHARE, FOUND)
+    monkeypatch.setattr(workers.hashlib, "sha256", workers.hashlib.sha512)
+    monkeypatch.setattr(workers, "_code", lambda: json.loads(file.read_text().splitlines()[0])["code"])
+    assert Kept(file).found(SHARE) is None
+
+
+def test_an_interrupted_process_of_the_pool_begins_no_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers, "_interrupted", threading.Event())
+    begun: list[str] = []
+    with pytest.raises(KeyboardInterrupt):
+        workers.at_work(signal.raise_signal, signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        workers.at_work(begun.append, "the next")
+    assert begun == []
