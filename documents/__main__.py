@@ -43,7 +43,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         " kept of runs that take longer.",
         allow_abbrev=False,
     )
-    parser.add_argument("files", nargs="*", type=Path, metavar="FILE", help="documents; all without")
+    parser.add_argument(
+        "files", nargs="*", type=Path, metavar="FILE", help="documents; all without"
+    )
     parser.add_argument(
         "--explore",
         action="append",

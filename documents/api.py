@@ -19,7 +19,17 @@ NAMES = re.findall(r"^ {4}(\w+)  ", sdk.__doc__ or "", re.MULTILINE)
 """The names of the face: its docstring has a line for each."""
 
 INTERNAL = frozenset(
-    ("register", "perform", "caller", "begun", "rounds", "result_of", "methods", "outcome", "deliver")
+    (
+        "register",
+        "perform",
+        "caller",
+        "begun",
+        "rounds",
+        "result_of",
+        "methods",
+        "outcome",
+        "deliver",
+    )
 )
 """Methods of the face's classes that are for the other modules of `sdk`."""
 
@@ -98,7 +108,9 @@ def _plain(default: Any) -> Any:
 
 
 def _methods(value: Any) -> list[tuple[str, Any]]:
-    """The public methods that a class of ours defines, or inherits from one that is not of the face."""
+    """The public methods that a class of ours defines, or inherits from one that is not of the
+    face.
+    """
     if not inspect.isclass(value):
         return []
     bases = itertools.takewhile(lambda base: base.__name__ not in NAMES, value.__mro__[1:])

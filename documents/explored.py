@@ -60,8 +60,12 @@ def keep(names: Collection[str], most: int, path: Path = FILE) -> int:
     for row in explore.as_rows(done, proofs):
         found[_key(row)] = settled(row, found.get(_key(row), {}).get("races", ()))
     here = [subject.name for subject in subjects]
-    on_temporal = [f"{letter}+{TEMPORAL}" for letter in ON_TEMPORAL]  # kept where it is missing, too
-    order = [(name, policy) for name in dict.fromkeys(here + on_temporal) for policy in explore.CLIENTS]
+    on_temporal = [
+        f"{letter}+{TEMPORAL}" for letter in ON_TEMPORAL
+    ]  # kept where it is missing, too
+    order = [
+        (name, policy) for name in dict.fromkeys(here + on_temporal) for policy in explore.CLIENTS
+    ]
     rows = [found[key] for key in order if key in found]
     path.write_text(json.dumps(rows, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
     return explore.name_unclassified(done)
@@ -70,19 +74,22 @@ def keep(names: Collection[str], most: int, path: Path = FILE) -> int:
 def _bound(subject: Subject, most: int) -> int:
     """How many faults at a time are kept of a subject.
 
-    On Temporal two of them take half an hour. With call keys what a durable engine does under two is a
-    race.
+    On Temporal two of them take half an hour. With call keys what a durable engine does under two
+    is a race.
     """
     return min(most, 1) if subject.on_temporal or (subject.keyed and subject.option.extra) else most
 
 
 def settled(row: explore.Row, races: Sequence[str]) -> explore.Row:
-    """A row without the sets of faults that show an anomaly in some runs and not in others, and without
-    those that contain them. They are named by hand in the row that is kept."""
+    """A row without the sets of faults that show an anomaly in some runs and not in others, and
+    without those that contain them. They are named by hand in the row that is kept.
+    """
     if not races:
         return row
     counterexamples = {
-        name: [each for each in sets if not any({*race.split()} <= {*each.split()} for race in races)]
+        name: [
+            each for each in sets if not any({*race.split()} <= {*each.split()} for race in races)
+        ]
         for name, sets in row["witnesses"].items()
     }
     shown = {name: sets for name, sets in counterexamples.items() if sets}

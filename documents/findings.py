@@ -1,7 +1,9 @@
-"""The runs behind the pages in `docs/findings/`, one page each: pictures, who is affected, commands.
+"""The runs behind the pages in `docs/findings/`, one page each: pictures, who is affected,
+commands.
 
-A page is written by hand around what is made here, so that its history, its numbers and its command are
-those of a run. Knows what was explored, the runs and how they are drawn; nothing of the pages' words.
+A page is written by hand around what is made here, so that its history, its numbers and its command
+are those of a run. Knows what was explored, the runs and how they are drawn; nothing of the pages'
+words.
 """
 
 from __future__ import annotations
@@ -98,7 +100,9 @@ COUNTEREXAMPLES: dict[str, Counterexample] = {
 @cache
 def _played(found: Counterexample) -> History:
     async def play() -> History:
-        subject = subject_named(str(ROOT / found.subject if "/" in found.subject else found.subject))
+        subject = subject_named(
+            str(ROOT / found.subject if "/" in found.subject else found.subject)
+        )
         if found.schedule:
             return await run(subject, named(found.schedule).on_one())
         return await run(subject, calling(policy=found.policy).under(parse(found.faults)))

@@ -1,7 +1,9 @@
-"""What writes which part of the documents: a line here, and a part's name in a document, add a table.
+"""What writes which part of the documents: a line here, and a part's name in a document, add a
+table.
 
-A part stands between two comments that name it. `python -m documents` writes those that are made from
-runs and from what is kept of explorations; each other source is written by the command that measures it.
+A part stands between two comments that name it. `python -m documents` writes those that are made
+from runs and from what is kept of explorations; each other source is written by the command that
+measures it.
 """
 
 from __future__ import annotations
@@ -45,7 +47,10 @@ PARTS: dict[str, Callable[[], str]] = {
     "kinds of anomaly": tables.kinds_of_anomaly,
     "anomalies": tables.anomalies,
     **{f"{name}: shown": partial(findings.shown, name) for name in findings.COUNTEREXAMPLES},
-    **{f"{name}: reproduced": partial(findings.reproduced, name) for name in findings.COUNTEREXAMPLES},
+    **{
+        f"{name}: reproduced": partial(findings.reproduced, name)
+        for name in findings.COUNTEREXAMPLES
+    },
     **{
         f"{name}: affected": partial(findings.affected_by, name)
         for name in ("lost-final-response", "lost-first-response", "crash-after-effect")
@@ -71,7 +76,9 @@ OF_RUNS: dict[str, Callable[[Runs], str]] = {
 
 
 def renewed(text: str, runs: Callable[[], Runs]) -> str:
-    """A document with these parts written again, from the whole matrix as it is played in memory."""
+    """A document with these parts written again, from the whole matrix as it is played in
+    memory.
+    """
 
     def part(name: str) -> str | None:
         if name in OF_RUNS:

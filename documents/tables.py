@@ -1,9 +1,10 @@
 """The tables of README.md and docs/ that are made of the options' runs, and the pictures.
 
-A test makes all of them and fails when one differs from what is kept. What takes minutes, the sets of
-faults, is read from the last exploration that was kept (`--explore` makes it again).
+A test makes all of them and fails when one differs from what is kept. What takes minutes, the sets
+of faults, is read from the last exploration that was kept (`--explore` makes it again).
 
-Knows what the review finds and how it is shown; nothing of what the documents say around the tables.
+Knows what the review finds and how it is shown; nothing of what the documents say around the
+tables.
 """
 
 from __future__ import annotations
@@ -101,11 +102,14 @@ LOSES: dict[str, tuple[Policy, bool]] = {
     "resends the lost request": ("retry", False),
     "sends a call key": ("call again", True),
 }
-"""What a client does when the result is lost: in words, as a policy, and whether it sends a call key."""
+"""What a client does when the result is lost: in words, as a policy, and whether it sends a call
+key."""
 
 
 def charged_twice(rows: Sequence[explore.Row]) -> dict[str, dict[str, bool]]:
-    """For each kind of client every subject, and whether it charges twice when the result is lost."""
+    """For each kind of client every subject, and whether it charges twice when the result is
+    lost.
+    """
     return {
         client: {
             row["subject"]: "lost3" in row["witnesses"].get("duplicate bill", ())
@@ -138,10 +142,13 @@ def dots() -> str:
 
 def leading(runs: Runs) -> str:
     """The fewest faults that show some anomalies, for each behaviour and some options in wrappers.
-    Wrapped, they share a row where these cells are the same. Then what a redeploy may do."""
+    Wrapped, they share a row where these cells are the same. Then what a redeploy may do.
+    """
     lines: dict[tuple[str, ...], list[str]] = {}
     for behaviour in explore.behaviours(explored.read()):
-        cells = tuple(_in_words(behaviour.rows[policy], anomaly) for policy, anomaly in LEADING.values())
+        cells = tuple(
+            _in_words(behaviour.rows[policy], anomaly) for policy, anomaly in LEADING.values()
+        )
         shown = [each for each in behaviour.subjects if "+" not in each or each in IN_WRAPPERS]
         if shown:
             alone = "" if "+" in shown[0] else shown[0]
@@ -225,8 +232,12 @@ def written() -> str:
 
 
 def author_writes(source: str) -> str:
-    """What the author of an option writes: the first sentence of that paragraph in its docstring."""
-    found = re.search(r"^What the author writes: (.*?\.)(?:\s|\Z)", source, re.MULTILINE | re.DOTALL)
+    """What the author of an option writes: the first sentence of that paragraph in its
+    docstring.
+    """
+    found = re.search(
+        r"^What the author writes: (.*?\.)(?:\s|\Z)", source, re.MULTILINE | re.DOTALL
+    )
     return " ".join(found[1].removesuffix(".").split()) if found else ""
 
 
@@ -292,7 +303,9 @@ CHOICES = (
 def which(runs: Runs) -> str:
     """The choices, each with a run in which it fails."""
     cells = {
-        (each.subject, each.schedule, each.deployment): each for each in runs if each.era == "modern"
+        (each.subject, each.schedule, each.deployment): each
+        for each in runs
+        if each.era == "modern"
     }
     lines: list[Sequence[str]] = []
     for number, choice in enumerate(CHOICES, start=1):
@@ -391,7 +404,9 @@ def tasks(runs: Runs) -> str:
     for schedule in schedules:
         # A race may end in either way.
         is_race = any(isinstance(step, Together) for step in schedule.scenario.script)
-        cells = ["one of the two" if is_race else found[schedule.name, letter] for letter in letters]
+        cells = [
+            "one of the two" if is_race else found[schedule.name, letter] for letter in letters
+        ]
         lines.append((f"`{schedule.name.removeprefix('task-')}`", schedule.why, *cells))
     return table(("task", "what happens", *letters), lines)
 

@@ -1,7 +1,7 @@
 """Read this first: a tool that needs an answer from the user, and no machinery at all.
 
-A modern server (MCP 2026-07-28) cannot send the client a request, so a tool cannot wait for the user.
-Every multi-round tool is made of two moves, and the handler below makes each of them once:
+A modern server (MCP 2026-07-28) cannot send the client a request, so a tool cannot wait for the
+user. Every multi-round tool is made of two moves, and the handler below makes each of them once:
 
 1. *The answer is missing: return the question.* An `InputRequiredResult` is an ordinary result. The
    round is over, the handler has returned, and the server remembers nothing.
@@ -47,36 +47,39 @@ async def call_greet(
 ) -> types.CallToolResult | types.InputRequiredResult:
     """The tool `greet(word)`: greets the user by name.
 
-    Raises:
-        MCPError: -32602, for another tool, arguments that do not fit, or an answer that does not fit.
+    Raises: MCPError: -32602, for another tool, arguments that do not fit, or an answer that does
+        not fit.
     """
     if params.name != "greet":
         raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {params.name!r}.")
     word = (params.arguments or {}).get("word")
     if not isinstance(word, str):
-        raise MCPError(types.INVALID_PARAMS, "The arguments do not fit 'greet': word: not a string.")
+        raise MCPError(
+            types.INVALID_PARAMS, "The arguments do not fit 'greet': word: not a string."
+        )
 
-    # Every line up to here runs once per round. Whatever must not happen twice (a bill, a mail) belongs
-    # below the question, and even there it happens twice if the client sends its last round again.
+    # Every line up to here runs once per round. Whatever must not happen twice (a bill, a mail)
+    # belongs below the question, and even there it happens twice if the client sends its last round
+    # again.
 
     answer = (params.input_responses or {}).get(NAME)
 
-    # Move one. The answer is missing, because this is the first round or because the client came back
-    # without it (it may, at any time). Either way the question is asked: the handler cannot tell the
-    # two apart and has no need to.
+    # Move one. The answer is missing, because this is the first round or because the client came
+    # back without it (it may, at any time). Either way the question is asked: the handler cannot
+    # tell the two apart and has no need to.
     if answer is None:
         if not can_ask(ctx):
             return text("No greeting: this client cannot be asked for a name.", is_error=True)
         return types.InputRequiredResult(input_requests={NAME: WHAT_NAME})
 
-    # Move two. The answer is the client's word and nothing more. It may be of the wrong kind, it may
-    # not fit the schema, and it may come without any question having been asked: it is read with the
-    # same suspicion as the arguments.
+    # Move two. The answer is the client's word and nothing more. It may be of the wrong kind, it
+    # may not fit the schema, and it may come without any question having been asked: it is read
+    # with the same suspicion as the arguments.
     if not isinstance(answer, types.ElicitResult):
         raise bad_answer("it is not the result of an elicitation")
 
-    # "No" and "not now" are answers. They end the call and are not asked again, and content that comes
-    # along with them is not looked at.
+    # "No" and "not now" are answers. They end the call and are not asked again, and content that
+    # comes along with them is not looked at.
     if answer.action == "decline":
         return text(f"No greeting: the question {NAME!r} was declined.")
     if answer.action == "cancel":
@@ -129,14 +132,17 @@ async def list_tools(
         description="Greets the user by name. Asks for the name.",
         input_schema={
             "type": "object",
-            "properties": {"word": {"type": "string", "description": 'How to greet, e.g. "Hello".'}},
+            "properties": {
+                "word": {"type": "string", "description": 'How to greet, e.g. "Hello".'}
+            },
             "required": ["word"],
         },
     )
     return types.ListToolsResult(tools=[greet])
 
 
-# No state travels here: the second round needs nothing that the arguments and the answer do not say.
+# No state travels here: the second round needs nothing that the arguments and the answer do not
+# say.
 server = Server("basic", version="1", on_list_tools=list_tools, on_call_tool=call_greet)
 
 

@@ -1,8 +1,9 @@
 """Prompts and resources ask, too: the same two moves on `prompts/get` and `resources/read`.
 
 A modern server may answer three requests with a question: `tools/call`, `prompts/get` and
-`resources/read`. (Listing never asks.) The answers and the state travel in the same two fields, so what
-works for a tool works for the other two, and `keyed_replay` (option J) is one wrapper for all of them.
+`resources/read`. (Listing never asks.) The answers and the state travel in the same two fields, so
+what works for a tool works for the other two, and `keyed_replay` (option J) is one wrapper for all
+of them.
 
 Three things are different from a tool:
 
@@ -95,7 +96,9 @@ async def read_weather(
     except (Declined, Cancelled) as outcome:
         raise invalid(why(outcome)) from None
     report = weather.report(place, units)
-    return types.ReadResourceResult(contents=[types.TextResourceContents(uri=params.uri, text=report)])
+    return types.ReadResourceResult(
+        contents=[types.TextResourceContents(uri=params.uri, text=report)]
+    )
 
 
 def why(outcome: Declined | Cancelled | CannotAsk | weather.UnknownPlace) -> str:
@@ -137,7 +140,9 @@ def build_server(reads: Reads) -> Server[Reads]:
         on_read_resource=keyed_replay(read_weather),
         lifespan=lifespan,
     )
-    protect(server, Settings())  # a key of this process only; a fleet shares its keys: see `multiround`
+    protect(
+        server, Settings()
+    )  # a key of this process only; a fleet shares its keys: see `multiround`
     return server
 
 

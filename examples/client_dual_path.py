@@ -2,8 +2,8 @@
 
 In three parts:
 
-- *The app.* What an app developer writes, with no line about eras: the SDK finds out what the server
-  speaks, plays rounds or answers pushes, and calls the same callback for both.
+- *The app.* What an app developer writes, with no line about eras: the SDK finds out what the
+  server speaks, plays rounds or answers pushes, and calls the same callback for both.
 - *The connection.* One line, unless the app wants to take no pushes at all (`--mrtr-only`).
 - *Between two rounds.* A modern call is only data there. A client plays the first round and writes
   it to a file; another one, another day perhaps, goes on from there (`sdk/resuming`).
@@ -55,7 +55,9 @@ class App:
     preferences: dict[str, str]
     asked: list[str] = field(default_factory=list[str])
 
-    async def fill_in(self, context: object, params: types.ElicitRequestParams) -> types.ElicitResult:
+    async def fill_in(
+        self, context: object, params: types.ElicitRequestParams
+    ) -> types.ElicitResult:
         """The one callback: show the user a form, and return what was filled in."""
         if not isinstance(params, types.ElicitRequestFormParams):
             return types.ElicitResult(action="decline")  # this app has no browser to open a page in
@@ -87,9 +89,9 @@ async def connect(
 ) -> AsyncGenerator[Client]:
     """Connect to a server and find out what it speaks.
 
-    A client that is `mrtr_only` takes questions as results and never as pushes. On a legacy connection
-    it declares no elicitation, so a server that keeps to the protocol does not push; should one push
-    anyway, the SDK answers with an error and the user is not bothered.
+    A client that is `mrtr_only` takes questions as results and never as pushes. On a legacy
+    connection it declares no elicitation, so a server that keeps to the protocol does not push;
+    should one push anyway, the SDK answers with an error and the user is not bothered.
 
     Args:
         server: A URL, or a server in this process.
@@ -103,13 +105,16 @@ async def connect(
             yield client
         return
     # The SDK declares elicitation for any client with a callback, in the very handshake in which it
-    # finds out the era. So a client without one finds out first, and is good enough for a legacy server.
+    # finds out the era. So a client without one finds out first, and is good enough for a legacy
+    # server.
     async with Client(server, mode=mode) as silent:
         found, version = silent.session.discover_result, silent.protocol_version
         if found is None:
             yield silent
             return
-    async with Client(server, mode=version, prior_discover=found, elicitation_callback=ask) as client:
+    async with Client(
+        server, mode=version, prior_discover=found, elicitation_callback=ask
+    ) as client:
         yield client
 
 
@@ -118,12 +123,18 @@ async def connect(
 
 async def one_round(server: AnyServer, call: KeptCall) -> KeptCall | str:
     """Play one round of a call: the call as it stands then, or the text that it ended with."""
-    # Not "auto": only a modern call can be left between two rounds. The callback is never called; it is
-    # there for what the SDK declares because of it.
-    modern = partial(Client, server, mode=LATEST_MODERN_VERSION, elicitation_callback=App({}).fill_in)
+    # Not "auto": only a modern call can be left between two rounds. The callback is never called;
+    # it is there for what the SDK declares because of it.
+    modern = partial(
+        Client, server, mode=LATEST_MODERN_VERSION, elicitation_callback=App({}).fill_in
+    )
     async with ResumingClient(modern) as client:
         response, call, _ = await client.deliver(call)
-    return call.asked(response) if isinstance(response, types.InputRequiredResult) else text_of(response)
+    return (
+        call.asked(response)
+        if isinstance(response, types.InputRequiredResult)
+        else text_of(response)
+    )
 
 
 # --- the demonstration --------------------------------------------------------------------------
@@ -157,9 +168,13 @@ def show(app: App, text: str) -> tuple[list[str], str]:
 
 
 async def demonstrate(*, mrtr_only: bool) -> None:
-    """Both eras and then, unless `mrtr_only`, a call that goes on from a file; may raise `Surprise`."""
+    """Both eras and then, unless `mrtr_only`, a call that goes on from a file; may raise
+    `Surprise`.
+    """
     for era, mode in (("modern", "auto"), ("legacy", "legacy")):
-        for location, must_see in (SEEN_UNASKED if mrtr_only and mode == "legacy" else SEEN).items():
+        for location, must_see in (
+            SEEN_UNASKED if mrtr_only and mode == "legacy" else SEEN
+        ).items():
             app = App(PREFERENCES)
             async with connect(option_a(), app, mode=mode, mrtr_only=mrtr_only) as client:
                 print(f"\nA {era} server ({client.protocol_version}): the weather in {location}")
@@ -175,7 +190,9 @@ async def demonstrate_file(path: Path) -> None:
     """Play a call with a client for each round; only the server and the file outlive one."""
     server, app = option_a(), App(PREFERENCES)
     arguments = {"location": "Springfield"}
-    now = await one_round(server, KeptCall(server="", principal="", tool="weather", arguments=arguments))
+    now = await one_round(
+        server, KeptCall(server="", principal="", tool="weather", arguments=arguments)
+    )
     while isinstance(now, KeptCall):
         write(path, now)
         call = read(path)

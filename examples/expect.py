@@ -1,4 +1,5 @@
-"""Examples as programs: each plays its demonstration and ends with what it expected, or with a surprise.
+"""Examples as programs: each plays its demonstration and ends with what it expected, or with a
+surprise.
 
 Knows how this package's commands read arguments; nothing of what the examples show.
 """
@@ -37,7 +38,9 @@ def start(demonstrate: Callable[[], Awaitable[None]], about: str | None) -> NoRe
 
 async def as_expected(demonstrate: Callable[[], Awaitable[None]]) -> int:
     """Run a demonstration and say how it went; 0 if it saw what it expected, else 1."""
-    logging.getLogger().addHandler(logging.NullHandler())  # no log lines of a server in this process
+    logging.getLogger().addHandler(
+        logging.NullHandler()
+    )  # no log lines of a server in this process
     try:
         with anyio.fail_after(SECONDS):
             await demonstrate()

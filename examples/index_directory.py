@@ -1,8 +1,9 @@
 """A job that is long enough to be a task: counting what is in a directory of the server's root.
 
-`index_directory(pattern)` asks, once, which directory is meant if several match. Then it counts files
-and bytes by suffix and says how far it is. No pattern and no link leads out of the root. Cancelled, it
-stops at the next batch of files. Knows `mcp` and `sdk`. Run: `python -m examples.index_directory PATH`.
+`index_directory(pattern)` asks, once, which directory is meant if several match. Then it counts
+files and bytes by suffix and says how far it is. No pattern and no link leads out of the root.
+Cancelled, it stops at the next batch of files. Knows `mcp` and `sdk`. Run: `python -m
+examples.index_directory PATH`.
 """
 
 from __future__ import annotations
@@ -57,7 +58,9 @@ class Index(BaseModel):
 
 
 async def call_index(ctx: sdk.TaskContext[Path], params: Call) -> types.CallToolResult:
-    """The tool. What it finds and counts is on record: another process that goes on asks the same."""
+    """The tool. What it finds and counts is on record: another process that goes on asks the
+    same.
+    """
     root, pattern = ctx.lifespan_context, sdk.arguments_of(params, Index).pattern
     if {"", ".", "..", "**"} & set(pattern.split("/")):
         raise MCPError(types.INVALID_PARAMS, f"The pattern {pattern!r} leads out of the root.")
@@ -69,7 +72,9 @@ async def call_index(ctx: sdk.TaskContext[Path], params: Call) -> types.CallTool
     if len(found) > 1:
         form = create_model("Directory", directory=(cast("Any", Literal)[tuple(found)], ...))
         said = f"{len(found)} directories match {pattern!r}."
-        answer: Any = await ctx.elicit(sdk.Question("directory", f"Which? {said}", form, unasked=said))
+        answer: Any = await ctx.elicit(
+            sdk.Question("directory", f"Which? {said}", form, unasked=said)
+        )
         directory = answer.directory
 
     async def count(key: str) -> dict[str, dict[str, int]]:
@@ -133,7 +138,9 @@ async def index(root: Path, pattern: str) -> types.CallToolResult | None:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Count a directory beneath PATH. Returns 1 if there is nothing to count, or it was cancelled."""
+    """Count a directory beneath PATH. Returns 1 if there is nothing to count, or it was
+    cancelled.
+    """
     parser = Parser("python -m examples.index_directory", description="Count files, as a task.")
     parser.add_argument("path", nargs="?", type=Path, default=Path(), help="the root (here)")
     parser.add_argument("--pattern", default="*", help="which directory in it, e.g. 'src/*' (any)")

@@ -1,6 +1,7 @@
 """The four kinds of question, two of them in one round.
 
-A round may carry any number of requests to the client, under keys of the server's choice, and of any
+A round may carry any number of requests to the client, under keys of the server's choice, and of
+any
 of four kinds: a form for the user, an address for the user to visit (url mode), a message from the
 client's model (sampling), and the folders the client works on (roots). Each kind is sent only to a
 client that declared it; each answer is checked against its own question.
@@ -12,11 +13,11 @@ The tool `announce(version)` writes the announcement of a release:
 3. *approval* (an address): the user reads the draft on a page of the server's own and approves it
    there. The answer says only that the user went; whether they approved, the server must know itself.
 
-What a stateless server would forget between the rounds travels in the state, sealed: the answers, and
-the number of the draft, which is the server's own and must be the same in every round (`memo`).
+What a stateless server would forget between the rounds travels in the state, sealed: the answers,
+and the number of the draft, which is the server's own and must be the same in every round (`memo`).
 
-Sampling and roots are on their way out of the protocol (deprecated in 2026-07-28). Forms and addresses
-are there to stay.
+Sampling and roots are on their way out of the protocol (deprecated in 2026-07-28). Forms and
+addresses are there to stay.
 
 Knows the names of `sdk`. Run it:
 `python -m examples.inputs`.
@@ -66,7 +67,9 @@ class Audience(BaseModel):
 
 
 FOLDERS = sdk.roots("folders", unasked="This client does not say what it works on.")
-AUDIENCE = sdk.Question("audience", "Whom is it for?", Audience, unasked="This client cannot be asked.")
+AUDIENCE = sdk.Question(
+    "audience", "Whom is it for?", Audience, unasked="This client cannot be asked."
+)
 
 
 def draft(
@@ -185,7 +188,9 @@ async def demonstrate() -> None:
     server = build_server(board)
     visited: types.InputResponses = {"approval": VISITED}
 
-    print("\nFour kinds of question, two of them in one round; the user visits the page and approves")
+    print(
+        "\nFour kinds of question, two of them in one round; the user visits the page and approves"
+    )
     asked = await rounds_to_approval(server)
     board.approved.add(number_of(asked))
     await play(server, ANNOUNCE, visited, asked, declares=ALL, says=ANNOUNCED)

@@ -1,16 +1,19 @@
 """Read this second: two questions, the second depends on the first, and still no machinery.
 
-Closing a work item asks for a resolution. If it is a duplicate, the tool also asks which item is the
-original. The two moves are those of `basic`; what is new is that the client sends only the *latest*
-round's answers. By the time the second answer arrives the first one is gone, unless the handler put
+Closing a work item asks for a resolution. If it is a duplicate, the tool also asks which item is
+the original. The two moves are those of `basic`; what is new is that the client sends only the
+*latest* round's answers. By the time the second answer arrives the first one is gone, unless the
+handler put
 it where the client carries it to the next round: into `request_state`.
 
 That is the whole memory of the call. The server keeps none, so any instance can take any round, and
-the main below makes two instances take turns. They share one thing: the key that protects the state.
+the main below makes two instances take turns. They share one thing: the key that protects the
+state.
 
 The state goes through the client's hands, so without protection it would be input like any other.
-`RequestStateBoundary` seals it on the way out and refuses on the way in whatever this server did not
-seal for this tool and these arguments. The handler only ever sees what some instance of it wrote.
+`RequestStateBoundary` seals it on the way out and refuses on the way in whatever this server did
+not seal for this tool and these arguments. The handler only ever sees what some instance of it
+wrote.
 
 Knows the `mcp` SDK, `rounds` and `expect` for its main. Run it: `python -m examples.multiround`.
 """
@@ -56,7 +59,9 @@ async def call_close_item(
         raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {params.name!r}.")
     item = item_number((params.arguments or {}).get("item"))
     if item is None:
-        raise MCPError(types.INVALID_PARAMS, f"The arguments do not fit {TOOL!r}: item: not a number.")
+        raise MCPError(
+            types.INVALID_PARAMS, f"The arguments do not fit {TOOL!r}: item: not a number."
+        )
     state = load_state(params)
 
     # What is settled is settled: an answer that comes in a later round does not change it.
@@ -96,7 +101,9 @@ def load_state(params: types.CallToolRequestParams) -> State | None:
         return State.model_validate_json(params.request_state)
     except ValidationError:
         raise MCPError(
-            types.INVALID_PARAMS, "Invalid or expired requestState", {"reason": "invalid_request_state"}
+            types.INVALID_PARAMS,
+            "Invalid or expired requestState",
+            {"reason": "invalid_request_state"},
         ) from None
 
 
@@ -136,7 +143,9 @@ def ask(
     """Move one: end this round with a question, where the client can be asked (see `basic`)."""
     capabilities = ctx.session.client_capabilities
     elicitation = capabilities.elicitation if capabilities else None
-    takes_forms = elicitation is not None and (elicitation.form is not None or elicitation.url is None)
+    takes_forms = elicitation is not None and (
+        elicitation.form is not None or elicitation.url is None
+    )
     if not (is_version_at_least(ctx.protocol_version, LATEST_MODERN_VERSION) and takes_forms):
         return text(f"Nothing was closed: this client cannot be asked for {key!r}.", is_error=True)
     return types.InputRequiredResult(
@@ -234,8 +243,8 @@ def build_server(keys: Sequence[bytes], tracker: Tracker) -> Server[Tracker]:
         on_call_tool=call_close_item,
         lifespan=lifespan,
     )
-    # The lowlevel server does not protect the state unless told to: a handler without this line takes
-    # whatever the client sends.
+    # The lowlevel server does not protect the state unless told to: a handler without this line
+    # takes whatever the client sends.
     server.middleware.append(
         RequestStateBoundary(RequestStateSecurity(keys=keys), default_audience=server.name)
     )

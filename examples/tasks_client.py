@@ -1,9 +1,10 @@
-"""The client's side of tasks (SEP-2663): a call that became one is finished behind `client.call_tool`.
+"""The client's side of tasks (SEP-2663): a call that became one is finished behind
+`client.call_tool`.
 
 Give `Client(server, extensions=[TasksClient()])` to the SDK and call tools as before. The task is
 polled as often as its server asks for, and its questions go to the callbacks that the client has
-anyway: each once, however often it is seen, while the polling goes on. A task whose client went away
-is finished by `resume`, with nothing but its id.
+anyway: each once, however often it is seen, while the polling goes on. A task whose client went
+away is finished by `resume`, with nothing but its id.
 
 A client that gives up waiting leaves its task running; `cancel` stops one.
 

@@ -40,7 +40,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             continue
         command = import_module(f"{cli.__name__}.{found.name}")
         says = getdoc(command)
-        of_command = commands.add_parser(found.name, help=says, description=says, allow_abbrev=False)
+        of_command = commands.add_parser(
+            found.name, help=says, description=says, allow_abbrev=False
+        )
         command.add_arguments(of_command)
         of_command.set_defaults(run=command.run, parser=of_command)
     given = sys.argv[1:] if argv is None else argv

@@ -2,13 +2,13 @@
 
 What the author writes: `await ctx.elicit()`, as when servers could still push.
 
-What the SDK does: raises out of the handler at each question and replays it from the first line when
-the answer arrives. The `await` looks like a suspension and is a jump to the top.
+What the SDK does: raises out of the handler at each question and replays it from the first line
+when the answer arrives. The `await` looks like a suspension and is a jump to the top.
 
 When to reach for it: never. H has the same author code, and there the `await` is true.
 
-When not: always. Every effect above a question runs once per round on the modern era and once on the
-legacy era, so tests against an old client pass.
+When not: always. Every effect above a question runs once per round on the modern era and once on
+the legacy era, so tests against an old client pass.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """Option E, MRTR-native: write the rounds by hand, guard first.
 
-What the author writes: guards that return a question where its answer is missing, and the state that
-later rounds need.
+What the author writes: guards that return a question where its answer is missing, and the state
+that later rounds need.
 
 What the SDK does: nothing. The protocol is in plain sight.
 
-When to reach for it: always, as the floor. It runs on any instance, needs nothing on the server, and
-every other option is measured against it.
+When to reach for it: always, as the floor. It runs on any instance, needs nothing on the server,
+and every other option is measured against it.
 
 When not: an effect stands above a guard. That line runs once per round, and only the convention
 "effects below the last guard" keeps it from doing harm.

@@ -7,8 +7,8 @@ What the SDK does: keeps the markers in the state and skips an effect whose mark
 When to reach for it: a stateless fleet and an effect that has to stand above a question. One line
 per effect, and a reviewer can see which lines are not wrapped.
 
-When not: the effect must never happen twice. The marker travels in a response; when that response is
-lost, the effect runs again. Give its destination an idempotency key that it honours.
+When not: the effect must never happen twice. The marker travels in a response; when that response
+is lost, the effect runs again. Give its destination an idempotency key that it honours.
 """
 
 from __future__ import annotations

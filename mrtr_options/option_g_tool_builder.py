@@ -51,7 +51,11 @@ async def end_step(ctx: Context, params: Params, values: Values) -> CallToolResu
 
 
 call_weather = (
-    ToolBuilder[weather.Desk]().step("place", place_step).step("units", units_step).end(end_step).build()
+    ToolBuilder[weather.Desk]()
+    .step("place", place_step)
+    .step("units", units_step)
+    .end(end_step)
+    .build()
 )
 
 server = build_server("weather-g", call_weather)

@@ -5,8 +5,8 @@ What the author writes: `await ctx.elicit()`, as when servers could still push.
 What the SDK does: keeps the handler's frame in memory between rounds; the state names the frame. No
 line runs twice, and a round sent again gets the response it got before.
 
-When to reach for it: one instance, or a fleet with sticky routing on the state; tools that are moved
-over from the old era without being rewritten.
+When to reach for it: one instance, or a fleet with sticky routing on the state; tools that are
+moved over from the old era without being rewritten.
 
 When not: instances come and go. A frame dies with its process, and the call with it.
 """

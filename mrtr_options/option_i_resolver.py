@@ -1,7 +1,7 @@
 """Option I, resolver: what the Python SDK v2 shipped. Questions are the tool's parameters.
 
-What the author writes: one resolver per question, and a tool with parameters that name them. A resolver
-returns its question, or the value that makes it needless.
+What the author writes: one resolver per question, and a tool with parameters that name them. A
+resolver returns its question, or the value that makes it needless.
 
 What the SDK does: runs the resolvers before the tool, asks what they return, keeps the answers in
 the state, and runs every resolver again in each round. An old client is asked by push, in one go.

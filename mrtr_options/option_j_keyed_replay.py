@@ -1,7 +1,7 @@
 """Option J, keyed replay: a linear handler that runs again, and a record of what it has done.
 
-What the author writes: `await ctx.elicit()`, and each effect under a key. `once` goes where an effect
-stands above a question, `on_commit` where it belongs to success.
+What the author writes: `await ctx.elicit()`, and each effect under a key. `once` goes where an
+effect stands above a question, `on_commit` where it belongs to success.
 
 What the SDK does: replays the handler in every round, takes answers and finished effects from the
 state, and hands every effect an idempotency key that stays the same.
@@ -9,8 +9,8 @@ state, and hands every effect an idempotency key that stays the same.
 When to reach for it: a stateless fleet, linear code, and destinations that honour a key: then each
 effect happens exactly once after the first round, whatever is lost or sent again.
 
-When not: the destination honours no key. A lost response runs its effects again, as in F; and a line
-without a key runs in every round, as in B.
+When not: the destination honours no key. A lost response runs its effects again, as in F; and a
+line without a key runs in every round, as in B.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ async def call_weather(ctx: ReplayContext[weather.Desk], params: Params) -> Call
     desk = ctx.lifespan_context
     location = location_of(params)
 
-    await ctx.once("audit", lambda key: desk.audit(location, key=key))  # skipped once it is recorded
+    await ctx.once(
+        "audit", lambda key: desk.audit(location, key=key)
+    )  # skipped once it is recorded
 
     place = weather.only_place(location)
     if place is None:

@@ -4,7 +4,8 @@ What the author writes: L's handler. It may also report its progress (`ctx.statu
 
 What the SDK does: to a client that takes tasks, `tools/call` returns a task at once. Questions,
 progress and the result are found in `tasks/get`, answers go in through `tasks/update`, and
-`tasks/cancel` stops the work, on whichever instance it runs. To any other client it does what L does.
+`tasks/cancel` stops the work, on whichever instance it runs. To any other client it does what L
+does.
 
 When to reach for it: work that takes longer than a request should, or than a connection lasts.
 
@@ -43,7 +44,11 @@ async def call_weather(ctx: TaskContext[weather.Desk], params: Call) -> CallTool
 
 
 server = build_server(
-    "weather-k", store.task(call_weather), sealed=True, resources=[store.serving], extensions=[store]
+    "weather-k",
+    store.task(call_weather),
+    sealed=True,
+    resources=[store.serving],
+    extensions=[store],
 )
 
 if __name__ == "__main__":

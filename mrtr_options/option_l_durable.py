@@ -2,17 +2,19 @@
 
 What the author writes: H's handler, with each effect in a named `step`.
 
-What the SDK does: runs the handler on a durable engine that records every step, question and answer in a
-database; the state names the call. A round sent again is answered from the record. On one machine (DBOS)
-a process that starts again finishes what it began; on a fleet (Temporal) any instance takes any round,
-and another one finishes what a dead one began.
+What the SDK does: runs the handler on a durable engine that records every step, question and answer
+in a database; the state names the call. A round sent again is answered from the record. On one
+machine (DBOS) a process that starts again finishes what it began; on a fleet (Temporal) any
+instance takes any round, and another one finishes what a dead one began.
 
 When to reach for it: calls that must not be lost, on a fleet that comes and goes.
 
-When not: a database in the path of every round is too much; or a step takes longer than about 100 s,
-after which the client's rounds end in an error that can be resumed: K is for such work. And "once" has
-its limit here too: a process that dies between an effect and its record leaves an effect that is run
-again. The step is handed a key, the same on every attempt: give it to a destination that honours it.
+When not: a database in the path of every round is too much; or a step takes longer than about 100
+s, after which the client's rounds end in an error that can be resumed: K is for such work. And
+"once" has
+its limit here too: a process that dies between an effect and its record leaves an effect that is
+run again. The step is handed a key, the same on every attempt: give it to a destination that
+honours it.
 """
 
 from __future__ import annotations
@@ -44,7 +46,9 @@ async def call_weather(ctx: DurableContext[weather.Desk], params: Call) -> CallT
     return text(weather.report(place, units))
 
 
-server = build_server("weather-l", store.linear(call_weather), sealed=True, resources=[store.serving])
+server = build_server(
+    "weather-l", store.linear(call_weather), sealed=True, resources=[store.serving]
+)
 
 if __name__ == "__main__":
     from mrtr_options.demo.option import demo

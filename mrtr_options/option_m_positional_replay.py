@@ -2,8 +2,8 @@
 
 What the author writes: `await ctx.elicit()`, as in B. No question needs a name.
 
-What the SDK does: replays the handler in every round and counts its questions. The first answer goes to
-the first question that is asked now, the second to the second.
+What the SDK does: replays the handler in every round and counts its questions. The first answer
+goes to the first question that is asked now, the second to the second.
 
 When to reach for it: never. J has the same author code with a key for each question and effect.
 

@@ -31,8 +31,9 @@ PIPED_COLUMNS = 100
 
 
 class _Console(Console):
-    """A console that does not pad lines. Once its reader has gone each print fails, until `run` ends the
-    program."""
+    """A console that does not pad lines. Once its reader has gone each print fails, until `run`
+    ends the program.
+    """
 
     def _render_buffer(self, buffer: Iterable[Segment]) -> str:
         return re.sub(r" +(?=\n)", "", super()._render_buffer(buffer))
@@ -42,10 +43,14 @@ class _Console(Console):
 
 
 def console(*, stderr: bool = False, quiet: bool = False) -> Console:
-    """A console on standard output (or standard error) that prints text as it is, without markup."""
+    """A console on standard output (or standard error) that prints text as it is, without
+    markup.
+    """
     stream = sys.stderr if stderr else sys.stdout
     width = None if stream.isatty() or "COLUMNS" in os.environ else PIPED_COLUMNS
-    return _Console(file=stream, width=width, quiet=quiet, highlight=False, markup=False, emoji=False)
+    return _Console(
+        file=stream, width=width, quiet=quiet, highlight=False, markup=False, emoji=False
+    )
 
 
 @contextmanager
@@ -54,7 +59,9 @@ def paged(out: Console) -> Generator[None]:
     if not out.is_terminal:
         yield
         return
-    os.environ.setdefault("LESS", "FRX")  # with colours, and ends by itself where a screen is enough
+    os.environ.setdefault(
+        "LESS", "FRX"
+    )  # with colours, and ends by itself where a screen is enough
     with out.pager(styles=True):
         yield
 
@@ -65,8 +72,9 @@ def in_colour(out: Console) -> bool:
 
 
 def run(command: Callable[[], int]) -> int:
-    """Run a command to its exit code; 2 after bad input, said in one line; 130 after Ctrl-C; 0 if its
-    reader has gone (`| head`)."""
+    """Run a command to its exit code; 2 after bad input, said in one line; 130 after Ctrl-C; 0 if
+    its reader has gone (`| head`).
+    """
     try:
         code = command()
         sys.stdout.flush()
@@ -109,10 +117,14 @@ def _drop_output() -> None:
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser that refuses in one line, without the usage, and names what may be meant."""
+    """An argument parser that refuses in one line, without the usage, and names what may be
+    meant.
+    """
 
     def _get_formatter(self) -> argparse.HelpFormatter:
-        return argparse.HelpFormatter(self.prog, width=min(PIPED_COLUMNS, get_terminal_size().columns))
+        return argparse.HelpFormatter(
+            self.prog, width=min(PIPED_COLUMNS, get_terminal_size().columns)
+        )
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         known = [*map(str, action.choices or ())]
@@ -125,7 +137,9 @@ class Parser(argparse.ArgumentParser):
 
 
 def interpreter() -> str:
-    """The interpreter in use as people type it: its path from here, or `python` if it is elsewhere."""
+    """The interpreter in use as people type it: its path from here, or `python` if it is
+    elsewhere.
+    """
     path, here = Path(sys.executable), Path.cwd()
     return str(path.relative_to(here)) if path.is_relative_to(here) else "python"
 
@@ -143,7 +157,9 @@ def markdown(head: Sequence[str], rows: Iterable[Iterable[str]]) -> str:
 
 
 def with_parts(text: str, part: Callable[[str], str | None]) -> str:
-    """A document with its generated parts made again; `part` takes a name, and None leaves one alone."""
+    """A document with its generated parts made again; `part` takes a name, and None leaves one
+    alone.
+    """
 
     def made(found: re.Match[str]) -> str:
         new = part(found[2])

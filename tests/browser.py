@@ -33,7 +33,10 @@ class Tab:
     """
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
-        self._commands, self._answers = cast(IO[bytes], process.stdin), cast(IO[bytes], process.stdout)
+        self._commands, self._answers = (
+            cast(IO[bytes], process.stdin),
+            cast(IO[bytes], process.stdout),
+        )
         self._buffer = b""
         self._number = 0
         self.complaints: list[str] = []
@@ -115,7 +118,9 @@ class Tab:
         Raises:
             PageFailed: It throws.
         """
-        done = self.send("Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True)
+        done = self.send(
+            "Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True
+        )
         if "exceptionDetails" in done:
             details = done["exceptionDetails"]
             raise PageFailed(details.get("exception", {}).get("description") or details["text"])
@@ -160,7 +165,8 @@ FLAGS = (
 
 @contextmanager
 def tab(profile: Path) -> Generator[Tab]:
-    """Start a browser with one empty page; end it with the block. Skips the test where there is none.
+    """Start a browser with one empty page; end it with the block. Skips the test where there is
+    none.
 
     Args:
         profile: A folder of its own.

@@ -43,7 +43,9 @@ def copy_of_the_project(folder: Path) -> Path:
     copy.mkdir()
     for name in COPIED:
         if (REPOSITORY / name).is_dir():
-            shutil.copytree(REPOSITORY / name, copy / name)  # with what is compiled: it takes seconds
+            shutil.copytree(
+                REPOSITORY / name, copy / name
+            )  # with what is compiled: it takes seconds
     for file in REPOSITORY.iterdir():
         if file.is_file():
             shutil.copy2(file, copy)
@@ -92,7 +94,9 @@ Ran = subprocess.CompletedProcess[str]
 
 def python(*arguments: str, cwd: Path = REPOSITORY, **environment: str) -> Ran:
     command, env = [sys.executable, *arguments], os.environ | environment
-    return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=SECONDS)
+    return subprocess.run(
+        command, cwd=cwd, env=env, capture_output=True, text=True, timeout=SECONDS
+    )
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """How a test session runs: the event loop, `--proposal FILE`, `--evidence`.
 
-Imports little, since the first process of a session runs no test: what tests share is in `fixtures`.
+Imports little, since the first process of a session runs no test: what tests share is in
+    `fixtures`.
 """
 
 import gc
@@ -24,7 +25,9 @@ def anyio_backend() -> str:
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add `--proposal FILE` and `--evidence`."""
     parser.addoption(
-        "--evidence", action="store_true", help="play what `make evidence` plays, in place of the claims"
+        "--evidence",
+        action="store_true",
+        help="play what `make evidence` plays, in place of the claims",
     )
     parser.addoption(
         "--proposal",

@@ -1,8 +1,8 @@
 """The two lanes: `make test` plays every claim once, `make evidence` all that documents rest on.
 
-A test with the mark `evidence("section")` is played by `make evidence`; with `also=True` by `make test`
-as well. What is played is kept in `.evidence/`, in a file for each state of the repository's files, so
-that an interrupted run goes on and changed code is played again.
+A test with the mark `evidence("section")` is played by `make evidence`; with `also=True` by `make
+test` as well. What is played is kept in `.evidence/`, in a file for each state of the repository's
+files, so that an interrupted run goes on and changed code is played again.
 
 Knows pytest and the reports that processes send; nothing of what tests play.
 """
@@ -49,7 +49,9 @@ def every(section: str, items: Mapping[str, Any], also: Collection[str] = ()) ->
 
 @dataclass
 class Played:
-    """The result of one test: where it is counted, how long it took, and what differs, if anything."""
+    """The result of one test: where it is counted, how long it took, and what differs, if
+    anything.
+    """
 
     test: str
     section: str
@@ -142,12 +144,18 @@ class Summary:
             )
             seconds = sum(each.seconds for each in (*earlier, *now))
             differ = sum(each.differs != "" for each in now)
-            counts = f"{len(earlier) + len(now):>8}{len(earlier):>9}{seconds:>9.0f}{differ or '':>8}"
+            counts = (
+                f"{len(earlier) + len(now):>8}{len(earlier):>9}{seconds:>9.0f}{differ or '':>8}"
+            )
             out.write_line(f"{section:<44}{counts}", red=differ > 0)
         differ = [each for each in self.now if each.differs]
         for each in differ:
-            out.write_line(f"{each.section}: {each.test.rpartition('::')[2]}: {each.differs}", red=True)
-        out.write_line("nothing differs" if not differ else f"{len(differ)} differ", red=bool(differ))
+            out.write_line(
+                f"{each.section}: {each.test.rpartition('::')[2]}: {each.differs}", red=True
+            )
+        out.write_line(
+            "nothing differs" if not differ else f"{len(differ)} differ", red=bool(differ)
+        )
 
 
 def said_of(report: pytest.TestReport | pytest.CollectReport) -> str:
@@ -183,7 +191,8 @@ class LeftOut:
 def register(config: pytest.Config) -> None:
     """Choose the lane of a session."""
     config.addinivalue_line(
-        "markers", "evidence(section, also=False): `make evidence` plays it; with also, `make test`, too"
+        "markers",
+        "evidence(section, also=False): `make evidence` plays it; with also, `make test`, too",
     )
     config.pluginmanager.register(LeftOut())
     worker: dict[str, Any] | None = getattr(config, "workerinput", None)

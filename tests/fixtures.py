@@ -83,18 +83,23 @@ def sqlite(shared_folder: Path) -> str:
     return f"sqlite:///{shared_folder / 'calls.sqlite'}"
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.evidence("on PostgreSQL"))])
+@pytest.fixture(
+    params=["sqlite", pytest.param("postgres", marks=pytest.mark.evidence("on PostgreSQL"))]
+)
 def url(request: pytest.FixtureRequest, sqlite: str) -> str:
     """A database of this test's own."""
     is_file = request.param == "sqlite"
     return sqlite if is_file else real_postgres.database(request.getfixturevalue("postgres"))
 
 
-@pytest.fixture(params=["embedded", pytest.param("fleet", marks=pytest.mark.evidence("on Temporal"))])
+@pytest.fixture(
+    params=["embedded", pytest.param("fleet", marks=pytest.mark.evidence("on Temporal"))]
+)
 def engine(request: pytest.FixtureRequest, sqlite: str) -> str:
     """An engine for durable calls, with none of them.
 
-    Handlers of tests on it wait for steps and answers only: on Temporal they run on a loop of its own.
+    Handlers of tests on it wait for steps and answers only: on Temporal they run on a loop of its
+        own.
     """
     return sqlite if request.param == "embedded" else request.getfixturevalue("temporal").apart()
 
@@ -111,7 +116,9 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     folder = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
         folder = folder.parent
-    parts = [folder / f"played-{deployment}-{era}" for deployment in matrix.IN_MEMORY for era in ERAS]
+    parts = [
+        folder / f"played-{deployment}-{era}" for deployment in matrix.IN_MEMORY for era in ERAS
+    ]
     for blocking in (False, True):  # then wait for the parts of the others
         for part in parts:
             with suppress(Timeout), FileLock(f"{part}.lock", blocking=blocking):
@@ -129,7 +136,15 @@ def _play(deployment: str, era: str) -> list[Observation]:
 
 
 QUOTED_ON_TWO = {
-    *("failover", "sticky", "lost-final", "duplicate-final", "concurrent-final", "late-replay", "fork"),
+    *(
+        "failover",
+        "sticky",
+        "lost-final",
+        "duplicate-final",
+        "concurrent-final",
+        "late-replay",
+        "fork",
+    ),
     *("crash-after-effect", "misrouted"),
 }
 """Schedules of which documents and tests quote what they show on two instances, in each subject."""

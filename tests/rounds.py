@@ -34,7 +34,9 @@ def instance(letter: str, run_with: Settings) -> AnyServer:
     return load(option_named(letter).path, run_with)
 
 
-async def user(context: ClientRequestContext, params: types.ElicitRequestParams) -> types.ElicitResult:
+async def user(
+    context: ClientRequestContext, params: types.ElicitRequestParams
+) -> types.ElicitResult:
     """An agreeable user of a client that is asked by push."""
     assert isinstance(params, types.ElicitRequestFormParams)
     return await agreeable(params)

@@ -108,7 +108,9 @@ def test_a_wheel_in_a_fresh_environment_runs_the_page(tmp_path: Path) -> None:
     wheels, folder = tmp_path / "wheels", tmp_path / "booking"
     folder.mkdir()
     left = shutil.ignore_patterns(".*", "build", "node_modules", "__pycache__")
-    shutil.copytree(REPOSITORY, tmp_path / "checkout", ignore=left)  # pip builds where the source is
+    shutil.copytree(
+        REPOSITORY, tmp_path / "checkout", ignore=left
+    )  # pip builds where the source is
     pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", str(wheels)]
     run([*pip, str(tmp_path / "checkout")], tmp_path)
     (wheel,) = wheels.glob("*.whl")

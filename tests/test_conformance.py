@@ -1,7 +1,7 @@
 """The conformance suite's fixtures in every style, and what is kept of its runs, all without npm.
 
-The suite asks for a shape; here each style's fixtures must also look at the answers they get. Knows the
-package `conformance`; the suite itself is run by `make conformance`.
+The suite asks for a shape; here each style's fixtures must also look at the answers they get. Knows
+the package `conformance`; the suite itself is run by `make conformance`.
 """
 
 import json
@@ -68,7 +68,9 @@ class User:
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("style", ASKING)
-async def test_every_style_asks_what_the_suite_asks_for_and_looks_at_the_answers(style: str) -> None:
+async def test_every_style_asks_what_the_suite_asks_for_and_looks_at_the_answers(
+    style: str,
+) -> None:
     for fixture, (asked, words) in SAID.items():
         if (style, fixture) == ("I", "prompt"):
             continue  # resolvers fill a tool's parameters
@@ -94,7 +96,9 @@ def failures(server: str) -> set[str]:
     """The scenarios in a server's file of expected failures."""
     text = (FOLDER / report.EXPECTED[server]).read_text(encoding="utf-8")
     entries = re.findall(r"^  - (\S+)$", text, re.MULTILINE)
-    assert all(":" in entry for entry in entries)  # a check; a scenario would excuse all of its checks
+    assert all(
+        ":" in entry for entry in entries
+    )  # a check; a scenario would excuse all of its checks
     return {entry.partition(":")[0] for entry in entries}
 
 
@@ -118,13 +122,17 @@ def test_the_kept_results_are_of_every_style_and_fail_only_as_expected() -> None
         (["SKIPPED"], "failed"),
     ],
 )
-def test_a_scenario_without_checks_does_not_pass(tmp_path: Path, found: list[str], status: str) -> None:
+def test_a_scenario_without_checks_does_not_pass(
+    tmp_path: Path, found: list[str], status: str
+) -> None:
     checks = tmp_path / "checks.json"
     checks.write_text(json.dumps([{"status": each} for each in found]), encoding="utf-8")
     assert command.status_of(checks) == status
 
 
-def test_the_tables_are_written_of_what_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_tables_are_written_of_what_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     kept, texts = report.read(), [path.read_text(encoding="utf-8") for path in report.DOCUMENTS]
     for module in (report, command):
         monkeypatch.setattr(module, "RESULTS", tmp_path / "kept.json")

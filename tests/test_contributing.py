@@ -78,7 +78,9 @@ def test_an_option_is_one_new_file_and_is_everywhere(copy: Path) -> None:
     assert len(re.findall(r"^\| \*\*[^|]*\bN\b", behaviours, re.MULTILINE)) == 1
     assert "| [**N** yours](mrtr_options/option_n_yours.py) |" in options
     kept = json.loads(after["docs/explored.json"])
-    assert [row for row in kept if row["subject"] != "N"] == json.loads(before["docs/explored.json"])
+    assert [row for row in kept if row["subject"] != "N"] == json.loads(
+        before["docs/explored.json"]
+    )
 
 
 FAULT = "A fault", "review/bench/faults.py", '    Kind("lost",'
@@ -99,7 +101,9 @@ def add_row(heading: str, table: str, before: str, copy: Path) -> str:
 
 
 def documented(part: str, copy: Path, *, table: str = "PARTS", of: str = "") -> str:
-    """A part of the documents, made from the copy; from a matrix without runs where it takes one."""
+    """A part of the documents, made from the copy; from a matrix without runs where it takes
+    one.
+    """
     made = f"from documents.parts import {table}; print({table}['{part}']({of}))"
     ended = run(f'python -c "{made}"', copy)
     assert ended.returncode == 0, ended.stderr
@@ -138,7 +142,9 @@ def test_a_new_deployment_is_one_new_file(copy: Path) -> None:
     ended = run(command, copy)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert "modern client, two instances in memory, slow effects" in ended.stdout
-    assert "| `slow` | two instances in memory, slow effects | 102 |" in documented("deployments", copy)
+    assert "| `slow` | two instances in memory, slow effects | 102 |" in documented(
+        "deployments", copy
+    )
 
 
 def test_a_new_mutant_is_caught_by_the_guarantee_that_it_names(copy: Path) -> None:

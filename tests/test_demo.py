@@ -93,7 +93,9 @@ class Leaving(io.TextIOWrapper):
 
 
 @pytest.mark.parametrize("word", ["round 1", "audit", "result: "])
-def test_a_reader_that_goes_in_a_call_is_no_error(word: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reader_that_goes_in_a_call_is_no_error(
+    word: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with Leaving(word) as out:
         monkeypatch.setattr(sys, "stdout", out)
         assert run(lambda: main(option_named("F").path, ["--era", "modern"])) == 0
@@ -121,12 +123,22 @@ def test_other_locations_can_be_asked_for_and_are_not_judged() -> None:
     [
         ('modern_tokyo = "2/1"', 'modern_tokyo = "1/1"', "audit/bill is 2/1, guaranteed 1/1"),
         ('legacy_springfield = "1/0"', 'legacy_springfield = "1/1"', "is 1/0, guaranteed 1/1"),
-        ("asks_legacy = false", "asks_legacy = true", "old-clients-are-asked: what the user was asked"),
-        ("weather.report(place, units)", "place", "the-report-is-the-pages: the text 'Tokyo, Japan',"),
+        (
+            "asks_legacy = false",
+            "asks_legacy = true",
+            "old-clients-are-asked: what the user was asked",
+        ),
+        (
+            "weather.report(place, units)",
+            "place",
+            "the-report-is-the-pages: the text 'Tokyo, Japan',",
+        ),
         ("await desk.bill(place)", "raise ValueError", "the-report-is-the-pages: error -32603"),
     ],
 )
-def test_a_wrong_guarantee_or_result_fails(right: str, wrong: str, why: str, tmp_path: Path) -> None:
+def test_a_wrong_guarantee_or_result_fails(
+    right: str, wrong: str, why: str, tmp_path: Path
+) -> None:
     said = printed(partial(main, wrong_copy(tmp_path, "E", right, wrong)), code=1)
     assert ("NOT as guaranteed" in said, why in said) == (True, True), said
 
@@ -140,10 +152,22 @@ OTHER, RESTARTED = "the other instance", "every instance is replaced"
 @pytest.mark.parametrize(
     ("letter", "era", "typed", "says", "ends"),
     [
-        ("E", "modern", "4\nSpringfield\n3\nimperial\n", CHOOSE, "Springfield, Missouri: 79 °F, sunny."),
+        (
+            "E",
+            "modern",
+            "4\nSpringfield\n3\nimperial\n",
+            CHOOSE,
+            "Springfield, Missouri: 79 °F, sunny.",
+        ),
         ("A", "modern", "d\n", "", NO_LOOKUP.format("place", "declined")),
         ("A", "legacy", "1\nc\n", "", NO_LOOKUP.format("units", "cancelled")),
-        ("H", "modern", "1", "the input ended, which counts", NO_LOOKUP.format("place", "cancelled")),
+        (
+            "H",
+            "modern",
+            "1",
+            "the input ended, which counts",
+            NO_LOOKUP.format("place", "cancelled"),
+        ),
         ("F", "modern", "1\n1\nl\n\n", LOST, "ended as completed, audit/bill 1/2: charged twice"),
         ("F", "modern", "l\n1\n1\n\n", LOST, "ended as completed, audit/bill 2/1: logged twice"),
         ("G", "modern", "1\n1\nt\n\n", TWICE, "ended as completed, audit/bill 2/2: charged twice"),
@@ -176,7 +200,10 @@ def test_ctrl_c_cancels_the_question_and_ends_the_run(monkeypatch: pytest.Monkey
 @pytest.mark.parametrize(
     ("argv", "why"),
     [
-        (["--location", "x" * 101], "--location does not fit the tool: String should have at most 100"),
+        (
+            ["--location", "x" * 101],
+            "--location does not fit the tool: String should have at most 100",
+        ),
         (["--location", "\udcff"], "--location does not fit the tool"),
         (["--era", "victorian"], "invalid choice: 'victorian'"),
         (["--loc", "Tokyo"], "--loc"),

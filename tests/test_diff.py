@@ -174,7 +174,9 @@ def test_a_wrapper_around_a_server_of_the_files_own_is_refused_in_one_line(comma
     assert said == f"mrtr-options: {catalogue.TAKES_NO_WRAPPERS.format(BY_HAND)}\n"
 
 
-def test_a_diff_with_an_option_in_wrappers_shows_what_an_author_adds_and_it_runs(tmp_path: Path) -> None:
+def test_a_diff_with_an_option_in_wrappers_shows_what_an_author_adds_and_it_runs(
+    tmp_path: Path,
+) -> None:
     said = shown("F", "F¹")
     assert '+wrappers = [single_use(SqliteStore("rounds.sqlite"))]' in said
     assert '+    server = build_server("weather-f", call_weather)' in said

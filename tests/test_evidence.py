@@ -1,4 +1,6 @@
-"""The two lanes: what each plays, that an interrupted one goes on, and what they say at their end."""
+"""The two lanes: what each plays, that an interrupted one goes on, and what they say at their
+end.
+"""
 
 from pathlib import Path
 
@@ -51,7 +53,9 @@ def shown(session: pytest.Pytester, *options: str) -> tuple[int, list[str]]:
     return int(ended.ret), [" ".join(line.split()) for line in ended.outlines]
 
 
-def test_the_claims_are_played_alone_and_end_with_what_was_left_out(session: pytest.Pytester) -> None:
+def test_the_claims_are_played_alone_and_end_with_what_was_left_out(
+    session: pytest.Pytester,
+) -> None:
     ended, lines = shown(session)
     assert ended == 0
     assert "left out: 1 test: needs a browser: apt-get install chromium" in lines
@@ -79,7 +83,9 @@ def test_what_was_played_is_not_played_again_and_what_differed_is(session: pytes
     assert (ended, "numbers 3 3 0" in lines, "nothing differs" in lines) == (0, True, True)
 
 
-def test_what_is_kept_is_of_the_files_of_now(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_kept_is_of_the_files_of_now(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(evidence, "REPOSITORY", tmp_path)
     names: set[str] = set()
     for folder, text in (("docs", "one"), ("docs", "two"), ("examples", "one")):

@@ -83,7 +83,10 @@ def closing(item: object) -> Request:
 
 
 CALLS: list[tuple[Request, Sequence[types.InputResponse], str]] = [
-    *((basic.HELLO, [bad], BAD.format("name")) for bad in (accept(name=""), accept(), NO_ELICITATION)),
+    *(
+        (basic.HELLO, [bad], BAD.format("name"))
+        for bad in (accept(name=""), accept(), NO_ELICITATION)
+    ),
     (Request("tools/call", "greet", {"word": 1}), [], ARGUMENTS),
     (closing(7), [accept(resolution="wontfix")], "result: Item 7 is closed: wontfix."),
     *(
@@ -95,7 +98,10 @@ CALLS: list[tuple[Request, Sequence[types.InputResponse], str]] = [
             (NO_ELICITATION, BAD.format(key)),
         )
     ),
-    *((closing(7), [accept(resolution=bad)], BAD.format("resolution")) for bad in ("done", ["fixed"])),
+    *(
+        (closing(7), [accept(resolution=bad)], BAD.format("resolution"))
+        for bad in ("done", ["fixed"])
+    ),
     *(
         (closing(7), [DUPLICATE, accept(original=bad)], BAD.format("original"))
         for bad in ("3", 0, True, 7)
@@ -155,7 +161,9 @@ async def test_a_client_that_cannot_be_asked_is_told_what_to_do(
 
 
 async def close(
-    instance: Server[Any], answers: types.InputResponses | None = None, asked: Response | None = None
+    instance: Server[Any],
+    answers: types.InputResponses | None = None,
+    asked: Response | None = None,
 ) -> Response:
     """One round."""
     with anyio.fail_after(SECONDS):

@@ -23,7 +23,12 @@ from tests.commands import refusal
 def tree(tmp_path: Path) -> Path:
     """A root with a few directories in it, and links that lead out of it and round in circles."""
     root = tmp_path / "root"
-    for name, size in {"one/a.txt": 3, "one/deep/b.TXT": 5, "one/deep/c": 7, "two/d.py": 11}.items():
+    for name, size in {
+        "one/a.txt": 3,
+        "one/deep/b.TXT": 5,
+        "one/deep/c": 7,
+        "two/d.py": 11,
+    }.items():
         file = root / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(b"x" * size)
@@ -39,7 +44,12 @@ def tree(tmp_path: Path) -> Path:
 
 
 async def count(
-    root: Path, pattern: str, action: str = "accept", *, tasks: bool = True, database: str | None = None
+    root: Path,
+    pattern: str,
+    action: str = "accept",
+    *,
+    tasks: bool = True,
+    database: str | None = None,
 ) -> Any:
     """One call of a user who takes the second directory, or does otherwise."""
 
@@ -51,7 +61,9 @@ async def count(
     server = build_index_server(root, poll_seconds=0.01, database=database)
     extensions = [TasksClient()] if tasks else []
     with anyio.fail_after(SECONDS):
-        client = Client(server, mode="2026-07-28", elicitation_callback=answer, extensions=extensions)
+        client = Client(
+            server, mode="2026-07-28", elicitation_callback=answer, extensions=extensions
+        )
         async with client:
             try:
                 return await client.call_tool(TOOL, {"pattern": pattern})
@@ -70,12 +82,17 @@ async def test_a_client_gets_the_same_with_tasks_and_without(
 
 
 @pytest.mark.anyio
-async def test_no_link_is_followed_and_what_is_no_directory_of_the_tree_is_not_found(tree: Path) -> None:
+async def test_no_link_is_followed_and_what_is_no_directory_of_the_tree_is_not_found(
+    tree: Path,
+) -> None:
     result = await count(tree, "one")
     assert result.structured_content == {"files": {".txt": 2, "": 1}, "bytes": {".txt": 8, "": 7}}
     for pattern in ("way-out", "one/way-out", "one/circle", ".h*", "one/a.txt"):
         result = await count(tree, pattern)
-        assert (result.is_error, result.content[0].text) == (True, f"No directory matches {pattern!r}.")
+        assert (result.is_error, result.content[0].text) == (
+            True,
+            f"No directory matches {pattern!r}.",
+        )
     for pattern in ("..", "/", "one/../../outside", "**", ""):
         refused = await count(tree, pattern)
         assert isinstance(refused, MCPError)
@@ -118,7 +135,9 @@ def test_the_main_shows_the_question_the_answer_and_the_counts(
     assert seen.out == "one: 3 files, 15 bytes\n"
 
 
-def test_the_main_says_what_cannot_be_counted(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_main_says_what_cannot_be_counted(
+    tree: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main([str(tree), "--pattern", "../x"]) == 1
     assert "leads out" in capsys.readouterr().out
     assert "there is no directory" in refusal(main, ["no-such-place"])

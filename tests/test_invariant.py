@@ -19,7 +19,8 @@ def test_a_proposal_keeps_the_contract(request: pytest.FixtureRequest) -> None:
     except check.CannotJudge as error:
         pytest.fail(f"{error.reason}\n{error.details}", pytrace=False)
     broken = [
-        f"{each.name} under {seen.schedule}: {seen.breaks[each.name]}" for each, seen in report.broken
+        f"{each.name} under {seen.schedule}: {seen.breaks[each.name]}"
+        for each, seen in report.broken
     ]
     stories = ["\n".join([each.rule, *story(each)]) for each in report.findings]
     assert report.holds, "\n\n".join([*stories, *broken])

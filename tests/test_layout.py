@@ -1,5 +1,6 @@
-"""The layout: the deck alone at the root, no part of the package knows one that is built on it, and pip
-and uv install the same versions."""
+"""The layout: the deck alone at the root, no part of the package knows one that is built on it, and
+pip and uv install the same versions.
+"""
 
 import ast
 import re
@@ -48,7 +49,9 @@ def imports_of(path: Path) -> Iterator[str]:
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: imports are absolute here"
             names = [f"{node.module}.{alias.name}" for alias in node.names]
-        modules = (".".join(name.split(".")[:3]) for name in names if name.startswith("mrtr_options."))
+        modules = (
+            ".".join(name.split(".")[:3]) for name in names if name.startswith("mrtr_options.")
+        )
         yield from (module for module in modules if part_of(module) in MAY_IMPORT)
 
 

@@ -43,7 +43,10 @@ async def test_a_modern_state_is_refused_on_a_request_of_an_older_version(letter
     ("question", "needed"),
     [
         (link("q", "Please visit.", "https://example.org"), {"elicitation": {"url": {}}}),
-        (sampling("q", types.CreateMessageRequestParams(messages=[], max_tokens=1)), {"sampling": {}}),
+        (
+            sampling("q", types.CreateMessageRequestParams(messages=[], max_tokens=1)),
+            {"sampling": {}},
+        ),
         (roots("q"), {"roots": {}}),
     ],
     ids=["link", "sampling", "roots"],
@@ -93,7 +96,9 @@ def test_of_models_made_for_one_question_each_a_bounded_number_is_kept() -> None
 
 
 @pytest.mark.parametrize("is_chunked", [False, True], ids=["length", "chunked"])
-async def test_a_body_longer_than_any_round_is_refused_before_it_is_parsed(is_chunked: bool) -> None:
+async def test_a_body_longer_than_any_round_is_refused_before_it_is_parsed(
+    is_chunked: bool,
+) -> None:
     async def chunks(size: int) -> AsyncGenerator[bytes]:
         for start in range(0, size, 50_000):
             yield b"x" * min(50_000, size - start)

@@ -1,5 +1,7 @@
-"""The command line: the tour tells the deck's table, bad input is refused in one line; and what holds
-for every program: the environment, Ctrl-C while it imports, a terminal without UTF-8."""
+"""The command line: the tour tells the deck's table, bad input is refused in one line; and what
+holds
+for every program: the environment, Ctrl-C while it imports, a terminal without UTF-8.
+"""
 
 import json
 import os
@@ -40,7 +42,9 @@ def test_the_tour_has_the_explored_bills_of_every_option() -> None:
 def test_the_tour_is_25_lines_of_at_most_100_columns_and_says_what_to_read_next(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(tour, "all_options", lambda: {letter: option_named(letter) for letter in "FH"})
+    monkeypatch.setattr(
+        tour, "all_options", lambda: {letter: option_named(letter) for letter in "FH"}
+    )
     monkeypatch.setattr(tour, "interpreter", lambda: ".venv/bin/python")  # as in make demo
     said = printed(main)
     lines = said.splitlines()
@@ -63,7 +67,9 @@ def test_a_file_in_the_tour_that_does_not_load_is_refused_in_one_line(
 
 
 @pytest.mark.parametrize("command", [["play"], ["explore", "--faults", "0"]])
-def test_what_a_file_prints_is_no_part_of_a_commands_json(command: list[str], tmp_path: Path) -> None:
+def test_what_a_file_prints_is_no_part_of_a_commands_json(
+    command: list[str], tmp_path: Path
+) -> None:
     main(["check", "--init", str(tmp_path / "mine.py")])
     with (tmp_path / "mine.py").open("a", encoding="utf-8") as file:
         file.write("print('hello')\n")
@@ -88,7 +94,10 @@ NO_URLS = ("http://h:99999/mcp", "http://h:x/", "http://[::1/mcp", "http:///mcp"
         (["play", "E", "--faults", "losst3"], "did you mean lost?"),
         (["play", "E", "forks"], "did you mean fork?"),
         (["explore", "F+singel-use"], "did you mean single-use?"),
-        (["play", "E", "lost3"], "lost3 is a fault; write python -m mrtr_options play E --faults lost3"),
+        (
+            ["play", "E", "lost3"],
+            "lost3 is a fault; write python -m mrtr_options play E --faults lost3",
+        ),
         (["check", "E", "--only", "crash@bill"], "crash@bill is a fault; write"),
         (["schedules", "fork"], "fork is a schedule; write python -m mrtr_options play E fork"),
         (["schedules", "E"], "subjects are played with --run, as in: schedules --run E"),
@@ -98,17 +107,26 @@ NO_URLS = ("http://h:99999/mcp", "http://h:x/", "http://[::1/mcp", "http:///mcp"
         (["play", "F¹¹"], "'F¹¹' names a wrapper twice"),
         (["play", "fork"], "fork is a schedule; name one, after the options, as in: play E fork"),
         (["check", "mine.py", "--ledger", "calls"], "--ledger goes with a URL"),
-        (["check", "E", "--only", "nosuch"], "no schedule 'nosuch'; python -m mrtr_options schedules"),
+        (
+            ["check", "E", "--only", "nosuch"],
+            "no schedule 'nosuch'; python -m mrtr_options schedules",
+        ),
         (["diff", "E", "F", "--stat"], "leave out"),
         (["serve", "9", "--stdio"], "there is no option '9'; there are A, B"),
         (["serve", "E"], "--http --stdio is required"),
         (["serve", "E", "--http", "65536"], "cannot listen on 127.0.0.1:65536"),
         (["matrix", "--options", "E,9"], "there is no option '9'"),
-        (["matrix", "--only", "lost-fnal"], "did you mean lost-final, lost-final-anew, lost-final-key"),
+        (
+            ["matrix", "--only", "lost-fnal"],
+            "did you mean lost-final, lost-final-anew, lost-final-key",
+        ),
         (["matrix", "--only", "task-cancel", "--options", "L"], "nothing of this can be played"),
         (["check", "nope"], "'nope' is not an option, a file, a module or a URL"),
         (["checq"], "there is no command 'checq'; did you mean check?"),
-        (["play", "E", "--fleet", "stickyy"], "there is no --fleet 'stickyy'; did you mean sticky?"),
+        (
+            ["play", "E", "--fleet", "stickyy"],
+            "there is no --fleet 'stickyy'; did you mean sticky?",
+        ),
         (["play", "E", "--faults", "failover2", "--fleet", "one"], "failover needs two instances"),
         (["play", "E", "--faults", "back2", "--era", "legacy"], "a legacy call is one request"),
         (["play", "E", "lost-final", "--faults", "lost3"], "leave out --faults"),
@@ -116,7 +134,10 @@ NO_URLS = ("http://h:99999/mcp", "http://h:x/", "http://[::1/mcp", "http:///mcp"
         (["check", "no_such_file.py"], "there is no file no_such_file.py"),
         (["check", "README.md"], "README.md is not a Python file; name one that ends in .py"),
         (["check", "http://127.0.0.1:9/mcp"], "a running server needs --ledger FILE"),
-        *((["check", url, "--ledger", "f"], "not a URL; write http://HOST:PORT/mcp") for url in NO_URLS),
+        *(
+            (["check", url, "--ledger", "f"], "not a URL; write http://HOST:PORT/mcp")
+            for url in NO_URLS
+        ),
         (["check", "f.py", "--html", "report.txt"], "suffix .html"),
         (["check", "f.py", "--html", "no/such/folder/report.html"], "a folder that is there"),
         *(
@@ -137,7 +158,12 @@ AWAY = "cannot use the database in MRTR_DATABASE_URL: "
     ("letter", "variable", "value", "why"),
     [
         ("E", "MRTR_LEDGER", HERE, f"cannot use {HERE} as a ledger"),
-        ("E", "MRTR_STATE_KEYS", f"{KEY},tails", "key 2 of MRTR_STATE_KEYS has 5 bytes, and needs 32"),
+        (
+            "E",
+            "MRTR_STATE_KEYS",
+            f"{KEY},tails",
+            "key 2 of MRTR_STATE_KEYS has 5 bytes, and needs 32",
+        ),
         ("E", "MRTR_DATABASE_URL", "mysql://me:hush@here/calls", "must look like sqlite:///FILE"),
         *(
             ("E", "MRTR_DATABASE_URL", url, "must look like sqlite:///FILE")
@@ -173,7 +199,16 @@ def test_help_lists_the_commands_and_imports_no_sdk() -> None:
 
 @pytest.mark.parametrize("options", ["EF", "once,e"])
 def test_options_are_letters_or_names_and_commas(options: str) -> None:
-    argv = ("matrix", "--options", options, "--only", "clean-tokyo", "--deployment", "one", "--json")
+    argv = (
+        "matrix",
+        "--options",
+        options,
+        "--only",
+        "clean-tokyo",
+        "--deployment",
+        "one",
+        "--json",
+    )
     found = json.loads(printed(main, *argv))
     assert {each["option"] for each in found} == {"E", "F"}
 
@@ -216,7 +251,9 @@ def test_a_signal_ends_a_server_that_waits_for_its_engine(number: signal.Signals
 def test_a_file_that_is_not_python_is_refused_in_one_line(tmp_path: Path) -> None:
     file = tmp_path / "broken.py"
     file.write_text("def f(:\n", encoding="utf-8")
-    assert "broken.py cannot be read as Python: SyntaxError" in refusal(main, ["diff", "E", str(file)])
+    assert "broken.py cannot be read as Python: SyntaxError" in refusal(
+        main, ["diff", "E", str(file)]
+    )
 
 
 def test_an_option_that_lacks_its_extra_is_named_with_it(
@@ -229,20 +266,31 @@ def test_an_option_that_lacks_its_extra_is_named_with_it(
     assert "left out: option L needs the extra 'durable'" in capsys.readouterr().err
 
 
-BLOCKED = "import runpy, sys; sys.modules['dbos'] = None; runpy.run_module('{}', run_name='__main__')"
+BLOCKED = (
+    "import runpy, sys; sys.modules['dbos'] = None; runpy.run_module('{}', run_name='__main__')"
+)
 EXTRA = "this needs the extra 'durable': pip install '.[durable]' in a checkout"
 ACTIVATE = "the environment is not active: source .venv/bin/activate (make demo makes it)"
-LACKING = ("mrtr_options.option_k_task", "mrtr_options.option_l_durable", "examples.index_directory")
+LACKING = (
+    "mrtr_options.option_k_task",
+    "mrtr_options.option_l_durable",
+    "examples.index_directory",
+)
 
 
 @pytest.mark.parametrize(
     ("how", "need"),
     [
         *((("-c", BLOCKED.format(module)), EXTRA) for module in LACKING),
-        *((("-S", "-m", each), ACTIVATE) for each in ("mrtr_options", "mrtr_options.option_f_once")),
+        *(
+            (("-S", "-m", each), ACTIVATE)
+            for each in ("mrtr_options", "mrtr_options.option_f_once")
+        ),
     ],
 )
-def test_what_a_program_lacks_is_said_in_one_line_with_what_gets_it(how: list[str], need: str) -> None:
+def test_what_a_program_lacks_is_said_in_one_line_with_what_gets_it(
+    how: list[str], need: str
+) -> None:
     ran = python(*how)
     assert (ran.returncode, ran.stdout, ran.stderr) == (2, "", f"mrtr-options: {need}\n")
 
@@ -259,7 +307,9 @@ def test_output_that_finds_no_space_is_said_in_one_line() -> None:
     assert ended.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize("raised", ["KeyboardInterrupt", "ValueError('Field: KeyboardInterrupt: ')"])
+@pytest.mark.parametrize(
+    "raised", ["KeyboardInterrupt", "ValueError('Field: KeyboardInterrupt: ')"]
+)
 def test_ctrl_c_while_a_program_imports_ends_it_quietly(raised: str) -> None:
     """The second is what pydantic makes of it while it builds a model."""
     ran = python("-c", f"import sys; sys.argv = ['-m']; import mrtr_options; raise {raised}")

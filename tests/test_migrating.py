@@ -27,7 +27,9 @@ def loaded(name: str) -> SimpleNamespace:
 
 
 class User:
-    """Takes the last choice of every form, and remembers what was asked; or refuses the second one."""
+    """Takes the last choice of every form, and remembers what was asked; or refuses the second
+    one.
+    """
 
     def __init__(self, declines: bool = False) -> None:
         self.asked: list[str] = []

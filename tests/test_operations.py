@@ -49,7 +49,9 @@ def log(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
 
 
 def test_the_log_on_standard_error_has_a_round_once_beside_the_log_of_an_mcpserver(
-    log: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    log: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     rounds = logging.getLogger("mrtr_options.rounds")
     monkeypatch.setattr(rounds, "handlers", [])
@@ -64,7 +66,9 @@ async def two_instances(letter: str) -> AsyncGenerator[list[Client]]:
     """Clients of two instances that share their keys."""
     shared = replace(settings(), keys=[new_key()])
     async with AsyncExitStack() as stack:
-        yield [await stack.enter_async_context(connected(instance(letter, shared))) for _ in range(2)]
+        yield [
+            await stack.enter_async_context(connected(instance(letter, shared))) for _ in range(2)
+        ]
 
 
 @pytest.mark.parametrize("letter", "EFGH")
@@ -153,7 +157,9 @@ async def test_each_round_leaves_one_line_without_its_answers_its_arguments_and_
         assert secret not in repr(lines)
 
 
-async def test_a_crash_and_a_cancelled_round_leave_their_line(log: pytest.LogCaptureFixture) -> None:
+async def test_a_crash_and_a_cancelled_round_leave_their_line(
+    log: pytest.LogCaptureFixture,
+) -> None:
     ledger = Ledger(RuntimeError("the printer is on fire"))
     async with connected(instance("E", Settings(ledger))) as client:
         asked = await send(client, "Tokyo")
@@ -186,11 +192,17 @@ class Ledger(weather.MemoryLedger):
 
 @pytest.mark.parametrize(
     "crash",
-    [RuntimeError("on fire"), RecursionError("too deep"), ExceptionGroup("several", [OSError("a")])],
+    [
+        RuntimeError("on fire"),
+        RecursionError("too deep"),
+        ExceptionGroup("several", [OSError("a")]),
+    ],
     ids=["error", "recursion", "group"],
 )
 @pytest.mark.parametrize("letter", "EH")
-async def test_a_crash_of_one_call_leaves_those_beside_it_alone(letter: str, crash: Exception) -> None:
+async def test_a_crash_of_one_call_leaves_those_beside_it_alone(
+    letter: str, crash: Exception
+) -> None:
     """One other call waits for its user meanwhile, and one is in the middle of its last round."""
     ledger, texts = Ledger(crash), list[str]()
     async with over_http(instance(letter, Settings(ledger))) as url, connected(url) as client:

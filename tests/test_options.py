@@ -1,4 +1,6 @@
-"""Finding option files by their name, loading one so that two loads share nothing, and the high tier."""
+"""Finding option files by their name, loading one so that two loads share nothing, and the high
+tier.
+"""
 
 import logging
 import re
@@ -26,7 +28,10 @@ def test_a_new_file_is_a_new_option(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         (tmp_path / f"{name}.py").write_text('"""Title."""\n')
     monkeypatch.setattr(options, "DECK", tmp_path)
     found = options.all_options()
-    assert [(each.letter, each.name) for each in found.values()] == [("A", "first"), ("B", "second way")]
+    assert [(each.letter, each.name) for each in found.values()] == [
+        ("A", "first"),
+        ("B", "second way"),
+    ]
 
 
 def test_a_file_by_any_other_name_is_a_proposal(tmp_path: Path) -> None:
@@ -65,7 +70,9 @@ def test_an_option_of_the_deck_is_found_by_letter_name_and_path() -> None:
 
 def test_every_option_has_an_entry_and_all_have_the_same_keys_in_the_same_order() -> None:
     deck = tomllib.loads((options.DECK / options.GUARANTEES).read_text(encoding="utf-8"))
-    assert list(deck) == [path.name[7].upper() for path in sorted(options.DECK.glob("option_?_*.py"))]
+    assert list(deck) == [
+        path.name[7].upper() for path in sorted(options.DECK.glob("option_?_*.py"))
+    ]
     for entry in deck.values():
         assert list(entry) == [key for key in Guarantees.model_fields if key in entry]
 
@@ -103,18 +110,24 @@ def test_guarantees_that_cannot_be_read_are_one_clear_line(
     ],
     ids=["no-server", "not-a-server", "import", "raises", "exits", "async", "gives-none"],
 )
-def test_a_file_that_is_no_option_is_one_clear_line(tmp_path: Path, source: str, complaint: str) -> None:
+def test_a_file_that_is_no_option_is_one_clear_line(
+    tmp_path: Path, source: str, complaint: str
+) -> None:
     path = tmp_path / "mine.py"
     path.write_text(source)
     with pytest.raises(CannotLoad, match=rf"\A{path} .*{re.escape(complaint)}.*\Z"):
         load(path, settings())
 
 
-def test_a_packages_file_may_import_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_packages_file_may_import_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     inner = tmp_path / "mine_of_a_package" / "inner"
     inner.mkdir(parents=True)
     (inner.parent / "__init__.py").touch()
-    (inner.parent / "beside.py").write_text("from mcp.server import Server\nserver = Server('mine')\n")
+    (inner.parent / "beside.py").write_text(
+        "from mcp.server import Server\nserver = Server('mine')\n"
+    )
     (inner / "__init__.py").write_text("from ..beside import server\n")
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     assert load(inner / "__init__.py", settings()).name == "mine"
@@ -149,7 +162,9 @@ async def test_an_effect_in_a_resolver_happens_once_a_round(tmp_path: Path) -> N
     assert await counts(run_with) == "3/1"
 
 
-def test_the_high_tier_leaves_the_logs_of_the_process_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_high_tier_leaves_the_logs_of_the_process_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(logging.getLogger(), "handlers", [])
     before = logging.getLogger().level
     load(PATH, settings())

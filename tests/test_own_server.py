@@ -1,4 +1,6 @@
-"""A server of one's own: any tool on it, and each way to put it together wrongly refused in one line."""
+"""A server of one's own: any tool on it, and each way to put it together wrongly refused in one
+line.
+"""
 
 import logging
 import math
@@ -227,7 +229,9 @@ async def test_a_mistake_of_the_authors_is_an_error_that_the_log_explains_and_no
         await call(server)
     assert raised.value.code == types.INTERNAL_ERROR
     assert says in caplog.text
-    assert [vars(each)["outcome"] for each in caplog.records if "outcome" in vars(each)] == ["crashed"]
+    assert [vars(each)["outcome"] for each in caplog.records if "outcome" in vars(each)] == [
+        "crashed"
+    ]
 
 
 async def mistaken(ctx: Any, params: Any, values: Any = None) -> Any:
@@ -247,7 +251,9 @@ OF_ANYTHING: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("option", OF_ANYTHING)
-async def test_a_mistake_in_a_prompt_or_a_resource_is_an_error_of_the_authors_too(option: str) -> None:
+async def test_a_mistake_in_a_prompt_or_a_resource_is_an_error_of_the_authors_too(
+    option: str,
+) -> None:
     handler = OF_ANYTHING[option]
     server = Server("restaurant", on_get_prompt=handler, on_read_resource=handler)
     sdk.protect(server)
@@ -266,7 +272,9 @@ async def test_arguments_and_names_that_do_not_fit_are_refused() -> None:
             await client.call_tool("weather", {})
 
 
-async def test_whoever_the_settings_say_is_calling_is_known_to_all_that_tells_callers_apart() -> None:
+async def test_whoever_the_settings_say_is_calling_is_known_to_all_that_tells_callers_apart() -> (
+    None
+):
     caller, paid = "ann", list[str]()
     settings = sdk.Settings(principal=lambda ctx: caller)
 
@@ -284,7 +292,9 @@ async def test_whoever_the_settings_say_is_calling_is_known_to_all_that_tells_ca
     named: list[object] = []
 
     async def begin(server: Any) -> Any:
-        return await one_round(await stack.enter_async_context(modern(server, answering())), meta=meta)
+        return await one_round(
+            await stack.enter_async_context(modern(server, answering())), meta=meta
+        )
 
     async with AsyncExitStack() as stack:
         for name in ("ann", "bob"):
@@ -329,11 +339,15 @@ FORMS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("why", FORMS)
 @pytest.mark.parametrize("guarded", [False, True])
-async def test_a_form_is_checked_alike_inside_the_guard_and_outside(why: str, guarded: bool) -> None:
+async def test_a_form_is_checked_alike_inside_the_guard_and_outside(
+    why: str, guarded: bool
+) -> None:
     async def user(context: ClientRequestContext, params: Any) -> types.ElicitResult:
         return types.ElicitResult(action="accept", content=FORMS[why])
 
-    server = lowlevel(tool(tip, *([sdk.single_use(sdk.SqliteStore(":memory:"))] if guarded else [])))
+    server = lowlevel(
+        tool(tip, *([sdk.single_use(sdk.SqliteStore(":memory:"))] if guarded else []))
+    )
     if ":" not in why:
         assert text_of(await call(server, user)).startswith("percent=5 by='card'")
         return
@@ -417,7 +431,11 @@ LINEAR: dict[str, Callable[[Any], object]] = {
 def test_what_is_no_handler_is_refused_where_it_is_used(user: str) -> None:
     pytest.importorskip("dbos")
     others = [_three_arguments, _in_line] if user in WRAPPERS else []
-    said = rf"{user}.* takes a handler, .* Tool\(" if user in WRAPPERS else r"takes .*async def .*\(ctx"
+    said = (
+        rf"{user}.* takes a handler, .* Tool\("
+        if user in WRAPPERS
+        else r"takes .*async def .*\(ctx"
+    )
     for handler in (_text, _plain, "book", *others):
         with pytest.raises(sdk.NotAHandler, match=said) as refusal:
             (WRAPPERS | LINEAR)[user](handler)
@@ -454,8 +472,14 @@ MISTAKES: list[tuple[str, Callable[[Any], object]]] = [
     ("single_use takes a store first", lambda of: of(wrappers=[sdk.single_use])),
     ("goes around a handler then", lambda of: sdk.single_use(cast("Any", "rounds.sqlite"))),
     ("goes around a handler then", lambda of: sdk.single_use(cast("Any", sdk.SqliteStore))),
-    (r"takes sdk\.Settings\(", lambda of: sdk.build_server("x", settings=cast("Any", sdk.Settings))),
-    ("Settings takes a function for principal", lambda of: sdk.Settings(principal=cast("Any", None))),
+    (
+        r"takes sdk\.Settings\(",
+        lambda of: sdk.build_server("x", settings=cast("Any", sdk.Settings)),
+    ),
+    (
+        "Settings takes a function for principal",
+        lambda of: sdk.Settings(principal=cast("Any", None)),
+    ),
     ("takes a function for connect", lambda of: sdk.ResumingClient(cast("Any", "http://"))),
     (r"'when' assumes .* no Hour\(\.\.\.\)", lambda of: replace(WHEN, assumed=cast("Any", Hour))),
     ("a wrapper of Tool.'book_table'. takes a handler", lambda of: of(wrappers=[str])),
@@ -466,7 +490,10 @@ MISTAKES: list[tuple[str, Callable[[Any], object]]] = [
     ("a name and tools", lambda of: sdk.build_server(of())),
     (LISTS, lambda of: sdk.build_server("x", of(), resources=cast("Any", sdk.ContinuationStore()))),
     (LISTS, lambda of: sdk.build_server("x", of(), resources=[cast("Any", sdk.ContinuationStore)])),
-    (LISTS, lambda of: sdk.build_server("x", of(), extensions=[cast("Any", sdk.ContinuationStore())])),
+    (
+        LISTS,
+        lambda of: sdk.build_server("x", of(), extensions=[cast("Any", sdk.ContinuationStore())]),
+    ),
     (r"Tool\('book_table'\) takes a function for outcome_of", lambda of: of(outcome_of=None)),
     ("'draft' takes no tools", lambda of: sdk.sampling("draft", SAMPLED)),
     ("two tools have one name", lambda of: sdk.build_server("restaurant", of(), of())),
@@ -476,9 +503,14 @@ MISTAKES: list[tuple[str, Callable[[Any], object]]] = [
     (SERVING, lambda of: task(of, lambda made, store: sdk.build_server("x", made))),
     (
         r"extensions=\[store\]",
-        lambda of: task(of, lambda made, store: sdk.build_server("x", made, resources=[store.serving])),
+        lambda of: task(
+            of, lambda made, store: sdk.build_server("x", made, resources=[store.serving])
+        ),
     ),
-    ("makes a text of the task of 'book_table'", lambda of: task(of, lambda made, _: high_tier(made))),
+    (
+        "makes a text of the task of 'book_table'",
+        lambda of: task(of, lambda made, _: high_tier(made)),
+    ),
     (r"MCPServer\(\.\.\., lifespan=\.\.\.\)", lambda of: high_tier(of(handler=CONTINUED))),
     ("not an MCPServer of the package mcp", lambda of: of().add_to(FOREIGN)),
     *(
@@ -589,7 +621,9 @@ async def test_a_connection_that_comes_during_the_cleanup_finds_what_is_held_ope
 
 
 @both_loops
-async def test_a_resource_that_fails_to_open_closes_those_before_it_and_can_be_tried_again() -> None:
+async def test_a_resource_that_fails_to_open_closes_those_before_it_and_can_be_tried_again() -> (
+    None
+):
     held = Held()
     held.may_open.set()
     held.may_close.set()
@@ -613,10 +647,14 @@ async def test_a_resource_that_fails_to_open_closes_those_before_it_and_can_be_t
     assert held.log[4:] == ["opens", "open", "in", "closes", "closed"]
 
 
-def test_help_of_sdk_is_its_list_of_names_which_leaves_none_out_and_each_says_what_it_is_for() -> None:
+def test_help_of_sdk_is_its_list_of_names_which_leaves_none_out_and_each_says_what_it_is_for() -> (
+    None
+):
     each = {name: getattr(sdk, name) for name in api.NAMES}
     ours = {name: value for name, value in each.items() if hasattr(value, "__qualname__")}
-    ours = {name: value for name, value in ours.items() if value.__module__.startswith("mrtr_options")}
+    ours = {
+        name: value for name, value in ours.items() if value.__module__.startswith("mrtr_options")
+    }
     assert len(ours) > 30
     assert [name for name, value in ours.items() if not (value.__doc__ or "").strip()] == []
     own = {"TYPE_CHECKING", "Any", "import_module"}
@@ -626,7 +664,9 @@ def test_help_of_sdk_is_its_list_of_names_which_leaves_none_out_and_each_says_wh
     assert len(pydoc.render_doc(sdk).splitlines()) < 120
 
 
-def test_sdk_imports_no_other_part_and_no_engine_and_leaves_the_way_errors_are_shown_alone() -> None:
+def test_sdk_imports_no_other_part_and_no_engine_and_leaves_the_way_errors_are_shown_alone() -> (
+    None
+):
     code = (
         "import sys; sys.modules['dbos'] = None; import mrtr_options.sdk, mrtr_options.sdk.tasks;"
         "assert sys.excepthook is sys.__excepthook__;"

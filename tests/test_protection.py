@@ -147,13 +147,20 @@ def test_a_ring_that_cannot_be_used_is_one_clear_line_without_the_key(
         *(([key], "make one with") for key in (b"\n" * 32, b"\r\n" * 32, b"\0" * 32, b"")),
     ],
 )
-def test_no_key_and_a_key_of_blanks_are_refused_everywhere(ring: list[bytes], complaint: str) -> None:
+def test_no_key_and_a_key_of_blanks_are_refused_everywhere(
+    ring: list[bytes], complaint: str
+) -> None:
     with pytest.raises(protection.BadKeys, match=complaint):
         protection.check_keys(ring)
 
 
 def test_a_key_may_be_hex_base64_or_bytes() -> None:
     secret = hashlib.sha256(b"key").digest()
-    written = [secret, secret.hex().encode(), base64.b64encode(secret), base64.urlsafe_b64encode(secret)]
+    written = [
+        secret,
+        secret.hex().encode(),
+        base64.b64encode(secret),
+        base64.urlsafe_b64encode(secret),
+    ]
     for key in (*written, protection.new_key()):
         assert protection.check_keys([key]) == [key]

@@ -1,4 +1,6 @@
-"""States that name the instance that handed them out, and the balancer's configuration in OPERATIONS."""
+"""States that name the instance that handed them out, and the balancer's configuration in
+OPERATIONS.
+"""
 
 import select
 import shutil
@@ -39,7 +41,13 @@ def test_a_state_names_its_instance_and_has_one_spelling(sealed: bool) -> None:
     assert plain.unseal(unnamed.seal(b"{}")) == b"{}"
     assert one.unseal(plain.seal(b"{}")) == b"{}"  # from before instances had names
     token = state.removeprefix("one~")
-    for other in (f"two~{token}", f"~{token}", token, f"one~{plain.seal(b'{}')}", f"one~one~{token}"):
+    for other in (
+        f"two~{token}",
+        f"~{token}",
+        token,
+        f"one~{plain.seal(b'{}')}",
+        f"one~one~{token}",
+    ):
         with pytest.raises(InvalidRequestState):
             one.unseal(other)
 
@@ -69,7 +77,8 @@ def one_too_many(port: int, most: int) -> bytes:
     """What the first of more than `most` connections gets that is closed: any may be the one."""
     with ExitStack() as stack, suppress(ConnectionError):  # it may be refused before it was there
         opened = [
-            stack.enter_context(socket.create_connection(("127.0.0.1", port))) for _ in range(most + 1)
+            stack.enter_context(socket.create_connection(("127.0.0.1", port)))
+            for _ in range(most + 1)
         ]
         closing, _, _ = select.select(opened, [], [], SECONDS)
         return closing[0].recv(1)
@@ -83,7 +92,9 @@ needs_haproxy = pytest.mark.skipif(
 
 @asynccontextmanager
 async def haproxy(folder: Path, *changes: tuple[str, str]) -> AsyncGenerator[int]:
-    """HAProxy as OPERATIONS configures it, but for ports and what a test changes; yields its port."""
+    """HAProxy as OPERATIONS configures it, but for ports and what a test changes; yields its
+    port.
+    """
     config = OPERATIONS.read_text(encoding="utf-8").partition("```haproxy\n")[2].partition("```")[0]
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -113,12 +124,20 @@ async def haproxy(folder: Path, *changes: tuple[str, str]) -> AsyncGenerator[int
 @needs_haproxy
 async def test_haproxy_routes_by_state_and_bounds_bodies_and_connections(tmp_path: Path) -> None:
     fleet = [Settings(MemoryLedger(), keys=[KEY.encode()], instance=name) for name in NAMES]
-    async with over_http(*(instance("H", each) for each in fleet)) as urls, AsyncExitStack() as stack:
-        at = [(f"127.0.0.1:{8001 + place}", httpx2.URL(urls[place]).netloc.decode()) for place in (0, 1)]
+    async with (
+        over_http(*(instance("H", each) for each in fleet)) as urls,
+        AsyncExitStack() as stack,
+    ):
+        at = [
+            (f"127.0.0.1:{8001 + place}", httpx2.URL(urls[place]).netloc.decode())
+            for place in (0, 1)
+        ]
         port = await stack.enter_async_context(haproxy(tmp_path, *at))
         async with connected(f"http://127.0.0.1:{port}{PATH}") as client:
             asked = [await send(client, "Tokyo") for _ in range(8)]
-            states = [got.request_state or "" for got in asked if isinstance(got, InputRequiredResult)]
+            states = [
+                got.request_state or "" for got in asked if isinstance(got, InputRequiredResult)
+            ]
             assert {state.partition("~")[0] for state in states} == set(NAMES)
             for each in asked:
                 assert text_of(await answer(client, "Tokyo", each)).startswith("Tokyo, Japan")

@@ -46,7 +46,9 @@ class Served:
     said: str
 
     def end(self, number: signal.Signals) -> str:
-        """Send a signal; what the process said on standard error since it listens. It ends with 0."""
+        """Send a signal; what the process said on standard error since it listens. It ends with
+        0.
+        """
         self.process.send_signal(number)
         _, said = self.process.communicate(timeout=SECONDS)
         assert self.process.returncode == 0
@@ -190,7 +192,9 @@ async def test_a_request_at_work_may_end_after_the_signal_and_is_cancelled_when_
         async def call() -> None:
             try:
                 async with Client(url, mode=MODES["modern"]) as client:
-                    await client.list_tools()  # else the client does so after the call, and is too late
+                    await (
+                        client.list_tools()
+                    )  # else the client does so after the call, and is too late
                     outcome.append(await ask_about(client, "Tokyo"))
             except* (MCPError, OSError) as errors:
                 outcome.append(type(errors.exceptions[0]).__name__)

@@ -1,4 +1,6 @@
-"""The styles without a letter behave as CHOOSING says: under every fault, and through every redeploy."""
+"""The styles without a letter behave as CHOOSING says: under every fault, and through every
+redeploy.
+"""
 
 from functools import cache
 from pathlib import Path
@@ -17,7 +19,10 @@ from mrtr_options.review.judge import matrix
 FOLDER = Path(__file__).parents[1] / "examples" / "styles"
 ALIKE = {"suspend_with_data": "F", "generator": "M"}
 """Each style, and the letter that it behaves like."""
-NOT_ALIKE = {"suspend_with_data": {"redeploy-effect", "redeploy-effect-mixed"}, "generator": set[str]()}
+NOT_ALIKE = {
+    "suspend_with_data": {"redeploy-effect", "redeploy-effect-mixed"},
+    "generator": set[str](),
+}
 """The schedules in which it does not."""
 
 every_style = pytest.mark.parametrize("style", ALIKE)

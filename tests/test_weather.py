@@ -17,13 +17,17 @@ from tests.rounds import answer, connected, instance, send
 
 
 def test_a_place_is_found_by_city_or_label_in_any_case_and_each_label_means_itself() -> None:
-    assert {weather.places_named(each) for each in (" TOKYO ", "tokyo, japan")} == {("Tokyo, Japan",)}
+    assert {weather.places_named(each) for each in (" TOKYO ", "tokyo, japan")} == {
+        ("Tokyo, Japan",)
+    }
     assert weather.only_place("Springfield") is None
     assert weather.only_place("springfield, missouri") == "Springfield, Missouri"
     assert [weather.places_named(label) for label in REPORTS] == [(label,) for label in REPORTS]
 
 
-@pytest.mark.parametrize("location", ["Atlantis", "Spring", "Springfield, Ohio", "", ", Japan", "Japan"])
+@pytest.mark.parametrize(
+    "location", ["Atlantis", "Spring", "Springfield, Ohio", "", ", Japan", "Japan"]
+)
 def test_an_unknown_place_is_named_in_the_error(location: str) -> None:
     for look_up in (weather.places_named, weather.only_place, weather.which_place):
         with pytest.raises(weather.UnknownPlace, match="Unknown location: ") as unknown:
@@ -42,7 +46,13 @@ async def test_a_ledger_has_every_effect_in_order_and_absorbs_the_second_of_a_ke
     desk, repeated = weather.Desk(ledger), 1 if honours_keys else 2
     for _ in range(2):
         await desk.audit("Tokyo", key="call-1")
-    for key in ("call-1", "call-1", "call-2", None, None):  # of another kind, the same key is no clash
+    for key in (
+        "call-1",
+        "call-1",
+        "call-2",
+        None,
+        None,
+    ):  # of another kind, the same key is no clash
         await desk.bill("Tokyo, Japan", key=key)
     effects = await ledger.effects()
     assert effects == (

@@ -1,7 +1,7 @@
 """Option E with one change: a declined question counts as agreed, with the form's first choice.
 
-Seen in adapters that take every answer for an accepted one and read defaults where content is missing.
-For the page "What the official suite cannot see".
+Seen in adapters that take every answer for an accepted one and read defaults where content is
+missing. For the page "What the official suite cannot see".
 """
 
 from __future__ import annotations

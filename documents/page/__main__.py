@@ -28,7 +28,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         description="One page to choose what goes wrong in a call and see the result.",
         allow_abbrev=False,
     )
-    parser.add_argument("--to", type=Path, default=FOLDER, metavar="FOLDER", help="instead of docs/page")
+    parser.add_argument(
+        "--to", type=Path, default=FOLDER, metavar="FOLDER", help="instead of docs/page"
+    )
     args = parser.parse_args(argv)
     file = args.to / "index.html"
     try:

@@ -32,8 +32,9 @@ SERIOUS = ("duplicate bill", "orphan bill", "lost call", "duplicate audit", "ask
 
 
 def chosen(fleet: Fleet, client: str, *, keys: bool) -> str:
-    """The option, as `subject_named` takes it, for a fleet, one of `CLIENTS`, and a destination that
-    honours idempotency keys or not."""
+    """The option, as `subject_named` takes it, for a fleet, one of `CLIENTS`, and a destination
+    that honours idempotency keys or not.
+    """
     # Today's clients make another call, and J's keys belong to one.
     option = "J" if keys and client != "again" else "H" if fleet == "one" else "F"
     if client == "key":
@@ -55,8 +56,12 @@ def choices() -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for (fleet, client, keys), called in zip(answers, calls, strict=True):
         counterexamples = shown[called]
-        prevented = "duplicate bill" if keys and client == "again" else None  # by the key of the note
-        name = next((each for each in SERIOUS if each in counterexamples and each != prevented), None)
+        prevented = (
+            "duplicate bill" if keys and client == "again" else None
+        )  # by the key of the note
+        name = next(
+            (each for each in SERIOUS if each in counterexamples and each != prevented), None
+        )
         least = weakest_of([*map(names_of, counterexamples[name])]) if name else ""
         found.append(
             {

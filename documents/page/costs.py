@@ -1,7 +1,7 @@
 """The costs as one picture: a named row for each option, on one axis.
 
-Knows docs/cost.json, which `python -m scoreboard.cost` writes; makes SVG as wide as there is room, in
-the page's colours.
+Knows docs/cost.json, which `python -m scoreboard.cost` writes; makes SVG as wide as there is room,
+in the page's colours.
 """
 
 from __future__ import annotations
@@ -30,9 +30,12 @@ def read() -> list[dict[str, Any]]:
 
 
 def costs(measured: Sequence[Mapping[str, Any]], names: Mapping[str, str]) -> str:
-    """Processor time of a call in memory (see `read`), as HTML; a bar is the middle half of what was
-    measured. Subjects have names."""
-    found = {each["subject"]: each["ratio"] for each in measured if each["subject"] not in BASELINES}
+    """Processor time of a call in memory (see `read`), as HTML; a bar is the middle half of what
+    was measured. Subjects have names.
+    """
+    found = {
+        each["subject"]: each["ratio"] for each in measured if each["subject"] not in BASELINES
+    }
     rows = sorted(found.items(), key=lambda row: row[1]["median"])
     most = max(ratio["high"] for ratio in found.values())
     height = len(rows) * ROW

@@ -45,17 +45,23 @@ def document(told: Sequence[Told], chooser: Sequence[Mapping[str, Any]] = ()) ->
         "advice": advice(),
         "chooser": list(chooser),
         "tables": {name: part(*where) for name, where in PARTS.items()},
-        "why": {name: schedule.why for name, schedule in SCHEDULES.items() if schedule.scenario.changes},
-        "anomalies": [{"name": each.name, "words": each.words, "says": each.says} for each in ANOMALIES],
+        "why": {
+            name: schedule.why for name, schedule in SCHEDULES.items() if schedule.scenario.changes
+        },
+        "anomalies": [
+            {"name": each.name, "words": each.words, "says": each.says} for each in ANOMALIES
+        ],
         "faults": {
-            kind.name: {"says": kind.says, "at": kind.where, "do": kind.do} for kind in EXPLORED.values()
+            kind.name: {"says": kind.says, "at": kind.where, "do": kind.do}
+            for kind in EXPLORED.values()
         },
         "subjects": [_subject(subjects[name]) for name in sorted(subjects, key=_place)],
         "options": {letter: _option(option) for letter, option in whole_deck().items()},
         "diffs": _diffs(whole_deck()),
         "worlds": worlds,
         "names": {
-            name: {"words": in_words(parse(name)), "says": parse(name)[0].says} for name in tables.names
+            name: {"words": in_words(parse(name)), "says": parse(name)[0].says}
+            for name in tables.names
         },
         "heads": list(tables.heads),
         "steps": [_as_object(step) for step in tables.steps],
@@ -77,7 +83,9 @@ def made() -> dict[str, str]:
 
 
 def advice() -> list[list[str]]:
-    """What the README says to do: for each kind of reader a heading, and what follows, in Markdown."""
+    """What the README says to do: for each kind of reader a heading, and what follows, in
+    Markdown.
+    """
     text = (FILE.parents[1] / "README.md").read_text(encoding="utf-8")
     section = re.sub("<!--.*?-->", "", text.partition("## What to do\n")[2].partition("\n## ")[0])
     parts = [
@@ -127,8 +135,10 @@ class _Tables:
         self.stories: dict[tuple[Any, ...], int] = {}
 
     def world(self, told: Told) -> dict[str, Any]:
-        """A row with the weakest fault for each anomaly, the counts and the end of a clean call, and its
-        runs: of each the run with one fault less, the fault, and its story."""
+        """A row with the weakest fault for each anomaly, the counts and the end of a clean call,
+        and its
+        runs: of each the run with one fault less, the fault, and its story.
+        """
         place: dict[Faults, int] = {(): 0}
         before, added, stories = [-1], [-1], [-1]
         numbers = [self._story(story) for story in told.stories]
@@ -193,7 +203,9 @@ def _option(option: Option) -> dict[str, Any]:
 
 
 def _diffs(deck: Mapping[str, Option]) -> dict[str, Any]:
-    """For each two options the hunks that `diff` shows: changed, and how many lines on either side."""
+    """For each two options the hunks that `diff` shows: changed, and how many lines on either
+    side.
+    """
     code = {letter: author_code(option.source) for letter, option in deck.items()}
     found: dict[str, Any] = {}
     for left, right in product(deck, deck):

@@ -1,4 +1,5 @@
-"""The page as one file of HTML: style, script and data inside, and a policy that allows nothing else.
+"""The page as one file of HTML: style, script and data inside, and a policy that allows nothing
+else.
 
 Knows how a page is put together; nothing of what is on it.
 """
@@ -32,7 +33,8 @@ def page(data: Mapping[str, Any], measured: Sequence[Mapping[str, Any]]) -> str:
     """The whole file: what the script shows (as JSON, deflated, in base64), and what calls cost."""
     names = {each["name"]: f"{each['short']} {each['says']}" for each in data["subjects"]}
     text = {
-        name: (HERE / name).read_text(encoding="utf-8") for name in ("page.html", "page.css", *SCRIPTS)
+        name: (HERE / name).read_text(encoding="utf-8")
+        for name in ("page.html", "page.css", *SCRIPTS)
     }
     script = "\n".join(text[name] for name in SCRIPTS)
     packed = zlib.compress(json.dumps(data, ensure_ascii=False, separators=(",", ":")).encode(), 9)

@@ -1,7 +1,7 @@
 """The runs that the page shows: every single fault, and the sets of more that show an anomaly.
 
-The tables are those of docs/explored.json; only what their cells open is played. A story that many sets
-of faults lead to is kept once. Knows the exploration; nothing of HTML.
+The tables are those of docs/explored.json; only what their cells open is played. A story that many
+sets of faults lead to is kept once. Knows the exploration; nothing of HTML.
 """
 
 from __future__ import annotations
@@ -58,10 +58,13 @@ def worlds_of(rows: Iterable[Row]) -> dict[Called, Row]:
 
 
 def tell(worlds: Worlds, on_world: Callable[[str], None] = lambda name: None) -> list[Told]:
-    """Play what the page shows of some rows, on all processors; tells the name of each that is done."""
+    """Play what the page shows of some rows, on all processors; tells the name of each that is
+    done.
+    """
     with pool(__name__) as processes:
         running = {
-            processes.submit(at_work, tell_one, *called, row): called for called, row in worlds.items()
+            processes.submit(at_work, tell_one, *called, row): called
+            for called, row in worlds.items()
         }
         for done in as_completed(running):
             subject, scenario = running[done]

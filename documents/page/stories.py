@@ -1,7 +1,7 @@
 """Runs as a browser shows them.
 
-A story is one run: its steps in order, how it ended for the client and for the ledger, and the anomalies
-that it shows. Knows histories, and rows as pictures.
+A story is one run: its steps in order, how it ended for the client and for the ledger, and the
+anomalies that it shows. Knows histories, and rows as pictures.
 """
 
 from __future__ import annotations
@@ -78,9 +78,9 @@ class Story:
 class Watched:
     """What is no event of a run: the author's lines as they are reached, and what a database keeps.
 
-    Attributes:
-        path: The option's file. Lines of its next version count as those of the file that they equal.
-        seen: By how many events there were before: the instance, its round, and the line or the words.
+    Attributes: path: The option's file. Lines of its next version count as those of the file that
+        they equal. seen: By how many events there were before: the instance, its round, and the
+        line or the words.
     """
 
     path: Path
@@ -106,7 +106,9 @@ def _same_lines(version: Path, path: Path) -> Mapping[int, int]:
     both = (each.read_text(encoding="utf-8").splitlines() for each in (version, path))
     blocks = SequenceMatcher(None, *both, autojunk=False).get_matching_blocks()
     return {
-        block.a + number + 1: block.b + number + 1 for block in blocks for number in range(block.size)
+        block.a + number + 1: block.b + number + 1
+        for block in blocks
+        for number in range(block.size)
     }
 
 
@@ -219,7 +221,9 @@ def story(history: History, watched: Watched) -> Story:
 
 
 def _offers(row: Row) -> str:
-    """Which faults a row offers: those of a request or response of call 1, or of its kind of effect."""
+    """Which faults a row offers: those of a request or response of call 1, or of its kind of
+    effect.
+    """
     if row.kind == "effect":
         return row.effect
     return row.kind if row.kind in ("request", "response") and row.call == 1 else ""

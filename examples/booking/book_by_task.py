@@ -1,6 +1,8 @@
-"""The same tool where the restaurant takes minutes to confirm: option K, a task on a durable engine.
+"""The same tool where the restaurant takes minutes to confirm: option K, a task on a durable
+engine.
 
-python book_by_task.py PORT serves it; MRTR_DATABASE_URL names the database that outlives the process.
+python book_by_task.py PORT serves it; MRTR_DATABASE_URL names the database that outlives the
+process.
 """
 
 import argparse
@@ -23,7 +25,9 @@ async def book_table(ctx: sdk.TaskContext[Restaurant], params: sdk.Call) -> Any:
     await ctx.status(f"The restaurant looks at its tables for {when.time}.")
     await anyio.sleep(1)  # minutes, where it telephones
 
-    async def book(key: str) -> None:  # the key is the same on every attempt: a destination may take it
+    async def book(
+        key: str,
+    ) -> None:  # the key is the same on every attempt: a destination may take it
         ctx.lifespan_context.book(booking.guest, booking.party, when.time, deposit.method)
 
     await ctx.step("book", book)  # recorded: it does not run again

@@ -1,4 +1,6 @@
-"""Loses the last response of a call, on servers that differ in one thing: how often is it booked?"""
+"""Loses the last response of a call, on servers that differ in one thing: how often is it
+booked?
+"""
 
 import secrets
 import tempfile
@@ -26,7 +28,9 @@ ARGUMENTS: dict[str, object] = {"guest": "Ada", "party": 2}
 
 
 async def resends(urls: list[str], losing: Losing) -> None:
-    """A client that sends a lost round again, on a connection of its own, here to the next instance."""
+    """A client that sends a lost round again, on a connection of its own, here to the next
+    instance.
+    """
     turns = iter(urls * 10)
     async with sdk.ResumingClient(lambda: client(next(turns), user, losing)) as caller:
         await caller.call_tool("book_table", ARGUMENTS)

@@ -26,7 +26,9 @@ def high_tier(restaurant: Restaurant, *wrappers: Any, settings: sdk.Settings | N
         """When there is a table."""
         return ", ".join(hours_for(party))
 
-    sdk.Tool("book_table", "Books a table for tonight.", Booking, book_table, wrappers).add_to(server)
+    sdk.Tool("book_table", "Books a table for tonight.", Booking, book_table, wrappers).add_to(
+        server
+    )
     sdk.protect(server, settings)
     return server
 
@@ -47,6 +49,8 @@ def lowlevel(restaurant: Restaurant, *wrappers: Any, settings: sdk.Settings | No
             return sdk.text(f"There is no tool {params.name!r}.", is_error=True)
         return await tool.call(ctx, params)
 
-    server = Server("restaurant", lifespan=lifespan, on_list_tools=list_tools, on_call_tool=call_tool)
+    server = Server(
+        "restaurant", lifespan=lifespan, on_list_tools=list_tools, on_call_tool=call_tool
+    )
     sdk.protect(server, settings)
     return server

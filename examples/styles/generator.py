@@ -2,9 +2,9 @@
 
 What the author writes: an async generator that yields its questions, and its result at the end.
 
-What the SDK does: runs the generator again in every round and sends it the answers so far, the first to
-the first `yield`. It is M's replay; with `exception_shim` in its place, the question's key decides, as
-in B, and with `continuation_store` the generator itself is kept, as in H.
+What the SDK does: runs the generator again in every round and sends it the answers so far, the
+first to the first `yield`. It is M's replay; with `exception_shim` in its place, the question's key
+decides, as in B, and with `continuation_store` the generator itself is kept, as in H.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The diff between two option files, which is the argument.
 
-By default only author code is compared (see `author_code`). An option in wrappers is the file as its
-author would write it, with the wrappers around the server. Reads files as text and runs none of them.
+By default only author code is compared (see `author_code`). An option in wrappers is the file as
+its author would write it, with the wrappers around the server. Reads files as text and runs none of
+them.
 """
 
 from __future__ import annotations
@@ -73,7 +74,10 @@ def written(name: str) -> Written:
         from mrtr_options.review.bench.subjects import subject_named  # takes a second
 
         subject = subject_named(name)
-        option, wrappers = subject.option, tuple(each for each in subject.wrappers if each in AROUND)
+        option, wrappers = (
+            subject.option,
+            tuple(each for each in subject.wrappers if each in AROUND),
+        )
     try:
         source = option.source
         ast.parse(source, option.path.name)
@@ -94,7 +98,9 @@ def in_wrappers(option: Option, wrappers: Sequence[str]) -> str:
     lines, body = option.source.splitlines(), ast.parse(option.source).body
     imports = [node.lineno for node in body if isinstance(node, ast.ImportFrom)]
     built = [node for node in body if isinstance(node, ast.Assign) and "server" in _names(node)]
-    shared = [node for node in body if isinstance(node, ast.ImportFrom) and _SHARED in _imported(node)]
+    shared = [
+        node for node in body if isinstance(node, ast.ImportFrom) and _SHARED in _imported(node)
+    ]
     if len(imports) < 2 or not built or not shared:
         raise CannotLoad(TAKES_NO_WRAPPERS.format(option.path))
     first, last = built[0].lineno - 1, built[0].end_lineno
@@ -175,8 +181,12 @@ def _side_by_side(left: Written, right: Written, hunks: Sequence[Hunk]) -> Table
     for hunk in hunks:
         for index in range(max(len(hunk.left), len(hunk.right))):
             row = [
-                *_cells(hunk.left, index, highlighted[0], "-" if hunk.changed else "", "on dark_red"),
-                *_cells(hunk.right, index, highlighted[1], "+" if hunk.changed else "", "on dark_green"),
+                *_cells(
+                    hunk.left, index, highlighted[0], "-" if hunk.changed else "", "on dark_red"
+                ),
+                *_cells(
+                    hunk.right, index, highlighted[1], "+" if hunk.changed else "", "on dark_green"
+                ),
             ]
             table.add_row(*row)
     return table

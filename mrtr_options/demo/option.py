@@ -1,7 +1,7 @@
 """What an option file runs when it is started as a program: the option, end to end.
 
-Makes one call per era and location in memory, prints every round as it happens, and holds the history
-against the guarantees that the matrix holds it to. Knows options only through the bench.
+Makes one call per era and location in memory, prints every round as it happens, and holds the
+history against the guarantees that the matrix holds it to. Knows options only through the bench.
 """
 
 from __future__ import annotations
@@ -111,8 +111,9 @@ async def _run(
 
 
 def broken_in(history: History, option: Option) -> list[str] | None:
-    """The guarantees that a clean call with the agreeable user breaks, one line each, or None if none is
-    about it. An option that has no guarantees of its own is not judged here."""
+    """The guarantees that a clean call with the agreeable user breaks, one line each, or None if
+    none is about it. An option that has no guarantees of its own is not judged here.
+    """
     own = option.guarantees
     if own is None or history.scenario.name not in CLEAN:
         return None

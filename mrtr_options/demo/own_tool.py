@@ -49,7 +49,8 @@ class World:
 
     async def do(self, key: str, what: str) -> None:
         """The effect. A second one under the same key is the same one: in a database, a unique
-        constraint; in a service, its idempotency key."""
+        constraint; in a service, its idempotency key.
+        """
         if key not in dict(self.done):
             self.done.append((key, what))
 

@@ -1,7 +1,7 @@
 """The person at the terminal as the user who answers questions.
 
-Knows the SDK's forms as far as this package's questions use them: every field is a choice. Waits for
-input with `select`, which takes a terminal or a pipe on POSIX systems only.
+Knows the SDK's forms as far as this package's questions use them: every field is a choice. Waits
+for input with `select`, which takes a terminal or a pipe on POSIX systems only.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""The tour: a call round by round, the same with its last response lost, and the bills of every option.
+"""The tour: a call round by round, the same with its last response lost, and the bills of every
+option.
 
 Knows options only through the bench.
 """
@@ -44,7 +45,9 @@ NEXT = {
 
 @dataclass(frozen=True)
 class Stop:
-    """What every option is put through: what goes wrong, if anything, and what its client does then."""
+    """What every option is put through: what goes wrong, if anything, and what its client does
+    then.
+    """
 
     says: str
     faults: str = ""
@@ -120,7 +123,12 @@ def _rounds(history: History) -> Iterator[tuple[int, str, str, str]]:
             case "effect":
                 effects.append(row.effect)
             case "response":
-                yield nth, sent, ", ".join(effects), f"{row.label} (lost)" if row.lost else row.label
+                yield (
+                    nth,
+                    sent,
+                    ", ".join(effects),
+                    f"{row.label} (lost)" if row.lost else row.label,
+                )
             case _:
                 pass
 

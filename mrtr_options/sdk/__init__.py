@@ -1,9 +1,10 @@
-"""What an SDK would have to ship for tools that ask their user: every name that a server's author needs.
+"""What an SDK would have to ship for tools that ask their user: every name that a server's author
+needs.
 
-Since MCP 2026-07-28 a tool cannot wait for its user. It returns a question, and the answer arrives as a
-new request, perhaps at another instance or for a second time. These are ways to write such a tool, and
-what to put around it so that nothing happens twice. docs/USING.md builds a server with them;
-`help(sdk.NAME)` and docs/API.md say more of each.
+Since MCP 2026-07-28 a tool cannot wait for its user. It returns a question, and the answer arrives
+as a new request, perhaps at another instance or for a second time. These are ways to write such a
+tool, and what to put around it so that nothing happens twice. docs/USING.md builds a server with
+them; `help(sdk.NAME)` and docs/API.md say more of each.
 
 Serve:
     Tool                   a tool that may ask: its name, arguments, handler and wrappers
@@ -126,7 +127,10 @@ from mrtr_options.sdk.telemetry import log_to_standard_error as log_to_standard_
 from mrtr_options.sdk.tool_builder import ToolBuilder as ToolBuilder, Values as Values
 
 if TYPE_CHECKING:
-    from mrtr_options.sdk.durable import DurableContext as DurableContext, DurableStore as DurableStore
+    from mrtr_options.sdk.durable import (
+        DurableContext as DurableContext,
+        DurableStore as DurableStore,
+    )
     from mrtr_options.sdk.single_use.postgres import PostgresStore as PostgresStore
     from mrtr_options.sdk.tasks import TaskContext as TaskContext, TaskStore as TaskStore
 # isort: on

@@ -1,9 +1,10 @@
 """A wrapper that asks again where an answer does not fit, and does not end the round in an error.
 
-Every shipped client that was tried ends the call at -32602, although the same round could be sent again
-with an answer that fits (docs/CLIENTS.md). Inside this wrapper the handler is called once more without
-that answer, so it asks as it does where an answer is missing. That is author code that runs again: what
-it does above its question happens again, as in any round. The question says what was wrong, and how
+Every shipped client that was tried ends the call at -32602, although the same round could be sent
+again with an answer that fits (docs/CLIENTS.md). Inside this wrapper the handler is called once
+more without that answer, so it asks as it does where an answer is missing. That is author code that
+runs again: what it does above its question happens again, as in any round. The question says what
+was wrong, and how
 often it was asked again travels in the state: after `TIMES` the bad answer ends the call.
 
 Goes outside the single-use guard, which checks forms itself, and inside the legacy shim.
@@ -17,7 +18,14 @@ from functools import wraps
 import mcp_types as types
 from mcp import MCPError
 
-from mrtr_options.sdk.handlers import Context, Handler, Params, Result, check_handler, check_protected
+from mrtr_options.sdk.handlers import (
+    Context,
+    Handler,
+    Params,
+    Result,
+    check_handler,
+    check_protected,
+)
 from mrtr_options.sdk.questions import bad_answer
 
 TIMES = 3
@@ -46,7 +54,9 @@ def ask_again(handler: Handler) -> Handler:
                 return _asked_again(result, wrong, times + 1)
             except MCPError as error:
                 given, bad = params.input_responses or {}, bad_answer(error)
-                if bad is None or bad not in given or times == TIMES:  # also a pushed question's answer
+                if (
+                    bad is None or bad not in given or times == TIMES
+                ):  # also a pushed question's answer
                     raise
                 wrong[bad] = error.message
                 rest = {key: answer for key, answer in given.items() if key != bad}
@@ -56,7 +66,9 @@ def ask_again(handler: Handler) -> Handler:
 
 
 def _asked_again(result: Result, wrong: dict[str, str], times: int) -> Result:
-    """The result; where it asks again, with what was wrong in the message, and a count in the state."""
+    """The result; where it asks again, with what was wrong in the message, and a count in the
+    state.
+    """
     if not isinstance(result, types.InputRequiredResult):
         return result
     told = dict(result.input_requests or {})

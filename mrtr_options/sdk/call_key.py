@@ -1,24 +1,25 @@
 """The call key: made by the client, one for each call that its user means to make.
 
-A client that got no response to a first request holds no state, so a server takes what it sends next
-for another call. A key says that it is the same one. It travels in the request's `_meta`, under
-`CALL_KEY`, with every request of the call: each delivery of the first one, the later rounds, and the
-first request of a host that calls again for the same intention. A server that does not know it ignores
-it.
+A client that got no response to a first request holds no state, so a server takes what it sends
+next for another call. A key says that it is the same one. It travels in the request's `_meta`,
+under `CALL_KEY`, with every request of the call: each delivery of the first one, the later rounds,
+and the first request of a host that calls again for the same intention. A server that does not know
+it ignores it.
 
-A key is a UUID of version 7 (RFC 9562): 74 random bits, and the time at which it was made. The time lets
-a server forget a key and still refuse it: a key is either remembered or too old. Two clocks are compared
-for that, so a client whose clock is further off than a server remembers keys is refused.
+A key is a UUID of version 7 (RFC 9562): 74 random bits, and the time at which it was made. The time
+lets
+a server forget a key and still refuse it: a key is either remembered or too old. Two clocks are
+compared for that, so a client whose clock is further off than a server remembers keys is refused.
 
-A server that has forgotten a call begins another under its key. So it names each call, at random, in the
-`_meta` of a question that answers a first request with a key (`CALL`): a client that is given another
-name does not take the new call for the old one.
+A server that has forgotten a call begins another under its key. So it names each call, at random,
+in the `_meta` of a question that answers a first request with a key (`CALL`): a client that is
+given another name does not take the new call for the old one.
 
-A key is of one principal and one tool. Without authentication it is a secret: who has it gets what its
-call was answered.
+A key is of one principal and one tool. Without authentication it is a secret: who has it gets what
+its call was answered.
 
-Knows MCP's types. Used by the client (`client`), by the guard (`single_use`) and by the options that can
-tell one call from another by themselves (`replay`, `durable`).
+Knows MCP's types. Used by the client (`client`), by the guard (`single_use`) and by the options
+that can tell one call from another by themselves (`replay`, `durable`).
 """
 
 from __future__ import annotations
@@ -57,7 +58,9 @@ class CallKey:
     made: float
 
     def call_of(self, principal: str | None, name: str) -> str:
-        """A name for the call: the same for all its requests, and no other principal's or tool's."""
+        """A name for the call: the same for all its requests, and no other principal's or
+        tool's.
+        """
         place = json.dumps([self.text, principal, name])
         return hashlib.sha256(place.encode()).hexdigest()[:32]
 
@@ -80,8 +83,8 @@ def new_call_key() -> str:
 def call_key_of(
     ctx: ServerRequestContext[Any, Any], params: types.InputResponseRequestParams
 ) -> CallKey | None:
-    """The key of a request; None for a request without one, and for one of an old client, which has a
-    whole call in one request.
+    """The key of a request; None for a request without one, and for one of an old client, which has
+    a whole call in one request.
 
     Raises:
         MCPError: -32602, it is not a key.

@@ -1,8 +1,8 @@
 """What a handler is, what is refused as one, and whether its state is protected.
 
 A handler answers `tools/call` on the lowlevel server: `async def (ctx, params)`. Everything here is
-either one, goes around one, or makes one. One that awaits its answers gets a context of its own and a
-`Call`. Effects may be async or plain functions. Knows the SDK's types.
+either one, goes around one, or makes one. One that awaits its answers gets a context of its own and
+a `Call`. Effects may be async or plain functions. Knows the SDK's types.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ _NEEDS = "needs_while_serving"
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What a handler that awaits its answers gets in place of a request's parameters: the part that all
-    rounds share.
+    """What a handler that awaits its answers gets in place of a request's parameters: the part that
+    all rounds share.
 
     Attributes:
         name: The tool, or the prompt.
@@ -55,8 +55,8 @@ class CallAbandoned(BaseException):
     """Raised in a handler whose call is given up: a question stays unanswered for too long, or the
     server that keeps the call shuts down.
 
-    Not an `Exception`, so that the author's `except Exception` does not take it for a failure; their
-    `finally` blocks run.
+    Not an `Exception`, so that the author's `except Exception` does not take it for a failure;
+    their `finally` blocks run.
     """
 
 
@@ -72,12 +72,15 @@ def first_error(error: ValidationError) -> str:
 
 
 class Died(asyncio.CancelledError):
-    """Raised in an effect to simulate the death of its process: nothing more of its call is recorded."""
+    """Raised in an effect to simulate the death of its process: nothing more of its call is
+    recorded.
+    """
 
 
 class Crashed(MCPError):
-    """The author's code raised an exception that is not an outcome of the tool. Its text stays in the
-    log."""
+    """The author's code raised an exception that is not an outcome of the tool. Its text stays in
+    the log.
+    """
 
     def __init__(self) -> None:
         super().__init__(types.INTERNAL_ERROR, "Internal server error")
@@ -117,7 +120,8 @@ _ROUND = (ServerRequestContext, types.RequestParams)
 
 
 def check_handler(handler: object, user: str, takes: tuple[type, type] = _ROUND) -> None:
-    """Refuse what is not a handler: a tool of `MCPServer`, one that awaits answers, a plain function.
+    """Refuse what is not a handler: a tool of `MCPServer`, one that awaits answers, a plain
+    function.
 
     Args:
         handler: What was given.
@@ -213,11 +217,11 @@ def protected() -> Generator[None]:
 
 @dataclass(frozen=True)
 class ProtectedRounds:
-    """Server middleware around a `RequestStateBoundary`: lets handlers know that it is there, and whom
-    it takes a caller for.
+    """Server middleware around a `RequestStateBoundary`: lets handlers know that it is there, and
+    whom it takes a caller for.
 
-    Refuses a request of an older protocol version that carries a modern round, and one with a text that
-    is no Unicode.
+    Refuses a request of an older protocol version that carries a modern round, and one with a text
+    that is no Unicode.
 
     Attributes:
         is_ephemeral: Whether the boundary's key is of this process only.
@@ -240,7 +244,9 @@ class ProtectedRounds:
         try:
             said = {name: value for name, value in params.items() if name != "requestState"}
             json.dumps(said, ensure_ascii=False, default=str).encode()
-        except UnicodeEncodeError:  # no state and no record can hold it, and it comes after the effects
+        except (
+            UnicodeEncodeError
+        ):  # no state and no record can hold it, and it comes after the effects
             raise MCPError(
                 types.INVALID_PARAMS,
                 "A text of this request is cut within a character: it has half of a surrogate pair.",

@@ -7,8 +7,8 @@ again with the answers and the state. The handler cannot tell the difference, so
 
 The loop sits behind the state boundary, so the state it passes round never leaves the server and is
 not sealed. It needs a back-channel, that is a connection held open for the whole call; without one
-(stateless HTTP) the handler sees the legacy client as it is. That depends on the deployment; the tool's
-code does not show it.
+(stateless HTTP) the handler sees the legacy client as it is. That depends on the deployment; the
+tool's code does not show it.
 
 Knows `handlers` and `push`.
 """
@@ -35,7 +35,6 @@ def legacy_shim(handler: Handler) -> Handler:
     Raises (at call time):
         MCPError: -32603, the handler still asks after ten rounds.
     """
-
     check_handler(handler, "legacy_shim")
 
     @wraps(handler)

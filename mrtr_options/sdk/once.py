@@ -23,8 +23,8 @@ from mrtr_options.sdk.handlers import settled
 
 
 class Markers(BaseModel):
-    """Base of a state that remembers which effects have run. It must be signed or sealed: a client that
-    can write markers can skip effects.
+    """Base of a state that remembers which effects have run. It must be signed or sealed: a client
+    that can write markers can skip effects.
 
     Attributes:
         done: Keys of the effects that have run, in the order in which they did.

@@ -1,10 +1,10 @@
 """Option M: B's replay, in which a question is known by its position and by nothing else.
 
-The first question that the handler asks has the key "1" on the wire and in the state, the second "2".
-What the author calls a question is not looked at. Everything else is B's: `elicit` raises out of the
-handler, the answers so far travel in the state, and the next round begins at the first line. An answer
-is held against the form of whatever question has its position now. An old client is pushed the
-questions, and nothing is counted.
+The first question that the handler asks has the key "1" on the wire and in the state, the second
+"2". What the author calls a question is not looked at. Everything else is B's: `elicit` raises out
+of the handler, the answers so far travel in the state, and the next round begins at the first line.
+An answer is held against the form of whatever question has its position now. An old client is
+pushed the questions, and nothing is counted.
 
 Seen in php-sdk and tmcp, where the author gives no key, and in LangGraph's `interrupt`.
 

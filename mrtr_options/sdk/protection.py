@@ -1,8 +1,8 @@
 """How the state travels: signed or sealed, under a ring of keys, bounded in size.
 
 The SDK's `RequestStateBoundary` binds every state to time, method, tool, arguments, audience and
-principal; this module gives it a codec, and tells a caller whose own state is too old that it is. Knows
-the SDK's boundary and nothing of the tool.
+principal; this module gives it a codec, and tells a caller whose own state is too old that it is.
+Knows the SDK's boundary and nothing of the tool.
 
 Two codecs, one guarantee (a client cannot change the state) and one difference:
 
@@ -122,7 +122,8 @@ class BoundedCodec:
 
 
 class AgingCodec:
-    """Leaves the age of a state to `Boundary`, which has a reason of its own for one that is too old.
+    """Leaves the age of a state to `Boundary`, which has a reason of its own for one that is too
+    old.
 
     Args:
         codec: Protects the payload.
@@ -148,13 +149,16 @@ class AgingCodec:
 
 
 class Boundary(RequestStateBoundary):
-    """The SDK's boundary round an `AgingCodec`, with a reason of its own for a state that is too old.
+    """The SDK's boundary round an `AgingCodec`, with a reason of its own for a state that is too
+    old.
 
-    That is a state that would be accepted if it were younger: genuine, for this very request, and this
-    principal's. All others are refused as the SDK refuses them, whatever their age.
+    That is a state that would be accepted if it were younger: genuine, for this very request, and
+    this principal's. All others are refused as the SDK refuses them, whatever their age.
     """
 
-    async def __call__(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+    async def __call__(
+        self, ctx: ServerRequestContext[Any, Any], call_next: CallNext
+    ) -> HandlerResult:
         async def if_in_time(ctx: ServerRequestContext[Any, Any]) -> HandlerResult:
             if not _in_time.get():
                 raise state_expired()
@@ -213,12 +217,18 @@ def make_codec(keys: Sequence[bytes], *, sealed: bool) -> RequestStateCodec:
 
 
 def make_record_codec(keys: Sequence[bytes]) -> RequestStateCodec:
-    """Seals what a server keeps in its own database. Its keys are derived: what it seals is no state."""
-    return AESGCMRequestStateCodec([hmac.digest(key, b"mrtr-options/records", "sha256") for key in keys])
+    """Seals what a server keeps in its own database. Its keys are derived: what it seals is no
+    state.
+    """
+    return AESGCMRequestStateCodec(
+        [hmac.digest(key, b"mrtr-options/records", "sha256") for key in keys]
+    )
 
 
 def read_without_key(token: str) -> bytes | None:
-    """What any client can read out of a token: the payload if it is signed, None if it is sealed."""
+    """What any client can read out of a token: the payload if it is signed, None if it is
+    sealed.
+    """
     token = token.rpartition(_AT)[2]
     if not token.startswith(_SIGNED_PREFIX):
         return None
@@ -274,7 +284,9 @@ def check_keys(keys: Sequence[bytes], source: str = KEYS_VARIABLE) -> list[bytes
             this is not a list of bytes.
     """
     given: object = keys
-    if isinstance(given, str | bytes) or not all(isinstance(each, bytes) for each in list[object](keys)):
+    if isinstance(given, str | bytes) or not all(
+        isinstance(each, bytes) for each in list[object](keys)
+    ):
         raise BadKeys(f"{source} is a list of bytes, one entry for each key")
     if not keys:
         raise BadKeys(f"{source} needs at least one key")

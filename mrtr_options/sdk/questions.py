@@ -4,8 +4,8 @@ A `Question` is a form. An `Inquiry` asks for something else: a message from the
 folders, or that the user visits an address.
 Knows the SDK's types and `handlers`.
 
-Sources: MCP 2026-07-28, elicitation (form and url mode; accept, decline, cancel), sampling, roots and
-multi round-trip requests (`inputRequests`, `inputResponses`).
+Sources: MCP 2026-07-28, elicitation (form and url mode; accept, decline, cancel), sampling, roots
+and multi round-trip requests (`inputRequests`, `inputResponses`).
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class Question(Generic[AnswerT_co]):
         assumed: The answer to go on with where the client cannot be asked, or None.
         unasked: What to tell the caller where the client cannot be asked and nothing is assumed.
 
-    Raises:
-        TypeError: A form cannot have a field of the answer, or what is assumed is not such an answer.
+    Raises: TypeError: A form cannot have a field of the answer, or what is assumed is not such an
+        answer.
     """
 
     key: str
@@ -120,8 +120,8 @@ def roots(
 def link(key: str, message: str, url: str, *, unasked: str = "") -> Inquiry[types.ElicitResult]:
     """Ask the user to visit an address (url mode).
 
-    The answer is the user's consent alone. Whether they did what the page asks is known to the server
-    of that address.
+    The answer is the user's consent alone. Whether they did what the page asks is known to the
+    server of that address.
     """
     params = types.ElicitRequestURLParams(message=message, url=url)
     return Inquiry(key, types.ElicitRequest(params=params), types.ElicitResult, None, unasked)
@@ -164,7 +164,9 @@ class NotBegun(MCPError):
 
 
 def bad_answer(error: MCPError) -> str | None:
-    """The question whose answer an error is about, if that is what it is; also one from a record."""
+    """The question whose answer an error is about, if that is what it is; also one from a
+    record.
+    """
     match error.error.data:
         case {"reason": "invalid_answer", "question": str(key)}:
             return key
@@ -192,7 +194,9 @@ Kinds = frozenset[str]
 
 
 def kinds(ctx: ServerRequestContext[Any, Any]) -> Kinds:
-    """The kinds of question that may answer this request: what a modern client declared, else none."""
+    """The kinds of question that may answer this request: what a modern client declared, else
+    none.
+    """
     if not is_modern(ctx):
         return _kinds(False, False, False, False)
     declared = ctx.session.client_capabilities or types.ClientCapabilities()
@@ -249,7 +253,9 @@ def _schema(answer: type[BaseModel]) -> dict[str, Any]:
     return render_elicitation_schema(answer)
 
 
-def assumed(questions: Sequence[Question[Any] | Inquiry[Any]], askable: Kinds) -> dict[str, BaseModel]:
+def assumed(
+    questions: Sequence[Question[Any] | Inquiry[Any]], askable: Kinds
+) -> dict[str, BaseModel]:
     """What is assumed for questions of a kind that the client cannot be asked, by key.
 
     Raises:
@@ -267,7 +273,9 @@ def assumed(questions: Sequence[Question[Any] | Inquiry[Any]], askable: Kinds) -
 
 
 class AsksTogether(ABC):
-    """What the contexts of linear handlers share: `elicit_all`, whose answers are typed one by one."""
+    """What the contexts of linear handlers share: `elicit_all`, whose answers are typed one by
+    one.
+    """
 
     __slots__ = ()
 
@@ -302,7 +310,9 @@ class AsksTogether(ABC):
         return await self._answers_to(questions)
 
     @abstractmethod
-    async def _answers_to(self, questions: Sequence[Question[Any] | Inquiry[Any]]) -> tuple[Any, ...]:
+    async def _answers_to(
+        self, questions: Sequence[Question[Any] | Inquiry[Any]]
+    ) -> tuple[Any, ...]:
         """Their answers, in order; each key is one question's."""
 
 
@@ -398,7 +408,8 @@ def ask(
 ) -> types.InputRequiredResult:
     """End this round with a question, and hand the client the state for the next one.
 
-    The next round brings the answer to this question only. Without a state the tool has forgotten every
+    The next round brings the answer to this question only. Without a state the tool has forgotten
+    every
     earlier answer by then: two questions without one ask in turn until the client gives up.
 
     Raises:
@@ -437,7 +448,8 @@ def written(model: BaseModel, *, exclude_defaults: bool = True) -> str:
 StateT = TypeVar("StateT", bound=BaseModel)
 
 MAX_STATE_BYTES = 10 * 1024
-"""The longest state of a handler's, as JSON text. A token of 16 KiB has room for it and for the rest."""
+"""The longest state of a handler's, as JSON text. A token of 16 KiB has room for it and for the
+rest."""
 
 
 def load_state(params: types.InputResponseRequestParams, model: type[StateT]) -> StateT:

@@ -1,33 +1,34 @@
 """Option J: keyed replay. The handler runs from its first line in every round; answers, values and
 effects under the author's keys are taken from the record.
 
-The record is the state: the answers by their questions' keys, the values of `memo`, the names of the
-effects that ran in `once`, and the call's own number. It holds values of the server's own, so it has
-to be sealed. Works for everything that can ask: tools, prompts and resources.
+The record is the state: the answers by their questions' keys, the values of `memo`, the names of
+the effects that ran in `once`, and the call's own number. It holds values of the server's own, so
+it has to be sealed. Works for everything that can ask: tools, prompts and resources.
 
 The rules of this file
 ----------------------
 - *A round that has asked is over.* `elicit` ends it with `RoundOver`, which is no `Exception`. If
-  the author's code swallows it, every further use of the context raises it again, and the client gets
-  the question, whatever the handler then returns or raises.
-- *A key runs once at a time.* Two tasks of one handler that use a key at once run its function once. A
-  failure is not recorded, so the key may be tried again. A round waits for the functions that still run.
+  the author's code swallows it, every further use of the context raises it again, and the client
+  gets the question, whatever the handler then returns or raises.
+- *A key runs once at a time.* Two tasks of one handler that use a key at once run its function
+  once. A failure is not recorded, so the key may be tried again. A round waits for the functions
+  that still run.
 - *An answer belongs to the question as it was rendered*, to its message and schema. Only a question
   that was asked is answered; one that was reworded since is asked again. Two different questions
-  under one key in one round are an error; the same one has the same answer. A decline or a cancel is an
-  answer and is recorded.
+  under one key in one round are an error; the same one has the same answer. A decline or a cancel
+  is an answer and is recorded.
 - *A value is the same in every round.* `memo` hands out what JSON makes of it, the first time too.
 - *Effects in `on_commit` run after success*, in their order: not for an error result, not for a
   question. If one fails the call ends as an error, and the effects after it do not run.
-- *Every effect gets an idempotency key*, made of the call's number and its own key: the same in every
-  round and every repeated delivery that carries the call's state. A client's call key (`call_key`)
-  makes the number, and so the same ones in every delivery of the first round too.
+- *Every effect gets an idempotency key*, made of the call's number and its own key: the same in
+  every round and every repeated delivery that carries the call's state. A client's call key
+  (`call_key`) makes the number, and so the same ones in every delivery of the first round too.
 
 Limits
 ------
-- The record travels in a response. When that is lost, the effects since the last one run again, with
-  the same idempotency key; in the first round with another, since the call's number is lost as well,
-  unless it was made of a call key.
+- The record travels in a response. When that is lost, the effects since the last one run again,
+  with the same idempotency key; in the first round with another, since the call's number is lost as
+  well, unless it was made of a call key.
 - A line with no key runs in every round, and the source does not show it.
 - One task that asks ends the round for all tasks of the handler. Questions that go out together go
   through one `elicit_all`.
@@ -81,19 +82,20 @@ ParamsT = TypeVar("ParamsT", bound=types.InputResponseRequestParams)
 ResultT = TypeVar("ResultT", bound=types.Result)
 
 Effect = Callable[[str], object]
-"""Does an effect, async or not; is given the idempotency key to hand on to the effect's destination."""
+"""Does an effect, async or not; is given the idempotency key to hand on to the effect's
+destination."""
 
 
 MAX_READS = 1_000
-"""How often one answer can be had in a round, recorded or assumed. A loop that waits for another one
-would hold up all calls."""
+"""How often one answer can be had in a round, recorded or assumed. A loop that waits for another
+one would hold up all calls."""
 
 
 class RoundOver(BaseException):
     """Raised at `await ctx.elicit()` when the question has to be asked first.
 
-    Not an `Exception`, so that the author's `except Exception` does not take it for a failure; their
-    `finally` blocks run.
+    Not an `Exception`, so that the author's `except Exception` does not take it for a failure;
+    their `finally` blocks run.
     """
 
 
@@ -158,7 +160,9 @@ class Round(Generic[DeskT]):
                 check_length(key, self.record)
 
     async def run(
-        self, handler: Callable[[ReplayContext[DeskT], ParamsT], Awaitable[ResultT]], params: ParamsT
+        self,
+        handler: Callable[[ReplayContext[DeskT], ParamsT], Awaitable[ResultT]],
+        params: ParamsT,
     ) -> ResultT | types.InputRequiredResult:
         """Run the handler, and then what was to be done after success."""
         try:
@@ -211,7 +215,9 @@ class Round(Generic[DeskT]):
             raise RoundOver
         return tuple(answers)
 
-    def _recorded_answer(self, question: Question[Any] | Inquiry[Any], digest: str) -> BaseModel | None:
+    def _recorded_answer(
+        self, question: Question[Any] | Inquiry[Any], digest: str
+    ) -> BaseModel | None:
         if self._rendered.setdefault(question.key, digest) != digest:
             self._refuse(TwoQuestions(f"two different questions have the key {question.key!r}"))
         self._reads[question.key] += 1
@@ -303,7 +309,9 @@ class ReplayContext(AsksTogether, Generic[DeskT]):
         (answer,) = self._round.answers((question,))
         return answer
 
-    async def _answers_to(self, questions: Sequence[Question[Any] | Inquiry[Any]]) -> tuple[Any, ...]:
+    async def _answers_to(
+        self, questions: Sequence[Question[Any] | Inquiry[Any]]
+    ) -> tuple[Any, ...]:
         return self._round.answers(questions)
 
     async def memo(self, key: str, compute: Callable[[], Awaitable[T] | T]) -> T:
@@ -373,7 +381,6 @@ def keyed_replay(
         TwoQuestions: Two different questions of one round have one key.
         CommitFailed: An effect of `on_commit` failed; those before it have happened.
     """
-
     check_handler(handler, "keyed_replay", (ReplayContext, types.InputResponseRequestParams))
 
     async def replayed(

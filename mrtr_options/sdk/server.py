@@ -3,12 +3,12 @@
     class Booking(BaseModel):
         party: int
 
-    tool = Tool("book_table", "Books a table.", Booking, call_book_table, wrappers=[single_use(store)])
-    server = build_server("restaurant", tool)
+    tool = Tool("book_table", "Books a table.", Booking, call_book_table,
+    wrappers=[single_use(store)]) server = build_server("restaurant", tool)
 
 The state is sealed and checked on every server that is built here. Arguments are held against the
-schema, a declined or cancelled question ends in a text, a question that the client did not declare is
-not sent, and each round is logged. What cannot work is refused when the server is built.
+schema, a declined or cancelled question ends in a text, a question that the client did not declare
+is not sent, and each round is logged. What cannot work is refused when the server is built.
 
 Knows the SDK's lowlevel server and the modules that all stand-ins share; no option's own machinery.
 """
@@ -59,7 +59,14 @@ from mrtr_options.sdk.protection import (
     make_record_codec,
     new_key,
 )
-from mrtr_options.sdk.questions import Cancelled, CannotAsk, Declined, is_modern, kind_of_request, kinds
+from mrtr_options.sdk.questions import (
+    Cancelled,
+    CannotAsk,
+    Declined,
+    is_modern,
+    kind_of_request,
+    kinds,
+)
 from mrtr_options.sdk.settings import Settings, settings_or_environment
 from mrtr_options.sdk.telemetry import NamingCodec, Rounds
 
@@ -87,11 +94,12 @@ def text(content: str, *, is_error: bool = False) -> types.CallToolResult:
 
 
 def outcome_of(error: Exception) -> types.CallToolResult | None:
-    """The result of a call whose handler raised `Declined`, `Cancelled` or `CannotAsk`; None for another
-    exception.
+    """The result of a call whose handler raised `Declined`, `Cancelled` or `CannotAsk`; None for
+    another exception.
 
-    A declined or cancelled question is a plain text. A client that cannot be asked gets the question's
-    `unasked` as an error. An answer that does not fit (`BadAnswer`) is the JSON-RPC error -32602.
+    A declined or cancelled question is a plain text. A client that cannot be asked gets the
+    question's `unasked` as an error. An answer that does not fit (`BadAnswer`) is the JSON-RPC
+    error -32602.
     """
     match error:
         case Declined():
@@ -206,13 +214,13 @@ class Tool:
             raise
 
     def add_to(self, server: MCPServer[Any]) -> None:
-        """Add the tool to a server of the SDK's high tier. `protect` gives it the keys of your settings.
+        """Add the tool to a server of the SDK's high tier. `protect` gives it the keys of your
+        settings.
 
         A handler of H or L needs its store open: enter that in the server's lifespan.
 
-        Raises:
-            TypeError: The server is not an `MCPServer`.
-            ValueError: The handler needs a store, and the server has no lifespan; or it is one of K.
+        Raises: TypeError: The server is not an `MCPServer`. ValueError: The handler needs a store,
+            and the server has no lifespan; or it is one of K.
         """
         check_server(server, MCPServer)
         needed = needed_by(self.handler)
@@ -248,7 +256,8 @@ class Tool:
             except (MCPError, ToolError):
                 raise
             except Exception as error:
-                # The SDK would make it a result, and a model takes that for something to work around.
+                # The SDK would make it a result, and a model takes that for something to work
+                # around.
                 _logger.exception("the tool %r raised", self.name)
                 raise Crashed from error
 
@@ -342,17 +351,21 @@ def build_server(
             what seals records under the settings' keys.
         extensions: Extensions of the protocol that the server declares, with their methods.
 
-    Raises:
-        TypeError: Something else is given for a tool, a resource, an extension, or the settings.
-        ValueError: Two tools have one name; or a handler needs a store that is not among the resources.
-        SystemExit: The environment cannot be used; one line on standard error says why.
+    Raises: TypeError: Something else is given for a tool, a resource, an extension, or the
+        settings. ValueError: Two tools have one name; or a handler needs a store that is not among
+        the resources. SystemExit: The environment cannot be used; one line on standard error says
+        why.
     """
     settings = settings_or_environment(settings)
     if not all(map(isinstance, (name, *tools), (str, *[Tool] * len(tools)))):
-        raise TypeError('build_server takes a name and tools, as in build_server("name", tool, other)')
+        raise TypeError(
+            'build_server takes a name and tools, as in build_server("name", tool, other)'
+        )
     is_listed = _is_list_of(lambda each: isinstance(each, Extension), extensions)
     if not is_listed or not _is_list_of(_is_resource, resources):
-        raise TypeError("build_server takes lists, as in resources=[store.serving], extensions=[store]")
+        raise TypeError(
+            "build_server takes lists, as in resources=[store.serving], extensions=[store]"
+        )
     by_name = {tool.name: tool for tool in tools}
     if len(by_name) < len(tools):
         raise ValueError(f"two tools have one name: {', '.join(tool.name for tool in tools)}")
@@ -385,8 +398,10 @@ def build_server(
 
 
 def add_extension(server: Server[Any], extension: Extension) -> None:
-    """Declare an extension of the protocol (`extensions` of the server's capabilities), and serve its
-    methods: a lowlevel server cannot do so by itself."""
+    """Declare an extension of the protocol (`extensions` of the server's capabilities), and serve
+    its
+    methods: a lowlevel server cannot do so by itself.
+    """
     server.extensions[extension.identifier] = extension.settings()
     for method in extension.methods():
         server.add_request_handler(method.method, method.params_type, method.handler)
@@ -406,7 +421,9 @@ def _store_of(needed: object) -> object:
     return getattr(needed, "__self__", needed)
 
 
-def _check_resources(tool: Tool, resources: Sequence[Resource], extensions: Sequence[Extension]) -> None:
+def _check_resources(
+    tool: Tool, resources: Sequence[Resource], extensions: Sequence[Extension]
+) -> None:
     """Refuse a handler whose store would not be open, or not be found by clients."""
     needed = needed_by(tool.handler)
     if needed is None:
@@ -428,7 +445,8 @@ def protect(
 ) -> None:
     """Have a server of your own seal and check the state of its calls, and log its rounds.
 
-    `build_server` has done so. Add other middleware before it. An `MCPServer` protects states by itself,
+    `build_server` has done so. Add other middleware before it. An `MCPServer` protects states by
+    itself,
     but under a key of its process: with this, instances share the keys of the settings.
 
     Args:
@@ -450,7 +468,9 @@ def protect(
 
 def security_of(settings: Settings, sealed: bool) -> RequestStateSecurity:
     """How a server with these settings protects its states."""
-    codec = InstanceCodec(make_codec(settings.keys or [new_key()], sealed=sealed), settings.instance)
+    codec = InstanceCodec(
+        make_codec(settings.keys or [new_key()], sealed=sealed), settings.instance
+    )
     return RequestStateSecurity(
         codec=AgingCodec(NamingCodec(codec), settings.clock),
         ttl=settings.ttl_seconds,
@@ -464,8 +484,8 @@ def shared_lifespan(
     """One lifespan for all connections of a server.
 
     The SDK enters a server's lifespan once per in-memory connection and once per HTTP app. What is
-    held here belongs to the instance, so the first one in opens it and the last one out closes it. One
-    that comes in while it is opened or closed waits until that is done.
+    held here belongs to the instance, so the first one in opens it and the last one out closes it.
+    One that comes in while it is opened or closed waits until that is done.
     """
     codec = make_record_codec(settings.keys or [new_key()]) if resources else None
     connections = 0  # with those that wait for the resources to be opened or closed
@@ -477,7 +497,9 @@ def shared_lifespan(
         nonlocal serving, held
         async with turn:
             if serving == 0:
-                async with AsyncExitStack() as opened:  # closes what was opened before one that fails
+                async with (
+                    AsyncExitStack() as opened
+                ):  # closes what was opened before one that fails
                     for resource in resources:
                         if not isinstance(resource, AbstractAsyncContextManager):
                             resource = resource(

@@ -1,8 +1,8 @@
 """Serving a server: over stdio, or over streamable HTTP with both eras on one endpoint.
 
-For a demonstration on this machine. What a public server needs besides (slow clients, many connections,
-TLS) is for a proxy in front of it; `docs/OPERATIONS.md` has one. Knows the SDK's transports, uvicorn and
-whether a server's state is protected.
+For a demonstration on this machine. What a public server needs besides (slow clients, many
+connections, TLS) is for a proxy in front of it; `docs/OPERATIONS.md` has one. Knows the SDK's
+transports, uvicorn and whether a server's state is protected.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ PATH = "/mcp"
 MAX_BODY_BYTES = 256 * 1024
 """The longest body of a request; a longer one gets status 413 before it is parsed."""
 GRACE_SECONDS = 12
-"""How long requests at work have to end after the signal. Longer than K, L and the guard hold one."""
+"""How long requests at work have to end after the signal. Longer than K, L and the guard hold
+one."""
 MAX_CONNECTIONS = 1000
 """The most connections at once; requests on more of them get status 503."""
 
@@ -38,10 +39,11 @@ class CannotListen(UsageError):
 def listen(port: int, host: str = "127.0.0.1") -> socket.socket:
     """A listening socket; port 0 takes any free one.
 
-    Raises:
-        CannotListen: The port is taken or not allowed, or the host is not an address of this machine.
+    Raises: CannotListen: The port is taken or not allowed, or the host is not an address of this
+        machine.
     """
-    # asyncio sets TCP_NODELAY only where the protocol is named; without it a response takes 40 ms more.
+    # asyncio sets TCP_NODELAY only where the protocol is named; without it a response takes 40 ms
+    # more.
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -132,7 +134,8 @@ def serve_stdio(server: Server[Any] | MCPServer[Any]) -> None:
 
 
 def try_databases(server: Server[Any] | MCPServer[Any]) -> None:
-    """Try the databases of its stores, while a signal can still end the wait: it does not end uvicorn's.
+    """Try the databases of its stores, while a signal can still end the wait: it does not end
+    uvicorn's.
 
     Raises:
         UsageError: A database cannot be used.

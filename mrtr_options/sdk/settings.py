@@ -1,6 +1,7 @@
 """What one instance of a server is run with: its keys, its database, its name. Knows `protection`.
 
-None of it is the author's business: it comes from the environment, or from whoever builds the server.
+None of it is the author's business: it comes from the environment, or from whoever builds the
+server.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ DATABASE_VARIABLE = "MRTR_DATABASE_URL"
 
 
 class BadDatabase(UsageError, ValueError):
-    """`MRTR_DATABASE_URL` is not a database's URL. The text is one line, without the URL's password."""
+    """`MRTR_DATABASE_URL` is not a database's URL. The text is one line, without the URL's
+    password.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,8 +87,8 @@ class Settings:
 
 
 def settings_or_environment(settings: Settings | None) -> Settings:
-    """The settings themselves; where there are none, the environment's. One that cannot be used ends the
-    process in one line.
+    """The settings themselves; where there are none, the environment's. One that cannot be used
+    ends the process in one line.
 
     Raises:
         TypeError: They are not of the class `Settings`.
@@ -121,5 +124,9 @@ def _is_database(url: str) -> bool:
         parts = urlsplit(url)
         if parts.scheme == "temporal":
             return bool(parts.hostname) and parts.port != 0 and not parts.query
-        return url.startswith("sqlite:///") and parts.path not in ("/", "/:memory:") and not parts.query
+        return (
+            url.startswith("sqlite:///")
+            and parts.path not in ("/", "/:memory:")
+            and not parts.query
+        )
     return False

@@ -1,18 +1,19 @@
 """What an operator sees of a round: the name of its call on the span, and one line in the log.
 
 The rounds of one call are requests of their own, perhaps on different instances and, with a client
-that traces each request by itself, in different traces. What they share is the state, so the name of
-the call travels there: the codec that protects the state protects the name with it. The handler sees
-what it wrote; a client can read the name in a signed state, and can change none.
+that traces each request by itself, in different traces. What they share is the state, so the name
+of
+the call travels there: the codec that protects the state protects the name with it. The handler
+sees what it wrote; a client can read the name in a signed state, and can change none.
 
 - *Trace*: `mrtr.call` and `mrtr.round` on the current span, which is the SDK's own
   (`OpenTelemetryMiddleware` is on by default and keeps the client's `traceparent`).
-- *Log*: a line at INFO of the logger `mrtr_options.rounds` after each round, with the same as fields.
-  The outcome is `input_required`, `complete`, `task`, `tool_error`, the code of an error, `crashed` or
-  `cancelled`. Never an answer, an argument, or a state.
+- *Log*: a line at INFO of the logger `mrtr_options.rounds` after each round, with the same as
+  fields. The outcome is `input_required`, `complete`, `task`, `tool_error`, the code of an error,
+  `crashed` or `cancelled`. Never an answer, an argument, or a state.
 
-A question that is returned without a state ends the name: its next round is a new call. A round that
-is sent again has the same call and the same number, which is how a duplicate shows.
+A question that is returned without a state ends the name: its next round is a new call. A round
+that is sent again has the same call and the same number, which is how a duplicate shows.
 
 Knows the SDK's middleware, `handlers`, and nothing of any option.
 """
@@ -98,7 +99,9 @@ class Rounds:
     def __init__(self, option: str) -> None:
         self._option = option
 
-    async def __call__(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+    async def __call__(
+        self, ctx: ServerRequestContext[Any, Any], call_next: CallNext
+    ) -> HandlerResult:
         if ctx.method not in INPUT_REQUIRED_METHODS:
             return await call_next(ctx)
         this = _Round()
@@ -116,7 +119,8 @@ class Rounds:
             outcome = _failure(error)
             if isinstance(error, ValidationError):
                 validate_client_request(ctx.method, ctx.protocol_version, ctx.params)
-                # The parameters fit, so it is of the author's own data. The SDK would blame the client.
+                # The parameters fit, so it is of the author's own data. The SDK would blame the
+                # client.
                 outcome = "crashed"
                 raise RuntimeError("the author's code raised a ValidationError") from error
             raise

@@ -1,4 +1,5 @@
-"""Trying a server: it serves in this process, and a client loses the responses that it is told to lose.
+"""Trying a server: it serves in this process, and a client loses the responses that it is told to
+lose.
 
     async with served(server) as url, ResumingClient(lambda: client(url, user)) as caller:
         ...
@@ -34,7 +35,9 @@ async def served(server: Server[Any] | MCPServer[Any]) -> AsyncGenerator[str]:
         web = web_server(server, listener)
 
         async def serve() -> None:
-            with anyio.CancelScope(shield=True):  # it ends in order, also where the block is cancelled
+            with anyio.CancelScope(
+                shield=True
+            ):  # it ends in order, also where the block is cancelled
                 await web.serve([listener])
 
         async with anyio.create_task_group() as group:

@@ -3,11 +3,11 @@
 Each step either returns its value or a question whose answer becomes its value. Values travel in
 the state, so a finished step is not entered again; steps that are added together ask in one round.
 The end step runs when every value is there, and effects belong there only. The author gives up
-the first line: an abandoned call never reaches the end step, so it has no effect at all. A step that
-asks is entered once more when its answer comes, and so is what is in it.
+the first line: an abandoned call never reaches the end step, so it has no effect at all. A step
+that asks is entered once more when its answer comes, and so is what is in it.
 
-The end step runs once per *delivery* of the final round. A duplicate runs it again; the state cannot
-tell.
+The end step runs once per *delivery* of the final round. A duplicate runs it again; the state
+cannot tell.
 
 Knows `handlers` and `questions`.
 """
@@ -36,7 +36,9 @@ from mrtr_options.sdk.questions import (
 )
 
 DeskT = TypeVar("DeskT")
-ParamsT = TypeVar("ParamsT", bound=types.InputResponseRequestParams, default=types.CallToolRequestParams)
+ParamsT = TypeVar(
+    "ParamsT", bound=types.InputResponseRequestParams, default=types.CallToolRequestParams
+)
 ResultT = TypeVar("ResultT", bound=types.Result, default=types.CallToolResult)
 
 
@@ -52,9 +54,8 @@ class Values(BaseModel):
     def put(self, step: str, value: BaseModel, said: dict[str, Any] | None = None) -> None:
         """Finish a step.
 
-        Args:
-            step, value: Its name and its value.
-            said: What a later round makes the value of, where that is not what the value is as JSON.
+        Args: step, value: Its name and its value. said: What a later round makes the value of,
+            where that is not what the value is as JSON.
 
         Raises:
             ValueError: A later round would read another value: see `ask`.
@@ -74,13 +75,15 @@ class Values(BaseModel):
 
 
 StepResult = BaseModel | Question[BaseModel] | Inquiry[BaseModel]
-Step = Callable[[ServerRequestContext[DeskT, Any], ParamsT, Values], StepResult | Awaitable[StepResult]]
+Step = Callable[
+    [ServerRequestContext[DeskT, Any], ParamsT, Values], StepResult | Awaitable[StepResult]
+]
 End = Callable[[ServerRequestContext[DeskT, Any], ParamsT, Values], ResultT | Awaitable[ResultT]]
 
 
 class ToolBuilder(Generic[DeskT, ParamsT, ResultT]):
-    """Puts a handler together from steps, in the order in which they are added: a tool's, or, if its
-    types say so, a prompt's or a resource's.
+    """Puts a handler together from steps, in the order in which they are added: a tool's, or, if
+    its types say so, a prompt's or a resource's.
 
     Steps and the end step are functions of (ctx, params, values), async or not:
 
@@ -120,7 +123,9 @@ class ToolBuilder(Generic[DeskT, ParamsT, ResultT]):
             if not name:
                 raise ValueError("a step needs a name: its value travels under it")
             if any(name in group for group in self._groups):
-                raise ValueError(f"there is a step {name!r} already: the name is the key of its value")
+                raise ValueError(
+                    f"there is a step {name!r} already: the name is the key of its value"
+                )
             _check(f"the step {name!r}", steps[name])
         self._groups.append(dict(steps))
         return self
@@ -165,7 +170,9 @@ class ToolBuilder(Generic[DeskT, ParamsT, ResultT]):
                     value = await settled(step(ctx, params, values))
                     if not isinstance(value, BaseModel):
                         if value.key in keys:
-                            raise ValueError(f"two steps ask {value.key!r}: each needs a key of its own")
+                            raise ValueError(
+                                f"two steps ask {value.key!r}: each needs a key of its own"
+                            )
                         keys.add(value.key)
                         answer = answer_to(value, ctx, params)
                         if answer is None:
@@ -189,4 +196,6 @@ class ToolBuilder(Generic[DeskT, ParamsT, ResultT]):
 
 def _check(what: str, step: object) -> None:
     if why := why_not(step, (ServerRequestContext, types.InputResponseRequestParams, Values)):
-        raise NotAHandler(f"{what} is a function of (ctx, params, values), async or not, and it {why}")
+        raise NotAHandler(
+            f"{what} is a function of (ctx, params, values), async or not, and it {why}"
+        )

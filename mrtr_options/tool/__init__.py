@@ -1,1 +1,3 @@
-"""Around the weather tool: domain, ledger, shared server, state protection, telemetry, catalogue."""
+"""Around the weather tool: domain, ledger, shared server, state protection, telemetry,
+catalogue.
+"""

@@ -39,7 +39,9 @@ class Line:
 
 @dataclass(frozen=True)
 class Hunk:
-    """Neighbouring lines of two files: the same in both (`changed` is false), or one for the other."""
+    """Neighbouring lines of two files: the same in both (`changed` is false), or one for the
+    other.
+    """
 
     changed: bool
     left: list[Line]
@@ -66,7 +68,9 @@ def code_lines(source: str) -> list[Line]:
         (first, column), (last, _) = token.start, token.end
         if token.type == tokenize.COMMENT:
             lines[first - 1] = lines[first - 1][:column]
-        elif token.type not in _NO_CODE and not (token.type == tokenize.STRING and first in docstrings):
+        elif token.type not in _NO_CODE and not (
+            token.type == tokenize.STRING and first in docstrings
+        ):
             code.update(range(first, last + 1))
     kept = (Line(number, lines[number - 1].rstrip()) for number in sorted(code))
     return [line for line in kept if line.text]
@@ -94,12 +98,16 @@ def _is_frame(node: ast.stmt) -> bool:
 
 def _lines_of(nodes: Iterable[ast.stmt]) -> set[int]:
     return {
-        number for node in nodes for number in range(node.lineno, (node.end_lineno or node.lineno) + 1)
+        number
+        for node in nodes
+        for number in range(node.lineno, (node.end_lineno or node.lineno) + 1)
     }
 
 
 def compare(left: Sequence[Line], right: Sequence[Line]) -> list[Hunk]:
-    """Both files from top to bottom in hunks. A line that is only indented otherwise is the same."""
+    """Both files from top to bottom in hunks. A line that is only indented otherwise is the
+    same.
+    """
     return [
         Hunk(tag != "equal", list(left[i1:i2]), list(right[j1:j2]))
         for tag, i1, i2, j1, j2 in _matcher(left, right).get_opcodes()
@@ -116,7 +124,8 @@ CONTEXT_LINES = 2
 
 
 def unified(left: Sequence[Line], right: Sequence[Line], names: tuple[str, str]) -> list[str]:
-    """The same as the lines of a unified diff; what is only indented otherwise is shown as on the right.
+    """The same as the lines of a unified diff; what is only indented otherwise is shown as on the
+    right.
 
     Args:
         left, right: Lines of two files.

@@ -1,10 +1,10 @@
 """Finding option files and loading one as a fresh instance of its server.
 
-An option is a file `option_<letter>_<slug>.py` in this package; there is no list. What it guarantees
-is in `guarantees.toml` beside it. A stranger's proposal is any Python file of the same shape, and
-`my_option.toml` beside `my_option.py`, if there is one, has its guarantees. Each load
-executes the file under given settings, so two loads share nothing, as two processes would not. Knows
-`server` and `guarantees`.
+An option is a file `option_<letter>_<slug>.py` in this package; there is no list. What it
+guarantees is in `guarantees.toml` beside it. A stranger's proposal is any Python file of the same
+shape, and `my_option.toml` beside `my_option.py`, if there is one, has its guarantees. Each load
+executes the file under given settings, so two loads share nothing, as two processes would not.
+Knows `server` and `guarantees`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,12 @@ from typing import TYPE_CHECKING, Any, cast
 
 from mrtr_options.errors import UsageError
 from mrtr_options.names import nearest
-from mrtr_options.tool.guarantees import BadGuarantees, Guarantees, guarantees_by_letter, guarantees_of
+from mrtr_options.tool.guarantees import (
+    BadGuarantees,
+    Guarantees,
+    guarantees_by_letter,
+    guarantees_of,
+)
 
 if TYPE_CHECKING:
     from mcp.server import Server
@@ -156,7 +161,9 @@ def whole_deck() -> dict[str, Option]:
 
 
 def all_options() -> dict[str, Option]:
-    """Every option of this package by its letter, in order, that can be run: its extra is installed."""
+    """Every option of this package by its letter, in order, that can be run: its extra is
+    installed.
+    """
     options = whole_deck().items()
     return {letter: each for letter, each in options if each.extra is None or installed(each.extra)}
 
@@ -204,7 +211,9 @@ def option_named(name: str) -> Option:
     if name.endswith(".py") and Path(name).is_file():
         return option_at(Path(name))
     if "://" in name:
-        raise CannotLoad(f"{name} is a URL, which only check takes; name a Python file or an option")
+        raise CannotLoad(
+            f"{name} is a URL, which only check takes; name a Python file or an option"
+        )
     if name and Path(name).is_dir():
         raise CannotLoad(f"{name} is a folder; name a Python file or an option")
     if name.endswith(".py") or os.sep in name:
@@ -317,8 +326,9 @@ def _ignore(function: str) -> None:
 
 @lru_cache(maxsize=64)
 def _compiled(path: Path, _changed: int, lines: bool) -> CodeType:
-    """The file's code, with a call at the top of each handler that tells who is entered, and perhaps one
-    before each statement of a function that tells its line."""
+    """The file's code, with a call at the top of each handler that tells who is entered, and
+    perhaps one before each statement of a function that tells its line.
+    """
     tree = ast.parse(path.read_text(encoding="utf-8"), str(path))
     if lines:
         _Lines().visit(tree)
@@ -346,7 +356,11 @@ class _Lines(ast.NodeTransformer):
                     setattr(
                         node,
                         name,
-                        [part for each in cast("list[ast.stmt]", block) for part in _with_line(each)],
+                        [
+                            part
+                            for each in cast("list[ast.stmt]", block)
+                            for part in _with_line(each)
+                        ],
                     )
         self._inside = outside
         return node

@@ -1,9 +1,10 @@
-"""The weather tool on a server: what an option file names, and what the domain's outcomes look like.
+"""The weather tool on a server: what an option file names, and what the domain's outcomes look
+like.
 
-How a tool of any kind is served is in `sdk.server`; this is one user of it. What a server is configured
-with (its ledger, its keys) is not the author's business, so an option file does not mention it:
-`build_server` takes it from the settings in force (see `settings`). Knows the rest of `tool`, and the
-common part of `sdk`.
+How a tool of any kind is served is in `sdk.server`; this is one user of it. What a server is
+configured with (its ledger, its keys) is not the author's business, so an option file does not
+mention it: `build_server` takes it from the settings in force (see `settings`). Knows the rest of
+`tool`, and the common part of `sdk`.
 """
 
 from __future__ import annotations
@@ -42,7 +43,9 @@ __all__ = [
 ]
 
 TOOL = "weather"
-_DESCRIPTION = "Today's weather in a place. Asks which place is meant, and in which units to report."
+_DESCRIPTION = (
+    "Today's weather in a place. Asks which place is meant, and in which units to report."
+)
 
 _logger = logging.getLogger(__name__)
 
@@ -80,9 +83,9 @@ def build_server(
 def build_high_tier(name: str, tool: Callable[..., Awaitable[Any]]) -> MCPServer[weather.Desk]:
     """The weather server on the SDK's high tier, around one option's tool.
 
-    Argument check, outcomes and the texts of errors are the SDK's own here, but for an exception of the
-    tool's: it ends in an error as it does for every other option. The state is sealed, as it is by
-    default on that tier.
+    Argument check, outcomes and the texts of errors are the SDK's own here, but for an exception of
+    the tool's: it ends in an error as it does for every other option. The state is sealed, as it is
+    by default on that tier.
 
     Args:
         name: As for `build_server`.
@@ -110,7 +113,9 @@ def build_high_tier(name: str, tool: Callable[..., Awaitable[Any]]) -> MCPServer
 
 
 def _ending_in_an_error(tool: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
-    """The tool, whose exceptions are errors with a code and not results: as on the lowlevel tier."""
+    """The tool, whose exceptions are errors with a code and not results: as on the lowlevel
+    tier.
+    """
 
     async def call(*args: Any, **kwargs: Any) -> Any:
         try:
@@ -130,8 +135,8 @@ def _ending_in_an_error(tool: Callable[..., Awaitable[Any]]) -> Callable[..., Aw
 def _logging_as_it_is() -> Generator[None]:
     """Take back what is done to the root logger inside this block.
 
-    `MCPServer` sends all logs of the process to standard error. That is the host's to decide: one that
-    also serves other options would see their engine's warnings there.
+    `MCPServer` sends all logs of the process to standard error. That is the host's to decide: one
+    that also serves other options would see their engine's warnings there.
     """
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level

@@ -19,7 +19,11 @@ from mcp.server import ServerRequestContext
 from mrtr_options.errors import in_one_line
 from mrtr_options.sdk import settings as sdk
 from mrtr_options.sdk.handlers import Handler, Params, Result
-from mrtr_options.sdk.settings import DATABASE_VARIABLE, STATE_TTL_SECONDS, database_from_environment
+from mrtr_options.sdk.settings import (
+    DATABASE_VARIABLE,
+    STATE_TTL_SECONDS,
+    database_from_environment,
+)
 from mrtr_options.tool import weather
 
 __all__ = [
@@ -81,8 +85,8 @@ def configured(settings: Settings) -> Generator[None]:
 def settings_in_force() -> Settings:
     """The settings that a server built now is run with.
 
-    Where none are in force, an option file is imported or run by itself. An environment that cannot be
-    used then ends the process with one line and exit code 2.
+    Where none are in force, an option file is imported or run by itself. An environment that cannot
+    be used then ends the process with one line and exit code 2.
     """
     if settings := _settings.get():
         return settings

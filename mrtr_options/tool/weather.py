@@ -116,7 +116,9 @@ def _one_of(labels: tuple[str, ...]) -> Any:
 
 @cache  # by labels, of which the table has a few; the spellings of a name are without number
 def _place_of(labels: tuple[str, ...]) -> type[PlaceAnswer]:
-    return create_model("Place", __base__=PlaceAnswer, place=(_one_of(labels), Field(title="Place")))
+    return create_model(
+        "Place", __base__=PlaceAnswer, place=(_one_of(labels), Field(title="Place"))
+    )
 
 
 def which_place(location: str) -> Question[PlaceAnswer]:
@@ -146,9 +148,13 @@ def report(place: str, answer: UnitsAnswer) -> str:
     """The tool's result for the place with this label."""
     today = REPORTS[place]
     degrees = (
-        f"{today.celsius} °C" if answer.units == "metric" else f"{round(today.celsius * 1.8 + 32)} °F"
+        f"{today.celsius} °C"
+        if answer.units == "metric"
+        else f"{round(today.celsius * 1.8 + 32)} °F"
     )
-    note = " (metric assumed: this client cannot be asked)" if isinstance(answer, UnitsAssumed) else ""
+    note = (
+        " (metric assumed: this client cannot be asked)" if isinstance(answer, UnitsAssumed) else ""
+    )
     return f"{place}: {degrees}, {today.sky}.{note}"
 
 
@@ -228,8 +234,8 @@ class SqliteLedger:
         path: The file; made if it is not there.
         honours_keys: Whether a second effect with the same kind and key is absorbed.
 
-    A file that is deleted or replaced while the ledger is in use is refused: what is recorded in the new
-    one would be unknown to whoever has the old one.
+    A file that is deleted or replaced while the ledger is in use is refused: what is recorded in
+    the new one would be unknown to whoever has the old one.
 
     Raises:
         LedgerUnusable: The file cannot be opened or is not a SQLite database. Also at any effect.

@@ -1,7 +1,7 @@
 """`make clients`: plays what can go wrong with clients, and prints a table for each.
 
-A run of everything is kept in docs/clients.json, from which docs/CLIENTS.md is made. Exit code: 0, 2 bad
-input, 130 after Ctrl-C.
+A run of everything is kept in docs/clients.json, from which docs/CLIENTS.md is made. Exit code: 0,
+2 bad input, 130 after Ctrl-C.
 """
 
 from __future__ import annotations
@@ -106,7 +106,9 @@ def _played(ready: Sequence[Peer], troubles: Sequence[Trouble], subject: Subject
 
         seen = anyio.run(run, to_play, subject, tell)
     about = {
-        peer.name: About(title=peer.title, library=peer.library, version=peer.version(), note=peer.note)
+        peer.name: About(
+            title=peer.title, library=peer.library, version=peer.version(), note=peer.note
+        )
         for peer in ready
     }
     return Report(server=subject.name, clients=about, seen=seen)

@@ -1,5 +1,5 @@
-"""Responses to `tools/call` that no client should have to expect, for whatever is put between a client
-and a server.
+"""Responses to `tools/call` that no client should have to expect, for whatever is put between a
+client and a server.
 
 Knows what goes over the wire; nothing of transports, servers or clients.
 """

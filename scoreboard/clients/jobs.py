@@ -56,7 +56,9 @@ class Job:
     async def make(
         self, call: Callable[[], Awaitable[Any]], list_tools: Callable[[], Awaitable[object]]
     ) -> None:
-        """Make the call with a connected client, then see whether the client still lists the tools."""
+        """Make the call with a connected client, then see whether the client still lists the
+        tools.
+        """
         self._began = time.monotonic()
         try:
             result = await call()

@@ -1,4 +1,5 @@
-"""What docs/clients.json keeps of the clients, in words: tables for the terminal and docs/CLIENTS.md.
+"""What docs/clients.json keeps of the clients, in words: tables for the terminal and
+docs/CLIENTS.md.
 
 Knows what `play` sees; nothing of any client.
 """

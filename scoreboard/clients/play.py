@@ -2,8 +2,8 @@
 
 A client is a folder beside this file: a small program that makes one call as its library's
 documentation says and prints what the application sees. Its packages are installed below `build/`.
-Knows the proxy, the server processes and the programs' one interface, which README.md describes; nothing
-of any client's library.
+Knows the proxy, the server processes and the programs' one interface, which README.md describes;
+nothing of any client's library.
 """
 
 from __future__ import annotations
@@ -74,19 +74,15 @@ REGIONS = ("Illinois", "Missouri")
 class Trouble:
     """Something that goes wrong in one call, which asks two questions.
 
-    Attributes:
-        name: In the table and for `--only`.
-        says: What happens, in a sentence.
-        modern, legacy: What is broken for a client of that era; None if nothing is.
-        eras: The eras that it is played in.
-        hostile: Who makes the responses up instead of a server (see `hostile`).
-        as_stream: Whether those are event streams.
-        thinks: How long the user thinks about the first question, in seconds.
-        place: What the user answers to the first question at first, where that is wrong.
-        stdio: Whether the client speaks to a server process of its own, one of whose responses is lost.
-        again: Whether the application calls again where it got no result.
-        asks: Whether it takes a client that can put a question to its user.
-        waits: Whether it may take a while.
+    Attributes: name: In the table and for `--only`. says: What happens, in a sentence. modern,
+        legacy: What is broken for a client of that era; None if nothing is. eras: The eras that it
+        is played in. hostile: Who makes the responses up instead of a server (see `hostile`).
+        as_stream: Whether those are event streams. thinks: How long the user thinks about the first
+        question, in seconds. place: What the user answers to the first question at first, where
+        that is wrong. stdio: Whether the client speaks to a server process of its own, one of whose
+        responses is lost. again: Whether the application calls again where it got no result. asks:
+        Whether it takes a client that can put a question to its user. waits: Whether it may take a
+        while.
     """
 
     name: str
@@ -308,9 +304,9 @@ def peers() -> dict[str, Peer]:
 
 
 Got = Literal["result", "tool error", "error", "client error", "nothing", "died"]
-"""How a call ended for the application: in a result, in one that says it is an error, in an error at the
-call, in one not at the call but where its connection's block ended, in nothing until it was no longer
-waited for, or with the program."""
+"""How a call ended for the application: in a result, in one that says it is an error, in an error
+at the call, in one not at the call but where its connection's block ended, in nothing until it was
+no longer waited for, or with the program."""
 
 
 class Seen(BaseModel):
@@ -503,7 +499,9 @@ async def serving(subject: Subject, calls: int) -> AsyncGenerator[Server]:
     """A process that serves an option, with a place for each of so many calls."""
     with scratch() as folder:
         database = f"sqlite:///{folder / CALLS}"
-        served = Served(subject, [new_key()], folder, database, folder / ROUNDS, places=places(calls))
+        served = Served(
+            subject, [new_key()], folder, database, folder / ROUNDS, places=places(calls)
+        )
         weather.SqliteLedger(folder / LEDGER)
         worker = await anyio.to_thread.run_sync(Worker.started, served)
         try:
@@ -542,7 +540,9 @@ def cells(clients: Sequence[Peer], troubles: Sequence[Trouble]) -> list[Cell]:
     ]
 
 
-async def run(to_play: Sequence[Cell], subject: Subject, tell: Callable[[Seen], None]) -> list[Seen]:
+async def run(
+    to_play: Sequence[Cell], subject: Subject, tell: Callable[[Seen], None]
+) -> list[Seen]:
     """Play each client in each trouble.
 
     Args:
@@ -564,7 +564,9 @@ async def run(to_play: Sequence[Cell], subject: Subject, tell: Callable[[Seen], 
             turns.release_on_behalf_of(number)
 
     async def of(peer: Peer, server: Server) -> None:
-        """All of one client, in one program; what ends that is played once more, in one of its own."""
+        """All of one client, in one program; what ends that is played once more, in one of its
+        own.
+        """
         died: list[int] = []
 
         async def one(number: int, program: Program) -> None:
@@ -574,7 +576,8 @@ async def run(to_play: Sequence[Cell], subject: Subject, tell: Callable[[Seen], 
                 group.start_soon(give_up, number)
                 found = await play(to_play[number], server, number, program)
                 group.cancel_scope.cancel()
-            # Some clients do not come to the call where the machine is busy: that says nothing of it.
+            # Some clients do not come to the call where the machine is busy: that says nothing of
+            # it.
             if found is None or found.requests == 0:
                 died.append(number)
             else:
@@ -664,11 +667,15 @@ async def play(cell: Cell, server: Server, number: int, program: Player) -> Seen
                 said.asked += again.asked
                 said.ended = again.ended
         labels = {city, *(f"{city}, {region}" for region in REGIONS)}
-        done = tuple(effect for effect in effects_after(ledger, 0).values() if effect.subject in labels)
+        done = tuple(
+            effect for effect in effects_after(ledger, 0).values() if effect.subject in labels
+        )
     counts = weather.count(done)
     got, says = _ending(said)
     ids = [repr(each.id) for each in sent]
-    first = [each for each in sent if each.params.keys().isdisjoint(("requestState", "inputResponses"))]
+    first = [
+        each for each in sent if each.params.keys().isdisjoint(("requestState", "inputResponses"))
+    ]
     later = [json.dumps(each.params, sort_keys=True) for each in sent if each not in first]
     ended = said.ended or {}
     return Seen(

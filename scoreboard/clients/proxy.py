@@ -1,10 +1,10 @@
 """A proxy on loopback that breaks one response of one call, or makes responses up.
 
-It stands between any client and any MCP server over streamable HTTP, keeps what the client sent, and
-passes everything else on unchanged. Knows HTTP/1.1 and JSON-RPC; nothing of options or SDKs.
+It stands between any client and any MCP server over streamable HTTP, keeps what the client sent,
+and passes everything else on unchanged. Knows HTTP/1.1 and JSON-RPC; nothing of options or SDKs.
 
-The *messages of a call* are what its requests lead to: each question that is asked and the result. A
-modern client gets one with each response, a legacy client gets all of them on one stream. A fault
+The *messages of a call* are what its requests lead to: each question that is asked and the result.
+A modern client gets one with each response, a legacy client gets all of them on one stream. A fault
 happens at the first, at a later (interim) or at the last one.
 """
 
@@ -38,9 +38,10 @@ How = Literal[
     "502",
     "503",
 ]
-"""What becomes of the response: the connection is closed or reset before it, its JSON or its body is cut
-off, its event stream breaks or ends before it (without an event id, or with one), half of its event
-is sent, it is late, or it is a gateway's error (502: the server has worked; 503: it was not reached)."""
+"""What becomes of the response: the connection is closed or reset before it, its JSON or its body
+is cut off, its event stream breaks or ends before it (without an event id, or with one), half of
+its event is sent, it is late, or it is a gateway's error (502: the server has worked; 503: it was
+not reached)."""
 
 SLOW_SECONDS = 75.0
 """How late a slow response is."""
@@ -144,7 +145,13 @@ class Proxy:
                 return
             if self.fault is not None and self.fault.how == "503" and self._is_due():
                 await self._break(connection, self.fault.how, b"")
-        for name in ("host", "content-length", "transfer-encoding", "connection", "accept-encoding"):
+        for name in (
+            "host",
+            "content-length",
+            "transfer-encoding",
+            "connection",
+            "accept-encoding",
+        ):
             headers.pop(name, None)
         url = self.upstream + request.target.decode()
         method = request.method.decode()
@@ -173,7 +180,9 @@ class Proxy:
             body = await response.aread()
             if call is not None:
                 await self._message(connection, body)
-            await connection.send_head(response.status_code, [*head, ("content-length", str(len(body)))])
+            await connection.send_head(
+                response.status_code, [*head, ("content-length", str(len(body)))]
+            )
             await connection.send_body(body)
             await connection.send_end()
             return
@@ -197,7 +206,9 @@ class Proxy:
         return self.fault is not None and not self.happened and self._messages + 1 == self.fault.at
 
     async def _message(self, connection: _Connection, message: bytes) -> None:
-        """Count a message of the call that is about to be sent; the fault happens at it if it is due."""
+        """Count a message of the call that is about to be sent; the fault happens at it if it is
+        due.
+        """
         if self._is_due():
             assert self.fault is not None
             await self._break(connection, self.fault.how, message)
@@ -210,7 +221,8 @@ class Proxy:
             return
         if how in ("502", "503"):
             await connection.send_head(
-                int(how), [("retry-after", "1"), ("content-type", "text/plain"), ("content-length", "4")]
+                int(how),
+                [("retry-after", "1"), ("content-type", "text/plain"), ("content-length", "4")],
             )
             await connection.send_body(b"busy")
             await connection.send_end()
@@ -253,7 +265,9 @@ class _Connection:
     @property
     def has_begun(self) -> bool:
         """Whether a part of the response has been sent."""
-        return self._http.our_state is not h11.SEND_RESPONSE and self._http.our_state is not h11.IDLE
+        return (
+            self._http.our_state is not h11.SEND_RESPONSE and self._http.our_state is not h11.IDLE
+        )
 
     async def request(self) -> tuple[h11.Request, bytes] | None:
         """The next request with its body; None where the client has closed."""
@@ -332,7 +346,9 @@ async def _events(response: httpx2.Response) -> AsyncIterator[bytes]:
 
 
 def _data(event: bytes) -> bytes:
-    lines = [line.partition(b":")[2].strip() for line in event.split(b"\n") if line.startswith(b"data:")]
+    lines = [
+        line.partition(b":")[2].strip() for line in event.split(b"\n") if line.startswith(b"data:")
+    ]
     return b"\n".join(lines)
 
 

@@ -1,8 +1,8 @@
 """A server over stdio, of whose responses to `tools/call` one is lost.
 
 `python -m scoreboard.clients.swallow SUBJECT FOLDER N` serves a subject, with its effects and its
-records in that folder, and passes on all but the N-th of those responses. Knows subjects, and JSON-RPC
-lines.
+records in that folder, and passes on all but the N-th of those responses. Knows subjects, and
+JSON-RPC lines.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The command line: `python -m scoreboard.conformance [SERVER ...]` runs the suite's own runner.
 
-Each server is started, and judged by the suite against its file of expected failures. Exit code: 0 the
-suite found what was expected, 1 something else, 2 bad input or no npm, 130 after Ctrl-C. A complete run
-is kept in docs/conformance.json, and its tables in the documents.
+Each server is started, and judged by the suite against its file of expected failures. Exit code: 0
+the suite found what was expected, 1 something else, 2 bad input or no npm, 130 after Ctrl-C. A
+complete run is kept in docs/conformance.json, and its tables in the documents.
 """
 
 from __future__ import annotations
@@ -21,14 +21,27 @@ from scoreboard.conformance import require_node, serving
 from scoreboard.conformance.report import EXPECTED, RESULTS, SUITE, Results
 
 # npx keeps what it fetched. The suite needs Node 22.
-SUITE_COMMAND = ("npx", "--yes", "-p", f"@modelcontextprotocol/conformance@{SUITE}", "-p", "node@22")
+SUITE_COMMAND = (
+    "npx",
+    "--yes",
+    "-p",
+    f"@modelcontextprotocol/conformance@{SUITE}",
+    "-p",
+    "node@22",
+)
 
 DRAFT = (("--suite", "draft", "--spec-version", "2026-07-28"),)
 """The suite's arguments: the scenarios of 2026-07-28."""
 TASKS = tuple(
     ("--scenario", f"tasks-{name}")
     for name in (
-        *("lifecycle", "capability-negotiation", "wire-fields", "request-state-removal", "mrtr-input"),
+        *(
+            "lifecycle",
+            "capability-negotiation",
+            "wire-fields",
+            "request-state-removal",
+            "mrtr-input",
+        ),
         *("request-headers", "dispatch-and-envelope", "required-task-error", "mrtr-composition"),
     )
 )
@@ -44,7 +57,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         prog="python -m scoreboard.conformance",
         description=f"The official conformance suite {SUITE} against every style.",
     )
-    parser.add_argument("servers", nargs="*", metavar="SERVER", help=f"of {' '.join(EXPECTED)}; all")
+    parser.add_argument(
+        "servers", nargs="*", metavar="SERVER", help=f"of {' '.join(EXPECTED)}; all"
+    )
     names: list[str] = parser.parse_args(argv).servers
     if unknown := [name for name in names if name not in EXPECTED]:
         refuse(f"there is no server {unknown[0]!r}; there are {', '.join(EXPECTED)}")
@@ -73,7 +88,10 @@ def judged(name: str) -> tuple[dict[str, str], bool]:
     expected = Path(__file__).parent / "expected" / EXPECTED[name]
     runs = TASKS if name == "K" else DRAFT
     good = True
-    with tempfile.TemporaryDirectory(prefix="mrtr-conformance-") as out, serving("styles", name) as url:
+    with (
+        tempfile.TemporaryDirectory(prefix="mrtr-conformance-") as out,
+        serving("styles", name) as url,
+    ):
         for scenarios in runs:
             command = [*SUITE_COMMAND, "conformance", "server", "--url", url, *scenarios]
             command += ["--expected-failures", str(expected), "-o", out]

@@ -75,7 +75,9 @@ class Fixture:
 
     def result(self, answers: Sequence[BaseModel]) -> Any:
         """The result: the answers to `questions`, as JSON. The suite looks for "state-ok"."""
-        said = " ".join(["state-ok", *(each.model_dump_json(exclude_none=True) for each in answers)])
+        said = " ".join(
+            ["state-ok", *(each.model_dump_json(exclude_none=True) for each in answers)]
+        )
         if PREFIX + self.name != PROMPT:
             return text(said)
         message = types.PromptMessage(role="user", content=types.TextContent(text=said))

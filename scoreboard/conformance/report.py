@@ -1,7 +1,7 @@
 """What is kept of the official suite's runs, docs/conformance.json, as the documents show it.
 
-Knows the names of servers and scenarios, and what was explored of the options; nothing of how the suite
-is run.
+Knows the names of servers and scenarios, and what was explored of the options; nothing of how the
+suite is run.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
-"""The fixtures in every style: for each, how its author gets from a fixture's questions to the answers.
+"""The fixtures in every style: for each, how its author gets from a fixture's questions to the
+answers.
 
 Besides the styles there is `careless`, which is none: the worst server that the suite has nothing
-against. It ignores the answers, and its state is a number in plain text that anyone can write. Knows the
-stand-ins. `python -m scoreboard.conformance.styles E` prints a URL and serves one until it is ended.
+against. It ignores the answers, and its state is a number in plain text that anyone can write.
+Knows the stand-ins. `python -m scoreboard.conformance.styles E` prints a URL and serves one until
+it is ended.
 """
 
 from __future__ import annotations
@@ -129,7 +131,9 @@ def resolvers() -> MCPServer[Any]:
 
 
 def _resolved(fixture: Fixture) -> Any:
-    """A tool with a parameter for each question; a later round's resolvers have an earlier answer."""
+    """A tool with a parameter for each question; a later round's resolvers have an earlier
+    answer.
+    """
     parameters: dict[str, Any] = {}
     for questions in fixture.rounds:
         before = dict(list(parameters.items())[-1:])
@@ -160,7 +164,9 @@ def _resolver(question: Asked) -> Any:
 
 def _with_parameters(function: Any, parameters: dict[str, Any]) -> Any:
     """The function as if its parameters had been written out."""
-    written = [Parameter(name, Parameter.KEYWORD_ONLY, annotation=of) for name, of in parameters.items()]
+    written = [
+        Parameter(name, Parameter.KEYWORD_ONLY, annotation=of) for name, of in parameters.items()
+    ]
     function.__annotations__, function.__signature__ = parameters, Signature(written)
     return function
 

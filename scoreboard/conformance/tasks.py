@@ -1,4 +1,6 @@
-"""The fixtures of the Tasks scenarios, in the style of option K. The suite says what each tool does."""
+"""The fixtures of the Tasks scenarios, in the style of option K. The suite says what each tool
+does.
+"""
 
 from __future__ import annotations
 

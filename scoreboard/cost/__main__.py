@@ -1,5 +1,6 @@
-"""`python -m scoreboard.cost`: measure everything (minutes), print it, keep it in docs/cost.json and the
-documents' tables."""
+"""`python -m scoreboard.cost`: measure everything (minutes), print it, keep it in docs/cost.json
+and the documents' tables.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +35,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
     args = parser.parse_args(argv)
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
     bar = Progress(*columns, console=console(stderr=True, quiet=args.json), transient=True)
     with quiet_servers(), bar:
         report = measure(bar)

@@ -41,7 +41,8 @@ AnyServer = Server[Any] | MCPServer[Any]
 GUARDED = ("F+single-use", "F+single-use+call-key", "J+single-use+call-key")
 """What is measured inside the single-use guard, on SQLite."""
 CALLS, TURNS = 4, 180
-"""Calls of one option in one turn: so few that most turns are over before another process gets in."""
+"""Calls of one option in one turn: so few that most turns are over before another process gets
+in."""
 SLOW_CALLS, SLOW_TURNS = 2, 60
 """The same for what writes to a database, which takes far longer."""
 
@@ -59,8 +60,8 @@ def keeps_calls(subject: Subject) -> bool:
 async def time_calls(measured: Sequence[Subject], progress: Progress) -> list[Cost]:
     """Time one call of each subject beside the floor.
 
-    Those that write to a database (SQLite) have turns of their own, with a floor in them. That they wait
-    for the disk is not counted; `rounds` and `guard` say how long.
+    Those that write to a database (SQLite) have turns of their own, with a floor in them. That they
+    wait for the disk is not counted; `rounds` and `guard` say how long.
 
     Args:
         measured: Which.
@@ -137,7 +138,9 @@ async def clients_of(servers: Mapping[str, AnyServer]) -> AsyncGenerator[dict[st
         }
 
 
-async def agree(context: ClientRequestContext, params: types.ElicitRequestParams) -> types.ElicitResult:
+async def agree(
+    context: ClientRequestContext, params: types.ElicitRequestParams
+) -> types.ElicitResult:
     """A user who answers every form."""
     assert isinstance(params, types.ElicitRequestFormParams)
     return await agreeable(params)

@@ -1,8 +1,10 @@
-"""The weather tool by hand on an engine as it comes, for an unambiguous place: the baseline of K and L.
+"""The weather tool by hand on an engine as it comes, for an unambiguous place: the baseline of K
+and L.
 
-The steps of L, on the server that all options share, and nothing of L's own. Each engine has its default
-settings and passes question and answer as its documents do: DBOS by events and messages (on SQLite it
-looks for these once a second), Temporal by updates, with an activity for each step.
+The steps of L, on the server that all options share, and nothing of L's own. Each engine has its
+default
+settings and passes question and answer as its documents do: DBOS by events and messages (on SQLite
+it looks for these once a second), Temporal by updates, with an activity for each step.
 
 Needs the extras `durable` and `fleet`. Knows the engines, the domain and the shared server.
 """
@@ -54,7 +56,9 @@ def server_by_hand(url: str) -> Server[Any]:
     @asynccontextmanager
     async def engine(desk: weather.Desk, **_: Any) -> AsyncGenerator[None]:
         nonlocal opened
-        async with (_on_temporal if url.startswith("temporal://") else _on_dbos)(url, desk) as opened:
+        async with (_on_temporal if url.startswith("temporal://") else _on_dbos)(
+            url, desk
+        ) as opened:
             yield
 
     async def call_weather(ctx: Context, params: Params) -> Result:
@@ -64,7 +68,9 @@ def server_by_hand(url: str) -> Server[Any]:
             handle = secrets.token_urlsafe(16)
             place = await opened.begin(handle, location_of(params))
             question = request_for(weather.which_units(place))
-            return types.InputRequiredResult(input_requests={"units": question}, request_state=handle)
+            return types.InputRequiredResult(
+                input_requests={"units": question}, request_state=handle
+            )
         given = (params.input_responses or {})["units"]
         assert isinstance(given, types.ElicitResult)
         return text(await opened.go_on(handle, given.content))

@@ -56,7 +56,9 @@ def floor_server() -> Server[weather.Desk]:
     async def lifespan(_: Server[weather.Desk]) -> AsyncGenerator[weather.Desk]:
         yield own_desk
 
-    server = Server("weather-floor", on_list_tools=list_tools, on_call_tool=by_hand, lifespan=lifespan)
+    server = Server(
+        "weather-floor", on_list_tools=list_tools, on_call_tool=by_hand, lifespan=lifespan
+    )
     security = RequestStateSecurity.ephemeral()
     server.middleware.append(RequestStateBoundary(security, default_audience=server.name))
     return server

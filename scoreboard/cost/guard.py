@@ -1,4 +1,6 @@
-"""What the single-use guard adds to a round, on each store. Knows the guard as the wrapper it is."""
+"""What the single-use guard adds to a round, on each store. Knows the guard as the wrapper it
+is.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,9 @@ async def time_guards(url: str | None, progress: Progress) -> list[Guard]:
             for name, around in wrappers.items()
         }
         async with clients_of(servers) as clients:
-            work = {name: lambda client=client: one_call(client) for name, client in clients.items()}
+            work = {
+                name: lambda client=client: one_call(client) for name, client in clients.items()
+            }
             readings = await in_turns(work, TURNS, progress)
     plain = readings.pop("")
     return [

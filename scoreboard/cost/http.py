@@ -1,8 +1,8 @@
 """What a call costs over HTTP: one uvicorn process with every server in it, and 1 and 16 callers.
 
-What counts is the server's processor time: it says how many calls a core can take, and other work on
-the machine hardly disturbs it. The callers speak HTTP themselves, as little of it as will do. Knows
-options only as servers.
+What counts is the server's processor time: it says how many calls a core can take, and other work
+on the machine hardly disturbs it. The callers speak HTTP themselves, as little of it as will do.
+Knows options only as servers.
 """
 
 from __future__ import annotations
@@ -159,7 +159,11 @@ class Caller:
                 key: {"action": "accept", "content": {"units": AGREE["units"]}}
                 for key in asked.get("inputRequests", {})
             }
-            brought = {"inputResponses": answers, "requestState": asked["requestState"], "_meta": meta}
+            brought = {
+                "inputResponses": answers,
+                "requestState": asked["requestState"],
+                "_meta": meta,
+            }
             asked = await self._post(name, brought)
         assert not asked.get("isError"), asked
 
@@ -167,7 +171,9 @@ class Caller:
         params = {"name": TOOL, "arguments": {"location": "Tokyo"}, **brought}
         request = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
         body = json.dumps(request).encode()
-        await self._stream.send(f"POST /{name} HTTP/1.1\r\n{_HEAD}{len(body)}\r\n\r\n".encode() + body)
+        await self._stream.send(
+            f"POST /{name} HTTP/1.1\r\n{_HEAD}{len(body)}\r\n\r\n".encode() + body
+        )
         response = json.loads(await self._response())
         return response["result"]
 

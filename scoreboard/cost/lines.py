@@ -1,4 +1,6 @@
-"""How much there is to write for each option, and for an SDK to ship. Counted in the files as text."""
+"""How much there is to write for each option, and for an SDK to ship. Counted in the files as
+text.
+"""
 
 from __future__ import annotations
 

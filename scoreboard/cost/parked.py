@@ -1,4 +1,5 @@
-"""How many bytes an open call takes while it waits for its user: of H in memory, of K and L on SQLite.
+"""How many bytes an open call takes while it waits for its user: of H in memory, of K and L on
+SQLite.
 
 Every other option keeps nothing on the server. Knows options only as servers, and SQLite's count
 of pages.
@@ -21,7 +22,14 @@ from mrtr_options.review.bench.subjects import Subject, subject_named
 from mrtr_options.tool import weather
 from mrtr_options.tool.catalogue import load
 from mrtr_options.tool.settings import Settings
-from scoreboard.cost.calls import clients_of, first_round, keeps_calls, on_disk, one_call, servers_of
+from scoreboard.cost.calls import (
+    clients_of,
+    first_round,
+    keeps_calls,
+    on_disk,
+    one_call,
+    servers_of,
+)
 from scoreboard.cost.report import Parked
 
 IN_MEMORY, ON_DISK = 2_000, 100

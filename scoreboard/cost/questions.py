@@ -1,8 +1,9 @@
 """What a call with many questions costs: a generated tool in each way to get from one to the next.
 
-Each question names the answer before it, so that it cannot be asked earlier. Each way is written as its
-author would write it, on that option's stand-in. Guards (E, F and what wraps them) are shown by F, a
-frame that waits by H, re-execution by J, and the SDK's resolver by I. Knows what their authors write.
+Each question names the answer before it, so that it cannot be asked earlier. Each way is written as
+its author would write it, on that option's stand-in. Guards (E, F and what wraps them) are shown by
+F, a frame that waits by H, re-execution by J, and the SDK's resolver by I. Knows what their authors
+write.
 """
 
 from __future__ import annotations
@@ -61,7 +62,11 @@ class Answers(Markers):
 
 def by_hand(questions: int) -> AnyServer:
     """The floor: nothing but the SDK."""
-    schema = {"type": "object", "properties": {"answer": {"type": "string"}}, "required": ["answer"]}
+    schema = {
+        "type": "object",
+        "properties": {"answer": {"type": "string"}},
+        "required": ["answer"],
+    }
 
     async def call(ctx: Context, params: Params) -> Result:
         answers: list[str] = json.loads(params.request_state) if params.request_state else []
@@ -145,7 +150,8 @@ def resolver(questions: int) -> AnyServer:
 def _with_parameters(function: Callable[..., Any], parameters: dict[str, Any], result: Any) -> Any:
     """The function as if its parameters had been written out."""
     written = [
-        Parameter(name, Parameter.KEYWORD_ONLY, annotation=kind) for name, kind in parameters.items()
+        Parameter(name, Parameter.KEYWORD_ONLY, annotation=kind)
+        for name, kind in parameters.items()
     ]
     function.__annotations__ = {**parameters, "return": result}
     vars(function)["__signature__"] = Signature(written, return_annotation=result)

@@ -1,7 +1,9 @@
-"""What the costs are: the figures of one run of `scoreboard.cost`, as one table, and in the documents.
+"""What the costs are: the figures of one run of `scoreboard.cost`, as one table, and in the
+documents.
 
-The figures of the last whole run are in docs/cost.json; `python -m scoreboard.cost.report` writes the
-documents' tables from it. Knows nothing of how figures are measured, nor of how a table is printed.
+The figures of the last whole run are in docs/cost.json; `python -m scoreboard.cost.report` writes
+the documents' tables from it. Knows nothing of how figures are measured, nor of how a table is
+printed.
 """
 
 from __future__ import annotations
@@ -21,8 +23,8 @@ DOCUMENTS = (ROOT / "README.md", ROOT / "docs" / "COSTS.md")
 
 FLOOR = "floor"
 SHARED = "server"
-"""The same handler on the shared server: what every option owes to its argument check, to the call's
-name, and to a state that is signed."""
+"""The same handler on the shared server: what every option owes to its argument check, to the
+call's name, and to a state that is signed."""
 BY_HAND = "by hand"
 """The tool by hand on the engine."""
 QUESTIONS = 10
@@ -196,9 +198,14 @@ def table(report: Report) -> list[tuple[str, ...]]:
     cells |= {(each.subject, HEAD[5]): f"{each.bytes:,.0f}" for each in report.parked}
     for each in report.lines:
         cells[each.subject, HEAD[6]], cells[each.subject, HEAD[7]] = str(each.author), str(each.sdk)
-    named = dict.fromkeys([*(each.subject for each in report.calls), *(subject for subject, _ in cells)])
+    named = dict.fromkeys(
+        [*(each.subject for each in report.calls), *(subject for subject, _ in cells)]
+    )
     return [
-        (NAMES.get(subject, short(subject)), *(cells.get((subject, column), "") for column in HEAD[1:]))
+        (
+            NAMES.get(subject, short(subject)),
+            *(cells.get((subject, column), "") for column in HEAD[1:]),
+        )
         for subject in named
     ]
 
@@ -213,14 +220,18 @@ ENGINES_HEAD: tuple[str, ...] = (
 
 
 def engines_table(report: Report) -> list[tuple[str, ...]]:
-    """A row for each engine and each tool on it; medians. The first figures are those of one caller."""
+    """A row for each engine and each tool on it; medians. The first figures are those of one
+    caller.
+    """
     found = {(each.engine, each.subject, each.callers): each for each in report.rounds}
     rows: list[tuple[str, ...]] = []
     for engine, subject in dict.fromkeys((each.engine, each.subject) for each in report.rounds):
         one, *more = (found[engine, subject, callers] for callers in AT_ONCE)
         ratio = "" if engine == "SQLite" else f"{one.ratio.median:.2f}"
         rates = [_short(each.per_second) for each in (one, *more)]
-        rows.append((engine, subject, _short(one.ms.median), _short(one.cpu_ms.median), ratio, *rates))
+        rows.append(
+            (engine, subject, _short(one.ms.median), _short(one.cpu_ms.median), ratio, *rates)
+        )
     return rows
 
 

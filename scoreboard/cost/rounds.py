@@ -1,6 +1,7 @@
 """What a round of K and L costs on their engines, beside the same tool by hand on each.
 
-Each subject has processes and a database of its own, since DBOS allows one engine in a process. They
+Each subject has processes and a database of its own, since DBOS allows one engine in a process.
+They
 take turns: so many calls at once each, in another order every time.
 
 Needs the extras `durable` and `fleet`. Knows options only as servers.
@@ -90,8 +91,12 @@ def time_rounds(subjects: Sequence[Subject], engine: Engine, progress: Progress)
     with ExitStack() as stack:
         fleets: dict[str, list[Connection]] = {}
         for subject in (None, *subjects):
-            settings = Settings(weather.MemoryLedger(), database=engine.database(), keys=[new_key()])
-            workers = [stack.enter_context(_worker(subject, settings)) for _ in range(engine.workers)]
+            settings = Settings(
+                weather.MemoryLedger(), database=engine.database(), keys=[new_key()]
+            )
+            workers = [
+                stack.enter_context(_worker(subject, settings)) for _ in range(engine.workers)
+            ]
             fleets[subject.name if subject else BY_HAND] = workers
         order = Random(0)
         for callers in AT_ONCE:
@@ -130,8 +135,9 @@ def _calls_of(workers: Sequence[Connection], callers: int) -> tuple[float, float
 
 @contextmanager
 def _worker(subject: Subject | None, settings: Settings) -> Generator[Connection]:
-    """A process that gets a number of callers, has them make their calls, and answers what processor
-    time that took, in seconds."""
+    """A process that gets a number of callers, has them make their calls, and answers what
+    processor time that took, in seconds.
+    """
     here, there = Pipe()
     with there:
         process = start(_work, there, subject, settings)

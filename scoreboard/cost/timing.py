@@ -32,7 +32,9 @@ def ratio(own: Sequence[float], base: Sequence[float]) -> Spread:
 
 @contextmanager
 def steady() -> Generator[None]:
-    """Keep the garbage collector from looking at what is there already in the middle of a reading."""
+    """Keep the garbage collector from looking at what is there already in the middle of a
+    reading.
+    """
     gc.collect()
     gc.freeze()
     try:

@@ -1,8 +1,9 @@
-"""The second half of `make scoreboard`: builds frameworks of others, plays the cases, keeps the results.
+"""The second half of `make scoreboard`: builds frameworks of others, plays the cases, keeps the
+results.
 
 What is kept is in docs/scoreboard.json under "frameworks", from which docs/SCOREBOARD.md is made. A
-framework whose sources are the same as when it was kept is left out, so the command goes on where it was
-interrupted. Exit code: 0, 2 bad input, 130 after Ctrl-C.
+framework whose sources are the same as when it was kept is left out, so the command goes on where
+it was interrupted. Exit code: 0, 2 bad input, 130 after Ctrl-C.
 """
 
 from __future__ import annotations
@@ -60,7 +61,9 @@ def _frameworks(args: argparse.Namespace) -> int:
         return _one_case(wanted, args.case)
     with counting("frameworks", None, quiet=args.json) as begin:
         for framework in wanted:
-            reviews = {each.name: partial(review, framework, each, begin) for each in framework.variants}
+            reviews = {
+                each.name: partial(review, framework, each, begin) for each in framework.variants
+            }
             kept = play(framework, board.frameworks.get(framework.name), begin, reviews)
             board = keep(Scoreboard(frameworks={framework.name: kept}), known)  # now: runs are long
             FRAMEWORKS.renew(board)
@@ -85,7 +88,9 @@ def _one_case(wanted: Sequence[Framework], case: str) -> int:
             for variant in framework.variants:
                 played = anyio.run(review, framework, variant, begin, (case,)).cases.get(case)
                 if played is not None:
-                    out.print(f"{page.name_of(framework, variant)}: {page.said(played)}", style="bold")
+                    out.print(
+                        f"{page.name_of(framework, variant)}: {page.said(played)}", style="bold"
+                    )
                     out.print("\n".join(f"  {line}" for line in played.history))
     return 0
 

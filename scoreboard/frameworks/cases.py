@@ -101,18 +101,22 @@ def _next(letter: str) -> str:
 
 
 def edited(pause: str) -> list[str]:
-    """Pauses with another place in them than the user's: wherever it is, and each time that it is."""
+    """Pauses with another place in them than the user's: wherever it is, and each time that it
+    is.
+    """
     (mine,) = MISSOURI.content.values()
     parts = pause.split(mine)
     singly = (
-        mine.join(parts[:at]) + ELSEWHERE + mine.join(parts[at:]) for at in range(len(parts) - 1, 0, -1)
+        mine.join(parts[:at]) + ELSEWHERE + mine.join(parts[at:])
+        for at in range(len(parts) - 1, 0, -1)
     )
     return [ELSEWHERE.join(parts), *singly][: MAX_EDITS if len(parts) > 2 else 1]
 
 
 def _with(change: Callable[[str], list[str]]) -> Client:
-    """A client that changes the pause of the second question before it answers; of several changes it
-    tries one after the other until the bill is for the other place."""
+    """A client that changes the pause of the second question before it answers; of several changes
+    it tries one after the other until the bill is for the other place.
+    """
 
     async def play(player: Player) -> None:
         await player.take(FIRST)
@@ -228,7 +232,9 @@ CASES: tuple[Case, ...] = (
         *(FIRST, Send("place", Accept({"place": "imperial"})), *_AGAIN, *_REST),
     ),
     _attack("made-up", "made-up ids", "An answer comes with made-up ids.", made_up, carried=False),
-    _attack("edited", "edited state", "Another place is written into the state.", edited, carried=True),
+    _attack(
+        "edited", "edited state", "Another place is written into the state.", edited, carried=True
+    ),
     Case(
         Scenario(
             "others",

@@ -47,7 +47,9 @@ class Finding:
 
 
 FINDINGS: dict[str, Finding] = {
-    "answer-taken-twice": Finding("langgraph", "one node", ("first-twice", "first-lost", "at-once")),
+    "answer-taken-twice": Finding(
+        "langgraph", "one node", ("first-twice", "first-lost", "at-once")
+    ),
     "two-waits-in-one-step": Finding(
         "llamaindex", "two waits in one step, with `waiter_id`", ("clean",), ("llamaindex",)
     ),
@@ -80,7 +82,9 @@ def affected(found: Finding, board: Scoreboard) -> str:
         for case in found.cases:
             played = seen.cases.get(case)
             already = () if case == "clean" else seen.cases["clean"].shown
-            cells.append(attack(played) if case in ATTACKS else said(played, already) if played else "")
+            cells.append(
+                attack(played) if case in ATTACKS else said(played, already) if played else ""
+            )
         lines.append((name_of(framework, variant), *cells))
     return markdown(("framework", *(WORDS_OF[case] for case in found.cases)), lines)
 
@@ -98,7 +102,9 @@ def reproduced(found: Finding, board: Scoreboard) -> str:
     )
 
 
-def part(write: Callable[[Finding, Scoreboard], str], found: Finding, board: Scoreboard) -> str | None:
+def part(
+    write: Callable[[Finding, Scoreboard], str], found: Finding, board: Scoreboard
+) -> str | None:
     """A part of a page; None where its framework was not played."""
     return write(found, board) if found.framework in board.frameworks else None
 

@@ -54,7 +54,9 @@ def _link(framework: Framework, variant: Variant, words: str = "") -> str:
 
 
 def least(found: Reviewed, anomaly: str) -> str:
-    """The first case that shows an anomaly, or nothing where none does. Attacks are told elsewhere."""
+    """The first case that shows an anomaly, or nothing where none does. Attacks are told
+    elsewhere.
+    """
     plain = ((name, played) for name, played in found.cases.items() if name not in ATTACKS)
     return next((name for name, played in plain if anomaly in played.shown), "")
 
@@ -68,9 +70,13 @@ def outcome(played: Played | None) -> str:
 
 
 def said(played: Played, besides: Collection[str] = ()) -> str:
-    """The same, with the anomalies that it shows besides some, and whether an attack went through."""
+    """The same, with the anomalies that it shows besides some, and whether an attack went
+    through.
+    """
     shown = [WORDS[each] for each in played.shown if each not in besides]
-    return ": ".join(filter(None, (outcome(played), ", ".join(shown + ["taken"] * bool(played.taken)))))
+    return ": ".join(
+        filter(None, (outcome(played), ", ".join(shown + ["taken"] * bool(played.taken))))
+    )
 
 
 def attack(played: Played | None) -> str:
@@ -85,7 +91,9 @@ def attack(played: Played | None) -> str:
 
 def shown_anomalies(board: Scoreboard) -> list[str]:
     """The anomalies that any framework shows, money first."""
-    return [each.name for each in ANOMALIES if any(least(found, each.name) for *_, found in rows(board))]
+    return [
+        each.name for each in ANOMALIES if any(least(found, each.name) for *_, found in rows(board))
+    ]
 
 
 def by_anomaly(board: Scoreboard) -> str:
@@ -112,7 +120,11 @@ def by_case(board: Scoreboard) -> str:
 def pauses(board: Scoreboard) -> str:
     """What the caller holds, and what comes of one that is not its own."""
     lines = (
-        (_link(framework, variant), variant.pause, *(attack(found.cases.get(name)) for name in ATTACKS))
+        (
+            _link(framework, variant),
+            variant.pause,
+            *(attack(found.cases.get(name)) for name in ATTACKS),
+        )
         for framework, variant, found in rows(board)
     )
     return markdown(("framework", "the caller holds", *(WORDS_OF[name] for name in ATTACKS)), lines)
@@ -134,13 +146,17 @@ def advice(board: Scoreboard) -> str:
 def versions(board: Scoreboard) -> str:
     """What was built, from what, and how long it took; the last row has the sums."""
     lines: list[Sequence[str]] = []
-    built = [kept for name in frameworks() if (kept := board.frameworks.get(name)) and kept.variants]
+    built = [
+        kept for name in frameworks() if (kept := board.frameworks.get(name)) and kept.variants
+    ]
     every = [each for kept in built for each in kept.variants.values()]
     for framework in frameworks().values():
         if (kept := board.frameworks.get(framework.name)) is None:
             continue
         ran = [*kept.variants.values()]
-        took = f"{kept.build_seconds} s, {sum(each.seconds for each in ran)} s" if ran else "not built"
+        took = (
+            f"{kept.build_seconds} s, {sum(each.seconds for each in ran)} s" if ran else "not built"
+        )
         sizes = ", ".join(str(each.lines) for each in ran)
         lines.append(
             (

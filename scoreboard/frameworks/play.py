@@ -110,7 +110,11 @@ def taken(case: Case, history: History) -> Played:
     """What is kept of a run."""
     reading = Reading(history)
     end = reading.end
-    kinds = {"result": end.is_result, "error": end.code is not None, "question": bool(end.questions)}
+    kinds = {
+        "result": end.is_result,
+        "error": end.code is not None,
+        "question": bool(end.questions),
+    }
     shown = found(history)
     return Played(
         end=next((kind for kind, holds in kinds.items() if holds), "nothing"),
@@ -124,8 +128,9 @@ def taken(case: Case, history: History) -> Played:
 
 
 def _is_taken(case: Case, history: History) -> bool | None:
-    """Whether a request with a made-up pause, or that of another user's call, got no error, or an edited
-    one billed what was written into it; None if the call ended before there was one."""
+    """Whether a request with a made-up pause, or that of another user's call, got no error, or an
+    edited one billed what was written into it; None if the call ended before there was one.
+    """
     whose: dict[str, str | None] = {}
     sent: dict[int, str | None] = {}
     attacks: set[int] = set()

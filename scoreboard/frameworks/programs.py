@@ -1,7 +1,8 @@
-"""A framework as a deployment of the review: a process for each delivery, effects read from the ledger.
+"""A framework as a deployment of the review: a process for each delivery, effects read from the
+ledger.
 
-A request without a state starts a call; one with a state resumes it, and the state is the pause as JSON.
-Knows the folders of frameworks and the interface of their programs (README.md); no case.
+A request without a state starts a call; one with a state resumes it, and the state is the pause as
+JSON. Knows the folders of frameworks and the interface of their programs (README.md); no case.
 """
 
 from __future__ import annotations
@@ -110,7 +111,9 @@ class Deliveries(Instances):
         line = _line(request, self._call_of(request))
         crash, self._crash = self._crash, ""
         reply, status = await self._deliver(line, crash)
-        if reply is not None and reply.message is not None:  # a folder of this run is nothing to keep
+        if (
+            reply is not None and reply.message is not None
+        ):  # a folder of this run is nothing to keep
             reply = replace(reply, message=reply.message.replace(str(self._folder), "..."))
         self._outside.collect()
         if reply is None and status == -signal.SIGKILL and crash:
@@ -166,7 +169,9 @@ def _line(request: Request, call: int) -> dict[str, Any]:
     if request.state is None:
         return {"call": f"call-{call}", "location": request.location, "user": request.principal}
     (key, answer), *_ = (request.answers or {}).items()
-    content: dict[str, Any] = (answer.content if isinstance(answer, types.ElicitResult) else None) or {}
+    content: dict[str, Any] = (
+        answer.content if isinstance(answer, types.ElicitResult) else None
+    ) or {}
     ((_, value),) = content.items()
     pause = json.loads(request.state)
     return {"pause": pause, "name": key, "value": value, "user": request.principal}
@@ -190,7 +195,10 @@ async def _exchanged(process: Process, line: dict[str, Any]) -> Reply | None:
 def reply_of(said: dict[str, Any]) -> Reply:
     """What a program says, as a response."""
     match said:
-        case {"asked": {"key": str(key), "message": str(message), "choices": list()}, "pause": pause}:
+        case {
+            "asked": {"key": str(key), "message": str(message), "choices": list()},
+            "pause": pause,
+        }:
             choices: list[str] = said["asked"]["choices"]
             one_of = {"enum": choices} if len(choices) > 1 else {"const": choices[0]}
             schema = {"type": "object", "properties": {key: one_of}, "required": [key]}

@@ -1,8 +1,8 @@
 """`make scoreboard`: builds the servers of others, reviews them, and keeps the results.
 
-What is kept is in docs/scoreboard.json, from which docs/SCOREBOARD.md is made. A server whose sources
-are the same as when it was kept is left out, so the command goes on where it was interrupted. Exit code:
-0, 2 bad input, 130 after Ctrl-C.
+What is kept is in docs/scoreboard.json, from which docs/SCOREBOARD.md is made. A server whose
+sources are the same as when it was kept is left out, so the command goes on where it was
+interrupted. Exit code: 0, 2 bad input, 130 after Ctrl-C.
 """
 
 from __future__ import annotations

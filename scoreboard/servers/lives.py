@@ -1,7 +1,7 @@
 """How old the states of a server may be, by the clock: calls that wait for their user.
 
-No setting shortens the life of a state in each library, so the times are waited for, for all servers at
-once. Knows the bench's client and the servers; nothing of any library.
+No setting shortens the life of a state in each library, so the times are waited for, for all
+servers at once. Knows the bench's client and the servers; nothing of any library.
 """
 
 from __future__ import annotations
@@ -52,7 +52,9 @@ async def measured(
 
 
 async def life(url: str, http: httpx2.AsyncClient, ages: Sequence[int]) -> Life | None:
-    """The life of the states at a URL: a call is made for each age, and its last answer given then."""
+    """The life of the states at a URL: a call is made for each age, and its last answer given
+    then.
+    """
     began = anyio.current_time()
     calls: list[Request] = []
     for _ in ages:

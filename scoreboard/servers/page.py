@@ -1,4 +1,5 @@
-"""What docs/scoreboard.json keeps of servers, in words: a table for the terminal and docs/SCOREBOARD.md.
+"""What docs/scoreboard.json keeps of servers, in words: a table for the terminal and
+docs/SCOREBOARD.md.
 
 Knows what `play` keeps and what the servers' folders say; nothing of any library.
 """
@@ -128,14 +129,18 @@ def life(found: Reviewed) -> str:
 
 
 def shown_anomalies(board: Scoreboard) -> list[str]:
-    """The anomalies that any server shows where rounds go to the instance that asked, money first."""
+    """The anomalies that any server shows where rounds go to the instance that asked, money
+    first.
+    """
     tried = (each for _, _, found in played(board) for each in found.tried if each.fleet != "free")
     shown = {name for each in tried for name in each.shown}
     return [each.name for each in ANOMALIES if each.name in shown]
 
 
 def by_anomaly(board: Scoreboard) -> str:
-    """For each server and client a row, rounds going to the instance that asked; the departures last."""
+    """For each server and client a row, rounds going to the instance that asked; the departures
+    last.
+    """
     names = shown_anomalies(board)
     lines: list[Sequence[str]] = []
     for peer, variant, found in played(board):
@@ -219,7 +224,9 @@ def advice(board: Scoreboard) -> str:
         says = f'"{quote.says}"' if quote.says else "does not mention them"
         says = f"{says} ([{quote.date}]({quote.address}))" if first else ""
         lines.append((_link(peer, variant), says, variant.author))
-    return markdown(("server", "its documentation on effects above a pause", "an author today"), lines)
+    return markdown(
+        ("server", "its documentation on effects above a pause", "an author today"), lines
+    )
 
 
 def versions(board: Scoreboard) -> str:
@@ -255,7 +262,9 @@ def _took(seconds: int, cpu_seconds: int) -> str:
 
 def not_built(board: Scoreboard) -> str:
     """Those that could not be built or started."""
-    tried = (f"{each.title}: `{each.command}` says: {each.says} ({each.date})" for each in missing())
+    tried = (
+        f"{each.title}: `{each.command}` says: {each.says} ({each.date})" for each in missing()
+    )
     return "\n".join(f"- {line}" for line in (*reasons(board), *tried))
 
 
@@ -287,7 +296,9 @@ def folded(head: str, lines: Sequence[str]) -> str:
 
 
 def run(board: Scoreboard, name: str) -> str | None:
-    """The run of a part that is named by a server, its settings, and an anomaly, a rule or a probe."""
+    """The run of a part that is named by a server, its settings, and an anomaly, a rule or a
+    probe.
+    """
     wanted = re.fullmatch(r"servers, run: (.*), (.*), (.*)", name)
     if wanted is None:
         return None
@@ -310,6 +321,8 @@ def table(board: Scoreboard, names: Sequence[str]) -> Table:
     for peer, variant, seen in played(board):
         if peer.name in names:
             first = seen.tried[0] if seen.tried else None
-            cells = (least(first, name) if first else "" for name in ("duplicate bill", "lost call"))
+            cells = (
+                least(first, name) if first else "" for name in ("duplicate bill", "lost call")
+            )
             found.add_row(name_of(peer, variant), breaks(seen), *cells, departures(seen))
     return found

@@ -318,7 +318,9 @@ async def start(
 
 
 async def comes_up(process: Process, url: str) -> bool:
-    """Wait until a program listens at a URL; false if it ends, or takes longer than `START_SECONDS`."""
+    """Wait until a program listens at a URL; false if it ends, or takes longer than
+    `START_SECONDS`.
+    """
     with anyio.move_on_after(START_SECONDS):
         while process.returncode is None:
             if await listens(url):

@@ -93,7 +93,9 @@ async def test_two_instances_share_no_module(tmp_path: Path) -> None:
     assert seen.text.startswith("2Springfield")
 
 
-async def test_new_processes_with_the_same_keys_go_on_and_with_other_keys_refuse(tmp_path: Path) -> None:
+async def test_new_processes_with_the_same_keys_go_on_and_with_other_keys_refuse(
+    tmp_path: Path,
+) -> None:
     async with children(tmp_path) as found:
         assert (await played(found, "restart")).outcome == "completed"
         assert (await played(found, "key-rotation")).outcome == "completed"
@@ -153,7 +155,9 @@ async def test_time_passes_in_each_process_also_in_one_that_starts_later(tmp_pat
     for place, reply in zip((0, 1, 0, 1), after, strict=True):
         clocks = zip(*(json.loads(each.text or "") for each in (before[place], reply)), strict=True)
         now, steady = ({name: b[name] - a[name] for name in a} for a, b in clocks)
-        assert {name: moved for name, moved in now.items() if not DAYS - 1 <= moved < 1.1 * DAYS} == {}
+        assert {
+            name: moved for name, moved in now.items() if not DAYS - 1 <= moved < 1.1 * DAYS
+        } == {}
         assert now["time"] > DAYS  # it has not stood still since
         assert {name: moved for name, moved in steady.items() if not 0 < moved < DAYS} == {}
 
@@ -194,7 +198,9 @@ async def test_a_request_that_hangs_names_the_authors_line_and_the_next_is_answe
         ("__import__('os').abort()", "the process was killed by SIGABRT"),
     ],
 )
-async def test_a_process_that_ends_is_recorded_and_replaced(line: str, why: str, tmp_path: Path) -> None:
+async def test_a_process_that_ends_is_recorded_and_replaced(
+    line: str, why: str, tmp_path: Path
+) -> None:
     source = inserted(FIRST, f"if params.arguments['location'] == 'Tokyo': {line}")
     async with children(tmp_path, source=source) as found:
         deployment = await deployed(found)
@@ -213,7 +219,11 @@ async def test_a_process_that_ends_is_recorded_and_replaced(line: str, why: str,
         ("x = 1\n", "stranger.py has no `server`", ""),
         ("raise SystemExit(3)\n", "stranger.py does not load", "line 1, in <module>\n"),
         ("import os; os._exit(3)\n", "ended with exit code 3 while stranger.py was loading", ""),
-        ("import threading\nthreading.Event().wait()\n", "stranger.py is still loading after", "line "),
+        (
+            "import threading\nthreading.Event().wait()\n",
+            "stranger.py is still loading after",
+            "line ",
+        ),
     ],
 )
 async def test_a_file_that_does_not_come_up_says_why(
@@ -291,7 +301,9 @@ async def test_an_effect_that_fails_for_a_moment_happens_when_it_is_tried_again(
     assert re.fullmatch(tries, (tmp_path / "tries").read_text())
 
 
-async def test_a_ledger_that_honours_keys_absorbs_second_effects_of_one_run_only(tmp_path: Path) -> None:
+async def test_a_ledger_that_honours_keys_absorbs_second_effects_of_one_run_only(
+    tmp_path: Path,
+) -> None:
     source = E.replace(BILL, "    await desk.bill(place, key='the same')\n")
     async with children(tmp_path, source=source) as found:
         slugs = ("lost-final-keyed", "lost-final", "lost-final-keyed")

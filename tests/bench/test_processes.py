@@ -1,6 +1,7 @@
 """Schedules on real processes: what the memory deployment only plays at happens here.
 
-Two server processes behind HTTP on 127.0.0.1, killed by SIGKILL where a schedule restarts or crashes.
+Two server processes behind HTTP on 127.0.0.1, killed by SIGKILL where a schedule restarts or
+crashes.
 """
 
 import multiprocessing
@@ -103,7 +104,9 @@ async def test_the_start_of_a_process_is_no_part_of_a_request(
     says = f"\nfrom pathlib import Path\n\nPath({str(started)!r}).touch()\n"
     file.write_text(option.path.read_text(encoding="utf-8") + says, encoding="utf-8")
     with anyio.fail_after(SECONDS):
-        async with ProcessInstances(Subject(option_at(file)), shared_folder).running() as deployment:
+        async with ProcessInstances(
+            Subject(option_at(file)), shared_folder
+        ).running() as deployment:
             with monkeypatch.context() as hurried:
                 hurried.setattr(deployment, "hang_seconds", 0)
                 assert await deployment.send(0, Request("Tokyo")) == Reply(nothing=HUNG)

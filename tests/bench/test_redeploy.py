@@ -37,7 +37,9 @@ def played(option: Option, script: tuple[Step, ...]) -> Observation:
 
 @pytest.mark.parametrize("slug", REDEPLOYS)
 @pytest.mark.parametrize("subject", ["E+single-use", "F+legacy-shim", "H+legacy-shim"])
-def test_wrappers_change_nothing_of_it(subject: str, slug: str, observations: list[Observation]) -> None:
+def test_wrappers_change_nothing_of_it(
+    subject: str, slug: str, observations: list[Observation]
+) -> None:
     seen = [each for each in observations if (each.schedule, each.deployment) == (slug, "two")]
     fates = {each.subject: each.fate for each in seen}
     assert fates[subject] == fates[subject[0]]

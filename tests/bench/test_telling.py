@@ -1,4 +1,6 @@
-"""A run is told once; what the terminal, a story and a picture show of it are rows of that telling."""
+"""A run is told once; what the terminal, a story and a picture show of it are rows of that
+telling.
+"""
 
 import io
 from typing import Any
@@ -69,8 +71,13 @@ async def test_a_clean_call_is_told_as_it_was_observed() -> None:
 
 def test_a_state_that_comes_with_another_response_again_is_told() -> None:
     replies = enumerate([Reply(text="Fog.", state="s"), Reply(text="Rain.", state="s")])
-    pairs = [(Sent(n, 1, 0, 1, 0, Request()), Received(n, 1, 0, 1, 0, reply)) for n, reply in replies]
-    assert tell(made_up(*pairs[0], *pairs[1]))[-1].text == "the text 'Rain.', with the state of 1 again"
+    pairs = [
+        (Sent(n, 1, 0, 1, 0, Request()), Received(n, 1, 0, 1, 0, reply)) for n, reply in replies
+    ]
+    assert (
+        tell(made_up(*pairs[0], *pairs[1]))[-1].text
+        == "the text 'Rain.', with the state of 1 again"
+    )
 
 
 def test_a_callers_name_that_looks_like_another_one_is_quoted() -> None:
@@ -138,8 +145,13 @@ def test_a_response_is_what_its_client_is_left_with(reply: Reply, left: tuple[st
     assert outcome(reply) == left
 
 
-def test_a_picture_has_a_row_for_every_row_that_is_drawn_and_says_what_strangers_wrote_as_text() -> None:
-    events = Sent(1, 1, 0, 1, 0, Request("<b>")), Received(1, 1, 0, 1, 0, Reply(text="</svg>"), True)
+def test_a_picture_has_a_row_for_every_row_that_is_drawn_and_says_what_strangers_wrote_as_text() -> (
+    None
+):
+    events = (
+        Sent(1, 1, 0, 1, 0, Request("<b>")),
+        Received(1, 1, 0, 1, 0, Reply(text="</svg>"), True),
+    )
     drawn = svg(made_up(*events), "a <title>")
     assert drawn.count("<svg") == drawn.count("</svg>")
     assert ">weather(&lt;b&gt;)<" in drawn
@@ -152,4 +164,7 @@ def test_a_picture_has_a_row_for_every_row_that_is_drawn_and_says_what_strangers
 def test_an_answer_whose_content_is_no_object_is_told_as_it_is() -> None:
     content: Any = "Springfield, Missouri"
     (row,) = tell(made_up(happened.Answered(1, "place", "accept", content)))
-    assert (row.text, row.label) == ('accept "Springfield, Missouri"', "answers Springfield, Missouri")
+    assert (row.text, row.label) == (
+        'accept "Springfield, Missouri"',
+        "answers Springfield, Missouri",
+    )

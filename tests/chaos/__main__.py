@@ -1,4 +1,6 @@
-"""`make chaos`: runs subjects under disasters and prints what held. Knows the run and the terminal."""
+"""`make chaos`: runs subjects under disasters and prints what held. Knows the run and the
+terminal.
+"""
 
 import secrets
 import sys
@@ -21,7 +23,9 @@ SUBJECTS = ("L", "K", "F+single-use")
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; the exit code, 1 where the oracle is broken."""
     parser = Parser(prog="python -m tests.chaos", description="Runs a fleet under disasters.")
-    parser.add_argument("--seconds", type=float, default=600.0, help="how long each run lasts (600)")
+    parser.add_argument(
+        "--seconds", type=float, default=600.0, help="how long each run lasts (600)"
+    )
     which = f"which; by default {', '.join(SUBJECTS)}"
     parser.add_argument("--subject", action="append", help=which)
     which = "which; by default all that the subject can have"
@@ -43,7 +47,9 @@ def main(argv: Sequence[str] | None = None) -> int:
                 refuse(f"--database temporal {temporal.MISSING}")
             for disaster in (DISASTERS[name] for name in args.only or ()):
                 if kind not in disaster.on:
-                    refuse(f"{kind} cannot have {disaster.name}: it is for {', '.join(disaster.on)}")
+                    refuse(
+                        f"{kind} cannot have {disaster.name}: it is for {', '.join(disaster.on)}"
+                    )
             how = {"seed": seed, "seconds": args.seconds, "only": tuple(args.only or ())}
             report = anyio.run(partial(chaos, subject, kind, **how, tell=progress.print))
             holds = holds and report.holds

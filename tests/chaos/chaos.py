@@ -1,12 +1,13 @@
 """Chaos: a fleet under disasters drawn at random, a crowd of clients, and what must hold anyway.
 
-Every call ends within a bound after the last disaster. It is completed and billed once, or it is refused
-with a reason and billed once at most. The destination honours the idempotency keys that it is given.
+Every call ends within a bound after the last disaster. It is completed and billed once, or it is
+refused with a reason and billed once at most. The destination honours the idempotency keys that it
+is given.
 
     python -m tests.chaos --seconds 600 --subject L --database temporal --seed 7
 
-The same seed draws the same disasters in the same order; what they hit is up to the machine. Knows the
-fleet, the crowd and the disasters.
+The same seed draws the same disasters in the same order; what they hit is up to the machine. Knows
+the fleet, the crowd and the disasters.
 """
 
 from collections import Counter, defaultdict
@@ -46,24 +47,21 @@ CALM_SECONDS = (0.0, 4.0)
 LAST_SECONDS = (0.5, 10.0)
 """How long a disaster lasts that is not over at once."""
 BOUND_SECONDS = 180.0
-"""How long calls may take to end after the last disaster: longer than a guarded round, and than Temporal
-takes to give a call up that ends its workers."""
+"""How long calls may take to end after the last disaster: longer than a guarded round, and than
+Temporal takes to give a call up that ends its workers."""
 
 
 @dataclass
 class Report:
     """What happened in one run.
 
-    Attributes:
-        subject, database, seed, seconds: What was run.
-        disasters: How many, by name.
-        calls, ended, completed: How many.
-        refused: How many calls were refused, by the error's reason.
-        refused_billed: How many of those had billed, by the error's reason.
-        broken: The calls that break the oracle, in words, by what is wrong with them.
-        processes_ended, overdue: How many ended, and had to be killed since they did not after SIGTERM.
-        longest_wait: The longest wait in seconds for a round of a call whose bill kills no process.
-        longest_to_end: The longest time in seconds from the last disaster to the end of a call.
+    Attributes: subject, database, seed, seconds: What was run. disasters: How many, by name. calls,
+        ended, completed: How many. refused: How many calls were refused, by the error's reason.
+        refused_billed: How many of those had billed, by the error's reason. broken: The calls that
+        break the oracle, in words, by what is wrong with them. processes_ended, overdue: How many
+        ended, and had to be killed since they did not after SIGTERM. longest_wait: The longest wait
+        in seconds for a round of a call whose bill kills no process. longest_to_end: The longest
+        time in seconds from the last disaster to the end of a call.
     """
 
     subject: str
@@ -92,7 +90,9 @@ class Report:
 async def world_of(
     subject: Subject, kind: Kind, folder: Path, random: Random, processes: int = PROCESSES
 ) -> AsyncGenerator[World]:
-    """A running fleet on a database of its own; the files that processes share are in the folder."""
+    """A running fleet on a database of its own; the files that processes share are in the
+    folder.
+    """
     rounds = folder / ROUNDS
     async with AsyncExitStack() as held:
         if kind == "postgres":
@@ -141,7 +141,9 @@ async def chaos(
         tell: Gets a line at the start and every ten seconds.
     """
     report = Report(subject.name, kind, seed, seconds)
-    drawn = [each for each in DISASTERS.values() if kind in each.on and each.name in (only or DISASTERS)]
+    drawn = [
+        each for each in DISASTERS.values() if kind in each.on and each.name in (only or DISASTERS)
+    ]
     tell(f"{subject.name} {kind}, seed {seed}: its processes start")
     with scratch() as folder:
         async with world_of(subject, kind, folder, Random(seed)) as world:
@@ -164,7 +166,10 @@ async def chaos(
                     calling.start_soon(crowd.come_and_go)
                 while anyio.current_time() < began + seconds:
                     await anyio.sleep(world.random.uniform(*CALM_SECONDS))
-                    disaster, lasts = world.random.choice(drawn), world.random.uniform(*LAST_SECONDS)
+                    disaster, lasts = (
+                        world.random.choice(drawn),
+                        world.random.uniform(*LAST_SECONDS),
+                    )
                     report.disasters[disaster.name] += 1
                     now = disaster.name
                     async with disaster.over(world):

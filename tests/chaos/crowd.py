@@ -1,8 +1,8 @@
 """Clients that call the tool for as long as they are let, each call for a place of its own.
 
-A client keeps this retry policy: a round that brought no response is sent again, to any process; so is
-one whose error says that it may be (`TRY_AGAIN`). A state-only response is followed with its state. Any
-other error ends the call.
+A client keeps this retry policy: a round that brought no response is sent again, to any process; so
+is one whose error says that it may be (`TRY_AGAIN`). A state-only response is followed with its
+state. Any other error ends the call.
 
 Knows the fleet and what goes over the wire; of options only that they serve the weather tool.
 """
@@ -150,7 +150,11 @@ class Crowd:
         answered: set[str] = set()
         while True:
             reply = await self._round(call, look)
-            if reply.failed or reply.is_result or reply.status in ("completed", "failed", "cancelled"):
+            if (
+                reply.failed
+                or reply.is_result
+                or reply.status in ("completed", "failed", "cancelled")
+            ):
                 return reply
             if new := reply.questions.keys() - answered:
                 await self._think()
@@ -160,12 +164,16 @@ class Crowd:
                 answered |= new
             await anyio.sleep(LOOK_SECONDS)
 
-    async def _answered(self, call: Call, request: Request, asked: Reply, keys: Iterable[str]) -> Reply:
+    async def _answered(
+        self, call: Call, request: Request, asked: Reply, keys: Iterable[str]
+    ) -> Reply:
         said = {asked.name_of(key): key for key in keys}
         answers = {key: accepted(**{name: call.says[name]}) for name, key in said.items()}
         request = replace(request, answers=answers)
         if call.manner == "oversized":  # first what no server should take
-            more = {key: accepted(**{name: call.says[name]}, more=MORE) for name, key in said.items()}
+            more = {
+                key: accepted(**{name: call.says[name]}, more=MORE) for name, key in said.items()
+            }
             await self._round(call, replace(request, answers=more))
             if request.state is not None:
                 await self._round(call, replace(request, state=request.state + LONG))

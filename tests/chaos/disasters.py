@@ -1,7 +1,8 @@
-"""What goes wrong under a running fleet: its database, its clocks, its processes, and what it is sent.
+"""What goes wrong under a running fleet: its database, its clocks, its processes, and what it is
+sent.
 
-A disaster lasts as long as its block does; one that is over at once has an empty block. Everything works
-without privileges. A file is locked and full; a server is down, cut off, read-only and slow.
+A disaster lasts as long as its block does; one that is over at once has an empty block. Everything
+works without privileges. A file is locked and full; a server is down, cut off, read-only and slow.
 
 Knows the fleet and the databases; of options only that they serve the weather tool.
 """
@@ -35,8 +36,8 @@ Kind = Literal["sqlite", "postgres", "temporal"]
 """What a fleet keeps its calls or rounds in."""
 
 Manner = Literal["plain", "fatal", "oversized"]
-"""How a call is made: as it should be; for a place whose bill kills (see `processes`); or with answers
-and states that are too long before those that fit."""
+"""How a call is made: as it should be; for a place whose bill kills (see `processes`); or with
+answers and states that are too long before those that fit."""
 
 STEP_SECONDS = 0.5
 """How often a clock that steps does."""
@@ -137,7 +138,9 @@ class World:
 
 @dataclass(frozen=True)
 class Disaster:
-    """Something that goes wrong: its name, the block that it lasts for, and what it can happen to."""
+    """Something that goes wrong: its name, the block that it lasts for, and what it can happen
+    to.
+    """
 
     name: str
     over: Callable[[World], AsyncBlock[None]]
@@ -149,7 +152,9 @@ DISASTERS: dict[str, Disaster] = {}
 
 
 def _happens(*on: Kind, name: str = "", **how: Any) -> Callable[[Callable[..., Any]], Any]:
-    """Make a disaster of a generator and what it takes beside the world; what blocks has a thread."""
+    """Make a disaster of a generator and what it takes beside the world; what blocks has a
+    thread.
+    """
 
     def register(happens: Callable[..., Any]) -> Any:
         block = partial(happens, **how)
@@ -206,7 +211,8 @@ async def shut_down(world: World) -> AsyncGenerator[None]:
 @_happens(name="paused", then=signal.SIGCONT)
 async def stopped(world: World, *, then: signal.Signals) -> AsyncGenerator[None]:
     """A process is paused (SIGSTOP) and goes on later, or its machine is gone: nothing answers, its
-    connections to the database stay open for a while."""
+    connections to the database stay open for a while.
+    """
     worker = world.fleet.workers[world.place()]
     if worker is not None:
         worker.signal(signal.SIGSTOP)

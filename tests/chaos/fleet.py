@@ -1,7 +1,7 @@
 """Server processes for many clients at once, one of which is replaced whenever it ends.
 
-What `processes` has for the one client of a schedule, for a crowd of them: a request goes to one process
-and takes no notice of the others. Knows how a process is started and asked.
+What `processes` has for the one client of a schedule, for a crowd of them: a request goes to one
+process and takes no notice of the others. Knows how a process is started and asked.
 """
 
 from __future__ import annotations
@@ -89,7 +89,9 @@ class Fleet:
         """Keep a process running at this place."""
         while True:
             # To its end also where the fleet ends: only this code knows of the process.
-            worker = self.workers[place] = await anyio.to_thread.run_sync(Worker.started, self._served)
+            worker = self.workers[place] = await anyio.to_thread.run_sync(
+                Worker.started, self._served
+            )
             await anyio.wait_readable(worker.process.sentinel)
             self.ended += 1
             self.workers[place] = None

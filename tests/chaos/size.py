@@ -3,8 +3,8 @@
     python -m tests.chaos.size                   # 10,000 calls that wait for their user
     python -m tests.chaos.size --at-work 2000    # 2,000 calls in an effect of 20 s
 
-The ledger counts every effect, also one whose key it has seen: `ran again` are those that a destination
-which honours keys absorbs, and `billed twice` those that it does not.
+The ledger counts every effect, also one whose key it has seen: `ran again` are those that a
+destination which honours keys absorbs, and `billed twice` those that it does not.
 
 Knows option L, which it changes, a Temporal of its own, and the fleet.
 """
@@ -73,7 +73,9 @@ SLOW = f"""
 
 
 def subject_in(folder: Path, *, at_work: bool) -> Subject:
-    """L in a file of its own: its calls wait for long, and its bill takes long once it is written."""
+    """L in a file of its own: its calls wait for long, and its bill takes long once it is
+    written.
+    """
     file = folder / "option_l_patient.py"
     patient = patched(option_named("L").source, PATIENT, file.name)
     file.write_text(patched(patient, SLOW, file.name) if at_work else patient, encoding="utf-8")
@@ -84,15 +86,12 @@ def subject_in(folder: Path, *, at_work: bool) -> Subject:
 class Found:
     """What was measured. Times are in seconds from the worker's death.
 
-    Attributes:
-        calls, at_work: How many there were, and whether they were in their effect at its death.
-        asked: How many have got their question.
-        began: How long it took to begin them all, before.
-        serves: When the first new call got its question.
-        replied: When each of the calls got its result.
-        refused: How many ended in an error, by its reason.
-        unreached: How many were not in their effect when the worker died, though they should have been.
-        bills: How often each key was billed: again, where a destination that honours keys absorbs it.
+    Attributes: calls, at_work: How many there were, and whether they were in their effect at its
+        death. asked: How many have got their question. began: How long it took to begin them all,
+        before. serves: When the first new call got its question. replied: When each of the calls
+        got its result. refused: How many ended in an error, by its reason. unreached: How many were
+        not in their effect when the worker died, though they should have been. bills: How often
+        each key was billed: again, where a destination that honours keys absorbs it.
     """
 
     calls: int
@@ -111,7 +110,9 @@ class Found:
         return len(self.replied) == len(self.bills) == self.calls
 
 
-async def size(calls: int, *, at_work: bool, tell: Callable[[str], None] = lambda line: None) -> Found:
+async def size(
+    calls: int, *, at_work: bool, tell: Callable[[str], None] = lambda line: None
+) -> Found:
     """Begin calls, kill their worker, start another one, and bring them to their end.
 
     When the worker dies, each is in its effect, or else it waits for its user.
@@ -182,8 +183,12 @@ def _bills(ledger: Path) -> Counter[str]:
 
 def lines_of(found: Found) -> list[str]:
     """What was measured, as text."""
-    which = f"in an effect of {EFFECT_SECONDS:.0f} s" if found.at_work else "that wait for their user"
-    refused = ", ".join(f"{reason} {times}" for reason, times in sorted(found.refused.items())) or "none"
+    which = (
+        f"in an effect of {EFFECT_SECONDS:.0f} s" if found.at_work else "that wait for their user"
+    )
+    refused = (
+        ", ".join(f"{reason} {times}" for reason, times in sorted(found.refused.items())) or "none"
+    )
     last, keys = max(found.replied, default=0.0), len(found.bills)
     billed, again = min(keys, found.calls), found.bills.total() - keys
     return [
@@ -207,7 +212,9 @@ def _main() -> int:
         refuse(f"this {temporal.MISSING}")
     tell = console(stderr=True).print
     at_work = args.at_work > 0
-    found = anyio.run(lambda: size(args.at_work or args.parked or 10_000, at_work=at_work, tell=tell))
+    found = anyio.run(
+        lambda: size(args.at_work or args.parked or 10_000, at_work=at_work, tell=tell)
+    )
     console().print("\n".join(lines_of(found)))
     return 0 if found.holds else 1
 

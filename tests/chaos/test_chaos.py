@@ -1,4 +1,6 @@
-"""Fleets under disasters: the disasters do what they say, and the chaos run sees what it must see."""
+"""Fleets under disasters: the disasters do what they say, and the chaos run sees what it must
+see.
+"""
 
 from collections import Counter
 from collections.abc import AsyncGenerator
@@ -52,7 +54,9 @@ REFUSED = Reply(code=types.INTERNAL_ERROR, data={"reason": "indeterminate"})
         (None, 0, ["stuck"]),
     ],
 )
-def test_what_breaks_the_oracle_is_named(reply: Reply | None, bills: int, broken: list[str]) -> None:
+def test_what_breaks_the_oracle_is_named(
+    reply: Reply | None, bills: int, broken: list[str]
+) -> None:
     report = judged(reply, bills)
     assert (report.holds, [*report.broken]) == (not broken, broken)
     assert report.completed == (reply is DONE)
@@ -134,7 +138,8 @@ async def test_a_process_that_ends_is_replaced(shared_folder: Path) -> None:
 @pytest.mark.anyio
 @pytest.mark.usefixtures("hurried")
 async def test_the_guard_holds_under_disasters() -> None:
-    # Early on, a call kills whichever process bills it: without the guard it is billed again and again.
+    # Early on, a call kills whichever process bills it: without the guard it is billed again and
+    # again.
     with anyio.fail_after(SECONDS):
         report = await chaos(GUARDED, "sqlite", seed=113, seconds=2.0, clients=8)
     assert report.holds, report.broken

@@ -1,4 +1,5 @@
-"""The cost review: what is timed is what is said, and the table and its notes say what was measured.
+"""The cost review: what is timed is what is said, and the table and its notes say what was
+measured.
 
 No time is asserted anywhere: figures are either counted, or made up.
 """
@@ -48,7 +49,9 @@ FEW: dict[ModuleType, dict[str, object]] = {
 
 @pytest.fixture(autouse=True)
 def as_small_as_can_be(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Few calls are measured, and the garbage collector does not look again at what was imported."""
+    """Few calls are measured, and the garbage collector does not look again at what was
+    imported.
+    """
     for module, sizes in FEW.items():
         for name, size in sizes.items():
             monkeypatch.setattr(module, name, size)
@@ -92,7 +95,9 @@ async def test_each_question_of_the_generated_tool_names_the_answer_before_it(wa
         return types.ElicitResult(action="accept", content={"answer": f"no {len(asked)}"})
 
     with anyio.fail_after(SECONDS):
-        async with Client(WAYS[way](3), mode=MODES["modern"], elicitation_callback=answer) as client:
+        async with Client(
+            WAYS[way](3), mode=MODES["modern"], elicitation_callback=answer
+        ) as client:
             result = await client.call_tool(TOOL)
     assert text_of(result) == "no 1 no 2 no 3"
     assert asked == ["Question 1?", "Question 2, after 'no 1'?", "Question 3, after 'no 2'?"]
@@ -147,13 +152,23 @@ def test_rounds_of_l_are_timed_beside_the_tool_by_hand(name: str, workers: int) 
 def test_lines_are_counted_from_the_files() -> None:
     found = {each.subject: each for each in count_lines(list(all_options().values()))}
     assert [path.stem for path in stand_ins(option_named("E").path)] == ["handlers", "questions"]
-    assert {path.stem for path in stand_ins(option_named("H").path)} >= {"questions", "store", "frame"}
-    assert {path.stem for path in stand_ins(option_named("L").path)} >= {"rounds", "embedded", "fleet"}
+    assert {path.stem for path in stand_ins(option_named("H").path)} >= {
+        "questions",
+        "store",
+        "frame",
+    }
+    assert {path.stem for path in stand_ins(option_named("L").path)} >= {
+        "rounds",
+        "embedded",
+        "fleet",
+    }
     assert found["E"].author > found["H"].author
     assert found["K"].sdk > found["L"].sdk > found["F"].sdk
 
 
-def test_the_table_of_engines_has_each_tool_on_each_and_no_ratio_to_a_wait_for_an_interval() -> None:
+def test_the_table_of_engines_has_each_tool_on_each_and_no_ratio_to_a_wait_for_an_interval() -> (
+    None
+):
     rows = report.engines_table(report.read())
     engines = ["SQLite", "PostgreSQL", "Temporal", f"Temporal, {rounds.WORKERS} workers"]
     assert [row[:2] for row in rows] == [*product(engines, ("by hand", "K", "L"))]
@@ -185,7 +200,9 @@ def test_the_command_prints_and_keeps_what_it_measured(
     assert report.read(tmp_path / "cost.json") == kept
     for copy, text in zip(copies, texts, strict=True):
         assert COSTS.renewed(text, kept) == text, "stale: run python -m scoreboard.cost.report"
-        assert copy.read_text(encoding="utf-8") == COSTS.renewed(re.sub(r"\d\.\d", "0.0", text), kept)
+        assert copy.read_text(encoding="utf-8") == COSTS.renewed(
+            re.sub(r"\d\.\d", "0.0", text), kept
+        )
 
 
 def test_a_run_that_left_something_out_is_not_kept(

@@ -29,7 +29,9 @@ NOT_SAID = re.compile(
     r"|(?<!-)\banew\b",
     re.IGNORECASE,
 )
-NOT_IN_CODE = re.compile(r"nobody|comes? (again|to the same)|stands? still|(?<![-.])\banew\b(?![:=])")
+NOT_IN_CODE = re.compile(
+    r"nobody|comes? (again|to the same)|stands? still|(?<![-.])\banew\b(?![:=])"
+)
 LINK = re.compile(r"\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)")
 
 every_document = pytest.mark.parametrize("path", documents(), ids=lambda path: path.name)
@@ -46,12 +48,16 @@ def test_the_api_has_what_the_contexts_of_handlers_inherit() -> None:
 
 @pytest.mark.evidence("cells and tables of the documents", also=True)
 @every_document
-def test_the_generated_parts_are_what_the_runs_say(path: Path, observations: list[Observation]) -> None:
+def test_the_generated_parts_are_what_the_runs_say(
+    path: Path, observations: list[Observation]
+) -> None:
     assert renewed(text_of(path), lambda: observations) == text_of(path), RENEW
 
 
 def test_every_generated_part_has_one_place() -> None:
-    places = [name for path in documents() for name in re.findall("begin: (.*?) -->", text_of(path))]
+    places = [
+        name for path in documents() for name in re.findall("begin: (.*?) -->", text_of(path))
+    ]
     own = {*PARTS, *OF_RUNS}
     others = {name for source in SOURCES for name in source.parts}
     assert sorted(own) == sorted(name for name in places if name in own)
@@ -79,21 +85,30 @@ def test_a_finding_is_a_page_with_a_command_that_ends_as_the_page_says(
     name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     page = text_of(ROOT / "docs" / "findings" / f"{name}.md")
-    (command, said), *more = re.findall(r"^\$ python -m mrtr_options (.*)\n(.*)$", page, re.MULTILINE)
+    (command, said), *more = re.findall(
+        r"^\$ python -m mrtr_options (.*)\n(.*)$", page, re.MULTILINE
+    )
     assert (more, main(shlex.split(command))) == ([], 0)
     assert capsys.readouterr().out.splitlines()[-1].strip() == said
 
 
 @pytest.mark.evidence("cells and tables of the documents")
-def test_the_proposal_says_what_is_found_of_each_subject(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_proposal_says_what_is_found_of_each_subject(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     page = text_of(ROOT / "docs" / "PROPOSAL.md")
     (command,) = re.findall(r"`python -m mrtr_options (explore .*?)`", page)
     assert main([*command.split(), "--json"]) == 0
     found = defaultdict[str, set[str]](set)
     for row in json.loads(capsys.readouterr().out):
-        found[row["subject"]] |= {f"{row['histories']:,}", *(WORDING[each] for each in row["witnesses"])}
+        found[row["subject"]] |= {
+            f"{row['histories']:,}",
+            *(WORDING[each] for each in row["witnesses"]),
+        }
     said = "|".join(WORDING.values())
-    for name, left, runs in re.findall(r"^\| \**(\S*ᵏ)\** \|.*?\|(.*)\| (.*?) \|$", page, re.MULTILINE):
+    for name, left, runs in re.findall(
+        r"^\| \**(\S*ᵏ)\** \|.*?\|(.*)\| (.*?) \|$", page, re.MULTILINE
+    ):
         assert found.pop(subject_named(name).name) == {*re.findall(said, left), *runs.split(", ")}
     assert not found
 
@@ -101,7 +116,9 @@ def test_the_proposal_says_what_is_found_of_each_subject(capsys: pytest.CaptureF
 def test_every_finding_is_in_the_index() -> None:
     folder = ROOT / "docs" / "findings"
     own, others = text_of(folder / "README.md").split("## In what others ship")
-    assert re.compile(r"^\| \[.*?\]\((.*?)\.md\)", re.MULTILINE).findall(own) == list(COUNTEREXAMPLES)
+    assert re.compile(r"^\| \[.*?\]\((.*?)\.md\)", re.MULTILINE).findall(own) == list(
+        COUNTEREXAMPLES
+    )
     there = {path.stem for path in folder.glob("*.md")} - {"README", *COUNTEREXAMPLES}
     assert set(re.findall(r"^(?:\||-) \[.*?\]\((.*?)\.md\)", others, re.MULTILINE)) == there
 
@@ -144,7 +161,9 @@ def test_every_link_inside_the_repository_leads_somewhere(path: Path) -> None:
         target = (path.parent / file).resolve() if file else path
         assert target.exists(), file
         headings = re.findall(r"^#+ (.*)$", text_of(target), re.MULTILINE) if anchor else []
-        anchors = {re.sub(r"[^\w -]", "", each).strip().lower().replace(" ", "-") for each in headings}
+        anchors = {
+            re.sub(r"[^\w -]", "", each).strip().lower().replace(" ", "-") for each in headings
+        }
         assert not anchor or anchor in anchors, f"{file}#{anchor}"
 
 

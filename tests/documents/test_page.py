@@ -91,7 +91,9 @@ def show(seen: Tab, fragment: str) -> None:
 
 @pytest.mark.parametrize("policy", explore.CLIENTS)
 @pytest.mark.parametrize("faults", ["", "lost3", "crash@bill3", "failover2", "back3", "other2"])
-def test_a_story_is_the_run_that_play_makes(told: dict[str, Any], policy: Policy, faults: str) -> None:
+def test_a_story_is_the_run_that_play_makes(
+    told: dict[str, Any], policy: Policy, faults: str
+) -> None:
     history = anyio.run(run, subject_named("F"), calling(policy=policy).under(parse(faults)))
     story = story_of(told, faults, policy)
     effects = observe(history).effects
@@ -194,7 +196,9 @@ def test_a_lost_response_bills_twice_in_f_and_once_in_h(seen: Tab) -> None:
 
 def test_a_set_that_is_not_on_the_page_is_said_to_be_missing(seen: Tab) -> None:
     show(seen, "view=play&subjects=F&faults=lost3,lost3.2&step=end")
-    assert text(seen, ".unexplored").startswith("Not on this page: it has every set of up to 1 fault")
+    assert text(seen, ".unexplored").startswith(
+        "Not on this page: it has every set of up to 1 fault"
+    )
     assert count(seen, "F", "bill") == 2
     show(seen, "view=play&subjects=F&faults=lost3&step=end")
     seen.click('[data-at="response 3.2"]')
@@ -311,7 +315,9 @@ CONTRAST = """(() => {
 def test_the_page_may_ask_for_nothing(opened: Tab) -> None:
     opened.open(KEPT.as_uri())
     opened.complaints.clear()
-    refused = opened.run("fetch('https://example.org/').then(() => 'fetched', (error) => 'refused')")
+    refused = opened.run(
+        "fetch('https://example.org/').then(() => 'fetched', (error) => 'refused')"
+    )
     assert refused == "refused"
     assert any("Content Security Policy" in each for each in opened.complaints)
 
@@ -332,7 +338,8 @@ def test_every_script_beside_the_page_is_in_it() -> None:
 def without_runs(data: Mapping[str, Any]) -> dict[str, Any]:
     """What a page says besides its runs, and the state of the project that it was made from."""
     return {
-        name: data[name] for name in ("dots", "advice", "tables", "why", "anomalies", "options", "diffs")
+        name: data[name]
+        for name in ("dots", "advice", "tables", "why", "anomalies", "options", "diffs")
     }
 
 

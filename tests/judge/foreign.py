@@ -1,4 +1,5 @@
-"""The weather tool by hand, on JSON-RPC over HTTP: servers as other SDKs make them, with their habits.
+"""The weather tool by hand, on JSON-RPC over HTTP: servers as other SDKs make them, with their
+habits.
 
 Knows the contract page and the domain of the servers in Python; nothing of this package.
 """
@@ -50,7 +51,8 @@ class Foreign:
 
     eras = ("2026-07-28", "2025-11-25")
     closing = 405
-    """The status of a response to the end of a session; one of 2025-11-25 begins where it is another."""
+    """The status of a response to the end of a session; one of 2025-11-25 begins where it is
+    another."""
 
     def __init__(self, ledger: Path, key: bytes = KEY) -> None:
         self.ledger, self.key = ledger, key
@@ -119,7 +121,9 @@ class Foreign:
             if name == "place" and place:
                 continue
             choices = names if name == "place" else UNITS
-            message = f"Which {location.strip()}?" if name == "place" else f"Which units for {place}?"
+            message = (
+                f"Which {location.strip()}?" if name == "place" else f"Which units for {place}?"
+            )
             answer = answers.get(name) if state is not None else None
             if answer is None and can_ask:
                 return self.asking(name, message, choices, self.seal(location, place))
@@ -150,7 +154,12 @@ class Foreign:
                 raise Error(-32022, "Unsupported protocol version")
             case "tools/list":
                 tool = {"name": "weather", "inputSchema": SCHEMA}
-                return {"resultType": "complete", "tools": [tool], "ttlMs": 0, "cacheScope": "private"}
+                return {
+                    "resultType": "complete",
+                    "tools": [tool],
+                    "ttlMs": 0,
+                    "cacheScope": "private",
+                }
             case "tools/call":
                 return self.call(params, era)
             case _:

@@ -62,7 +62,9 @@ def checked(
 
 
 @pytest.mark.slow
-def test_an_option_breaks_nothing_and_is_nearest_to_itself(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_option_breaks_nothing_and_is_nearest_to_itself(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     only = "clean-tokyo,lost-final"
     assert main(["check", "F", "--json", "--only", only, "--faults", "1"]) == 0
     report = json.loads(capsys.readouterr().out)
@@ -70,7 +72,9 @@ def test_an_option_breaks_nothing_and_is_nearest_to_itself(capsys: pytest.Captur
     assert report["nearest"] == {"option": "F", "differs": []}
     found = report["explored"]["witnesses"]
     assert {risk["anomaly"] for risk in report["hurts"]} == set(found)
-    assert anyio.run(counterexamples, subject_named("F"), calling(), 1).as_json()["witnesses"] == found
+    assert (
+        anyio.run(counterexamples, subject_named("F"), calling(), 1).as_json()["witnesses"] == found
+    )
 
 
 KEPT = CONTRACT.parent / "explored.json"
@@ -92,7 +96,9 @@ def test_what_to_do_is_about_the_counterexample_that_is_told() -> None:
     lost = {each.anomaly.name: each for each in risks(found, {})}["lost call"]
     assert lost.counterexamples[0] == "crash@bill3"
     assert ("idempotency key" in lost.remedy[0], "in the state" in lost.remedy[0]) == (True, False)
-    process, keys = (replace(lost, counterexamples=(at,)).remedy for at in ("restart2", "key-rotation"))
+    process, keys = (
+        replace(lost, counterexamples=(at,)).remedy for at in ("restart2", "key-rotation")
+    )
     assert process == (lost.anomaly.remedy, lost.anomaly.shown_by)
     assert "each of the server's keys" in keys[0]
     found.take((), frozenset({"duplicate bill"}))
@@ -152,7 +158,9 @@ def test_a_line_that_goes_wrong_is_told_and_judged_where_there_is_something_to_j
 
 
 @pytest.mark.slow
-def test_what_a_process_that_dies_leaves_behind_is_found_last_and_in_one_run(tmp_path: Path) -> None:
+def test_what_a_process_that_dies_leaves_behind_is_found_last_and_in_one_run(
+    tmp_path: Path,
+) -> None:
     locked = f"    os.close(os.open('lock', os.O_CREAT | os.O_EXCL))\n{BILL}    os.unlink('lock')\n"
     names: list[str] = []
     only = check.Extent(only=("dies", "clean-tokyo"))
@@ -173,7 +181,12 @@ def test_a_client_that_is_told_to_retry_does_so(tmp_path: Path) -> None:
         return types.InputRequiredResult(request_state=seal(owner, None))
 """
     file = stranger(tmp_path, audit, later + audit)
-    for slug, rounds in ("clean-springfield", 4), ("failover", 4), ("lost-first", 5), ("lost-final", 5):
+    for slug, rounds in (
+        ("clean-springfield", 4),
+        ("failover", 4),
+        ("lost-first", 5),
+        ("lost-final", 5),
+    ):
         seen = observe(anyio.run(run, Subject(option_at(file)), named(slug)))
         assert (seen.outcome, seen.rounds) == ("completed", rounds)
 
@@ -221,7 +234,12 @@ NO_STATE = "left out: 1 run with a state of another server: no question came wit
     [
         (NO_QUESTIONS, "", "", NO_STATE),
         (FROM_THE_CONTRACT, "", "", ""),
-        (FROM_THE_CONTRACT, '.split(",") if key]', '.split(",") + [""]]', "breaks state-is-genuine"),
+        (
+            FROM_THE_CONTRACT,
+            '.split(",") if key]',
+            '.split(",") + [""]]',
+            "breaks state-is-genuine",
+        ),
         *(
             (FROM_THE_CONTRACT, old, new, "breaks nothing-is-kept")
             for old, new in (
@@ -271,7 +289,9 @@ def test_the_nearest_option_has_the_fewest_differences_though_not_all_are_played
     subjects = [subject for subject in all_subjects() if subject.option.extra is None]
     schedules = [SCHEDULES[slug] for slug in ("clean-tokyo", "lost-final", "fork")]
     of_options = matrix.cells(subjects, schedules=schedules, deployments=("one",))
-    mutant = Subject(option_at(stranger(tmp_path, source=mutant_named("g_effect_in_a_step").source)))
+    mutant = Subject(
+        option_at(stranger(tmp_path, source=mutant_named("g_effect_in_a_step").source))
+    )
     own = anyio.run(matrix.run, matrix.cells([mutant], schedules=schedules, deployments=("one",)))
     played: list[str] = []
     found = anyio.run(check.nearest, own, played.append)
@@ -290,8 +310,12 @@ def test_the_file_that_init_writes_is_the_pages_and_passes_and_is_not_written_ov
 ) -> None:
     file = tmp_path / "my_option.py"
     assert main(["check", "--init", str(file)]) == 0
-    assert f"```python\n{file.read_text(encoding='utf-8')}```\n" in CONTRACT.read_text(encoding="utf-8")
-    code, printed = checked(file, capsys, "clean-springfield", "bad-answer", "decline", "failed-bill")
+    assert f"```python\n{file.read_text(encoding='utf-8')}```\n" in CONTRACT.read_text(
+        encoding="utf-8"
+    )
+    code, printed = checked(
+        file, capsys, "clean-springfield", "bad-answer", "decline", "failed-bill"
+    )
     assert (code, "Keeps the contract." in printed) == (0, True)
     file.write_text("mine", encoding="utf-8")
     for name in (file, tmp_path / "no_folder" / "my_option.py", tmp_path / "my_option"):
@@ -318,7 +342,9 @@ def test_a_running_server_gets_the_verdicts_that_it_gets_in_memory(tmp_path: Pat
     )
     assert there == here
     assert report.findings == []
-    (not_ours,) = (runs for why, runs in report.left_out.items() if "need the server to restart" in why)
+    (not_ours,) = (
+        runs for why, runs in report.left_out.items() if "need the server to restart" in why
+    )
     assert not_ours == 2
 
 
@@ -332,7 +358,9 @@ def test_a_relative_path_of_a_proposal_is_in_a_folder_of_the_review_and_not_wher
     assert 'SqliteStore("rounds.sqlite")' in guarded
     Path("my_server.py").write_text(guarded, encoding="utf-8")
     for _ in range(2):  # the first lets time pass
-        assert main(["check", "my_server.py", "--only", "clean-tokyo,expired", "--faults", "0"]) == 0
+        assert (
+            main(["check", "my_server.py", "--only", "clean-tokyo,expired", "--faults", "0"]) == 0
+        )
         assert main(["play", "my_server.py"]) == 0
         assert "completed" in capsys.readouterr().out
     assert [each.name for each in tmp_path.iterdir() if not each.is_dir()] == ["my_server.py"]
@@ -385,7 +413,9 @@ def test_what_is_printed_begins_and_ends_with_the_verdict_and_tells_risks(
     stranger(Path())
     assert main(["check", "stranger.py", "--only", "clean-tokyo", "--faults", "1", "--all"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    verdict = "Keeps the contract. Under one fault: charged twice (lost3). In every call: logged twice."
+    verdict = (
+        "Keeps the contract. Under one fault: charged twice (lost3). In every call: logged twice."
+    )
     said = " ".join(lines)
     assert said.startswith(f"stranger.py: {verdict} judged in ")
     assert (

@@ -58,8 +58,9 @@ DRAWN = 40
 """How many drawn cases an option is put through besides, always the same."""
 
 ON_AN_ENGINE = {"cold-answers", "forks", "refusals", "one-goes-wrong-2", "again-1", "legacy"}
-"""The cases of `make test` for an option on a durable engine, where a case takes ten times as long: an
-answer to nothing, a state used twice, every way to say no, two instances, a duplicate, an old client."""
+"""The cases of `make test` for an option on a durable engine, where a case takes ten times as long:
+an answer to nothing, a state used twice, every way to say no, two instances, a duplicate, an old
+client."""
 
 
 @pytest.mark.slow
@@ -86,8 +87,12 @@ def test_an_option_does_what_the_contract_allows_in_every_case(option: Option) -
     ],
     ids=["repeated to a client that cannot be asked", "repeated late", "asked again late"],
 )
-def test_the_guard_does_what_the_contract_allows_where_it_once_did_not(script: tuple[Step, ...]) -> None:
-    history = anyio.run(run, subject_named("F+single-use"), replace(calling(fleet="one"), script=script))
+def test_the_guard_does_what_the_contract_allows_where_it_once_did_not(
+    script: tuple[Step, ...],
+) -> None:
+    history = anyio.run(
+        run, subject_named("F+single-use"), replace(calling(fleet="one"), script=script)
+    )
     assert violations(history) == []
 
 
@@ -102,7 +107,9 @@ async def _found(option: Option, cases: list[Scenario]) -> list[Problem]:
     subject = Subject(option)
     found: list[Problem] = []
     async with in_memory([subject]) as here:
-        if option.extra is None:  # a durable option finds its calls in the database that its runs share
+        if (
+            option.extra is None
+        ):  # a durable option finds its calls in the database that its runs share
             other = elsewhere(await run(subject, named("clean-springfield").on_one(), here))
             assert other is not None
             cases = [*cases, other]
@@ -180,7 +187,9 @@ def until(exchange: int, history: History) -> History:
 
 def with_habit(history: History, habit: Callable[[Request, Reply], Reply]) -> History:
     """The same of a server with a habit: it makes another response of each."""
-    requests = {event.exchange: event.request for event in history.events if isinstance(event, Sent)}
+    requests = {
+        event.exchange: event.request for event in history.events if isinstance(event, Sent)
+    }
 
     def change(event: Event) -> list[Event]:
         if isinstance(event, Received):
@@ -220,7 +229,13 @@ def bill_at_the_end(event: Event) -> list[Event]:
     return [event]
 
 
-REFUSED: dict[str, Any] = {"code": -32602, "text": None, "questions": {}, "schemas": {}, "state": None}
+REFUSED: dict[str, Any] = {
+    "code": -32602,
+    "text": None,
+    "questions": {},
+    "schemas": {},
+    "state": None,
+}
 
 
 def form(*units: str, **more: str) -> dict[str, Any]:
@@ -321,7 +336,9 @@ def unreadable(code: int) -> Callable[[Request, Reply], Reply]:
     """An answer that is none of the protocol's is refused before the tool sees it."""
 
     def habit(request: Request, reply: Reply) -> Reply:
-        odd = any(isinstance(each, str) or None in (each or {}).values() for each in contents(request))
+        odd = any(
+            isinstance(each, str) or None in (each or {}).values() for each in contents(request)
+        )
         return Reply(code=code, message="failed to read parameters") if odd else reply
 
     return habit
@@ -445,9 +462,13 @@ def test_an_old_client_whose_answer_does_not_fit_may_get_any_error() -> None:
     refused = anyio.run(run, Subject(option_named("B")), case)
     assert violations(refused) == []
     (got,) = (each for each in refused.events if isinstance(each, Received))
-    failed = replies(got.exchange, code=-32603, message="it does not fit", text=None, is_error=False)
+    failed = replies(
+        got.exchange, code=-32603, message="it does not fit", text=None, is_error=False
+    )
     assert violations(changed(refused, failed)) == []
-    assert violations(changed(refused, replies(got.exchange, text="Tokyo.", is_error=False, code=None)))
+    assert violations(
+        changed(refused, replies(got.exchange, text="Tokyo.", is_error=False, code=None))
+    )
 
 
 def test_an_old_client_that_cannot_be_asked_may_get_any_error() -> None:
@@ -468,8 +489,12 @@ def test_a_key_in_a_response_is_a_leak_that_is_told_with_its_place() -> None:
     assert "in the response: 'the key is 0123456789abcdef'" in found.came
 
 
-@pytest.mark.parametrize(("slug", "anomaly"), [("expired", set[str]()), ("key-lost", {"lost call"})])
-def test_a_refusal_by_a_tool_error_shows_what_one_by_an_error_does(slug: str, anomaly: set[str]) -> None:
+@pytest.mark.parametrize(
+    ("slug", "anomaly"), [("expired", set[str]()), ("key-lost", {"lost call"})]
+)
+def test_a_refusal_by_a_tool_error_shows_what_one_by_an_error_does(
+    slug: str, anomaly: set[str]
+) -> None:
     history = with_habit(played(slug), errors_are_results)
     assert history != played(slug)
     assert anomalies.found(history) - {"duplicate audit"} == anomaly
@@ -493,7 +518,9 @@ def test_an_alternative_is_told_once() -> None:
         ("None", replies(2, state='{"owner": "None"}'), False),
     ],
 )
-def test_part_of_a_number_or_a_word_is_no_users_name(principal: str, shown: Change, leaks: bool) -> None:
+def test_part_of_a_number_or_a_word_is_no_users_name(
+    principal: str, shown: Change, leaks: bool
+) -> None:
     found = violations(changed(played(SPRINGFIELD), with_request(1, principal=principal), shown))
     assert ("nothing-leaks" in {each.property for each in found}) is leaks
 
@@ -509,7 +536,9 @@ def test_structured_content_is_held_to_its_schema() -> None:
     history = played("clean-tokyo")
     assert {each.property for each in violations(history, tools=tools)} == {"content-is-one-text"}
     assert violations(changed(history, replies(2, structured={"celsius": 19})), tools=tools) == []
-    assert violations(played("decline"), tools=tools) == []  # a schema of reports has no room for it
+    assert (
+        violations(played("decline"), tools=tools) == []
+    )  # a schema of reports has no room for it
 
 
 def test_a_violation_says_what_is_allowed_and_what_came() -> None:
@@ -527,7 +556,9 @@ def test_a_reply_of_no_kind_is_put_into_words() -> None:
 def test_a_bill_for_a_stolen_state_follows_from_that_whoever_else_calls(tmp_path: Path) -> None:
     taker = tmp_path / "taker.py"
     source = (Path(__file__).parent / "corpus" / "hmac_json.py").read_text(encoding="utf-8")
-    of_anybody = source.replace("json.dumps([meta.get(PRINCIPAL), location])", "json.dumps(location)")
+    of_anybody = source.replace(
+        "json.dumps([meta.get(PRINCIPAL), location])", "json.dumps(location)"
+    )
     assert of_anybody != source
     taker.write_text(of_anybody, encoding="utf-8")
     taken, held = Subject(option_at(taker)), Report("taker.py")

@@ -1,9 +1,9 @@
-"""Proposals by authors who had read nothing but the contract: correct ones, and ones with one bug each.
+"""Proposals by authors who had read nothing but the contract: correct ones, and ones with one bug
+each.
 
-`corpus/` has two correct files, of which one stands behind the other. `corpus/correct.toml` makes more
-of them, for other ways to keep a call, and `corpus/broken.toml` the broken ones, with the rule that each
-breaks and a case that shows it.
-`make evidence` plays all.
+`corpus/` has two correct files, of which one stands behind the other. `corpus/correct.toml` makes
+more of them, for other ways to keep a call, and `corpus/broken.toml` the broken ones, with the rule
+that each breaks and a case that shows it. `make evidence` plays all.
 """
 
 import tomllib
@@ -33,8 +33,12 @@ HMAC, TABLE = (
     (CORPUS / name).read_text(encoding="utf-8") for name in ("hmac_json.py", "sqlite_table.py")
 )
 FILES = {"hmac_json": HMAC, "sqlite_table": f"{HMAC}\n\n{TABLE}"}
-MADE: dict[str, dict[str, Any]] = tomllib.loads((CORPUS / "correct.toml").read_text(encoding="utf-8"))
-BROKEN: dict[str, dict[str, Any]] = tomllib.loads((CORPUS / "broken.toml").read_text(encoding="utf-8"))
+MADE: dict[str, dict[str, Any]] = tomllib.loads(
+    (CORPUS / "correct.toml").read_text(encoding="utf-8")
+)
+BROKEN: dict[str, dict[str, Any]] = tomllib.loads(
+    (CORPUS / "broken.toml").read_text(encoding="utf-8")
+)
 
 DIFFERENT = ("encrypted", "sqlite_table", "threaded")
 """The correct ones of `make test`: each keeps a call, or takes turns, in another way."""
@@ -68,7 +72,9 @@ USUAL: tuple[tuple[str, Era], ...] = (
 def case_of(slug: str, era: Era, instances: Literal[1, 2] = 1) -> Scenario:
     """A case by its name; a call of the default client by the fault that it meets."""
     if "@" in slug:
-        return calling("Springfield", "one" if instances == 1 else "sticky", era=era).under(parse(slug))
+        return calling("Springfield", "one" if instances == 1 else "sticky", era=era).under(
+            parse(slug)
+        )
     found = [
         case
         for case in (*systematic(), *islice(at_random(0), RANDOM))

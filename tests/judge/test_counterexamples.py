@@ -1,4 +1,6 @@
-"""Every set of faults up to a bound: what it shows, that nothing is left out, and that it can fail."""
+"""Every set of faults up to a bound: what it shows, that nothing is left out, and that it can
+fail.
+"""
 
 import time
 from dataclasses import replace
@@ -22,7 +24,12 @@ from mrtr_options.review.bench.schedules import SCHEDULES, name_of
 from mrtr_options.review.bench.subjects import WAIT_SECONDS, Subject, subject_named
 from mrtr_options.review.explore.combinations import explore as every_set
 from mrtr_options.review.explore.combinations import possible
-from mrtr_options.review.explore.counterexamples import Explored, counterexamples, is_part, of_schedules
+from mrtr_options.review.explore.counterexamples import (
+    Explored,
+    counterexamples,
+    is_part,
+    of_schedules,
+)
 from mrtr_options.review.explore.proof import prove
 from mrtr_options.review.judge import anomalies
 from mrtr_options.review.judge.contract import violations
@@ -64,7 +71,9 @@ def test_a_client_that_is_told_to_send_again_later_may_get_the_result_then() -> 
 
 
 def test_a_frame_is_not_accused_of_what_two_instances_in_turn_do_to_it() -> None:
-    assert anyio.run(counterexamples, subject_named("H"), calling(fleet="free"), 1).unclassified == {}
+    assert (
+        anyio.run(counterexamples, subject_named("H"), calling(fleet="free"), 1).unclassified == {}
+    )
 
 
 @pytest.mark.parametrize("at", ["audit1", "bill3"])
@@ -156,7 +165,9 @@ def test_a_run_that_breaks_a_guarantee_and_shows_no_anomaly_fails_the_command(
     claims = option.guarantees.model_copy(update={"modern_springfield": "2/1"})
     called = Subject(replace(option, guarantees=claims)), calling()
     found = anyio.run(counterexamples, *called, 0)
-    monkeypatch.setattr("mrtr_options.review.explore.workers.results", Mock(return_value=([found], {})))
+    monkeypatch.setattr(
+        "mrtr_options.review.explore.workers.results", Mock(return_value=([found], {}))
+    )
     assert main(["explore", "F", "--markdown"]) == 1
     assert capsys.readouterr().err == (
         "unclassified violation: F, the client resends, no fault:"
@@ -177,7 +188,14 @@ def test_the_schedules_name_what_their_histories_show() -> None:
     assert shown["lost-final"] == {"duplicate bill": ["F"]}
     assert shown["restart"] == {"lost call": ["H"]}
     assert shown["redeploy-reworded"]["stale answer"] == ["F"]
-    for slug in ("tampered", "decline", "cold-answers", "abandoned", "wrong-kind", "other-principal"):
+    for slug in (
+        "tampered",
+        "decline",
+        "cold-answers",
+        "abandoned",
+        "wrong-kind",
+        "other-principal",
+    ):
         assert not shown[slug], slug  # what a wrong client does is no anomaly
 
 
@@ -202,7 +220,9 @@ def test_what_keeps_nothing_on_the_server_is_proved_for_any_number_of_faults(let
 UNITS = ("metric", "imperial")
 
 
-def test_what_has_its_effect_once_a_process_is_not_proved_with_equal_replies(tmp_path: Path) -> None:
+def test_what_has_its_effect_once_a_process_is_not_proved_with_equal_replies(
+    tmp_path: Path,
+) -> None:
     """Nor is a frame, or a guard: `docs/explored.json` has it."""
     billed = "BILLED.append(place) or await desk.bill(place) if place not in BILLED else None"
     source = option_named("E").source.replace("await desk.bill(place)", billed)
@@ -260,7 +280,9 @@ RIGHT_REPORT = "Springfield, Illinois: 22 °C, partly cloudy."
 WRONG_REPORT = "Springfield, Missouri: 26 °C, sunny."
 
 
-def test_a_report_of_another_calls_answer_is_misrouted_and_one_of_nothing_answered_ignores() -> None:
+def test_a_report_of_another_calls_answer_is_misrouted_and_one_of_nothing_answered_ignores() -> (
+    None
+):
     async def reported(faults: str, text: str) -> frozenset[str]:
         history = await run(subject_named("F"), calling().under(parse(faults)))
         events = [

@@ -1,4 +1,6 @@
-"""A finding is shrunk to what it needs, told under the rule that it is about, and with its cause."""
+"""A finding is shrunk to what it needs, told under the rule that it is about, and with its
+cause.
+"""
 
 from dataclasses import replace
 from functools import partial
@@ -25,7 +27,11 @@ OLD = "    if row is None or time.time() - row[1] > AGE:\n"
 SPENT = '        db.execute("DELETE FROM rounds WHERE id = ?", (name,))\n'
 SPENT_FIRST = "sqlite_table", OLD, SPENT + OLD
 ROUNDED_UP = "hmac_json", "round(celsius * 1.8 + 32)", "(celsius * 9 + 4) // 5 + 33"
-ANY_SPELLING = "hmac_json", "[meta.get(PRINCIPAL), location]", "[meta.get(PRINCIPAL), location.strip()]"
+ANY_SPELLING = (
+    "hmac_json",
+    "[meta.get(PRINCIPAL), location]",
+    "[meta.get(PRINCIPAL), location.strip()]",
+)
 WHICH = 'f"Which {bare}?"'
 FIRST_SPELLING = "hmac_json", WHICH, f"vars(call_tool).setdefault(bare.lower(), {WHICH})"
 
@@ -65,7 +71,9 @@ def test_a_finding_is_shrunk_and_told_under_the_rule_that_needs_least(
 
 
 @pytest.mark.parametrize(("runs", "before"), [(1, 1), (0, 0)])
-def test_what_a_finding_needs_of_earlier_runs_is_told(runs: int, before: int, tmp_path: Path) -> None:
+def test_what_a_finding_needs_of_earlier_runs_is_told(
+    runs: int, before: int, tmp_path: Path
+) -> None:
     subject, case = slipped(FIRST_SPELLING, tmp_path), CASES["every-place"]
 
     async def look() -> Finding:
@@ -91,7 +99,9 @@ def test_texts_that_look_alike_are_told_apart() -> None:
 def shrunk(slug: str, times: int) -> tuple[Finding, Finding, int]:
     """A finding that so many smaller runs show; what it comes to, and after how many runs."""
     clean = anyio.run(run, subject_named("E"), CASES[slug])
-    wrong = replace(clean, events=tuple(each for each in clean.events if not isinstance(each, Effect)))
+    wrong = replace(
+        clean, events=tuple(each for each in clean.events if not isinstance(each, Effect))
+    )
     found = next(each for each in findings(wrong, {}) if each.rule == "a-report-is-billed")
     runs: list[Scenario] = []
 
@@ -136,7 +146,9 @@ def test_a_long_run_is_told_of_one_call_and_of_where_its_states_come_from() -> N
     problem = Problem("state-is-bound-to-its-principal", sent[-1].exchange, "x", "y")
     told = story(Finding(history, problem))
     numbers = {line.partition(".")[0] for line in told if line[0].isdigit()}
-    used = {line.rpartition("with the state of ")[2] for line in told if "with the state of " in line}
+    used = {
+        line.rpartition("with the state of ")[2] for line in told if "with the state of " in line
+    }
     assert len(used) == 3
     assert used <= numbers
     assert len(numbers) < 10

@@ -1,4 +1,6 @@
-"""The judge is fair to servers of other SDKs: their habits are no faults, and their faults are found."""
+"""The judge is fair to servers of other SDKs: their habits are no faults, and their faults are
+found.
+"""
 
 import json
 import re
@@ -47,7 +49,9 @@ class Neither(Foreign):
 
 
 @pytest.mark.parametrize(("kind", "spoken"), [(Modern, "modern"), (Old, "legacy")])
-def test_a_server_of_one_era_is_judged_by_it(kind: type[Foreign], spoken: str, tmp_path: Path) -> None:
+def test_a_server_of_one_era_is_judged_by_it(
+    kind: type[Foreign], spoken: str, tmp_path: Path
+) -> None:
     report = judged(kind, tmp_path)
     assert rules(report) == []
     assert {seen.era for seen in report.observations} == {spoken}
@@ -72,7 +76,9 @@ class ClosesLater(Foreign):
     closing = 202  # accepted, and not yet done
 
 
-def test_what_the_library_logs_is_not_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_what_the_library_logs_is_not_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     assert rules(judged(ClosesLater, tmp_path, ["clean-tokyo"])) == []
     assert caplog.messages == []
 

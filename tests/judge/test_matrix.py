@@ -14,7 +14,9 @@ SUBJECTS = {each.name: each for each in all_subjects()}
 
 
 @pytest.mark.parametrize("subject", SUBJECTS.values(), ids=SUBJECTS)
-def test_no_guarantee_of_an_option_is_refuted(subject: Subject, observations: list[Observation]) -> None:
+def test_no_guarantee_of_an_option_is_refuted(
+    subject: Subject, observations: list[Observation]
+) -> None:
     assert matrix.broken_lines(subject, matrix.judge(subject, observations)) == []
     own = guarantees.guarantees_of(subject)
     assert own is not None
@@ -29,7 +31,9 @@ def test_no_run_of_a_column_refutes_a_guarantee(subject: Subject) -> None:
     assert matrix.broken_lines(subject, lacks) == []
 
 
-def test_a_crash_under_the_guard_has_an_open_end_and_one_run(observations: list[Observation]) -> None:
+def test_a_crash_under_the_guard_has_an_open_end_and_one_run(
+    observations: list[Observation],
+) -> None:
     found = {(each.subject, each.schedule, each.deployment): each for each in observations}
     seen = found["G+single-use", "crash-after-effect", "two"]
     assert (seen.outcome, seen.code, seen.effects) == ("refused", -32001, {"audit": 1, "bill": 1})
@@ -58,7 +62,9 @@ def test_a_guarantee_that_does_not_hold_is_refuted(observations: list[Observatio
         ("hung", 0, 0, "lost"),
     ],
 )
-def test_a_verdict_says_what_happened(outcome: Outcome, audit: int, bill: Any, verdict: str) -> None:
+def test_a_verdict_says_what_happened(
+    outcome: Outcome, audit: int, bill: Any, verdict: str
+) -> None:
     effects = {"audit": audit, "bill": bill}
     seen = Observation("E", (), "modern", "one", "fork", outcome=outcome, effects=effects)
     assert seen.verdict == verdict

@@ -36,7 +36,9 @@ def test_ctrl_c_while_the_processes_start_is_for_the_command_alone(tmp_path: Pat
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, "1\n", "")
 
 
-@pytest.mark.parametrize("bound", every("explorations in shares", {"one": 1, "two": 2}, also=("one",)))
+@pytest.mark.parametrize(
+    "bound", every("explorations in shares", {"one": 1, "two": 2}, also=("one",))
+)
 def test_shares_together_are_the_exploration(bound: int, tmp_path: Path) -> None:
     file = tmp_path / "explored.jsonl"
     calls = {CALLED: bound, (CALLED[0], calling("Tokyo", policy="call again", era="legacy")): bound}
@@ -87,18 +89,24 @@ def test_half_a_line_is_cut_off_and_what_is_above_it_is_kept(tmp_path: Path) -> 
         (json.dumps({"code": "other"}) + '\n{"share": "', "was started with other code"),
     ],
 )
-def test_a_file_of_something_else_is_refused_in_one_line(text: str, says: str, tmp_path: Path) -> None:
+def test_a_file_of_something_else_is_refused_in_one_line(
+    text: str, says: str, tmp_path: Path
+) -> None:
     file = tmp_path / "explored.jsonl"
     file.write_text(text)
     assert says in refusal(main, ["explore", "F", "--resume", str(file)])
     assert file.read_text() == text
 
 
-def test_a_share_of_a_namesake_file_is_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_share_of_a_namesake_file_is_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     file = tmp_path / "explored.jsonl"
     Kept(file).keep(SHARE, FOUND)
     monkeypatch.setattr(workers.hashlib, "sha256", workers.hashlib.sha512)
-    monkeypatch.setattr(workers, "_code", lambda: json.loads(file.read_text().splitlines()[0])["code"])
+    monkeypatch.setattr(
+        workers, "_code", lambda: json.loads(file.read_text().splitlines()[0])["code"]
+    )
     assert Kept(file).found(SHARE) is None
 
 

@@ -1,9 +1,9 @@
 """Mutants: options that are broken on purpose, to test whether the review notices.
 
-Each mutant is a small change to an option file (`mutants.toml`) and names the guarantee that it breaks.
-The changed file is reviewed as a proposal (`check`) under the schedules that this guarantee is about,
-until one of them shows it broken. A mutant that is broken about deliveries also names an anomaly and a
-smallest set of faults that shows it.
+Each mutant is a small change to an option file (`mutants.toml`) and names the guarantee that it
+breaks. The changed file is reviewed as a proposal (`check`) under the schedules that this guarantee
+is about, until one of them shows it broken. A mutant that is broken about deliveries also names an
+anomaly and a smallest set of faults that shows it.
 
 Knows the package; `parts` is known to the mutants' files alone.
 """
@@ -176,7 +176,9 @@ async def _broken(mutant: Mutant, subject: Subject) -> Observation | None:
     known = [*guarantees.guaranteed(own), *guarantees.undeclared(own)]
     named = next((each for each in known if each.name == mutant.breaks), None)
     if named is None:
-        raise CannotLoad(f"{MUTANTS.name}: no option guarantees {mutant.breaks!r} of [{mutant.name}]")
+        raise CannotLoad(
+            f"{MUTANTS.name}: no option guarantees {mutant.breaks!r} of [{mutant.name}]"
+        )
     schedules = [SCHEDULES[slug] for slug in named.schedules or SCHEDULES]
     to_run = cells([subject], schedules=schedules, eras=named.eras)
     async with in_memory([subject], hang_seconds=HANG_SECONDS) as here:

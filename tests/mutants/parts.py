@@ -41,8 +41,9 @@ def protect(
     bind_principal: Callable[[ServerRequestContext[Any, Any]], str | None] | None = principal_of,
     boundary: type[RequestStateBoundary] = RequestStateBoundary,
 ) -> None:
-    """Replace a server's state boundary: by default with the ring that the review gives every instance,
-    signed states, and `ttl` seconds for each of them."""
+    """Replace a server's state boundary: by default with the ring that the review gives every
+    instance, signed states, and `ttl` seconds for each of them.
+    """
     codec = codec or make_codec(keys or keys_from_environment() or [new_key()], sealed=False)
     security = RequestStateSecurity(codec=codec, ttl=ttl, bind_principal=bind_principal)
     server.middleware[-1] = boundary(security, default_audience=server.name)
@@ -67,7 +68,9 @@ def willing(ctx: ServerRequestContext[Any, Any]) -> ServerRequestContext[Any, An
 def with_answers(
     params: Params, change: Callable[[str, types.ElicitResult], types.ElicitResult | None]
 ) -> Params:
-    """The same request with what `change` makes of each key and answer to a form; None is no answer."""
+    """The same request with what `change` makes of each key and answer to a form; None is no
+    answer.
+    """
     changed = {
         key: change(key, answer) if isinstance(answer, types.ElicitResult) else answer
         for key, answer in (params.input_responses or {}).items()
@@ -77,7 +80,9 @@ def with_answers(
 
 
 def shim_that(changes: Callable[[Params], Params], handler: Handler) -> Handler:
-    """The legacy shim, which changes each request that it hands to the handler for an old client."""
+    """The legacy shim, which changes each request that it hands to the handler for an old
+    client.
+    """
 
     async def changed(ctx: Context, params: Params) -> Result:
         return await handler(ctx, changes(params))
@@ -104,7 +109,8 @@ _ENDS: dict[str, float] = {}  # when the lease of a round ends, by its number
 
 
 class RoundStore:
-    """A store for the single-use guard, in memory: by default in one table that every instance sees.
+    """A store for the single-use guard, in memory: by default in one table that every instance
+    sees.
 
     Attributes:
         rounds: (answers, outcome) by the round's number.

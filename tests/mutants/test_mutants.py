@@ -32,7 +32,9 @@ OF_EACH_KIND = (
 @pytest.mark.parametrize(
     "mutant", every("mutants", {mutant.name: mutant for mutant in all_mutants()}, OF_EACH_KIND)
 )
-async def test_a_mutant_is_caught_by_the_guarantee_and_the_faults_that_it_names(mutant: Mutant) -> None:
+async def test_a_mutant_is_caught_by_the_guarantee_and_the_faults_that_it_names(
+    mutant: Mutant,
+) -> None:
     with anyio.fail_after(SECONDS):
         assert await caught(mutant) is not None, f"nothing shows it: {mutant.title}"
 

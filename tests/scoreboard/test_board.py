@@ -1,4 +1,5 @@
-"""What servers, frameworks and clients of others have in common: folders, what is kept, pages, commands.
+"""What servers, frameworks and clients of others have in common: folders, what is kept, pages,
+commands.
 
 What needs other languages is in `make scoreboard` and `make clients`.
 """
@@ -66,7 +67,9 @@ def test_a_manifest_has_exact_versions(manifest: Path) -> None:
 
 @both
 def test_every_folder_says_all_that_is_needed(kind: str) -> None:
-    there = {path.name for path in (ROOT / kind).iterdir() if path.is_dir() and path.name[0] not in "_."}
+    there = {
+        path.name for path in (ROOT / kind).iterdir() if path.is_dir() and path.name[0] not in "_."
+    }
     assert KNOWN[kind].keys() == there - {"domain"}
     for name, each in KNOWN[kind].items():
         manifests = [path for path in each.folder.iterdir() if path.name in (*NAMES, "go.mod")]
@@ -75,12 +78,19 @@ def test_every_folder_says_all_that_is_needed(kind: str) -> None:
         assert re.fullmatch(r"\d{4}-\d\d-\d\d", each.quote.date), name
         assert each.documentation.startswith("https://"), name
         assert each.quote.address.startswith("https://"), name
-        assert [path for path in each.sources if LOCKED.search(path.read_text(encoding="utf-8"))] == []
+        assert [
+            path for path in each.sources if LOCKED.search(path.read_text(encoding="utf-8"))
+        ] == []
 
 
-def test_a_server_has_its_default_settings_first_and_a_framework_the_programs_that_it_starts() -> None:
+def test_a_server_has_its_default_settings_first_and_a_framework_the_programs_that_it_starts() -> (
+    None
+):
     for peer in servers.peers().values():
-        assert (peer.variants[0].name, peer.style in {*all_options(), "M", "N"}) == ("default", True)
+        assert (peer.variants[0].name, peer.style in {*all_options(), "M", "N"}) == (
+            "default",
+            True,
+        )
     for name, each in frameworks.frameworks().items():
         assert len({variant.name for variant in each.variants}) == len(each.variants), name
         for variant in each.variants:
@@ -102,7 +112,9 @@ def test_what_is_kept_is_of_the_sources_that_are_here(kind: str) -> None:
                 expected = [case.name for case in cases_for(variants[each].carries)]
                 assert [*found.variants[each].cases] == expected, name
         if variants and kind == "servers":
-            assert found.variants["default"].probes.keys() == {each.name for each in about.probes}, name
+            assert found.variants["default"].probes.keys() == {
+                each.name for each in about.probes
+            }, name
 
 
 def test_what_is_kept_of_clients_is_of_the_versions_in_the_manifests_and_of_every_trouble() -> None:
@@ -180,7 +192,10 @@ def test_what_is_kept_of_one_leaves_that_of_others(tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be_run_is_refused_in_one_line(
-    main: Callable[[list[str]], int], arguments: list[str], why: str, monkeypatch: pytest.MonkeyPatch
+    main: Callable[[list[str]], int],
+    arguments: list[str],
+    why: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("PATH", "")
     assert why in refusal(main, arguments)
@@ -202,14 +217,20 @@ def test_what_cannot_be_built_keeps_the_reason_or_its_earlier_review(
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     peer = servers.peers()["python-lowlevel"]
-    failing = peer.model_copy(update={"build": [["sh", "-c", "echo error: no such crate >&2; exit 3"]]})
+    failing = peer.model_copy(
+        update={"build": [["sh", "-c", "echo error: no such crate >&2; exit 3"]]}
+    )
     kept: Kept[Reviewed] = play(failing, None, lambda name: None, {})
     assert "error: no such crate" in kept.cannot
     assert kept.cannot.startswith("`sh -c")
     assert kept.variants == {}
     reviewed = read().servers[peer.name].model_copy(update={"digest": failing.digest})
-    assert play(failing, reviewed, lambda name: None, {}) == reviewed  # want of a tool loses nothing
-    text = (servers_page.PAGE.with_name("findings") / "server-go-sdk.md").read_text(encoding="utf-8")
+    assert (
+        play(failing, reviewed, lambda name: None, {}) == reviewed
+    )  # want of a tool loses nothing
+    text = (servers_page.PAGE.with_name("findings") / "server-go-sdk.md").read_text(
+        encoding="utf-8"
+    )
     assert SERVERS.renewed(text, read().model_copy(update={"servers": {}})) == text
     with pytest.raises(Unavailable, match="needs rustcobol, which is not installed"):
         build(peer.model_copy(update={"needs": ["rustcobol"]}), lambda name: None)

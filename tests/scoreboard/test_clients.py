@@ -1,6 +1,7 @@
 """What a client does when something goes wrong: the proxy, the responses that are made up, and the
-Python client among them; and what the client's half makes of broken responses. The other clients, and
-what takes a minute, are in `make clients`."""
+Python client among them; and what the client's half makes of broken responses. The other clients,
+and what takes a minute, are in `make clients`.
+"""
 
 import importlib
 import json

@@ -1,5 +1,6 @@
 """The frameworks of others: their findings, and the machinery on a program without a framework.
-What needs a framework is in `make scoreboard`."""
+What needs a framework is in `make scoreboard`.
+"""
 
 import json
 import sys

@@ -1,5 +1,6 @@
 """The servers of others: their findings, how the life of a state is found, and one of them.
-The others, and what needs other languages, are in `make scoreboard`."""
+The others, and what needs other languages, are in `make scoreboard`.
+"""
 
 import importlib
 import re
@@ -82,8 +83,12 @@ async def test_the_life_of_a_state_is_between_the_oldest_taken_and_the_youngest_
 def lowlevel(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
     """The Python lowlevel server's module, with its ledger."""
     for name in ("MRTR_LEDGER", "STATE_SECRET"):
-        monkeypatch.setenv(name, KEY if name == "STATE_SECRET" else str(tmp_path / "effects.sqlite"))
-    monkeypatch.setattr(sys, "path", [str(FOLDER / "python-lowlevel"), str(servers.DOMAIN), *sys.path])
+        monkeypatch.setenv(
+            name, KEY if name == "STATE_SECRET" else str(tmp_path / "effects.sqlite")
+        )
+    monkeypatch.setattr(
+        sys, "path", [str(FOLDER / "python-lowlevel"), str(servers.DOMAIN), *sys.path]
+    )
     for name in ("server", "weather"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     yield importlib.import_module("server")

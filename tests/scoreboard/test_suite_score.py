@@ -58,7 +58,9 @@ def test_each_row_of_the_scenarios_names_a_program_that_its_check_finds() -> Non
 
 
 def test_the_scenarios_are_for_the_version_of_the_suite_that_is_run() -> None:
-    assert f"VERSION = '{SUITE}'" in SCENARIOS.with_name("published.mjs").read_text(encoding="utf-8")
+    assert f"VERSION = '{SUITE}'" in SCENARIOS.with_name("published.mjs").read_text(
+        encoding="utf-8"
+    )
 
 
 FILES = (SCENARIOS, table.CLIENT_SCENARIO)
@@ -85,7 +87,9 @@ def test_the_patch_registers_every_scenario_and_lists_it_as_not_scored() -> None
     assert len(classes) == len(names) == 5
     # The list that they are appended to ends without a comma, so its last line is there again.
     assert set(classes) <= set(re.findall(r"new (\w+)\(\)", added("src/scenarios/index.ts")))
-    rows = re.findall(r"- scenario: (\S+)\n.*\n +reason: (.+)", added("requirements/2026-07-28.yaml"))
+    rows = re.findall(
+        r"- scenario: (\S+)\n.*\n +reason: (.+)", added("requirements/2026-07-28.yaml")
+    )
     assert rows == [(name, "added-after-release") for name in names]
 
 

@@ -13,7 +13,7 @@ from tests.sdk.stores import Database, postgres, sqlite
 
 @pytest.fixture(params=["asyncio", "trio"])
 def anyio_backend(request: pytest.FixtureRequest) -> str:
-    """asyncio and trio, one after the other."""
+    """Asyncio and trio, one after the other."""
     return request.param
 
 
@@ -29,10 +29,14 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "rounds.sqlite"
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.evidence("on PostgreSQL"))])
+@pytest.fixture(
+    params=["sqlite", pytest.param("postgres", marks=pytest.mark.evidence("on PostgreSQL"))]
+)
 def database(request: pytest.FixtureRequest, path: Path) -> Database:
     """What instances share, with nothing in it."""
-    return sqlite(path) if request.param == "sqlite" else postgres(request.getfixturevalue("postgres"))
+    return (
+        sqlite(path) if request.param == "sqlite" else postgres(request.getfixturevalue("postgres"))
+    )
 
 
 @pytest.fixture

@@ -57,7 +57,12 @@ async def served(
     **bounds: Any,
 ) -> AsyncGenerator[Stated]:
     """A store that is open, for a bounded time; the function sends it a round."""
-    usual: dict[str, Any] = {"version": "1", "idle_seconds": 600, "wait_seconds": SECONDS, "rounds": 10}
+    usual: dict[str, Any] = {
+        "version": "1",
+        "idle_seconds": 600,
+        "wait_seconds": SECONDS,
+        "rounds": 10,
+    }
     store = DurableStore(**usual | bounds)
     call = store.linear(handler)
 

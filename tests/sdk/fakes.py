@@ -113,7 +113,8 @@ async def deliver(
     key: object = None,
     **arguments: Any,
 ) -> Response:
-    """One delivery of a round, for a bounded time: of the first one, or of the one that answers `asked`.
+    """One delivery of a round, for a bounded time: of the first one, or of the one that answers
+    `asked`.
 
     Args:
         handler: What it is delivered to.

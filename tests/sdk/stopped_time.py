@@ -1,6 +1,8 @@
-"""An event loop whose clock moves only when a test moves it, for machines that draw when time passes.
+"""An event loop whose clock moves only when a test moves it, for machines that draw when time
+passes.
 
-The loop runs in a thread of its own, on asyncio or trio, so that its tasks outlive a machine's rules.
+The loop runs in a thread of its own, on asyncio or trio, so that its tasks outlive a machine's
+rules.
 """
 
 import asyncio

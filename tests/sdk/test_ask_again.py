@@ -18,7 +18,8 @@ pytestmark = [pytest.mark.anyio, ON_ASYNCIO]
 PLACES = "'Springfield, Illinois', 'Springfield, Massachusetts' or 'Springfield, Missouri'"
 
 AUDITS = dict.fromkeys("ABCDEM", 5)
-"""How often the first line ran: in four rounds, and once more for the bad answer. Else it ran once."""
+"""How often the first line ran: in four rounds, and once more for the bad answer. Else it ran
+once."""
 
 
 class User:
@@ -34,7 +35,9 @@ class User:
         (name,) = params.requested_schema["properties"]
         is_bad = len(self.asked) == 1 or not self._learns
         place = "Springfield, Ohio" if is_bad else "Springfield, Illinois"
-        return types.ElicitResult(action="accept", content={name: {"place": place}.get(name, "metric")})
+        return types.ElicitResult(
+            action="accept", content={name: {"place": place}.get(name, "metric")}
+        )
 
 
 @pytest.mark.parametrize("letter", sorted(set(all_options()) - {"I"}))

@@ -1,5 +1,5 @@
-"""The continuation store: what its machine (`test_suspended_machine`) leaves to the author's own code,
-to memory, to shutdown and to a server's life.
+"""The continuation store: what its machine (`test_suspended_machine`) leaves to the author's own
+code, to memory, to shutdown and to a server's life.
 """
 
 import asyncio
@@ -36,7 +36,9 @@ Handler = Callable[[Linear, Call], Awaitable[types.CallToolResult]]
 
 
 async def is_unknown(*delivery: Any) -> None:
-    """The round gets the one clear error there is for a call that is not here, and was not begun."""
+    """The round gets the one clear error there is for a call that is not here, and was not
+    begun.
+    """
     with pytest.raises(NotBegun, match="is not waiting on this server") as unknown:
         await deliver(*delivery)
     assert unknown.value.data == {"reason": "unknown_continuation"}
@@ -109,11 +111,15 @@ def log() -> Log:
 
 @pytest.fixture(autouse=True)
 def _cleanups_have_time(monkeypatch: pytest.MonkeyPatch) -> None:  # pyright: ignore[reportUnusedFunction]
-    """More than a test has: what waits for one to be cut short is told from a machine that is slow."""
+    """More than a test has: what waits for one to be cut short is told from a machine that is
+    slow.
+    """
     monkeypatch.setattr(suspended_store, "CLEANUP_SECONDS", 2 * SECONDS)
 
 
-async def test_handlers_have_the_calls_arguments_and_no_rounds_context(store: ContinuationStore) -> None:
+async def test_handlers_have_the_calls_arguments_and_no_rounds_context(
+    store: ContinuationStore,
+) -> None:
     round_of = ContextVar("round_of", default="none")
 
     async def handler(ctx: Linear, call: Call) -> types.CallToolResult:
@@ -156,7 +162,9 @@ async def test_a_call_that_is_given_up_closes_its_task_group_and_is_no_failure_t
     assert (log, caplog.records) == (["abandoned"], [])
 
 
-async def test_shutdown_waits_for_cleanup_also_in_a_cancelled_scope_and_leaves_no_task(log: Log) -> None:
+async def test_shutdown_waits_for_cleanup_also_in_a_cancelled_scope_and_leaves_no_task(
+    log: Log,
+) -> None:
     async def handler(ctx: Linear, call: Call) -> types.CallToolResult:
         try:
             return result((await ctx.elicit(who())).name)
@@ -204,7 +212,9 @@ async def test_a_cleanup_that_hangs_is_cut_short(by: str, monkeypatch: pytest.Mo
         await is_unknown(caller, asked, named("Ann"))
 
 
-@pytest.mark.parametrize("changed", ["", "{0}.", "{0}.1", "{0}.-1", "{0}.0.0", "{0}.²", "x.0", " {0}.0"])
+@pytest.mark.parametrize(
+    "changed", ["", "{0}.", "{0}.1", "{0}.-1", "{0}.0.0", "{0}.²", "x.0", " {0}.0"]
+)
 async def test_a_token_that_names_no_question_here_is_one_clear_error(
     changed: str, store: ContinuationStore, log: Log
 ) -> None:
@@ -218,7 +228,9 @@ async def test_a_token_that_names_no_question_here_is_one_clear_error(
         assert text_of(await deliver(caller, asked, named("Ann"))) == "Ann"
 
 
-async def test_a_cancelled_first_round_leaves_no_call_behind(store: ContinuationStore, log: Log) -> None:
+async def test_a_cancelled_first_round_leaves_no_call_behind(
+    store: ContinuationStore, log: Log
+) -> None:
     for turns in range(8):
         answered: list[Response] = []
 
@@ -277,7 +289,9 @@ async def test_each_delivery_raises_an_exception_of_its_own_which_keeps_no_frame
     assert [ref() for ref in deliveries] == [None] * 5
 
 
-async def test_an_error_that_cannot_be_copied_is_raised_with_its_text(store: ContinuationStore) -> None:
+async def test_an_error_that_cannot_be_copied_is_raised_with_its_text(
+    store: ContinuationStore,
+) -> None:
     caller = store.linear(raising(Numbered(3, 4)))
     asked = await deliver(caller)
     with pytest.raises(Numbered, match="3 of 4"):
@@ -287,7 +301,9 @@ async def test_an_error_that_cannot_be_copied_is_raised_with_its_text(store: Con
             await deliver(caller, asked, named("Ann"))
 
 
-async def test_an_answer_is_not_kept_once_the_author_read_it(store: ContinuationStore, log: Log) -> None:
+async def test_an_answer_is_not_kept_once_the_author_read_it(
+    store: ContinuationStore, log: Log
+) -> None:
     async def three(ctx: Linear, call: Call) -> types.CallToolResult:
         one, two = await ctx.elicit_all(who("one"), who("two"))
         last = await ctx.elicit(who("three"))
@@ -312,7 +328,9 @@ async def test_a_store_full_of_bytes_refuses_more_and_forgets_the_oldest_result(
         first, second = await deliver(caller), await deliver(caller)
         asked = await deliver(caller, first, named("A" * 2000, "one"))
         for _ in range(2):  # nothing of what was refused is counted
-            with pytest.raises(MCPError, match="bytes of unanswered calls and takes no more") as full:
+            with pytest.raises(
+                MCPError, match="bytes of unanswered calls and takes no more"
+            ) as full:
                 await deliver(caller, second, named("B" * 2000, "one"))
             assert full.value.error.data == {"reason": "too_many_continuations"}
         done = await deliver(caller, asked, named("Ann", "two"))
@@ -368,7 +386,9 @@ async def test_what_no_exception_is_ends_its_own_call_and_no_other(
     assert text_of(await deliver(bystander, waiting, named("Ann"))) == "Ann"
 
 
-async def test_a_late_answer_hears_of_the_timeout_that_came_before_it(store: ContinuationStore) -> None:
+async def test_a_late_answer_hears_of_the_timeout_that_came_before_it(
+    store: ContinuationStore,
+) -> None:
     async def handler(ctx: Linear, call: Call) -> types.CallToolResult:
         with anyio.move_on_after(0.02):
             return result((await ctx.elicit(who())).name)
@@ -381,7 +401,9 @@ async def test_a_late_answer_hears_of_the_timeout_that_came_before_it(store: Con
         assert text_of(await deliver(caller, asked, named(name))) == "too late"
 
 
-async def test_shutdown_in_the_turn_of_one_answer_of_two_does_not_wait_for_the_other(log: Log) -> None:
+async def test_shutdown_in_the_turn_of_one_answer_of_two_does_not_wait_for_the_other(
+    log: Log,
+) -> None:
     store = await ContinuationStore().__aenter__()
 
     async def both_at_once(ctx: Linear, call: Call) -> types.CallToolResult:
@@ -458,7 +480,9 @@ async def test_a_loop_that_asks_again_and_again_holds_up_no_other_call(why: str)
         return result("done")
 
     async with ContinuationStore() as store, anyio.create_task_group() as calls:
-        calls.start_soon(partial(deliver, store.linear(handler), ctx=modern(forms=why == "given up")))
+        calls.start_soon(
+            partial(deliver, store.linear(handler), ctx=modern(forms=why == "given up"))
+        )
         if why == "given up":
             await anyio.wait_all_tasks_blocked()
             calls.start_soon(store.aclose)
@@ -468,7 +492,9 @@ async def test_a_loop_that_asks_again_and_again_holds_up_no_other_call(why: str)
 
 
 @pytest.mark.parametrize("servers", [1, 2])
-async def test_a_store_ends_with_the_last_connection_of_its_last_server(servers: int, log: Log) -> None:
+async def test_a_store_ends_with_the_last_connection_of_its_last_server(
+    servers: int, log: Log
+) -> None:
     store = ContinuationStore()
     handler = store.linear(log.asking("one", "two"))
     with configured(settings()):
@@ -485,8 +511,12 @@ async def test_a_store_ends_with_the_last_connection_of_its_last_server(servers:
 NO_JSON = types.CallToolResult(content=[], structured_content={"x": b"\xff"})
 
 
-@pytest.mark.parametrize(("given", "says"), [("Ann", "returned str, and no result"), (NO_JSON, "utf-8")])
-async def test_a_handler_that_returns_no_result_is_told_what_it_returned(given: Any, says: str) -> None:
+@pytest.mark.parametrize(
+    ("given", "says"), [("Ann", "returned str, and no result"), (NO_JSON, "utf-8")]
+)
+async def test_a_handler_that_returns_no_result_is_told_what_it_returned(
+    given: Any, says: str
+) -> None:
     async def handler(ctx: Linear, call: Call) -> Any:
         await ctx.elicit(who())
         return given

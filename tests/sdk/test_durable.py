@@ -1,7 +1,7 @@
 """Option L's stand-in on each engine: a call outlives the process it ran in.
 
-Stores in this process share one engine; closing a store and opening another is as much of a restart as
-one process can show. `bench/test_processes` kills real ones.
+Stores in this process share one engine; closing a store and opening another is as much of a restart
+as one process can show. `bench/test_processes` kills real ones.
 """
 
 import asyncio
@@ -45,7 +45,9 @@ from tests.sdk.fakes import ON_ASYNCIO, Name, key_made, key_of, named, result, w
 pytestmark = [pytest.mark.anyio, ON_ASYNCIO]
 
 
-async def test_a_round_has_one_response_and_each_effect_one_key_on_any_instance(engine: str) -> None:
+async def test_a_round_has_one_response_and_each_effect_one_key_on_any_instance(
+    engine: str,
+) -> None:
     world = World()
     async with served(engine, world) as here, served(engine, world) as there:
         first = await here()
@@ -66,7 +68,9 @@ async def test_a_round_has_one_response_and_each_effect_one_key_on_any_instance(
     assert len({key for _, key in world.effects}) == 4
 
 
-async def test_a_refused_answer_is_refused_at_once_each_time_whatever_came_between(engine: str) -> None:
+async def test_a_refused_answer_is_refused_at_once_each_time_whatever_came_between(
+    engine: str,
+) -> None:
     def bad(name: int) -> types.InputResponses:
         return {"one": types.ElicitResult(action="accept", content={"name": name})}
 
@@ -161,17 +165,29 @@ DECLINED = after_a_step(asking(who("one")))
             TypeError,
             "no JSON",
         ),
-        (after_a_step(lambda ctx: ctx.step(cast("Any", 5), str)), TypeError, "key is a text, not 5"),
+        (
+            after_a_step(lambda ctx: ctx.step(cast("Any", 5), str)),
+            TypeError,
+            "key is a text, not 5",
+        ),
         (DECLINED, Declined, "one"),
         (in_a_step(raising(Odd("it is down"))), RuntimeError, "it is down"),
         (twice, ValueError, "'a'"),
         (in_a_step(giving({"a"})), TypeError, "'effect' returned what has no JSON"),
         (in_a_step(giving(math.nan)), TypeError, "'effect' returned what has no JSON"),
-        (in_a_step(lambda ctx: ctx.step("b", lambda key: key)), RuntimeError, "'effect' cannot have"),
+        (
+            in_a_step(lambda ctx: ctx.step("b", lambda key: key)),
+            RuntimeError,
+            "'effect' cannot have",
+        ),
         (in_a_step(asking(who("two"))), RuntimeError, "'effect' cannot have"),
         (after_a_step(raising(RuntimeError(TOO_LONG))), ValueError, "no room for how it ended"),
         (after_a_step(giving(result(TOO_LONG))), ValueError, "no room for how it ended"),
-        (after_a_step(asking(Question("two", TOO_LONG, Name))), ValueError, "no room to ask .'two'"),
+        (
+            after_a_step(asking(Question("two", TOO_LONG, Name))),
+            ValueError,
+            "no room to ask .'two'",
+        ),
         (in_a_step(giving(TOO_LONG)), ValueError, "'effect' came to is longer"),
     ],
 )
@@ -235,7 +251,9 @@ async def test_a_step_gives_back_what_its_record_has(engine: str) -> None:
         assert text_of(await send()) == "['a', {'1': None}]"
 
 
-async def test_what_a_round_brings_is_refused_where_the_call_has_no_room_for_it(engine: str) -> None:
+async def test_what_a_round_brings_is_refused_where_the_call_has_no_room_for_it(
+    engine: str,
+) -> None:
     long = named("x" * (MAX_BYTES - 300), "one")
     async with served(engine, World()) as send:
         asked = await send()
@@ -278,7 +296,10 @@ async def test_work_longer_than_a_clients_rounds_ends_in_what_can_be_resumed(sql
         held = await send(named("Ann"), asked)
         with pytest.raises(MCPError, match=r"after 1\.5 s .* the same state") as still:
             await ended(send, held)
-        assert (still.value.code, still.value.data["reason"]) == (types.REQUEST_TIMEOUT, "still_at_work")
+        assert (still.value.code, still.value.data["reason"]) == (
+            types.REQUEST_TIMEOUT,
+            "still_at_work",
+        )
         done.set()
         assert text_of(await ended(send, await send(None, held))) == "done"
         assert text_of(await send(named("Ann"), asked)) == "done"
@@ -324,7 +345,9 @@ async def test_a_first_request_that_is_cancelled_takes_its_call_along(sqlite: st
         assert call.status == "SUCCESS"  # its record says that it was stopped
 
 
-async def test_a_call_whose_instance_ended_is_finished_by_another_in_its_process(sqlite: str) -> None:
+async def test_a_call_whose_instance_ended_is_finished_by_another_in_its_process(
+    sqlite: str,
+) -> None:
     world = World()
     async with served(sqlite, world) as there:
         async with served(sqlite, world) as here:
@@ -381,15 +404,21 @@ async def test_a_call_begins_once_under_its_key_and_says_what_it_has_come_to(eng
 
 
 async def test_a_key_is_too_old_before_its_call_may_be_deleted(sqlite: str) -> None:
-    """A call is kept for a day from its end. A key from far ahead would still be good after that."""
+    """A call is kept for a day from its end. A key from far ahead would still be good after
+    that.
+    """
     async with served(sqlite, World()) as send:
         for days, is_taken in {0.8: True, 0.95: False, -0.05: True, -0.5: False}.items():
             key = key_made(time.time() - days * 24 * 3600)
-            with nullcontext() if is_taken else pytest.raises(MCPError, match="call key is too old"):
+            with (
+                nullcontext() if is_taken else pytest.raises(MCPError, match="call key is too old")
+            ):
                 await send(key=key)
 
 
-def a_price_that_rises(may_pay: anyio.Event) -> Callable[[Ctx, Call], Awaitable[types.CallToolResult]]:
+def a_price_that_rises(
+    may_pay: anyio.Event,
+) -> Callable[[Ctx, Call], Awaitable[types.CallToolResult]]:
     prices = itertools.count(10)
 
     async def handler(ctx: Ctx, call: Call) -> types.CallToolResult:
@@ -423,7 +452,9 @@ async def test_an_answer_is_used_for_the_question_that_the_user_saw(engine: str)
     assert world.kinds() == ["pay 11"]
 
 
-async def test_a_call_ends_whose_answered_question_changes_when_it_begins_again(engine: str) -> None:
+async def test_a_call_ends_whose_answered_question_changes_when_it_begins_again(
+    engine: str,
+) -> None:
     world, may_pay = World(), anyio.Event()
     handler = a_price_that_rises(may_pay)
     async with served(engine, world, handler, wait_seconds=0.5) as send:
@@ -490,7 +521,9 @@ async def test_a_call_of_a_version_or_handler_of_which_no_instance_is_left_is_re
     assert old.kinds() == ["first", "last"]
 
 
-async def test_old_and_new_instances_in_turn_finish_a_call_on_the_code_it_began_on(engine: str) -> None:
+async def test_old_and_new_instances_in_turn_finish_a_call_on_the_code_it_began_on(
+    engine: str,
+) -> None:
     old, new = World(), World()
     old_one, new_one = served(engine, old, version="1"), served(engine, new, version="2")
     async with old_one as send_old, new_one as send_new:

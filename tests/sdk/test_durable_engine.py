@@ -33,7 +33,17 @@ from mrtr_options.tool.catalogue import option_named
 from scoreboard import postgres as real_postgres
 from tests.bounds import KEY
 from tests.rounds import Response, text_of
-from tests.sdk.durable_calls import Ctx, World, asked_by, away, ended, finish, is_held, refused, served
+from tests.sdk.durable_calls import (
+    Ctx,
+    World,
+    asked_by,
+    away,
+    ended,
+    finish,
+    is_held,
+    refused,
+    served,
+)
 from tests.sdk.fakes import ON_ASYNCIO, key_of, named, result, who
 
 pytestmark = [pytest.mark.anyio, ON_ASYNCIO]
@@ -125,7 +135,9 @@ async def test_a_call_begins_on_its_own_store_though_another_has_a_handler_of_it
         store.linear(partial(says("Bob")))
 
 
-async def test_a_step_that_is_fatal_is_given_up(sqlite: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_step_that_is_fatal_is_given_up(
+    sqlite: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A call that waits for its user all the while is not to blame."""
     monkeypatch.setattr(embedded, "ATTEMPTS", 2)
     tries: list[str] = []
@@ -186,7 +198,11 @@ async def test_what_the_database_does_not_take_at_first_is_recorded_later_and_fo
     monkeypatch.setattr(embedded, "AGAIN_SECONDS", 0)
 
     def full(connection: Any, cursor: Any, statement: str, *rest: Any) -> None:
-        if failures and world.effects and re.match(r"\s*INSERT INTO \S*operation_outputs", statement):
+        if (
+            failures
+            and world.effects
+            and re.match(r"\s*INSERT INTO \S*operation_outputs", statement)
+        ):
             raise failures.pop()
 
     sqlalchemy.event.listen(sqlalchemy.Engine, "before_cursor_execute", full)
@@ -216,7 +232,9 @@ async def test_a_result_is_told_once_it_is_on_record(sqlite: str) -> None:
             assert text_of(await ended(send, held)) == "done"
 
 
-async def test_an_effect_that_happened_is_put_on_record_though_its_store_closes(sqlite: str) -> None:
+async def test_an_effect_that_happened_is_put_on_record_though_its_store_closes(
+    sqlite: str,
+) -> None:
     world, file = World(), sqlite.removeprefix("sqlite:///")
     with closing(sqlite3.connect(file, isolation_level=None)) as other:
 
@@ -254,7 +272,11 @@ async def test_a_call_whose_record_cannot_be_read_is_left_alone_for_its_key(sqli
 async def test_a_first_round_on_a_full_disk_begins_its_call_once_when_there_is_room(
     sqlite: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    start, world, full = DBOS.start_workflow_async, World(), [OperationalError("", {}, OSError("full"))]
+    start, world, full = (
+        DBOS.start_workflow_async,
+        World(),
+        [OperationalError("", {}, OSError("full"))],
+    )
 
     async def fails_once(*arguments: Any) -> Any:
         if full:
@@ -282,7 +304,9 @@ async def test_a_round_during_an_outage_gets_a_state_that_carries_its_answer_of_
 
 
 @pytest.mark.evidence("on PostgreSQL")
-async def test_an_answer_that_comes_while_postgres_is_down_is_not_asked_for_again(postgres: str) -> None:
+async def test_an_answer_that_comes_while_postgres_is_down_is_not_asked_for_again(
+    postgres: str,
+) -> None:
     url, world = real_postgres.database(postgres), World()
     async with served(url, world) as send:
         first = await send()
@@ -297,7 +321,9 @@ async def test_an_answer_that_comes_while_postgres_is_down_is_not_asked_for_agai
 
 
 @pytest.mark.evidence("on PostgreSQL")
-async def test_a_name_is_of_one_process_at_once(postgres: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_name_is_of_one_process_at_once(
+    postgres: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     url = real_postgres.database(postgres)
     with taken(url):
         with pytest.raises(WrongDatabase, match="another process has the name 'local'"), taken(url):

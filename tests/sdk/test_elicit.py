@@ -33,8 +33,12 @@ together = pytest.mark.parametrize("option", [*KEYED, *HELD])
 
 
 @asynccontextmanager
-async def calling(option: str, handler: Linear) -> AsyncGenerator[Callable[..., Awaitable[Response]]]:
-    """A client of a server whose tool is written in an option: sends a round, of a call that asked."""
+async def calling(
+    option: str, handler: Linear
+) -> AsyncGenerator[Callable[..., Awaitable[Response]]]:
+    """A client of a server whose tool is written in an option: sends a round, of a call that
+    asked.
+    """
     made: Any = HANDLERS.get(option)
     more: dict[str, Any] = {}
     if option in HELD:
@@ -63,7 +67,9 @@ class NoArguments(sdk.Markers):
 
 
 @every
-@pytest.mark.parametrize(("action", "outcome"), [("decline", sdk.Declined), ("cancel", sdk.Cancelled)])
+@pytest.mark.parametrize(
+    ("action", "outcome"), [("decline", sdk.Declined), ("cancel", sdk.Cancelled)]
+)
 async def test_a_no_is_raised_where_it_was_asked(
     option: str, action: Any, outcome: type[Exception]
 ) -> None:
@@ -82,7 +88,9 @@ async def test_a_no_is_raised_where_it_was_asked(
 
 
 @every
-async def test_the_authors_except_and_finally_meet_a_question_as_the_option_says(option: str) -> None:
+async def test_the_authors_except_and_finally_meet_a_question_as_the_option_says(
+    option: str,
+) -> None:
     """B and M raise an `Exception`; J one that is none. In H, L and K the code waits."""
     log: list[str] = []
 
@@ -123,7 +131,9 @@ async def test_a_second_question_at_once_is_refused_and_the_first_stays_good(opt
     async with calling(option, tool) as send:
         asked = await send()
         heard_both = text_of(await send(asked, named("Ann", "one")))
-    assert heard_both.startswith("cannot ask 'two': this call is waiting for another answer; ask them")
+    assert heard_both.startswith(
+        "cannot ask 'two': this call is waiting for another answer; ask them"
+    )
     assert heard_both.endswith("together with elicit_all / Ann")
 
 

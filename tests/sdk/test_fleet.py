@@ -1,7 +1,7 @@
 """Option L on Temporal: workers and the server come and go, and the calls go on.
 
-One test of `make test`, so that a session starts the server once; `make evidence` plays the others and
-`test_durable` on it, too.
+One test of `make test`, so that a session starts the server once; `make evidence` plays the others
+and `test_durable` on it, too.
 """
 
 import asyncio
@@ -53,7 +53,9 @@ async def test_an_effect_is_found_though_the_block_of_an_earlier_replay_ends_lat
         await ActivityEnvironment().run(effects.step, *place)
 
 
-async def test_a_call_outlives_its_worker_and_the_server_and_is_sealed_there(temporal: Server) -> None:
+async def test_a_call_outlives_its_worker_and_the_server_and_is_sealed_there(
+    temporal: Server,
+) -> None:
     world, url, codec = World(), temporal.apart(), AESGCMRequestStateCodec([KEY.encode()])
     async with served(url, world, codec=codec) as send:
         first = await send()
@@ -69,15 +71,20 @@ async def test_a_call_outlives_its_worker_and_the_server_and_is_sealed_there(tem
         assert held.input_requests is None
         await anyio.to_thread.run_sync(temporal.start)
         assert text_of(await ended(send, await send(None, held))) == "Ann Abelard and Bob"
-    # A step whose record the server could not take runs again, for a destination that knows its key.
+    # A step whose record the server could not take runs again, for a destination that knows its
+    # key.
     assert sorted(kind for kind, _ in {*world.effects}) == ["first", "last"]
-    kept = b"".join(each.read_bytes() for each in temporal.file.parent.glob(f"{temporal.file.name}*"))
+    kept = b"".join(
+        each.read_bytes() for each in temporal.file.parent.glob(f"{temporal.file.name}*")
+    )
     assert b"mrtr-call" in kept
     assert b"Abelard" not in kept
 
 
 @pytest.mark.evidence("on Temporal")
-async def test_steps_at_once_run_once_each_also_where_another_worker_has_some(temporal: Server) -> None:
+async def test_steps_at_once_run_once_each_also_where_another_worker_has_some(
+    temporal: Server,
+) -> None:
     """It hands a worker three steps of a call at once; the others go through its queues."""
     world, url, kinds = World(), temporal.apart(), [f"{number}" for number in range(12)]
 
@@ -188,7 +195,9 @@ async def test_answers_that_are_refused_leave_a_call_its_rounds(temporal: Server
 
 
 @pytest.mark.evidence("on Temporal")
-async def test_a_process_that_ends_when_temporal_has_answered_does_not_abort(temporal: Server) -> None:
+async def test_a_process_that_ends_when_temporal_has_answered_does_not_abort(
+    temporal: Server,
+) -> None:
     program = "import sys; sys.setswitchinterval(5); from mrtr_options.sdk.durable import fleet; "
     for _ in range(12):  # its threads get their turn late
         await anyio.run_process([sys.executable, "-c", f"{program}fleet.try_url({temporal.url!r})"])

@@ -11,7 +11,16 @@ from mrtr_options.sdk.legacy_shim import MAX_ROUNDS, legacy_shim
 from mrtr_options.sdk.push import push, push_request
 from mrtr_options.sdk.questions import CannotAsk, answer_to, ask, is_modern, link, request_for
 from tests.rounds import text_of
-from tests.sdk.fakes import Context, FakeSession, Params, capabilities, of_session, params, result, who
+from tests.sdk.fakes import (
+    Context,
+    FakeSession,
+    Params,
+    capabilities,
+    of_session,
+    params,
+    result,
+    who,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -39,12 +48,17 @@ async def test_without_a_back_channel_the_handler_sees_the_old_client_as_it_is()
 
 
 async def test_every_question_of_a_round_is_answered_and_the_state_comes_back() -> None:
-    async def handler(ctx: Context, params: Params) -> types.CallToolResult | types.InputRequiredResult:
+    async def handler(
+        ctx: Context, params: Params
+    ) -> types.CallToolResult | types.InputRequiredResult:
         assert is_modern(ctx)
         if params.request_state is None:  # not every round asks
             return types.InputRequiredResult(request_state="later")
         if params.request_state == "later":
-            both = {**(ask(who("one")).input_requests or {}), **(ask(who("two")).input_requests or {})}
+            both = {
+                **(ask(who("one")).input_requests or {}),
+                **(ask(who("two")).input_requests or {}),
+            }
             return types.InputRequiredResult(input_requests=both, request_state="kept")
         names = [answer_to(who(key), ctx, params) for key in ("one", "two")]
         assert all(name is not None and name.name == "Ann" for name in names)

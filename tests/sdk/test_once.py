@@ -22,7 +22,9 @@ class Counter:
         await anyio.lowlevel.checkpoint()
 
 
-async def test_an_effect_that_fails_or_is_cancelled_leaves_no_marker_and_may_be_tried_again() -> None:
+async def test_an_effect_that_fails_or_is_cancelled_leaves_no_marker_and_may_be_tried_again() -> (
+    None
+):
     state, effect, booked = Markers(), Counter(), list[str]()
     with anyio.move_on_after(0):
         await state.once("audit", anyio.sleep_forever)

@@ -20,11 +20,15 @@ class State(BaseModel):
 
 def test_an_old_client_that_takes_forms_is_asked_in_no_response() -> None:
     session = FakeSession(capabilities(form=True))
-    assert [can_ask(of_session(session, modern=is_new)) for is_new in (True, False)] == [True, False]
+    assert [can_ask(of_session(session, modern=is_new)) for is_new in (True, False)] == [
+        True,
+        False,
+    ]
 
 
 MESSAGE = types.CreateMessageRequestParams(
-    messages=[types.SamplingMessage(role="user", content=types.TextContent(text="Hi"))], max_tokens=9
+    messages=[types.SamplingMessage(role="user", content=types.TextContent(text="Hi"))],
+    max_tokens=9,
 )
 INQUIRIES: dict[str, tuple[Inquiry[Any], types.ClientCapabilities]] = {
     "sampling": (

@@ -18,7 +18,13 @@ from pydantic import BaseModel, create_model
 from mrtr_options.sdk.call_key import new_call_key
 from mrtr_options.sdk.handlers import settled
 from mrtr_options.sdk.questions import BadAnswer, Cancelled, Declined, ask
-from mrtr_options.sdk.replay import MAX_READS, CommitFailed, ReplayContext, TwoQuestions, keyed_replay
+from mrtr_options.sdk.replay import (
+    MAX_READS,
+    CommitFailed,
+    ReplayContext,
+    TwoQuestions,
+    keyed_replay,
+)
 from mrtr_options.sdk.server import text
 from mrtr_options.tool.weather import Question
 from tests.rounds import Response, text_of
@@ -137,7 +143,9 @@ async def test_a_question_in_a_task_group_ends_the_round_and_cancels_its_sibling
     assert text_of(response) == "one and two"
 
 
-@pytest.mark.parametrize("fails", [set[str](), {"audit", "count"}], ids=["at once", "after a failure"])
+@pytest.mark.parametrize(
+    "fails", [set[str](), {"audit", "count"}], ids=["at once", "after a failure"]
+)
 async def test_one_key_used_at_once_succeeds_once_and_all_wait_for_it(fails: set[str]) -> None:
     world, seen = World(), list[tuple[int, int]]()
     world.fails = {*fails}
@@ -196,7 +204,9 @@ async def test_two_different_questions_under_one_key_are_an_error() -> None:
 Reworded = Question("who", "Who, exactly?", Name)
 Longer = Question("who", "Who is who?", create_model("Longer", __base__=Name, age=(int, 7)))
 NotAnn = Annotated[str, Predicate("Ann".__ne__)]
-Stricter = Question("who", "Who is who?", create_model("Name", __doc__=Name.__doc__, name=(NotAnn, ...)))
+Stricter = Question(
+    "who", "Who is who?", create_model("Name", __doc__=Name.__doc__, name=(NotAnn, ...))
+)
 """Its schema is the same, and its check is not."""
 
 
@@ -252,7 +262,9 @@ async def test_no_is_a_recorded_answer(action: Literal["decline", "cancel"]) -> 
 
 
 @pytest.mark.parametrize("can_be_asked", [True, False])
-async def test_a_loop_that_asks_until_the_answer_changes_is_told_what_to_do(can_be_asked: bool) -> None:
+async def test_a_loop_that_asks_until_the_answer_changes_is_told_what_to_do(
+    can_be_asked: bool,
+) -> None:
     turns = 0
 
     @keyed_replay
@@ -268,7 +280,9 @@ async def test_a_loop_that_asks_until_the_answer_changes_is_told_what_to_do(can_
     assert turns == MAX_READS
 
 
-@pytest.mark.parametrize("ending", ["error result", "question", "exception", "decline", "no return"])
+@pytest.mark.parametrize(
+    "ending", ["error result", "question", "exception", "decline", "no return"]
+)
 async def test_commits_do_not_run_where_the_call_failed(ending: str) -> None:
     world = World()
 
@@ -343,7 +357,9 @@ async def test_an_effects_key_is_of_its_call_and_name_and_the_same_in_every_roun
     assert world.keys[1] == world.keys[2] != world.keys[0]
     await deliver(tool)
     assert len(set(world.keys)) == 3, "two calls share a key"
-    assert state_of(asked)["call"] not in "".join(world.keys), "a destination learns the call's number"
+    assert state_of(asked)["call"] not in "".join(world.keys), (
+        "a destination learns the call's number"
+    )
     key, before = new_call_key(), len(world.keys)
     for given, x in (key, 1), (key, 1), (key, 2), (new_call_key(), 1), (None, 1), (None, 1):
         await deliver(tool, key=given, x=x)

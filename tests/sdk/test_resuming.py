@@ -44,16 +44,13 @@ CALLED = KeptCall(server="", principal="", tool="tool", arguments={"x": 1})
 class World:
     """A server with one tool, the network before it, and a user.
 
-    Attributes:
-        lost, refused: The requests whose responses are lost, and the connections that cannot be made.
-        raises: The errors of requests that are refused, by their number.
-        taken_for_old: The connections on which the client takes the server for a legacy one.
-        hints, lists: What the tool says of itself, and what lists it.
-        guard: Goes round the tool.
-        questions: What it asks, one after another.
-        caller, now: Who the client is to the server, and the server's clock.
-        answers: What the user says.
-        requests, effects, asked, connections: What the server was sent and did, and what the user saw.
+    Attributes: lost, refused: The requests whose responses are lost, and the connections that
+        cannot be made. raises: The errors of requests that are refused, by their number.
+        taken_for_old: The connections on which the client takes the server for a legacy one. hints,
+        lists: What the tool says of itself, and what lists it. guard: Goes round the tool.
+        questions: What it asks, one after another. caller, now: Who the client is to the server,
+        and the server's clock. answers: What the user says. requests, effects, asked, connections:
+        What the server was sent and did, and what the user saw.
     """
 
     lost: set[int] = field(default_factory=set[int])
@@ -246,7 +243,9 @@ CASES = {
     "a server taken for a legacy one": Case({"lost": {2}, "taken_for_old": {2}}, {}, "done", 3, 1),
     "a first request": Case({"lost": {1}}, {}, MAY, 1, 0, ()),
     "one of a tool that only reads": Case(_hints(read_only_hint=True), {}, "done", 2, 1, ()),
-    "an idempotent one": Case(_hints(idempotent_hint=True, destructive_hint=True), {}, "done", 2, 1, ()),
+    "an idempotent one": Case(
+        _hints(idempotent_hint=True, destructive_hint=True), {}, "done", 2, 1, ()
+    ),
     "a timeout of its client's own": Case(_late(None), {}, "done", 2, 1, ()),
     "one that its server tells of": Case(
         _late({"reason": "busy"}), {}, "too late", 1, 0, (), kept=False
@@ -256,9 +255,13 @@ CASES = {
     "one of which nothing is known": Case(_hints(title="Tool"), {}, MAY, 1, 1, ()),
     "a tool listed for ever": Case({"lost": {1}, "lists": _for_ever}, {}, MAY, 1, 0, ()),
     "a list without end": Case({"lost": {1}, "lists": _page_after_page}, {}, MAY, 1, 0, ()),
-    "a list that is none": Case({"lost": {1}, "lists": _nothing_of_the_protocol}, {}, MAY, 1, 0, ()),
+    "a list that is none": Case(
+        {"lost": {1}, "lists": _nothing_of_the_protocol}, {}, MAY, 1, 0, ()
+    ),
     "a first request under a key": Case({"lost": {1, 2}}, KEYS, "done", 4, 1),
-    "one of a legacy client": Case({"lost": {1}, "questions": (), "old": True}, KEYS, MAY, 1, 1, ()),
+    "one of a legacy client": Case(
+        {"lost": {1}, "questions": (), "old": True}, KEYS, MAY, 1, 1, ()
+    ),
     "a refused request": Case({"raises": {1: refusal("refused")}}, KEYS, "It is refused", 1, 0, ()),
     "a round at work": Case({"raises": {2: refusal("still_at_work")}}, {}, "done", 3, 1),
     **{
@@ -266,18 +269,30 @@ CASES = {
         for reason in ("store_unusable", "too_many_rounds", "too_many_continuations")
     },
     "a round put off for ever": Case(
-        {"raises": dict.fromkeys(range(2, 6), refusal("too_many_rounds"))}, {}, "It is too_many", 5, 0
+        {"raises": dict.fromkeys(range(2, 6), refusal("too_many_rounds"))},
+        {},
+        "It is too_many",
+        5,
+        0,
     ),
     "a first request put off": Case({"raises": {1: refusal("too_many_rounds")}}, {}, MAY, 1, 0, ()),
     "a new key found too old": Case({"raises": {1: OLD}}, {}, "done", 3, 1),
     "two of them": Case({"raises": {1: OLD, 2: OLD}}, {}, "call_key_expired", 2, 0, (), kept=False),
     "a host's key found too old": Case({"raises": {1: OLD}}, HOSTS, "call_key_expired", 1, 0, ()),
-    "the same question twice": Case({"questions": ("who", "who")}, {}, "done", 3, 1, ("who", "who")),
+    "the same question twice": Case(
+        {"questions": ("who", "who")}, {}, "done", 3, 1, ("who", "who")
+    ),
     "no such argument": Case({"raises": {1: MISFIT}}, KEYS, "no such", 1, 0, (), kept=False),
-    "a crash": Case({"raises": {1: MCPError(INTERNAL, "Internal error")}}, KEYS, "Internal", 1, 0, ()),
-    "a round of unknown end": Case({"raises": {2: refusal("indeterminate")}}, KEYS, "indeterm", 2, 0),
+    "a crash": Case(
+        {"raises": {1: MCPError(INTERNAL, "Internal error")}}, KEYS, "Internal", 1, 0, ()
+    ),
+    "a round of unknown end": Case(
+        {"raises": {2: refusal("indeterminate")}}, KEYS, "indeterm", 2, 0
+    ),
     **{
-        f"a round refused, {reason}": Case({"raises": {2: refusal(reason, INVALID)}}, KEYS, reason, 2, 0)
+        f"a round refused, {reason}": Case(
+            {"raises": {2: refusal(reason, INVALID)}}, KEYS, reason, 2, 0
+        )
         for reason in ("invalid_request_state", "round_spent")
     },
     "a state too old, its call known": Case(
@@ -286,7 +301,9 @@ CASES = {
     "one whose server names no call": Case(
         {"raises": EXPIRED, "guard": World.guard}, KEYS, "done", 4, 1, ("who",) * 2
     ),
-    "a callback without an answer": Case({"answers": _no_answer}, {}, "'who' returned NoneType", 1, 0),
+    "a callback without an answer": Case(
+        {"answers": _no_answer}, {}, "'who' returned NoneType", 1, 0
+    ),
 }
 
 
@@ -314,7 +331,9 @@ async def test_a_lost_round_is_sent_again_with_the_same_state_and_key_on_a_new_c
 
 
 @pytest.mark.parametrize("then", [{2}, {2, 3, 4, 5}])
-async def test_a_key_instead_of_another_is_kept_before_its_use(then: set[int], tmp_path: Path) -> None:
+async def test_a_key_instead_of_another_is_kept_before_its_use(
+    then: set[int], tmp_path: Path
+) -> None:
     calls = CallFolder(tmp_path)
     kept: list[list[str]] = []
 
@@ -358,7 +377,9 @@ async def test_an_answer_that_does_not_fit_is_asked_again(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("full_at", [1, 2, 3, 4])
 async def test_a_folder_that_is_full_loses_nothing(full_at: int, tmp_path: Path) -> None:
-    """No file may grow at one of the times at which a call is kept: as begun, asked, answered, sent."""
+    """No file may grow at one of the times at which a call is kept: as begun, asked, answered,
+    sent.
+    """
     size, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
 
     class Full(CallFolder):
@@ -421,9 +442,12 @@ async def test_a_result_is_returned_where_its_call_cannot_be_dropped(tmp_path: P
 
 
 @pytest.mark.parametrize(
-    "change", [{"tool": "other"}, {"arguments": {"x": 2}}, {"server": "other"}, {"principal": "other"}]
+    "change",
+    [{"tool": "other"}, {"arguments": {"x": 2}}, {"server": "other"}, {"principal": "other"}],
 )
-async def test_a_key_of_another_call_is_refused_unsent(change: dict[str, Any], tmp_path: Path) -> None:
+async def test_a_key_of_another_call_is_refused_unsent(
+    change: dict[str, Any], tmp_path: Path
+) -> None:
     calls, world = CallFolder(tmp_path), World()
     call = CALLED.model_copy(update=change)
     calls.keep(call)
@@ -433,7 +457,9 @@ async def test_a_key_of_another_call_is_refused_unsent(change: dict[str, Any], t
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", "\0", '{"server": 1}'])
-def test_calls_come_oldest_first_and_a_file_of_none_hides_none(content: str, tmp_path: Path) -> None:
+def test_calls_come_oldest_first_and_a_file_of_none_hides_none(
+    content: str, tmp_path: Path
+) -> None:
     calls, keys = CallFolder(tmp_path), [key_made(at) for at in range(5)]
     (tmp_path / "0.json").write_text(content)
     for key in keys:
@@ -458,7 +484,9 @@ def test_what_cannot_be_kept_or_read_is_one_line(tmp_path: Path) -> None:
         CallFolder(path)
 
 
-def test_a_folder_not_ones_own_alone_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_not_ones_own_alone_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     tmp_path.chmod(0o702)
     with pytest.raises(CannotKeep, match="not yours alone"):
         CallFolder(tmp_path)
@@ -522,7 +550,10 @@ TROUBLES: dict[str, tuple[Callable[[Left], object], type[Exception] | None]] = {
     "bob takes the folder": (lambda left: left.bob_has_it(), ValueError),
     "bob writes his name into it": (lambda left: left.bob_has_it(principal="bob"), MCPError),
     "bob begins it again under her key": (lambda left: left.bob_has_it(**BEGUN), Unanswered),
-    "bob waits for long": (lambda left: [left.bob_has_it(principal="bob"), left.at(1200)], MCPError),
+    "bob waits for long": (
+        lambda left: [left.bob_has_it(principal="bob"), left.at(1200)],
+        MCPError,
+    ),
     "the host has lost its login": (lambda left: setattr(left.world, "caller", None), MCPError),
     "the state is made up": (lambda left: left.change(pending=FORGED), MCPError),
     "the arguments are edited": (lambda left: left.change(arguments={"x": 2}), MCPError),
@@ -546,7 +577,9 @@ TROUBLES: dict[str, tuple[Callable[[Left], object], type[Exception] | None]] = {
 
 
 @pytest.mark.parametrize("trouble", TROUBLES)
-async def test_whatever_happens_to_a_left_call_it_is_paid_once(trouble: str, tmp_path: Path) -> None:
+async def test_whatever_happens_to_a_left_call_it_is_paid_once(
+    trouble: str, tmp_path: Path
+) -> None:
     path, (happen, end) = tmp_path / "calls", TROUBLES[trouble]
     calls = CallFolder(path)
     async with guarded(lost={2, 3, 4, 5}, caller="alice") as world:
@@ -579,7 +612,10 @@ async def test_a_call_that_another_client_is_making_is_in_use(tmp_path: Path) ->
         key = new_call_key()  # not older than the guard's store
 
         async def make() -> None:
-            assert await world.call(key=key, calls=calls, principal="alice", honours_keys=True) == "done"
+            assert (
+                await world.call(key=key, calls=calls, principal="alice", honours_keys=True)
+                == "done"
+            )
 
         async with anyio.create_task_group() as group:
             group.start_soon(make)

@@ -1,4 +1,6 @@
-"""The single-use guard: what its machine (`test_single_use_machine`) leaves to tables and real files."""
+"""The single-use guard: what its machine (`test_single_use_machine`) leaves to tables and real
+files.
+"""
 
 import contextlib
 import json
@@ -111,13 +113,20 @@ SIGN_IN = link("url", "Sign in", "http://127.0.0.1/").request
     [
         types.CallToolResult(
             content=[types.ImageContent(data="AAAA", mime_type="image/png")],
-            structured_content={"none": None, "list": [None, {"deep": None}], "code": 1, "message": "m"},
+            structured_content={
+                "none": None,
+                "list": [None, {"deep": None}],
+                "code": 1,
+                "message": "m",
+            },
             is_error=True,
         ),
         types.CallToolResult.model_validate({"content": [], "_meta": {"none": None}}),
         types.GetPromptResult(description="of a prompt", messages=[]),
         types.ReadResourceResult(contents=[]),
-        types.InputRequiredResult(input_requests={"url": SIGN_IN, "roots": types.ListRootsRequest()}),
+        types.InputRequiredResult(
+            input_requests={"url": SIGN_IN, "roots": types.ListRootsRequest()}
+        ),
     ],
     ids=["result", "meta", "prompt", "resource", "questions"],
 )
@@ -162,7 +171,9 @@ async def test_a_round_whose_client_has_left_goes_on_and_its_reports_are_dropped
     assert await deliver(handler, ctx=left, key=new_call_key()) == result("done")
 
 
-async def test_a_spent_round_without_answers_is_refused_to_who_cannot_be_asked(store: Store) -> None:
+async def test_a_spent_round_without_answers_is_refused_to_who_cannot_be_asked(
+    store: Store,
+) -> None:
     """It would end the call with what the question assumes."""
     effects: list[str] = []
 
@@ -184,7 +195,9 @@ async def test_a_spent_round_without_answers_is_refused_to_who_cannot_be_asked(s
     assert effects == ["Ada", "Somebody"]
 
 
-async def test_a_bad_answer_beside_a_good_one_gives_no_round_back_after_an_effect(store: Store) -> None:
+async def test_a_bad_answer_beside_a_good_one_gives_no_round_back_after_an_effect(
+    store: Store,
+) -> None:
     effects: list[str] = []
 
     async def tool(ctx: Context, given: Params) -> Response:
@@ -197,7 +210,9 @@ async def test_a_bad_answer_beside_a_good_one_gives_no_round_back_after_an_effec
     handler = guarded(tool, store)
     asked = await deliver(handler)
     bad = (types.INVALID_PARAMS, "invalid_answer")
-    number: types.InputResponses = {"second": types.ElicitResult(action="accept", content={"name": 5})}
+    number: types.InputResponses = {
+        "second": types.ElicitResult(action="accept", content={"name": 5})
+    }
     assert await refused(handler, asked, named("Ada", "first") | number) == bad
     assert effects == [], "the schema tells that it is bad, before anything runs"
     for _ in range(20):
@@ -274,7 +289,9 @@ async def test_a_round_without_a_result_that_can_be_kept_is_indeterminate_at_onc
     assert tool.effects == ["Ada"]
 
 
-@pytest.mark.parametrize("state", ["", "garbage", "null", "[]", "{}", '{"number": "x"}', '{"asked":1}'])
+@pytest.mark.parametrize(
+    "state", ["", "garbage", "null", "[]", "{}", '{"number": "x"}', '{"asked":1}']
+)
 async def test_a_state_that_is_not_the_guards_is_refused(state: str, store: Store) -> None:
     tool = Tool()
     asked = types.InputRequiredResult(request_state=state)
@@ -283,7 +300,9 @@ async def test_a_state_that_is_not_the_guards_is_refused(state: str, store: Stor
     assert tool.entered == 0
 
 
-async def test_a_crowd_on_one_round_does_not_wait(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_crowd_on_one_round_does_not_wait(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(guards, "MAX_WAITERS", 3)
     over, others = anyio.Event(), list[object]()
     tool = Tool(half_way=over.wait)
@@ -313,7 +332,17 @@ def test_taking_a_round_scans_no_table(path: Path) -> None:
         _TAKE,  # pyright: ignore[reportPrivateUsage]
     )
 
-    names = ["number", "answers", "begins", "now", "lease_seconds", "max", "caller", "each", "owner"]
+    names = [
+        "number",
+        "answers",
+        "begins",
+        "now",
+        "lease_seconds",
+        "max",
+        "caller",
+        "each",
+        "owner",
+    ]
     with closing(SqliteStore(path)), closing(sqlite3.connect(path)) as db:
         explain = f"EXPLAIN QUERY PLAN {_TAKE.format(**_SPELLING)}"
         plan = db.execute(explain, dict.fromkeys(names, 0)).fetchall()
@@ -487,7 +516,9 @@ async def test_rounds_are_taken_while_every_thread_of_the_process_hangs(store: S
     assert not late.cancelled_caught
 
 
-def test_two_processes_may_open_a_new_file_at_once(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_processes_may_open_a_new_file_at_once(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         slept: list[float] = []
@@ -508,7 +539,8 @@ async def test_an_old_client_gets_the_whole_conversation_of_a_guarded_option_in_
     run_with = replace(settings(), wrappers=[single_use(store), legacy_shim])
     async with connected(instance(letter, run_with), "legacy") as client:
         assert (
-            text_of(await send(client, "Springfield")) == "Springfield, Illinois: 22 °C, partly cloudy."
+            text_of(await send(client, "Springfield"))
+            == "Springfield, Illinois: 22 °C, partly cloudy."
         )
     assert await counts(run_with) == ("3/1" if letter == "E" else "1/1")
     assert [recorded for _, recorded in database.rounds()] == [True, True]
@@ -535,7 +567,14 @@ def test_a_key_is_a_uuid_of_version_7_that_says_when_it_was_made() -> None:
 
 @pytest.mark.parametrize(
     "key",
-    [7, "", "call-1", str(uuid.UUID(int=1, version=4)), "0197C0F2-0000-7000-8000-00000000000A", ["a"]],
+    [
+        7,
+        "",
+        "call-1",
+        str(uuid.UUID(int=1, version=4)),
+        "0197C0F2-0000-7000-8000-00000000000A",
+        ["a"],
+    ],
 )
 def test_what_is_no_key_is_refused(key: object) -> None:
     with pytest.raises(MCPError, match="not a UUID of version 7") as refusal:
@@ -553,7 +592,9 @@ async def test_a_key_too_old_or_ahead_is_refused(seconds: float, method: str, st
 async def test_a_round_has_one_outcome_where_its_server_hears_late_that_it_took_it(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its lease began earlier than its server knows of it, and another delivery has run it since."""
+    """Its lease began earlier than its server knows of it, and another delivery has run it
+    since.
+    """
     results = [result("second"), result("late")]
     taken, heard = anyio.Event(), anyio.Event()
 

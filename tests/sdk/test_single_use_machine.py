@@ -1,5 +1,5 @@
-"""The guard against a model: deliveries to two instances, in any order of what they, handlers and time
-do.
+"""The guard against a model: deliveries to two instances, in any order of what they, handlers and
+time do.
 
 A handler that has been given answers goes on when the machine says how it ends. The clock stops
 between the machine's steps, and is the store's clock, too.
@@ -289,7 +289,9 @@ class Guarded(RuleBasedStateMachine):
     @rule(which=which, state=which, instance=instance, name=names)
     def deliver(self, which: int, state: int, instance: int, name: str | None) -> None:
         of = self.rounds[-1 - which % len(self.rounds)]
-        bad: types.InputResponses = {"who": types.ElicitResult(action="accept", content={"name": 5})}
+        bad: types.InputResponses = {
+            "who": types.ElicitResult(action="accept", content={"name": 5})
+        }
         answers = None if name is None else bad if name == "5" else named(name)
         delivery = self.send(of, name, params(answers, of.states[state % len(of.states)]), instance)
         if name == "5":
@@ -366,4 +368,6 @@ class Guarded(RuleBasedStateMachine):
 def test_the_guard_does_what_the_model_says(backend: str, attempts: int) -> None:
     machine: Any = lambda: Guarded(backend, attempts)  # noqa: E731
     examples = 80 if backend == "asyncio" else 40
-    run_state_machine_as_test(machine, settings=settings(max_examples=examples, stateful_step_count=60))
+    run_state_machine_as_test(
+        machine, settings=settings(max_examples=examples, stateful_step_count=60)
+    )

@@ -1,4 +1,6 @@
-"""What is of PostgreSQL alone in the guard's store; the guard's tests hold both stores to the rest."""
+"""What is of PostgreSQL alone in the guard's store; the guard's tests hold both stores to the
+rest.
+"""
 
 import threading
 from collections.abc import Callable, Generator
@@ -138,5 +140,7 @@ async def test_a_database_that_does_not_answer_refuses_rounds_in_bounded_time(
         async with anyio.create_task_group() as group:
             for each in claims:
                 group.start_soon(refuse, each)
-    assert sum("it does not answer" in each for each in refused) == 2  # those that waited for the first
+    assert (
+        sum("it does not answer" in each for each in refused) == 2
+    )  # those that waited for the first
     assert await take(store, "after") is None

@@ -1,7 +1,8 @@
-"""The guard's stores against a model in Python: two processes, any order of what they and time may do.
+"""The guard's stores against a model in Python: two processes, any order of what they and time may
+do.
 
-Time moves in steps of 100 s and every bound of a store lies between two of them, so a machine that is
-slow changes no outcome.
+Time moves in steps of 100 s and every bound of a store lies between two of them, so a machine that
+is slow changes no outcome.
 """
 
 import asyncio
@@ -17,7 +18,15 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
-from mrtr_options.sdk.single_use.store import Abandoned, Claim, Forgotten, Full, Pending, Spent, SqlStore
+from mrtr_options.sdk.single_use.store import (
+    Abandoned,
+    Claim,
+    Forgotten,
+    Full,
+    Pending,
+    Spent,
+    SqlStore,
+)
 from tests.sdk.stores import Database, postgres, sqlite
 
 T = TypeVar("T")
@@ -72,7 +81,9 @@ class Model:
                 del self.rows[number]
 
     def take(self, claim: Claim) -> None:
-        mine = [row for row in self.rows.values() if claim.caller and row.claim.caller == claim.caller]
+        mine = [
+            row for row in self.rows.values() if claim.caller and row.claim.caller == claim.caller
+        ]
         if len(self.rows) >= BOUNDS["max_rounds"] or len(mine) >= BOUNDS["max_rounds_per_caller"]:
             raise Full
         self.rows[claim.number] = Row(claim, self.time + claim.lease_seconds)
@@ -85,7 +96,9 @@ class Model:
         return recorded
 
     def reserve_after_a_pause(self, claim: Claim) -> str | None:
-        """The rest of `reserve`, for a process that was paused when it had found that it may take it."""
+        """The rest of `reserve`, for a process that was paused when it had found that it may take
+        it.
+        """
         if claim.number in self.rows or claim.begins < self.horizon:
             return self.reserve(claim)
         try:
@@ -164,7 +177,9 @@ class Rounds(RuleBasedStateMachine):
         assert got == wanted
         return got
 
-    def claim(self, back: int, answers: str = "a", lease: int = 50, caller: str | None = None) -> Claim:
+    def claim(
+        self, back: int, answers: str = "a", lease: int = 50, caller: str | None = None
+    ) -> Claim:
         number, begins = self.numbers[-1 - back % len(self.numbers)]
         self.claims.append(Claim(number, answers, begins, lease, caller, str(len(self.claims))))
         return self.claims[-1]
@@ -179,7 +194,12 @@ class Rounds(RuleBasedStateMachine):
 
     @rule(back=which, process=processes, answers=said, lease=leases, caller=callers)
     def reserve(
-        self, back: int, process: int, answers: str = "a", lease: int = 50, caller: str | None = None
+        self,
+        back: int,
+        process: int,
+        answers: str = "a",
+        lease: int = 50,
+        caller: str | None = None,
     ) -> None:
         claim = self.claim(back, answers, lease, caller)
         use = self.stores[process].reserve(self.aged(claim))
@@ -192,7 +212,9 @@ class Rounds(RuleBasedStateMachine):
             self.reserve(0, process, caller=caller)
 
     def ran(self, claim: Claim, got: object) -> None:
-        assert got is not None or claim.number not in self.finished, "a round with an outcome runs again"
+        assert got is not None or claim.number not in self.finished, (
+            "a round with an outcome runs again"
+        )
 
     @rule(back=which, process=processes, answers=said, lease=leases)
     def take_over(self, back: int, process: int, answers: str = "a", lease: int = 50) -> None:
@@ -308,4 +330,6 @@ def test_a_store_does_what_the_model_says(
         return Rounds(postgres(request.getfixturevalue("postgres")))
 
     made: Any = machine
-    run_state_machine_as_test(made, settings=settings(max_examples=examples, stateful_step_count=30))
+    run_state_machine_as_test(
+        made, settings=settings(max_examples=examples, stateful_step_count=30)
+    )

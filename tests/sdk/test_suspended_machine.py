@@ -1,7 +1,9 @@
-"""The store of frames against a model: calls that are begun, answered, sent again, left alone and ended.
+"""The store of frames against a model: calls that are begun, answered, sent again, left alone and
+ended.
 
-A handler asks `one`, then `two` and `three` together, and then may wait until the machine lets it go on.
-The clock stops between the machine's steps; every bound of the store lies between two of them.
+A handler asks `one`, then `two` and `three` together, and then may wait until the machine lets it
+go on. The clock stops between the machine's steps; every bound of the store lies between two of
+them.
 """
 
 from concurrent.futures import Future
@@ -106,7 +108,10 @@ class Suspended(stateful.RuleBasedStateMachine):
                 action = "decline" if name == "no" else "accept"
                 given[key] = types.ElicitResult(action=action, content=content)
         request = Params(
-            name="tool", arguments={"number": number}, input_responses=given or None, request_state=state
+            name="tool",
+            arguments={"number": number},
+            input_responses=given or None,
+            request_state=state,
         )
         try:
             response = await self.handle(modern(), request)
@@ -240,12 +245,18 @@ class Suspended(stateful.RuleBasedStateMachine):
     @rule(which=which, names=st.sampled_from([["Ann", "Ann", "Ann"], ["Ann", "Bob"]]))
     def resume_at_once(self, which: int, names: list[str]) -> None:
         call, asked, state = self.chosen(which, 0)
-        if asked in call.told or not call.is_live or (call.gate and call.asked[asked][0] != ("one",)):
+        if (
+            asked in call.told
+            or not call.is_live
+            or (call.gate and call.asked[asked][0] != ("one",))
+        ):
             return
         replies: list[tuple[str, Outcome]] = []
 
         async def deliver(name: str) -> None:
-            replies.append((name, await self.deliver(0, state, self.answers(call, asked, name, "all"))))
+            replies.append(
+                (name, await self.deliver(0, state, self.answers(call, asked, name, "all")))
+            )
 
         async def at_once() -> None:
             async with anyio.create_task_group() as group:

@@ -1,7 +1,8 @@
 """Option K's stand-in, the server's side: what a task is on the wire, and who may do what with it.
 
-K runs a handler as L does (`test_durable`). The schedules named `task-...` play whole tasks with what
-may go wrong; `judge/test_matrix` holds K to them on two instances, `bench/test_processes` on processes.
+K runs a handler as L does (`test_durable`). The schedules named `task-...` play whole tasks with
+what may go wrong; `judge/test_matrix` holds K to them on two instances, `bench/test_processes` on
+processes.
 """
 
 from collections.abc import AsyncGenerator, Callable
@@ -162,7 +163,9 @@ async def served(
     async def list_tools(
         ctx: ServerRequestContext[Any, Any], params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=[types.Tool(name="tool", input_schema={"type": "object"})])
+        return types.ListToolsResult(
+            tools=[types.Tool(name="tool", input_schema={"type": "object"})]
+        )
 
     server = Server[Any]("tasks", on_call_tool=call, on_list_tools=list_tools)
     add_extension(server, store)
@@ -281,7 +284,10 @@ async def test_an_answer_is_acknowledged_when_it_is_taken_and_the_work_goes_on(s
         return await slow(ctx, call)
 
     world = World()
-    async with served(sqlite, world, handler, wait_seconds=10 * SECONDS) as here, here.taker() as client:
+    async with (
+        served(sqlite, world, handler, wait_seconds=10 * SECONDS) as here,
+        here.taker() as client,
+    ):
         task = await client.call()
         await client.answer(task, "who", "Ann")
         assert (await client.get(task))["status"] == "working"
@@ -295,7 +301,11 @@ NO_WAY: dict[str, Any] = {"code": -32000, "message": "no way", "data": {"why": "
 @pytest.mark.parametrize(
     ("outcome", "status", "ends"),
     [
-        (types.CallToolResult(content=[], is_error=True), "completed", {"content": [], "isError": True}),
+        (
+            types.CallToolResult(content=[], is_error=True),
+            "completed",
+            {"content": [], "isError": True},
+        ),
         (MCPError(*NO_WAY.values()), "failed", NO_WAY),
         (ValueError("a secret"), "failed", {"code": -32603, "message": "Internal server error"}),
     ],
@@ -388,7 +398,10 @@ async def test_a_task_is_created_once_under_a_call_key(engine: str) -> None:
     ):
         same = [await client.send("tools/call", **keyed(key)) for client in (one, other, one)]
         another = await one.send("tools/call", **keyed(new_call_key()))
-        assert [len({task["taskId"] for task in tasks}) for tasks in (same, [*same, another])] == [1, 2]
+        assert [len({task["taskId"] for task in tasks}) for tasks in (same, [*same, another])] == [
+            1,
+            2,
+        ]
         told = await one.is_refused(types.INVALID_PARAMS, "tools/call", **keyed(key, x=2))
         assert told == {"reason": "call_key_reused"}
         await plain.is_refused(UNDECLARED, "tools/call", **keyed(key))
@@ -443,7 +456,9 @@ async def test_an_author_may_say_how_far_the_work_is_as_often_as_they_like(sqlit
 
 
 @pytest.mark.parametrize("ttl_seconds", [60, None])
-async def test_a_task_is_known_for_its_time_if_it_has_one(engine: str, ttl_seconds: int | None) -> None:
+async def test_a_task_is_known_for_its_time_if_it_has_one(
+    engine: str, ttl_seconds: int | None
+) -> None:
     now = [1_000_000.0]
     serving = served(engine, ttl_seconds=ttl_seconds, clock=lambda: now[0])
     async with serving as here, here.taker() as client:
@@ -458,13 +473,17 @@ async def test_a_task_is_known_for_its_time_if_it_has_one(engine: str, ttl_secon
                 await client.send(method, taskId=task["taskId"])
 
 
-async def test_a_look_at_no_database_is_refused(sqlite: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_look_at_no_database_is_refused(
+    sqlite: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async with served(sqlite) as here, here.taker() as client:
         task = await client.call()
     async with served(sqlite, wait_seconds=0.3) as here, here.taker() as client:
         with monkeypatch.context() as patch:
             patch.setattr(DBOS, "get_workflow_status_async", away)
-            told = await client.is_refused(types.REQUEST_TIMEOUT, "tasks/get", taskId=task["taskId"])
+            told = await client.is_refused(
+                types.REQUEST_TIMEOUT, "tasks/get", taskId=task["taskId"]
+            )
         assert told == {"reason": "still_at_work"}
 
 

@@ -171,17 +171,28 @@ BAD = MCPError(types.INVALID_PARAMS, "does not fit 'one'")
 CASES: dict[str, tuple[list[Task], dict[str, Any], str, int]] = {
     "it takes a while": ([working(), working(), done()], {}, "done", 0),
     "its database is away": ([done()], {"away": 2}, "done", 0),
-    "an answer travels": ([asks("one")] * 5 + [working(), done()], {"takes_updates": False}, "done", 1),
+    "an answer travels": (
+        [asks("one")] * 5 + [working(), done()],
+        {"takes_updates": False},
+        "done",
+        1,
+    ),
     "the user still thinks": ([asks("one"), working(), done()], {"hesitates": True}, "done", 0),
     "it fails": ([FAILED], {}, "-7 no way why", 0),
     "it does not say why": ([Task(**fields("failed"))], {}, NO_REASON, 0),
     "it is cancelled": ([Task(**fields("cancelled"))], {}, "the task t was cancelled", 0),
     "it has expired": ([asks("one")], {"gone_after": 1}, "-32602 no such task None", 0),
-    "it expires": ([asks("one")], {"gone_after": 3, "hesitates": True}, "-32602 no such task None", 0),
+    "it expires": (
+        [asks("one")],
+        {"gone_after": 3, "hesitates": True},
+        "-32602 no such task None",
+        0,
+    ),
     "an answer is refused": ([asks("one")], {"refusal": BAD}, "-32602 does not fit 'one' None", 1),
     "the client cannot ask": ([asks("one")], {"refuses": NOT_HERE}, "-7 not here None", 0),
 }
-"""How a task stands and what goes on beside it, what its call comes to, and how many answers it got."""
+"""How a task stands and what goes on beside it, what its call comes to, and how many answers it
+got."""
 
 
 @pytest.mark.parametrize("name", CASES)

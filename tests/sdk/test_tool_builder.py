@@ -13,7 +13,18 @@ from mrtr_options.sdk.questions import BadAnswer, Declined
 from mrtr_options.sdk.tool_builder import ToolBuilder, Values
 from mrtr_options.tool.weather import Question
 from tests.rounds import text_of
-from tests.sdk.fakes import Context, Name, Params, deliver, key_of, keys_of, named, play, result, who
+from tests.sdk.fakes import (
+    Context,
+    Name,
+    Params,
+    deliver,
+    key_of,
+    keys_of,
+    named,
+    play,
+    result,
+    who,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -39,7 +50,12 @@ def test_a_name_can_be_given_once_also_to_steps_that_are_added_together() -> Non
 
 def test_a_tool_without_steps_or_end_is_not_built() -> None:
     none = ToolBuilder[Any]
-    for incomplete in (none(), none().step("who", ann), none().end(end), none().together({}).end(end)):
+    for incomplete in (
+        none(),
+        none().step("who", ann),
+        none().end(end),
+        none().together({}).end(end),
+    ):
         with pytest.raises(ValueError, match="at least one step and an end step"):
             incomplete.build()
 
@@ -92,7 +108,9 @@ def names(ctx: Context, params: Params, values: Values) -> types.CallToolResult:
     return result(f"{values.get('first', Name).name} and {values.get('second', Name).name}")
 
 
-TOGETHER = ToolBuilder[Any]().together({"first": asks("one"), "second": asks("two")}).end(names).build()
+TOGETHER = (
+    ToolBuilder[Any]().together({"first": asks("one"), "second": asks("two")}).end(names).build()
+)
 
 
 async def test_steps_that_are_added_together_may_be_answered_one_by_one() -> None:
@@ -131,7 +149,9 @@ async def test_a_later_round_reads_the_answer_that_the_first_one_had_or_there_is
         return sdk.Question("price", "How much?", Cents)
 
     tool = ToolBuilder[Any]().step("price", price).step("who", asks("who")).end(read).build()
-    euros: types.InputResponses = {"price": types.ElicitResult(action="accept", content={"euros": 3})}
+    euros: types.InputResponses = {
+        "price": types.ElicitResult(action="accept", content={"euros": 3})
+    }
     assert text_of(await play(tool, euros, named("Ann"))) == "cents=300"
     for keep in (partial(sdk.ask, who()), partial(Values().put, "price")):
         with pytest.raises(ValueError, match="would not read this Cents"):

@@ -28,8 +28,8 @@ ONE_OF_EACH = (
     *("E, retry", "F, retry", "F, call again", "H, retry"),
     *("F+single-use, retry", "F+single-use+call-key, call again"),
 )
-"""Of `make test`: an option that keeps nothing, one with markers, one with a frame, and the guard, alone
-and with a call key."""
+"""Of `make test`: an option that keeps nothing, one with markers, one with a frame, and the guard,
+alone and with a call key."""
 
 
 def found(row: dict[str, Any], bound: int) -> dict[str, Any]:
@@ -42,7 +42,9 @@ def found(row: dict[str, Any], bound: int) -> dict[str, Any]:
     )
     seen = anyio.run(counterexamples, subject, call, bound, backend_options=options_of(subject))
     assert seen.unclassified == {}
-    proof = anyio.run(prove, subject) if subject.option.extra is None and not subject.keyed else None
+    proof = (
+        anyio.run(prove, subject) if subject.option.extra is None and not subject.keyed else None
+    )
     return seen.as_json() | as_json(proof)
 
 
@@ -51,9 +53,13 @@ def differences(kept: dict[str, Any], now: dict[str, Any]) -> list[str]:
     told: list[str] = []
     for name in {**kept["witnesses"], **now["witnesses"]}:
         one, other = (set(each["witnesses"].get(name, ())) for each in (kept, now))
-        told += [f"{name}: {each or 'no fault'} is kept and does not show it" for each in one - other]
+        told += [
+            f"{name}: {each or 'no fault'} is kept and does not show it" for each in one - other
+        ]
         told += [f"{name}: {each or 'no fault'} shows it and is not kept" for each in other - one]
-    rest = [name for name in {**kept, **now} if name != "witnesses" and kept.get(name) != now.get(name)]
+    rest = [
+        name for name in {**kept, **now} if name != "witnesses" and kept.get(name) != now.get(name)
+    ]
     told += [f"{name}: {kept.get(name)} is kept, it is {now.get(name)}" for name in rest]
     return told
 
@@ -76,7 +82,9 @@ def test_what_is_kept_of_every_set_of_faults_is_what_is_found_now(row: dict[str,
 
     told = now()
     if told and subject_named(row["subject"]).option.extra is not None:
-        again = now()  # a durable engine works in threads: what differs once and not again is a race
+        again = (
+            now()
+        )  # a durable engine works in threads: what differs once and not again is a race
         told = [each for each in told if each in again]
     assert not told, told
 
@@ -91,7 +99,8 @@ def test_a_set_of_faults_that_races_makes_no_difference_and_every_other_one_does
     for faults, differs in ((race, False), (f"lost1 {race}", False), ("lost3 restart3.2", True)):
         more = row["witnesses"] | {"stuck call": [faults]}
         assert (
-            bool(differences(row, explored.settled(row | {"witnesses": more}, row["races"]))) == differs
+            bool(differences(row, explored.settled(row | {"witnesses": more}, row["races"])))
+            == differs
         )
     fewer = {name: row["witnesses"][name] for name in row["witnesses"] if name != "duplicate bill"}
     assert differences(row, explored.settled(row | {"witnesses": fewer}, row["races"]))

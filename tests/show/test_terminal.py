@@ -42,7 +42,9 @@ def test_a_step_is_named_once_it_takes_more_than_two_seconds() -> None:
 class AtOnce:
     """A timer whose time is over when it starts."""
 
-    def __init__(self, seconds: float, function: Callable[[str], None], arguments: list[str]) -> None:
+    def __init__(
+        self, seconds: float, function: Callable[[str], None], arguments: list[str]
+    ) -> None:
         self.start = partial(function, *arguments)
         self.cancel = bool
 
@@ -153,7 +155,9 @@ def test_a_state_that_a_client_made_up_cannot_be_read(body: str) -> None:
 
 def test_a_strangers_state_of_json_and_a_signature_is_signed_and_not_sealed() -> None:
     said = b'{"place": "Tokyo"}'
-    assert readable_state(urlsafe_b64encode(said + bytes(range(200, 232))).decode()) == said.decode()
+    assert (
+        readable_state(urlsafe_b64encode(said + bytes(range(200, 232))).decode()) == said.decode()
+    )
     assert readable_state(urlsafe_b64encode(bytes(range(200, 232))).decode()) is None
 
 
@@ -161,7 +165,9 @@ def test_what_a_state_reads_is_cut_to_the_columns_but_in_json() -> None:
     said = printed(main, "play", "F¹", "--faults", "lost1")
     lines = [line for line in said.splitlines() if "signed, reads" in line]
     assert lines
-    assert all(PIPED_COLUMNS - 4 < len(line) <= PIPED_COLUMNS and line.endswith("…") for line in lines)
+    assert all(
+        PIPED_COLUMNS - 4 < len(line) <= PIPED_COLUMNS and line.endswith("…") for line in lines
+    )
     (call,) = json.loads(printed(main, "play", "F¹", "--faults", "lost1", "--json"))
     read = [event["readable"] for event in call["events"] if event.get("readable")]
     assert "state" in json.loads(read[-1])

@@ -45,6 +45,6 @@ async def book_table(ctx: sdk.Context, params: sdk.Params) -> sdk.Result:
     return sdk.text(f"A table for {guest} at {state.time}.")
 
 
-sdk.Tool("book_table", "Books a table for tonight.", Arguments, book_table, [sdk.legacy_shim]).add_to(
-    server
-)
+sdk.Tool(
+    "book_table", "Books a table for tonight.", Arguments, book_table, [sdk.legacy_shim]
+).add_to(server)

@@ -1,4 +1,6 @@
-"""The same, by an author who had met clients without elicitation: it books without asking anybody."""
+"""The same, by an author who had met clients without elicitation: it books without asking
+anybody.
+"""
 
 from typing import Literal
 

@@ -70,7 +70,9 @@ def _inflated(data: bytes) -> bytes:
 ENCODINGS = (
     Encoding("hex", binascii.unhexlify, binascii.hexlify),
     Encoding(
-        "base64url", lambda text: _from_padded(text, b"-_"), lambda data: base64.urlsafe_b64encode(data)
+        "base64url",
+        lambda text: _from_padded(text, b"-_"),
+        lambda data: base64.urlsafe_b64encode(data),
     ),
     Encoding("base64", lambda text: _from_padded(text, b"+/"), base64.b64encode),
     Encoding(
@@ -109,7 +111,10 @@ def _segments(state: str) -> Iterator[Part]:
         for place, piece in enumerate(pieces):
 
             def write(
-                data: bytes, place: int = place, pieces: list[str] = pieces, separator: str = separator
+                data: bytes,
+                place: int = place,
+                pieces: list[str] = pieces,
+                separator: str = separator,
             ) -> str:
                 text = data.decode("utf-8", "replace")
                 return separator.join([*pieces[:place], text, *pieces[place + 1 :]])
@@ -218,8 +223,9 @@ def _strings(value: Any, depth: int) -> Iterator[str]:
 
 @lru_cache(1024)
 def spelling(state: str) -> str:
-    """The same for two spellings of what a state says: of the same bytes in base64, with other white
-    space, or in letters and digits that Unicode calls compatible."""
+    """The same for two spellings of what a state says: of the same bytes in base64, with other
+    white space, or in letters and digits that Unicode calls compatible.
+    """
     plain = "".join(unicodedata.normalize("NFKC", state).split())
     plain = plain.replace("=", "").replace("+", "-").replace("/", "_")
     return _BASE64.sub(lambda found: _without_spare_bits(found[0]), plain)
@@ -230,7 +236,9 @@ _ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
 
 def _without_spare_bits(text: str) -> str:
-    """The last letter of base64 may have bits that say nothing: they are zero here. Hex has none."""
+    """The last letter of base64 may have bits that say nothing: they are zero here. Hex has
+    none.
+    """
     spare = {2: 16, 3: 4}.get(len(text) % 4, 1)
     if spare == 1 or re.fullmatch("[0-9a-f]+", text):
         return text
@@ -278,8 +286,9 @@ _MADE_UP = (
 
 
 def forgeries(state: str, others: Sequence[str]) -> list[tuple[str, str]]:
-    """States that a client can make, each with how it is made, of one that it was given and others; none
-    is one that it was given, unless it could guess that."""
+    """States that a client can make, each with how it is made, of one that it was given and others;
+    none is one that it was given, unless it could guess that.
+    """
     found: dict[str, str] = {}
     given = {spelling(each) for each in (state, *others)}
     for attack in (
@@ -300,7 +309,9 @@ def forgeries(state: str, others: Sequence[str]) -> list[tuple[str, str]]:
         ("white space around it", f" {state}\n"),
         ("its end in full width", state[:-10] + in_full_width(state[-10:])),
     ]
-    made_up += [(f"17000 times {mark!r} behind it", state + 17_000 * mark) for mark in (" ", "=", "A")]
+    made_up += [
+        (f"17000 times {mark!r} behind it", state + 17_000 * mark) for mark in (" ", "=", "A")
+    ]
     kept = [(name, forged) for forged, name in found.items()][: MAX_FORGERIES - len(made_up)]
     names: dict[str, int] = {}
     numbered: list[tuple[str, str]] = []
@@ -395,7 +406,9 @@ def _readable(state: str, others: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 def _as_written(text: str | bytes, changed: Any) -> str:
-    """Another JSON value as this one is written, with or without spaces: a server may compare texts."""
+    """Another JSON value as this one is written, with or without spaces: a server may compare
+    texts.
+    """
     spaced = json.dumps(json.loads(text))
     is_spaced = text in (spaced, spaced.encode())
     return json.dumps(changed, separators=None if is_spaced else (",", ":"))
@@ -523,7 +536,9 @@ def _signed_again(state: str, others: Sequence[str]) -> Iterator[tuple[str, str]
     """What was changed is signed without a key, or with one that everybody knows."""
     for text, length, join in _signed(state):
         for name, changed in islice(_readable(text, others), 2):
-            for part in parts(changed)[:2]:  # as it is written, and the first thing that it decodes to
+            for part in parts(changed)[
+                :2
+            ]:  # as it is written, and the first thing that it decodes to
                 for how, signature in _signatures_of(part.data, length):
                     yield f"{name}, signed {how}", join(changed, signature)
 
@@ -585,8 +600,9 @@ def _damaged(state: str, others: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 def _flipped(state: str, others: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """One place is made of another in what cannot be read, wherever its name may be: what is hidden and
-    not signed is changed by whoever knows what it says."""
+    """One place is made of another in what cannot be read, wherever its name may be: what is hidden
+    and not signed is changed by whoever knows what it says.
+    """
     mask = bytes(one ^ other for one, other in zip(*_SWAPS[0], strict=True))
     hidden = [part for part in parts(state) if not part.data.isascii() and len(part.data) <= 200]
     for part in hidden[:1]:

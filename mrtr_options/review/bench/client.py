@@ -1,7 +1,8 @@
 """The client: what connects to a server and exchanges one request for one response, in either era.
 
-Everything that calls the tool goes through `exchange`: schedules, the options' demos, the random search
-and the tests. Knows the SDK's client and what goes over the wire (`history`); no option and no schedule.
+Everything that calls the tool goes through `exchange`: schedules, the options' demos, the random
+search and the tests. Knows the SDK's client and what goes over the wire (`history`); no option and
+no schedule.
 """
 
 from __future__ import annotations
@@ -77,7 +78,8 @@ _DECLARED: dict[Declares, types.ElicitationCapability] = {
 
 def _declared(like: Request, all_of_it: types.ClientCapabilities) -> types.ClientCapabilities:
     """What a client that sends requests like this one declares. Who declares nothing watches for
-    questions that a server pushes all the same."""
+    questions that a server pushes all the same.
+    """
     if like.declares is not None:
         return all_of_it.model_copy(update={"elicitation": _DECLARED[like.declares]})
     return all_of_it if like.asks else all_of_it.model_copy(update={"elicitation": None})
@@ -100,7 +102,9 @@ class _Client(Client):
 
 
 async def _shaking_hands(send: Any, version: str, request: Any, *more: Any, **named: Any) -> Any:
-    """Send a request; one that shakes hands with this version, for the SDK's client knows the newest."""
+    """Send a request; one that shakes hands with this version, for the SDK's client knows the
+    newest.
+    """
     if isinstance(request, types.InitializeRequest):
         params = request.params.model_copy(update={"protocol_version": version})
         request = request.model_copy(update={"params": params})
@@ -145,8 +149,8 @@ async def exchange_at(
     gone: anyio.Event | None = None,
     seconds: float = inf,
 ) -> Reply:
-    """Send one request over HTTP with a client for it alone: a connection that breaks takes its client
-    along.
+    """Send one request over HTTP with a client for it alone: a connection that breaks takes its
+    client along.
 
     Args:
         url: The endpoint.
@@ -168,7 +172,9 @@ async def exchange_at(
 
 
 def _is_of_the_client(reply: Reply) -> bool:
-    """Whether the SDK's client made an error, which lost the connection; servers may use its code."""
+    """Whether the SDK's client made an error, which lost the connection; servers may use its
+    code.
+    """
     says = reply.message or ""
     return reply.code == types.CONNECTION_CLOSED and says.startswith(
         ("Connection closed", "SSE stream ")
@@ -248,7 +254,8 @@ async def _exchange(client: Client, request: Request) -> Reply:
     if request.state is not None:
         params["requestState"] = request.state
     if request.method == "tools/call" and request.era == "modern":
-        # As of a client that shows progress: another one in each request, the same in one sent again.
+        # As of a client that shows progress: another one in each request, the same in one sent
+        # again.
         params["_meta"]["progressToken"] = zlib.crc32(repr(params).encode())
     try:
         found = await _send(client, kind(method=request.method, params=params))
@@ -258,7 +265,9 @@ async def _exchange(client: Client, request: Request) -> Reply:
         for _ in range(MAX_PAGES):
             if (cursor := found.get("nextCursor")) is None:
                 break
-            found = await _send(client, kind(method=request.method, params=params | {"cursor": cursor}))
+            found = await _send(
+                client, kind(method=request.method, params=params | {"cursor": cursor})
+            )
             tools += found["tools"]
         return Reply(tools={tool["name"]: tool for tool in tools})
     except MCPError as error:
@@ -281,7 +290,9 @@ def _read(found: dict[str, Any]) -> Reply:
     }
     if "error" in found:  # a failed task's; not if it failed before its id was handed out
         error = found["error"]
-        return Reply(**described, code=error["code"], message=error["message"], data=error.get("data"))
+        return Reply(
+            **described, code=error["code"], message=error["message"], data=error.get("data")
+        )
     result: dict[str, Any] = found.get("result") or found
     # `resultType` says what a response is. Some servers send "content" with questions, too.
     if "content" in result and result.get("resultType") != "input_required":

@@ -1,9 +1,9 @@
 """The time of day in an instance, so that a run can let it pass: Python's clock and SQLite's.
 
-time-machine moves what `time`, `datetime` and `uuid` read, in C, so it also moves a function that was
-imported by name or bound as a default. SQLite asks the system by itself, so the functions through which
-SQL asks it are replaced. Python's monotonic clock moves along, so what waits by it in an event loop is
-due; threads wait by the system's.
+time-machine moves what `time`, `datetime` and `uuid` read, in C, so it also moves a function that
+was imported by name or bound as a default. SQLite asks the system by itself, so the functions
+through which SQL asks it are replaced. Python's monotonic clock moves along, so what waits by it in
+an event loop is due; threads wait by the system's.
 
 Knows no other module of the project.
 """
@@ -67,13 +67,16 @@ def move_sqlite(connection: sqlite3.Connection) -> None:
         def read(*values: Any) -> Any:
             now = datetime.now(UTC).isoformat(" ", "milliseconds")
             given = [*values, *["now"] * (_ARGUMENTS[name] - len(values))]
-            given = [now if isinstance(each, str) and each.lower() == "now" else each for each in given]
+            given = [
+                now if isinstance(each, str) and each.lower() == "now" else each for each in given
+            ]
             marks = ", ".join("?" * len(given))
             return plain.execute(f"SELECT {name}({marks})", given).fetchone()[0]
 
         return read
 
-    # Deterministic as SQLite's own: one statement reads the clock once, and an index may be on a date.
+    # Deterministic as SQLite's own: one statement reads the clock once, and an index may be on a
+    # date.
     for name in _ARGUMENTS:
         connection.create_function(name, -1, reading(name), deterministic=True)
     for word, name in _CURRENT.items():

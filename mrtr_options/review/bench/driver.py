@@ -1,9 +1,9 @@
 """The default client: it goes on after each fault as well as its policy lets it.
 
-A client that resends sends a lost round again with the state it holds. One that calls again starts over,
-as the hosts of shipped clients do. One that sends a call key does what `sdk.resuming` does: of a state
-that is too old it asks under the key, and every other refusal is the end. Around each request it makes
-the scenario's faults happen (`faults`).
+A client that resends sends a lost round again with the state it holds. One that calls again starts
+over, as the hosts of shipped clients do. One that sends a call key does what `sdk.resuming` does:
+of a state that is too old it asks under the key, and every other refusal is the end. Around each
+request it makes the scenario's faults happen (`faults`).
 
 Knows the player and the faults; nothing of options.
 """
@@ -38,8 +38,8 @@ OTHERWISE = {"place": "Springfield, Missouri", "units": "imperial", "consent": "
 _REFUSALS = (types.INVALID_PARAMS, types.MISSING_REQUIRED_CLIENT_CAPABILITY)
 
 _AFTER = {"response": 0, "delivery": 0, "before": 1, "after": 2}
-"""The order in which faults of a request take effect after it, by phase: what began before it goes on
-until what happened in it is over."""
+"""The order in which faults of a request take effect after it, by phase: what began before it goes
+on until what happened in it is over."""
 
 
 def rounds_of(location: str) -> int:
@@ -117,7 +117,9 @@ class Driver:
         return await moment.send(due)
 
     def instance(self, *, elsewhere: bool = False) -> int:
-        """Where the next request goes: to the one that asked, or elsewhere; in turn on a free fleet."""
+        """Where the next request goes: to the one that asked, or elsewhere; in turn on a free
+        fleet.
+        """
         if self.scenario.setup.fleet == "free":
             return len(self.sent) % 2
         return 1 - self._home if elsewhere else self._home
@@ -145,7 +147,8 @@ class Driver:
 
 
 class Moment:
-    """One request, and what goes wrong around it: the rows of `faults.KINDS` set and call what is here.
+    """One request, and what goes wrong around it: the rows of `faults.KINDS` set and call what is
+    here.
 
     Attributes:
         request: What is sent.
@@ -175,7 +178,9 @@ class Moment:
         self.instance = self._driver.instance(elsewhere=self.elsewhere)
 
     async def send(self, due: list[Kind]) -> Reply:
-        """Send the request, and make happen what goes wrong after it; what the client goes on from."""
+        """Send the request, and make happen what goes wrong after it; what the client goes on
+        from.
+        """
         request, player = self.request, self._player
         await player.instances.arm(self._armed)
         free = self._driver.scenario.setup.fleet == "free"
@@ -267,7 +272,9 @@ class Moment:
 
 
 class _Other:
-    """Another call of the same user for the same location; its rounds go around one of the first."""
+    """Another call of the same user for the same location; its rounds go around one of the
+    first.
+    """
 
     def __init__(self, driver: Driver, instance: int) -> None:
         self._driver = driver
@@ -285,12 +292,15 @@ class _Other:
             await converse(self._request, self._send, self._answers, most=3)
 
     async def _send(self, request: Request) -> Reply:
-        self._reply = await self._driver.player.play_round(request, [self._instance], call=self._call)
+        self._reply = await self._driver.player.play_round(
+            request, [self._instance], call=self._call
+        )
         return self._reply
 
     async def _answers(self, reply: Reply) -> types.InputResponses:
         said = {
-            key: self._driver.said(reply.name_of(key), OTHERWISE, self._call) for key in reply.questions
+            key: self._driver.said(reply.name_of(key), OTHERWISE, self._call)
+            for key in reply.questions
         }
         self._request = replace(self._request, answers=said, state=reply.state)
         return said

@@ -1,7 +1,7 @@
 """What can go wrong, as one table: a kind of fault is a row, and a fault is a row at one request.
 
-A row says when the fault can happen, what a deployment must be able to do for it, and does it: `before`
-and `after` are called around the request that the client sends. A new kind is a new row.
+A row says when the fault can happen, what a deployment must be able to do for it, and does it:
+`before` and `after` are called around the request that the client sends. A new kind is a new row.
 
 What happens is done by the moment of the request, which `driver` has.
 """
@@ -25,12 +25,13 @@ Era = Literal["legacy", "modern"]
 ERAS: tuple[Era, ...] = ("modern", "legacy")
 
 Fleet = Literal["one", "sticky", "free"]
-"""One instance; two, where rounds go to the instance that handed out their state; or two in turn."""
+"""One instance; two, where rounds go to the instance that handed out their state; or two in
+turn."""
 
 Phase = Literal["before", "delivery", "response", "after"]
 """What a fault concerns, in this order: what happens before the request, how often it is delivered,
-whether it has a response, and what happens after it. At one request there is at most one fault of each
-phase."""
+whether it has a response, and what happens after it. At one request there is at most one fault of
+each phase."""
 
 PHASES: tuple[Phase, ...] = ("before", "delivery", "response", "after")
 
@@ -40,13 +41,13 @@ Tried = Literal["explore", "check", "script"]
 Need = Literal[
     "restart", "time", "versions", "crash", "disconnect", "one try of an effect", "callers", "tasks",
 ]  # fmt: skip
-"""What a deployment must be able to do: replace its instances, let time pass, deploy another version,
-end an instance, cancel a request at an effect, make one try of an effect fail or wait, tell callers
-apart, serve tasks. Every deployment can make an effect fail."""
+"""What a deployment must be able to do: replace its instances, let time pass, deploy another
+version, end an instance, cancel a request at an effect, make one try of an effect fail or wait,
+tell callers apart, serve tasks. Every deployment can make an effect fail."""
 
 BACK_OFF_SECONDS = 61.0
-"""After how long a client retries a server's failure and an instance that died is replaced: longer than
-the single-use guard waits for its rounds."""
+"""After how long a client retries a server's failure and an instance that died is replaced: longer
+than the single-use guard waits for its rounds."""
 
 CHANGE: Literal["inserted"] = "inserted"
 """The version that the fault `redeploy` deploys: one more question."""
@@ -356,7 +357,9 @@ KINDS: dict[str, Kind] = _rows(
         "let the client leave right after it",
         frozenset({"disconnect"}),
     ),
-    _at_effects("fail", "the {} fails: its destination is down", "{} fails", "let it fail", frozenset()),
+    _at_effects(
+        "fail", "the {} fails: its destination is down", "{} fails", "let it fail", frozenset()
+    ),
     Kind(
         "back",
         "the user goes back and answers differently",
@@ -386,7 +389,12 @@ KINDS: dict[str, Kind] = _rows(
         tried="script",
     ),
     _at_effects(
-        "slow", "the first try of the {} takes long", "slow {}", "let it take long", _TRY, tried="script"
+        "slow",
+        "the first try of the {} takes long",
+        "slow {}",
+        "let it take long",
+        _TRY,
+        tried="script",
     ),
     _at_effects(
         "lock",

@@ -1,10 +1,11 @@
 """The recording of one run: everything that happened, in order, as typed events that never change.
 
 What is shown of a run is computed from its history: what the client saw and the cell of the matrix
-(`judge.reading`), and the rows that the terminal and every picture show (`telling`). A new way to look
-at runs is a new function of a `History`.
+(`judge.reading`), and the rows that the terminal and every picture show (`telling`). A new way to
+look at runs is a new function of a `History`.
 
-Knows scenarios, which say what was played, effects, and how a state is read; nothing of what runs them.
+Knows scenarios, which say what was played, effects, and how a state is read; nothing of what runs
+them.
 """
 
 from __future__ import annotations
@@ -236,8 +237,8 @@ class Asked:
 
 @dataclass(frozen=True)
 class Answered:
-    """The user answered a question, or changed the answer; a request that repeats an answer has no such
-    event.
+    """The user answered a question, or changed the answer; a request that repeats an answer has no
+    such event.
 
     Attributes:
         call: Which call.
@@ -439,12 +440,15 @@ class History:
     def exchanges(self) -> list[tuple[Sent, Received]]:
         """Every request with its response, in the order of the responses."""
         sent = {event.exchange: event for event in self.events if isinstance(event, Sent)}
-        return [(sent[event.exchange], event) for event in self.events if isinstance(event, Received)]
+        return [
+            (sent[event.exchange], event) for event in self.events if isinstance(event, Received)
+        ]
 
     @property
     def deliveries(self) -> list[tuple[Sent, Received]]:
-        """The last exchange of each delivery of a round, in the order of the responses: what came of
-        it, once state-only responses were followed and a task reached its status."""
+        """The last exchange of each delivery of a round, in the order of the responses: what came
+        of it, once state-only responses were followed and a task reached its status.
+        """
         last: dict[tuple[int, int], tuple[Sent, Received]] = {}
         for sent, got in self.exchanges:
             last.pop((sent.round, sent.delivery), None)
@@ -472,8 +476,8 @@ UNREADABLE = "cannot be read"
 
 
 def readable_state(state: str | None) -> str | None:
-    """What a client can read of a state: the author's part of one that is signed but not sealed; of a
-    stranger's the JSON in it.
+    """What a client can read of a state: the author's part of one that is signed but not sealed; of
+    a stranger's the JSON in it.
 
     None if it is sealed; `UNREADABLE` if a client has changed it into something else.
     """
@@ -493,11 +497,14 @@ def _is_json(text: str) -> bool:
 
 
 def event_as_json(event: Event) -> dict[str, Any]:
-    """An event as a JSON object; `event` names the kind, `readable` is what a client can read of the
-    state it sends."""
+    """An event as a JSON object; `event` names the kind, `readable` is what a client can read of
+    the state it sends.
+    """
     found = {"event": type(event).__name__.lower(), **_fields(event)}
     return (
-        found | {"readable": readable_state(event.request.state)} if isinstance(event, Sent) else found
+        found | {"readable": readable_state(event.request.state)}
+        if isinstance(event, Sent)
+        else found
     )
 
 

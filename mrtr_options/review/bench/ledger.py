@@ -1,4 +1,5 @@
-"""A ledger with faults: around one of ours, or in the database for any code that writes to its file.
+"""A ledger with faults: around one of ours, or in the database for any code that writes to its
+file.
 
 Knows the domain's ledger and what a fault is; how an instance ends is up to its deployment.
 """
@@ -12,7 +13,6 @@ from collections.abc import Generator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-import anyio
 import anyio.lowlevel
 from mcp_types import INVALID_PARAMS
 
@@ -74,9 +74,9 @@ _TRIGGERS = "mrtr_down", "mrtr_keyed", "mrtr_ended"
 _ENDED = {"crash": "the process ends", "gone": "the client leaves"}
 
 ONCE = "mrtr_once"
-"""The SQL function by which an effect fails or takes long once, or ends its process, since nothing that
-the database writes down outlasts a statement that fails. For a number that is new to it, it waits so
-many seconds; it fails if that is none, and ends the process if it is `DIES`."""
+"""The SQL function by which an effect fails or takes long once, or ends its process, since nothing
+that the database writes down outlasts a statement that fails. For a number that is new to it, it
+waits so many seconds; it fails if that is none, and ends the process if it is `DIES`."""
 
 DIES = -1.0
 
@@ -129,7 +129,8 @@ def write_faults(
     once: tuple[int, float] | None = None,
     ends: tuple[weather.EffectKind, int, str] | None = None,
 ) -> None:
-    """Have the database itself fail or absorb effects in a ledger's file, for any code that adds a row.
+    """Have the database itself fail or absorb effects in a ledger's file, for any code that adds a
+    row.
 
     Args:
         file: The ledger's file.
@@ -199,8 +200,8 @@ def effects_after(file: Path, after: int) -> dict[int, weather.Effect]:
 
 
 class Outside:
-    """One run, as it shows in the ledger's file of servers whose code is not ours. A ledger that honours
-    keys absorbs an effect whose idempotency key the run has seen.
+    """One run, as it shows in the ledger's file of servers whose code is not ours. A ledger that
+    honours keys absorbs an effect whose idempotency key the run has seen.
 
     Attributes:
         fault: What is armed.
@@ -237,10 +238,14 @@ class Outside:
         fault = self.fault
         if fault is None:
             return False
-        return any(each.kind == fault.at for each in effects_after(self._file, self._armed_at).values())
+        return any(
+            each.kind == fault.at for each in effects_after(self._file, self._armed_at).values()
+        )
 
     def note_failure(self, instance: int, reply: Reply) -> None:
-        """Record that an effect failed. That it was tried shows in the error that the round ends in."""
+        """Record that an effect failed. That it was tried shows in the error that the round ends
+        in.
+        """
         fault = self.fault
         if fault is None or fault.at is None or fault.is_after:
             return

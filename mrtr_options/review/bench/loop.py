@@ -38,7 +38,9 @@ class _Selector(selectors.SelectSelector):
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         if timeout is None:
             return super().select(timeout)
-        if timeout <= 0:  # there is something to do; what comes from outside has time until there is not
+        if (
+            timeout <= 0
+        ):  # there is something to do; what comes from outside has time until there is not
             return []
         self._loop.now += timeout
         return super().select(0)

@@ -1,7 +1,8 @@
 """The client of a run: it takes the steps of scripts.
 
-One player for every client: modern, legacy, and one that takes tasks (SEP-2663). It plays each round
-with `rounds`. Knows scenarios and the client; of options only that they serve the weather tool.
+One player for every client: modern, legacy, and one that takes tasks (SEP-2663). It plays each
+round with `rounds`. Knows scenarios and the client; of options only that they serve the weather
+tool.
 """
 
 from __future__ import annotations
@@ -52,8 +53,8 @@ MAX_ROUNDS = 10
 """How many rounds a whole call may take; the SDK's client gives up after the same number."""
 
 LEAVES_SECONDS = 0.6
-"""After how long a client leaves whose request is at work, or its instance dies: less than a slow effect
-takes."""
+"""After how long a client leaves whose request is at work, or its instance dies: less than a slow
+effect takes."""
 
 _AS_TOLD, MAX_TOLD = ", signed as its refusal says", 40
 """How a state is made of what a refusal quotes, and how many are tried of one state."""
@@ -70,8 +71,9 @@ async def converse(
     otherwise: Callable[[Request, Reply], Awaitable[Request | None]] = _end,
     most: int = MAX_ROUNDS,
 ) -> None:
-    """Go on with a call until it ends: every client of the bench is this loop, and says what it answers
-    and what it sends after a response without a question; None to end."""
+    """Go on with a call until it ends: every client of the bench is this loop, and says what it
+    answers and what it sends after a response without a question; None to end.
+    """
     for _ in range(most):
         reply = await send(request)
         if reply.questions:
@@ -85,7 +87,9 @@ async def converse(
 class Player(Rounds):
     """The client of one run: what it sends, step by step."""
 
-    def __init__(self, scenario: Scenario, instances: Instances, user: Answerer | None = None) -> None:
+    def __init__(
+        self, scenario: Scenario, instances: Instances, user: Answerer | None = None
+    ) -> None:
         super().__init__(scenario, instances)
         self._user = user
         self._is_armed = self._is_full = False
@@ -131,8 +135,9 @@ class Player(Rounds):
         self._is_armed = False
 
     async def _take_one_of(self, step: Step, together: Together) -> None:
-        """Take a step beside others. What a user waits for begins when they are asked, and what stands
-        beside a client that leaves begins before it does."""
+        """Take a step beside others. What a user waits for begins when they are asked, and what
+        stands beside a client that leaves begins before it does.
+        """
         for other in together.steps:
             if (
                 isinstance(step, WholeCall)
@@ -158,7 +163,12 @@ class Player(Rounds):
             if step.leaves or step.dies:
                 group.start_soon(self._end_at_work, gone, to[0])
             reply = await self.play_round(
-                request, to, call=step.call, at_once=step.again == "at once", lost=step.lost, gone=gone
+                request,
+                to,
+                call=step.call,
+                at_once=step.again == "at once",
+                lost=step.lost,
+                gone=gone,
             )
             # A busy machine makes one call fail; that is no refusal.
             refused = reply.is_refusal and reply.code != types.INTERNAL_ERROR
@@ -178,7 +188,9 @@ class Player(Rounds):
             return True
         if step.if_room and self._is_full:
             return True
-        return step.if_asked and (last is None or step.round not in map(last.name_of, last.questions))
+        return step.if_asked and (
+            last is None or step.round not in map(last.name_of, last.questions)
+        )
 
     def _request_of(self, step: Send) -> Request:
         """The request of a round; what the user answers is recorded."""
@@ -235,7 +247,9 @@ class Player(Rounds):
         await self.play_round(sent[-step.back], [where], call=step.call, unseen=True)
 
     async def _forge(self, step: Forge) -> None:
-        """Send every state made from those the client holds, unless the question was never asked."""
+        """Send every state made from those the client holds, unless the question was never
+        asked.
+        """
         asked = self._clients[step.call].open.get(step.round)
         if asked is None or asked.state is None:
             return
@@ -295,8 +309,9 @@ class Player(Rounds):
         await self.play_round(request, [0], call=step.call, lost=step.lost, user=user, gone=gone)
 
     def pushed(self, step: WholeCall, request: Request, gone: anyio.Event | None = None) -> Pushed:
-        """What answers in the round to come. The step says what the user answers; `gone` is set when the
-        client leaves."""
+        """What answers in the round to come. The step says what the user answers; `gone` is set
+        when the client leaves.
+        """
         number = self.rounds + 1
 
         async def answer(

@@ -108,14 +108,20 @@ def _form_of(request: types.ElicitRequest) -> Form:
 
 _IMPORT = r"^from mrtr_options.tool import weather$"
 _STATE = r"^    place: str \| None = None$"
-_WITH_CONSENT = (_IMPORT, r"\g<0>\nfrom mrtr_options.review.bench.redeploys import Consent, may_bill")
+_WITH_CONSENT = (
+    _IMPORT,
+    r"\g<0>\nfrom mrtr_options.review.bench.redeploys import Consent, may_bill",
+)
 
 Style = tuple[tuple[str, str], ...]
-"""Patterns and their replacements, as in `re.sub`; it fits a file in which each pattern is found."""
+"""Patterns and their replacements, as in `re.sub`; it fits a file in which each pattern is
+found."""
 
 
 def _new_domain(change: Change) -> Style:
-    new = f'from mrtr_options.review.bench.redeploys import DOMAINS\n\nweather = DOMAINS["{change}"]'
+    new = (
+        f'from mrtr_options.review.bench.redeploys import DOMAINS\n\nweather = DOMAINS["{change}"]'
+    )
     return ((_IMPORT, new),)
 
 

@@ -1,7 +1,7 @@
 """One round of a run: a client sends it to instances, follows it up, and records both ways.
 
-It remembers only what a client has to remember to go on. Everything else is computed from the history.
-Knows instances and what is sent; nothing of scripts.
+It remembers only what a client has to remember to go on. Everything else is computed from the
+history. Knows instances and what is sent; nothing of scripts.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from mrtr_options.review.bench.history import (
 from mrtr_options.review.bench.scenario import Change, Keys, Scenario, Status
 
 RETRIES = 10
-"""How often a client retries after a state-only response, each time at once. The SDK's client gives up
-after the same number of rounds; it waits between them."""
+"""How often a client retries after a state-only response, each time at once. The SDK's client gives
+up after the same number of rounds; it waits between them."""
 
 POLL_SECONDS = 0.01
 """How often a task is looked at."""
@@ -46,7 +46,9 @@ Pushed = Callable[[int], ElicitationFnT]
 
 @dataclass
 class Question:
-    """A question the client has seen: its key, the state it came with, and the instance it came from."""
+    """A question the client has seen: its key, the state it came with, and the instance it came
+    from.
+    """
 
     key: str
     state: str | None
@@ -81,8 +83,9 @@ class _Client:
 
 @dataclass
 class _Round:
-    """A round that is played: its number, what `play_round` was told, and whether its response breaks
-    off."""
+    """A round that is played: its number, what `play_round` was told, and whether its response
+    breaks off.
+    """
 
     number: int
     call: int
@@ -195,7 +198,9 @@ class Rounds:
         reply = await self._retry(played, delivery, instance, reply)
         return await self._poll(played, delivery, instance, reply, deadline)
 
-    async def _exchange(self, played: _Round, delivery: int, instance: int, request: Request) -> Reply:
+    async def _exchange(
+        self, played: _Round, delivery: int, instance: int, request: Request
+    ) -> Reply:
         """Send a request to an instance once, and record both ways."""
         self._exchanges += 1
         where = (self._exchanges, played.number, delivery, played.call, instance)
@@ -259,7 +264,9 @@ class Rounds:
         elif found:
             client.open = found
 
-    def answer(self, call: int, name: str, response: types.InputResponse, delivery: int = 0) -> None:
+    def answer(
+        self, call: int, name: str, response: types.InputResponse, delivery: int = 0
+    ) -> None:
         """Record an answer of the user's, unless the client repeats what they said before."""
         client = self._clients[call]
         if client.said.get(name) == response:

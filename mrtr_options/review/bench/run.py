@@ -83,8 +83,8 @@ async def run(
 async def in_memory(
     subjects: Sequence[Subject], *, hang_seconds: float = HANG_SECONDS, versions: Path | None = None
 ) -> AsyncGenerator[Memory]:
-    """Instances in this process, for many runs that share durable engines: starting one takes longer
-    than most runs. The calls of each run are isolated from those of all others.
+    """Instances in this process, for many runs that share durable engines: starting one takes
+    longer than most runs. The calls of each run are isolated from those of all others.
 
     Args:
         subjects: What is run. Without one on a durable engine nothing is started.

@@ -1,12 +1,12 @@
 """What is to be run: a scenario says who calls, where, and what goes wrong.
 
-A scenario has a script of steps, or faults that the default client meets on its way (`driver`). Named
-schedules, drawn cases, attacks and explored sets of faults are all scenarios. A scenario is data: it
-knows no option and no deployment; `run` makes one.
+A scenario has a script of steps, or faults that the default client meets on its way (`driver`).
+Named schedules, drawn cases, attacks and explored sets of faults are all scenarios. A scenario is
+data: it knows no option and no deployment; `run` makes one.
 
 The rounds of a call are named by the question they answer: "first" (none), "place", "units", and
-"consent", which only some redeploys ask for. A step is skipped if its question was never asked, so one
-script serves options that ask less.
+"consent", which only some redeploys ask for. A step is skipped if its question was never asked, so
+one script serves options that ask less.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ UserAnswer = Accept | Refuse | Roots | Nothing
 # --- what is done to the state ------------------------------------------------------------------
 
 StateEdit = Literal["changed", "cut short", "not a state", "too long", "another place", "drop"]
-"""What a client does to the state it was given: it writes another place into it, if it can be read, or
-sends the round without any ("drop")."""
+"""What a client does to the state it was given: it writes another place into it, if it can be read,
+or sends the round without any ("drop")."""
 
 
 # --- steps --------------------------------------------------------------------------------------
@@ -68,28 +68,21 @@ sends the round without any ("drop")."""
 class Send:
     """One round, sent by a modern client.
 
-    Attributes:
-        round: Which one.
-        answer: The user's answer to that round's question; None to agree.
-        extra: Answers to questions that were not asked, by key: an answer, or content that is accepted.
-        lost: The response breaks off; the client never sees it.
-        again: The network delivers the request twice: one after the other, or at once.
-        leaves: The client leaves while the request is at work.
-        dies: The instance dies while the request is at work; another takes its place.
-        edit: What is done to the state.
-        location: Another argument than the call's.
-        principal: Who is calling, if not the call's user.
-        asks: Whether the client declares elicitation on this request.
-        call: Which call, where a client makes several.
-        state_of: The call whose state it carries, if not its own.
-        state: A state from elsewhere that it carries.
-        to: The instance it goes to; None for the next in turn.
-        fault: What goes wrong at an effect of this round: a name in `faults.KINDS`.
-        retry: Whether it is sent only where the request before it brought an error or nothing.
-        if_asked: Whether it is sent only where the request before it brought this round's question.
-        if_room: Whether it is sent only until one of those that say so is refused.
-        tool: Another tool than the weather tool.
-        arguments: Arguments in place of the location, valid or not; `...` to leave them out.
+    Attributes: round: Which one. answer: The user's answer to that round's question; None to agree.
+        extra: Answers to questions that were not asked, by key: an answer, or content that is
+        accepted. lost: The response breaks off; the client never sees it. again: The network
+        delivers the request twice: one after the other, or at once. leaves: The client leaves while
+        the request is at work. dies: The instance dies while the request is at work; another takes
+        its place. edit: What is done to the state. location: Another argument than the call's.
+        principal: Who is calling, if not the call's user. asks: Whether the client declares
+        elicitation on this request. call: Which call, where a client makes several. state_of: The
+        call whose state it carries, if not its own. state: A state from elsewhere that it carries.
+        to: The instance it goes to; None for the next in turn. fault: What goes wrong at an effect
+        of this round: a name in `faults.KINDS`. retry: Whether it is sent only where the request
+        before it brought an error or nothing. if_asked: Whether it is sent only where the request
+        before it brought this round's question. if_room: Whether it is sent only until one of those
+        that say so is refused. tool: Another tool than the weather tool. arguments: Arguments in
+        place of the location, valid or not; `...` to leave them out.
     """
 
     round: RoundName
@@ -153,8 +146,8 @@ class ListTools:
 
 
 Declares = Literal["empty", "url"]
-"""How a client declares elicitation, if not as the SDK's client does: as `{}`, which means forms, or by
-URL only."""
+"""How a client declares elicitation, if not as the SDK's client does: as `{}`, which means forms,
+or by URL only."""
 
 
 @dataclass(frozen=True)
@@ -207,15 +200,16 @@ class WholeCall:
 
 @dataclass(frozen=True)
 class Together:
-    """Rounds of different calls, whole ones, or requests about a task begin at the same moment. What is
-    to go wrong at an effect of one of them goes wrong at the first such effect."""
+    """Rounds of different calls, whole ones, or requests about a task begin at the same moment.
+    What is to go wrong at an effect of one of them goes wrong at the first such effect.
+    """
 
     steps: tuple[Send | WholeCall | Update | Stop, ...]
 
 
 Keys = Literal["same", "rotated", "new"]
-"""What instances that replace others know: the same keys, a ring that was rotated (the old key still
-verifies), or only a new key."""
+"""What instances that replace others know: the same keys, a ring that was rotated (the old key
+still verifies), or only a new key."""
 
 
 @dataclass(frozen=True)
@@ -234,8 +228,8 @@ class Wait:
 
 Change = Literal["reworded", "schema", "inserted", "removed", "reordered", "effect", "renamed"]
 """What the author changes between two versions: the wording of the question about the units, its
-choices, a question before it, whether places are asked for at all, which question comes first, an effect
-above them, or the names of the file and its functions. See `redeploys`."""
+choices, a question before it, whether places are asked for at all, which question comes first, an
+effect above them, or the names of the file and its functions. See `redeploys`."""
 
 
 @dataclass(frozen=True)
@@ -318,24 +312,25 @@ class Stop:
 
 
 TaskStep = Create | Look | Update | Stop
-Step = Send | WholeCall | Repeat | Forge | Together | ListTools | Restart | Redeploy | Wait | TaskStep
+Step = (
+    Send | WholeCall | Repeat | Forge | Together | ListTools | Restart | Redeploy | Wait | TaskStep
+)
 
 # --- where, and by whom -------------------------------------------------------------------------
 
 Policy = Literal["retry", "call again"]
-"""What a client does when a response is lost: it sends the round again with the state it holds, or it
-calls the tool again, as the hosts of shipped clients do. Without a state the two are the same."""
+"""What a client does when a response is lost: it sends the round again with the state it holds, or
+it calls the tool again, as the hosts of shipped clients do. Without a state the two are the
+same."""
 
 
 @dataclass(frozen=True)
 class Setup:
     """Where a call is made, and by which client.
 
-    Attributes:
-        era: The client's.
-        fleet: The instances, and how rounds reach them.
-        policy: What the default client does when a response is lost.
-        honours_keys: Whether the effects' destination absorbs one whose idempotency key it has seen.
+    Attributes: era: The client's. fleet: The instances, and how rounds reach them. policy: What the
+        default client does when a response is lost. honours_keys: Whether the effects' destination
+        absorbs one whose idempotency key it has seen.
     """
 
     era: Era = "modern"
@@ -385,7 +380,9 @@ class Scenario:
         says = "; ".join(f"{fault}: {fault.kind.says}" for fault in faults) or "Nothing goes wrong."
         others = sum(fault.name == "other" for fault in faults)
         callers = (1 + others) * self.callers[:1]
-        return replace(self, name=names_of(faults) or "clean", why=says, faults=faults, callers=callers)
+        return replace(
+            self, name=names_of(faults) or "clean", why=says, faults=faults, callers=callers
+        )
 
     @property
     def steps(self) -> Iterator[Step]:

@@ -1,8 +1,8 @@
 """The named schedules: what happens in practice, by name.
 
-A schedule that is a set of faults is written as one, and the default client plays it: `lost-final` is
-`lost3`. The others are scripts. Task schedules are for options that return tasks to clients that take
-them (SEP-2663).
+A schedule that is a set of faults is written as one, and the default client plays it: `lost-final`
+is `lost3`. The others are scripts. Task schedules are for options that return tasks to clients that
+take them (SEP-2663).
 """
 
 from __future__ import annotations
@@ -100,7 +100,8 @@ def _named(
     return Named(name, why, new, old)
 
 
-# A redeploy: the user's answers differ from what is assumed, and every repeated question is answered.
+# A redeploy: the user's answers differ from what is assumed, and every repeated question is
+# answered.
 _PLACE = Send("place", MISSOURI)
 _CONSENT = Send("consent", Accept({"consent": "yes"}))
 _REST = 3 * tuple(replace(step, if_asked=True) for step in (_PLACE, _CONSENT, UNITS))

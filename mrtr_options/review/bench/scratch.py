@@ -13,10 +13,11 @@ _IN_MEMORY = Path("/dev/shm")
 
 @contextmanager
 def scratch() -> Generator[Path]:
-    """A folder that is deleted at the end of the block, in memory where the system has such folders.
+    """A folder that is deleted at the end of the block, in memory where the system has such
+    folders.
 
-    A database waits for the disk at every commit, and what is under review is the death of processes,
-    not that of the machine.
+    A database waits for the disk at every commit, and what is under review is the death of
+    processes, not that of the machine.
     """
     where = _IN_MEMORY if os.access(_IN_MEMORY, os.W_OK) else None
     with tempfile.TemporaryDirectory(prefix="mrtr-", dir=where) as folder:

@@ -1,8 +1,8 @@
 """How a process is started and ended: a fork of one process that has the imports behind it.
 
-The imports take seconds, so multiprocessing's fork server does them once. A started process ends when it
-is told to, or when the process that started it is gone, together with all that it started itself. Ctrl-C
-does not reach it.
+The imports take seconds, so multiprocessing's fork server does them once. A started process ends
+when it is told to, or when the process that started it is gone, together with all that it started
+itself. Ctrl-C does not reach it.
 
 Knows nothing of what the processes do.
 """
@@ -26,8 +26,9 @@ START_SECONDS = 60.0
 
 
 def context(*modules: str) -> ForkServerContext:
-    """multiprocessing with a fork server that runs, and has imported these modules unless it ran before;
-    those that are not installed are left out."""
+    """Multiprocessing with a fork server that runs, and has imported these modules unless it ran
+    before; those that are not installed are left out.
+    """
     found = multiprocessing.get_context("forkserver")
     found.set_forkserver_preload([*modules])
     resource_tracker.ensure_running()  # the fork server needs it, and its start unblocks signals
@@ -42,7 +43,8 @@ def context(*modules: str) -> ForkServerContext:
 
 def start(task: Callable[..., object], *arguments: Any) -> ForkServerProcess:
     """A process that does a task, a function of a module. Blocks for a moment. Its arguments are
-    pickled; sockets and ends of pipes are handed over."""
+    pickled; sockets and ends of pipes are handed over.
+    """
     process = context(task.__module__).Process(target=_do, args=(task, arguments))
     process.start()
     return process
@@ -50,7 +52,8 @@ def start(task: Callable[..., object], *arguments: Any) -> ForkServerProcess:
 
 def start_server(task: Callable[..., object], *arguments: Any) -> tuple[ForkServerProcess, str]:
     """A process that serves on a socket, its task's last argument; and its origin, as in
-    "http://127.0.0.1:8000"."""
+    "http://127.0.0.1:8000".
+    """
     from mrtr_options.sdk.serving import listen  # takes longer than all that is needed to begin
 
     # Bound here: the port is known at once, and a request waits until the process comes up.

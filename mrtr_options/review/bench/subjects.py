@@ -1,5 +1,5 @@
-"""What is under review: an option, alone or inside wrappers, called by a client with or without call
-keys. Knows the catalogue and the wrappers.
+"""What is under review: an option, alone or inside wrappers, called by a client with or without
+call keys. Knows the catalogue and the wrappers.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ ON_TEMPORAL = "KL"
 """The options that are shown on Temporal, too."""
 
 KEYED_EFFECTS = "J"
-"""The options that give every effect an idempotency key, and run a round from its first line: where the
-destination honours keys, a guard may run their rounds again."""
+"""The options that give every effect an idempotency key, and run a round from its first line: where
+the destination honours keys, a guard may run their rounds again."""
 ATTEMPTS = 3
 KEEP_SECONDS = 24 * 3600.0
-"""How long a guard under review remembers rounds: longer than a state is valid for, so that a client can
-still ask under its call key what became of a call."""
+"""How long a guard under review remembers rounds: longer than a state is valid for, so that a
+client can still ask under its call key what became of a call."""
 
 OpenStore: TypeAlias = "SqliteStore | PostgresStore"
 """What a guard records in, while its instance runs."""
@@ -122,9 +122,9 @@ def fleet_subjects() -> list[Subject]:
 
 
 def subject_named(name: str) -> Subject:
-    """A subject by its name: an option ("E", "option_e_mrtr_native", a file), or one in wrappers, as in
-    "F+single-use"; "F¹" (or "F1") for short, "F²" for "F+legacy-shim", "F¹ᵏ" with a call key, "Lᵀ" on
-    Temporal.
+    """A subject by its name: an option ("E", "option_e_mrtr_native", a file), or one in wrappers,
+    as in "F+single-use"; "F¹" (or "F1") for short, "F²" for "F+legacy-shim", "F¹ᵏ" with a call key,
+    "Lᵀ" on Temporal.
 
     Raises:
         CannotLoad: There is none.
@@ -132,7 +132,9 @@ def subject_named(name: str) -> Subject:
     short = {mark: name for name, mark in MARKS.items()}
     if typed := re.fullmatch(r"([A-Za-z])\^?([12kt]+)", name):  # as well as a keyboard can
         name = typed[1] + typed[2].translate(str.maketrans("12kt", "¹²ᵏᵀ"))
-    option, *wrappers = "".join(f"+{short[each]}" if each in short else each for each in name).split("+")
+    option, *wrappers = "".join(
+        f"+{short[each]}" if each in short else each for each in name
+    ).split("+")
     if wrappers and not option:
         raise CannotLoad(f"{name!r} names no option; put one before it, as in F¹ or F+single-use")
     if len(set(wrappers)) < len(wrappers):
@@ -158,7 +160,8 @@ def make_wrappers(
     round_seconds: float = ROUND_SECONDS,
 ) -> list[Callable[[Handler], Handler]]:
     """Wrappers by their names, innermost first; instances share a guard's store. The rest is as for
-    `single_use`."""
+    `single_use`.
+    """
     wrappers: list[Callable[[Handler], Handler]] = []
     for name in names:
         if name == LEGACY_SHIM:

@@ -1,7 +1,8 @@
 """A run as rows of a table, one for each thing that happened, in words.
 
-The only telling of a history: the terminal, a finding's story, the tour, the pictures and the page show
-these rows, each as much of them as it has room for. Knows events; nothing of how a row is shown.
+The only telling of a history: the terminal, a finding's story, the tour, the pictures and the page
+show these rows, each as much of them as it has room for. Knows events; nothing of how a row is
+shown.
 """
 
 from __future__ import annotations
@@ -154,12 +155,16 @@ class Telling:
                 yield self._effect(event, event.round or round)
             case Failed(kind=kind):
                 label, at = f"{kind} fails", event.round or round
-                yield Row("failure", f"the {label}", label, start=event.instance, end=EFFECTS, round=at)
+                yield Row(
+                    "failure", f"the {label}", label, start=event.instance, end=EFFECTS, round=at
+                )
             case Crashed(instance=place):
                 text = f"instance {place + 1} dies, another takes its place"
                 yield Row("crash", text, "crashes", start=place, round=event.round)
             case Restarted(keys=keys):
-                known = {"same": "", "rotated": ", with rotated keys", "new": ", with new keys"}[keys]
+                known = {"same": "", "rotated": ", with rotated keys", "new": ", with new keys"}[
+                    keys
+                ]
                 yield Row("change", f"every instance is replaced{known}")
             case Redeployed(change=change, only=only):
                 version = "the version before" if change is None else CHANGES[change]
@@ -251,14 +256,17 @@ _PLAIN = re.compile(r"[a-z0-9.-]+")
 
 def quoted(value: object) -> str:
     """A value as Python writes it, so that no two look alike: where letters are made of several
-    characters all but ASCII is escaped, and many equal characters are counted."""
+    characters all but ASCII is escaped, and many equal characters are counted.
+    """
     text = repr(value)
     if unicodedata.normalize("NFC", text) != text:
         text = ascii(value)
     mark = text[0] if isinstance(value, str) else "'"  # what stands around a text
     parts = _MANY.sub(lambda of: f"{mark} + {len(of[0])} * {mark}{of[1]}{mark} + {mark}", text)
     return (
-        parts if parts == text else parts.replace(f"{mark}{mark} + ", "").replace(f" + {mark}{mark}", "")
+        parts
+        if parts == text
+        else parts.replace(f"{mark}{mark} + ", "").replace(f" + {mark}{mark}", "")
     )
 
 
@@ -296,7 +304,9 @@ def _wire_of(request: Request) -> Iterator[str]:
 def _sentence(request: Request, state_of: int | None) -> str:
     if request.method == "tools/list":
         return "the tools are listed"
-    nameless = "somebody without a name" if request.principal is None else "somebody with an empty name"
+    nameless = (
+        "somebody without a name" if request.principal is None else "somebody with an empty name"
+    )
     name = request.principal or ""
     who = nameless if not name else name if _PLAIN.fullmatch(name) else quoted(name)
     what = f"{who} calls {request.tool or 'a tool without a name'}"
@@ -307,7 +317,9 @@ def _sentence(request: Request, state_of: int | None) -> str:
     else:
         what += f" with {quoted(request.arguments)}"
     if request.era == "legacy":
-        what += ", by a client of the old era" + (f" ({request.version})" if request.version else "")
+        what += ", by a client of the old era" + (
+            f" ({request.version})" if request.version else ""
+        )
     if not request.asks:
         what += ", by a client that cannot ask" + (" by forms" if request.declares else "")
     elif request.declares == "empty":
@@ -355,7 +367,9 @@ def came(reply: Reply) -> str:
 
 
 def outcome(reply: Reply) -> tuple[str, str]:
-    """What the client is left with, `question`, `result`, `error` or `nothing`; and in a few words."""
+    """What the client is left with, `question`, `result`, `error` or `nothing`; and in a few
+    words.
+    """
     _, label, tone = _reply(reply)
     if reply.nothing is not None or reply.malformed is not None:
         return "nothing", label
@@ -388,7 +402,8 @@ def _reply(reply: Reply) -> tuple[tuple[str, ...], str, Tone]:
 def _form_in_words(schema: dict[str, Any]) -> str:
     properties: dict[str, dict[str, Any]] = schema.get("properties") or {}
     parts = [
-        f"{name}: {', '.join(map(str, part.get('enum') or ['?']))}" for name, part in properties.items()
+        f"{name}: {', '.join(map(str, part.get('enum') or ['?']))}"
+        for name, part in properties.items()
     ]
     missing = [name for name in properties if name not in (schema.get("required") or [])]
     return "; ".join(parts + [f"{name} is not required" for name in missing])

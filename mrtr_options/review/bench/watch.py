@@ -1,4 +1,5 @@
-"""What a run does that is no event of its history: the author's lines, and what is kept in a database.
+"""What a run does that is no event of its history: the author's lines, and what is kept in a
+database.
 
 Knows the guard's store and the tables of the durable engine; nothing of deployments.
 """

@@ -21,9 +21,7 @@ POLICIES: dict[str, Policy] = {"retry": "retry", "call-again": "call again"}
 """What a client does when a response is lost, as it is typed."""
 
 MOST_FAULTS = 4
-TOO_MANY_FAULTS = (
-    f"--faults takes a number from 0 to {MOST_FAULTS}; each one more takes about forty times as long"
-)
+TOO_MANY_FAULTS = f"--faults takes a number from 0 to {MOST_FAULTS}; each one more takes about forty times as long"
 
 
 def add_form(parser: argparse.ArgumentParser, *, markdown: bool = False) -> None:
@@ -42,7 +40,9 @@ def add_setup(parser: argparse.ArgumentParser) -> None:
         default="sticky",
         help="one instance; two, each round to the one that asked (default); two, used in turn",
     )
-    parser.add_argument("--era", choices=("modern", "legacy"), default="modern", help="the client's era")
+    parser.add_argument(
+        "--era", choices=("modern", "legacy"), default="modern", help="the client's era"
+    )
     parser.add_argument(
         "--location",
         default="Springfield",
@@ -50,7 +50,9 @@ def add_setup(parser: argparse.ArgumentParser) -> None:
         help="Tokyo: one question; Springfield: two",
     )
     parser.add_argument(
-        "--honours-keys", action="store_true", help="idempotency keys are honoured where effects happen"
+        "--honours-keys",
+        action="store_true",
+        help="idempotency keys are honoured where effects happen",
     )
 
 
@@ -81,8 +83,8 @@ def refuse_if_played(name: str) -> None:
 
 
 def subjects(names: Sequence[str], *, or_one_of: Collection[str] = ()) -> list[Subject]:
-    """The subjects that somebody names. A file is tried first: one that hangs, or ends the process it
-    runs in, is refused.
+    """The subjects that somebody names. A file is tried first: one that hangs, or ends the process
+    it runs in, is refused.
 
     Args:
         names: As they are typed.

@@ -28,9 +28,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--ledger", metavar="FILE", help="the SQLite file with a running server's effects"
     )
-    parser.add_argument("--all", action="store_true", help="print every run, not only what was found")
-    parser.add_argument("--only", metavar="SCHEDULES", help="only these schedules: names with commas")
-    parser.add_argument("--drawn", type=int, default=40, metavar="N", help="random runs (default 40)")
+    parser.add_argument(
+        "--all", action="store_true", help="print every run, not only what was found"
+    )
+    parser.add_argument(
+        "--only", metavar="SCHEDULES", help="only these schedules: names with commas"
+    )
+    parser.add_argument(
+        "--drawn", type=int, default=40, metavar="N", help="random runs (default 40)"
+    )
     parser.add_argument(
         "--seed", type=int, default=0, metavar="N", help="seed of the random runs (default 0)"
     )
@@ -61,7 +67,9 @@ def _init(path: Path) -> int:
 def run(args: argparse.Namespace) -> int:
     """Review it, and print what was found; 1 if anything is broken."""
     if (args.target is None) == (args.init is None):
-        refuse("check takes one target, as in: check my_option.py; or --init my_option.py to begin one")
+        refuse(
+            "check takes one target, as in: check my_option.py; or --init my_option.py to begin one"
+        )
     if args.init is not None:
         return _init(Path(args.init))
     html = None if args.html is None else Path(args.html)
@@ -74,7 +82,9 @@ def run(args: argparse.Namespace) -> int:
     if args.faults is not None and not 0 <= args.faults <= MOST_FAULTS:
         refuse(TOO_MANY_FAULTS)
     if not 0 < args.hang_seconds < math.inf:
-        refuse("--hang-seconds takes a number of seconds over 0, as in: check mine.py --hang-seconds 60")
+        refuse(
+            "--hang-seconds takes a number of seconds over 0, as in: check mine.py --hang-seconds 60"
+        )
     from mrtr_options.review.bench.schedules import SCHEDULES
     from mrtr_options.review.judge.cases import systematic
 
@@ -105,7 +115,9 @@ def _checked(args: argparse.Namespace, extent: Extent) -> Report:
             bar.update(own, total=of)
             step(name)
 
-        return anyio.run(check_target, args.target, args.ledger, extent, on_begin, stepping(bar, others))
+        return anyio.run(
+            check_target, args.target, args.ledger, extent, on_begin, stepping(bar, others)
+        )
 
 
 def _write(report: Report, path: Path) -> None:

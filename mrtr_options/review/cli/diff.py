@@ -14,7 +14,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--stat", action="store_true", help="print the line counts of every option instead"
     )
-    parser.add_argument("--all", action="store_true", help="docstrings, comments and blank lines, too")
+    parser.add_argument(
+        "--all", action="store_true", help="docstrings, comments and blank lines, too"
+    )
     parser.add_argument("--unified", action="store_true", help="one column on wide terminals, too")
     add_form(parser)
 

@@ -22,7 +22,10 @@ from mrtr_options.terminal import refuse
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What is called, by which client, and under how many faults."""
     parser.add_argument(
-        "subjects", nargs="*", metavar="SUBJECT", help=f"as in: explore E F F¹ᵏ (default: all); {MARKS}"
+        "subjects",
+        nargs="*",
+        metavar="SUBJECT",
+        help=f"as in: explore E F F¹ᵏ (default: all); {MARKS}",
     )
     parser.add_argument(
         "--faults",
@@ -39,7 +42,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="what the client does when a response is lost (default: both)",
     )
     add_setup(parser)
-    parser.add_argument("--resume", metavar="FILE", help="save results in FILE, and go on from there")
+    parser.add_argument(
+        "--resume", metavar="FILE", help="save results in FILE, and go on from there"
+    )
     add_form(parser, markdown=True)
 
 
@@ -74,7 +79,9 @@ def run(args: argparse.Namespace) -> int:
     if args.era == "modern":  # an old client has a whole call in one request
         everyone += [*keyed_subjects(), *fleet_subjects()]
     chosen = subjects(args.subjects) if args.subjects else everyone
-    policies: list[Policy] = [each for name, each in POLICIES.items() if args.policy in (name, "both")]
+    policies: list[Policy] = [
+        each for name, each in POLICIES.items() if args.policy in (name, "both")
+    ]
     calls = {
         (
             subject,

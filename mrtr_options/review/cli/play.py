@@ -16,7 +16,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SUBJECT",
         help=f"one or more, and perhaps a schedule: play E F¹ --faults lost3; play E fork; {MARKS}",
     )
-    parser.add_argument("--faults", metavar="FAULTS", help='what goes wrong, as in "lost3 restart2"')
+    parser.add_argument(
+        "--faults", metavar="FAULTS", help='what goes wrong, as in "lost3 restart2"'
+    )
     parser.add_argument(
         "--client",
         choices=POLICIES,
@@ -42,10 +44,16 @@ def run(args: argparse.Namespace) -> int:
     if schedule is not None and args.faults is not None:
         refuse("a schedule has faults of its own; leave out --faults or the schedule")
     faults = parse(args.faults or "")
-    chosen = subjects(args.subjects if schedule is None else args.subjects[:-1], or_one_of=SCHEDULES)
+    chosen = subjects(
+        args.subjects if schedule is None else args.subjects[:-1], or_one_of=SCHEDULES
+    )
     if schedule is None:
         call = calling(
-            args.location, args.fleet, POLICIES[args.client], args.era, honours_keys=args.honours_keys
+            args.location,
+            args.fleet,
+            POLICIES[args.client],
+            args.era,
+            honours_keys=args.honours_keys,
         )
         for subject in chosen:
             refuse_impossible(subject, call, faults)

@@ -11,7 +11,10 @@ from mrtr_options.terminal import refuse
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """On what they are played."""
     parser.add_argument(
-        "subjects", nargs="*", metavar="SUBJECT", help="with --run: what to call (default: E F H F¹ K)"
+        "subjects",
+        nargs="*",
+        metavar="SUBJECT",
+        help="with --run: what to call (default: E F H F¹ K)",
     )
     parser.add_argument(
         "--run",

@@ -18,14 +18,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     where.add_argument(
         "--http", type=int, metavar="PORT", help="streamable HTTP on 127.0.0.1 (0: any port)"
     )
-    where.add_argument("--stdio", action="store_true", help="one client on standard input and output")
+    where.add_argument(
+        "--stdio", action="store_true", help="one client on standard input and output"
+    )
     parser.add_argument(
-        "--ledger", metavar="FILE", help="the SQLite file of effects (default: MRTR_LEDGER, or memory)"
+        "--ledger",
+        metavar="FILE",
+        help="the SQLite file of effects (default: MRTR_LEDGER, or memory)",
     )
     parser.add_argument(
         "--ask-again", action="store_true", help="ask again where an answer does not fit"
     )
-    parser.add_argument("--log", action="store_true", help="a line on standard error for each round")
+    parser.add_argument(
+        "--log", action="store_true", help="a line on standard error for each round"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -58,7 +64,9 @@ def run(args: argparse.Namespace) -> int:
 
     if listener is None:
         if sys.stdin.isatty():
-            print("waiting for a client on standard input and output; Ctrl-C ends it", file=sys.stderr)
+            print(
+                "waiting for a client on standard input and output; Ctrl-C ends it", file=sys.stderr
+            )
         # The SDK reads standard input in a thread that only the end of the input can stop.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         serve_stdio(server)

@@ -1,8 +1,8 @@
 """Every combination of faults up to a bound, on one call of the default client.
 
-Sets of faults are tried breadth first. A set grows only by faults at its last request or later ones,
-since a fault changes nothing of what came before it. So each set is tried once, and each of its faults
-is known to be possible.
+Sets of faults are tried breadth first. A set grows only by faults at its last request or later
+ones, since a fault changes nothing of what came before it. So each set is tried once, and each of
+its faults is known to be possible.
 
 Knows faults, scenarios and histories; nothing of what is wrong with a history.
 """
@@ -12,7 +12,16 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection
 
 from mrtr_options.review.bench.driver import rounds_of
-from mrtr_options.review.bench.faults import CHANGE, EXPLORED, NAMED, PHASES, At, Fault, Faults, NoFault
+from mrtr_options.review.bench.faults import (
+    CHANGE,
+    EXPLORED,
+    NAMED,
+    PHASES,
+    At,
+    Fault,
+    Faults,
+    NoFault,
+)
 from mrtr_options.review.bench.history import Effect, History, Sent
 from mrtr_options.review.bench.redeploys import covers
 from mrtr_options.review.bench.scenario import Scenario
@@ -23,8 +32,9 @@ Play = Callable[[Scenario], Awaitable[History]]
 
 
 def in_words(faults: Faults, location: str = "Springfield") -> str:
-    """Some faults in the words of a table's cell: "result lost, state expired"; without one, what they
-    show is there in every call. The last response to a location is the result."""
+    """Some faults in the words of a table's cell: "result lost, state expired"; without one, what
+    they show is there in every call. The last response to a location is the result.
+    """
     nth = {1: "1st", 2: "2nd", 3: "3rd"}
 
     def said(fault: Fault) -> str:
@@ -67,8 +77,8 @@ def possible(
 ) -> list[Fault]:
     """The faults that can be added to those of a run: at its last fault's request, or later.
 
-    A kind that cannot show there is left out: no effect to fail at, no state that could be too old, one
-    instance only. At one request there is at most one fault of each phase.
+    A kind that cannot show there is left out: no effect to fail at, no state that could be too old,
+    one instance only. At one request there is at most one fault of each phase.
     """
     setup, faults = history.scenario.setup, history.scenario.faults
     first, past = 0, -1
@@ -95,7 +105,9 @@ def possible(
 
 
 def _effects_by_round(history: History) -> dict[int, set[str]]:
-    """The kinds of effects of each round; where it cannot be seen, the round is the one sent last."""
+    """The kinds of effects of each round; where it cannot be seen, the round is the one sent
+    last.
+    """
     found: dict[int, set[str]] = {}
     last = 0
     for event in history.events:

@@ -80,7 +80,8 @@ class Explored:
 
 
 def wrong(subject: Subject, history: History) -> str | None:
-    """What a run has that the contract or the option's guarantees do not allow: the first, in a line.
+    """What a run has that the contract or the option's guarantees do not allow: the first, in a
+    line.
 
     What an option guarantees of a schedule holds of the same set of faults, too.
     """
@@ -103,8 +104,9 @@ def wrong(subject: Subject, history: History) -> str | None:
 
 
 def is_part(less: Faults, more: Faults) -> bool:
-    """Whether a set of faults is a part of another one. A fault at a later attempt of a round counts as
-    the same fault at the first."""
+    """Whether a set of faults is a part of another one. A fault at a later attempt of a round
+    counts as the same fault at the first.
+    """
     return Counter(map(_at, less)) <= Counter(map(_at, more))
 
 
@@ -197,8 +199,8 @@ def joined(bound: int, parts: Sequence[Explored]) -> Explored:
 async def of_schedules(
     subjects: Sequence[Subject], on_begin: Callable[[str], None] = lambda name: None
 ) -> tuple[dict[str, dict[str, list[str]]], dict[str, list[str]]]:
-    """The anomalies that the schedules with names show, each with the subjects in which they do; and for
-    each subject the schedules that could not be played on it.
+    """The anomalies that the schedules with names show, each with the subjects in which they do;
+    and for each subject the schedules that could not be played on it.
 
     Args:
         subjects: What is played. Of a schedule whose client takes tasks, those that have them.

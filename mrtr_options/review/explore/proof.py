@@ -1,13 +1,16 @@
 """A proof for any number of faults, for subjects that keep nothing on the server.
 
-If a reply and its effects depend on the message alone, then losing, repeating, delaying and reordering
-messages, restarts and other instances change nothing but how often each message is handled. All
-messages that a client can ever hold are few: each answer to each question, and none. So the worst case
+If a reply and its effects depend on the message alone, then losing, repeating, delaying and
+reordering messages, restarts and other instances change nothing but how often each message is
+handled. All
+messages that a client can ever hold are few: each answer to each question, and none. So the worst
+    case
 is read off a table: what one delivery of each message does.
 
 The assumption is checked and not believed: every message is handled five times, on both instances,
-before and after all other messages, after a restart, and with a state that was handed out another time.
-One difference refutes it. The proof is for one version of the code, for effects that do not fail, and
+before and after all other messages, after a restart, and with a state that was handed out another
+time. One difference refutes it. The proof is for one version of the code, for effects that do not
+fail, and
 for states that are not too old: for every fault of `bench.explore` but those of `EXCEPT`.
 
 Knows deployments in memory and the player; of subjects only that they can be started.
@@ -27,7 +30,8 @@ from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.tool import weather
 
 Message = tuple[str, ...]
-"""A message by what it says: the answers of its call so far, as in ("Springfield, Ohio", "decline")."""
+"""A message by what it says: the answers of its call so far, as in ("Springfield, Ohio",
+"decline")."""
 
 EXCEPT = "redeploy, expired, fail@"
 """The faults that a proof says nothing of, as they are written."""
@@ -77,7 +81,9 @@ class Proof:
             return ()
         found = ["stuck call"]  # no call has more rounds than the table
         good = {
-            message: reply for message, (reply, _) in self.messages.items() if NO_CHOICE not in message
+            message: reply
+            for message, (reply, _) in self.messages.items()
+            if NO_CHOICE not in message
         }
         if all(not reply.is_refusal for reply in good.values()):
             found.append("lost call")

@@ -40,7 +40,8 @@ OWN_LEDGER = "this file writes to the ledger by itself; try it with check"
 """Why nothing goes wrong at the effects of a file, in this process."""
 
 NOT_SEEN, PROVED = "not seen (≤ {})", "never (proved)"
-"""How it is said that an anomaly shows under no set of so many faults, or of any number but `EXCEPT`."""
+"""How it is said that an anomaly shows under no set of so many faults, or of any number but
+`EXCEPT`."""
 
 COUNTS = {1: "one fault", 2: "two faults", 3: "three faults", 4: "four faults"}
 Row = dict[str, Any]
@@ -51,7 +52,9 @@ SHORT = 5
 
 
 def show(
-    done: Sequence[Explored], proofs: Mapping[Subject, Proof], form: Literal["text", "json", "markdown"]
+    done: Sequence[Explored],
+    proofs: Mapping[Subject, Proof],
+    form: Literal["text", "json", "markdown"],
 ) -> None:
     """Print what was explored, and what is proved of the subjects."""
     rows = as_rows(done, proofs)
@@ -96,7 +99,8 @@ class Behaviour:
 
 def behaviours(rows: Sequence[Row]) -> list[Behaviour]:
     """Group subjects: those are together that show each anomaly under the same sets of faults, with
-    each kind of client."""
+    each kind of client.
+    """
     by_subject: dict[str, dict[Policy, Row]] = {}
     for row in rows:
         by_subject.setdefault(row["subject"], {})[row["policy"]] = row
@@ -149,7 +153,9 @@ def _print(found: Explored, proof: Proof | None) -> None:
     lines.append((NOT_SEEN.format(found.bound), "", ", ".join(unseen) or "no other anomaly"))
     runs = plural(found.histories, "run")
     if proof is not None and proof.holds:
-        lines.append((PROVED, "green", f"{', '.join(WORDS[name] for name in never)}; {proof.statement}"))
+        lines.append(
+            (PROVED, "green", f"{', '.join(WORDS[name] for name in never)}; {proof.statement}")
+        )
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column(no_wrap=True)
     for name, style, says in lines:
@@ -168,7 +174,9 @@ def sentence(faults: Faults) -> str:
 
 
 def markdown(rows: Sequence[Row]) -> str:
-    """A table: for each behaviour a row for each client, a column for each anomaly that any shows."""
+    """A table: for each behaviour a row for each client, a column for each anomaly that any
+    shows.
+    """
     shown = [each.name for each in ANOMALIES if any(each.name in row["witnesses"] for row in rows)]
     cells = (
         (
@@ -201,7 +209,9 @@ def as_in(subjects: Sequence[str]) -> str:
 
 
 def weakest(row: Mapping[str, Any], anomaly: str) -> str:
-    """A cell of a table: the least that has to go wrong for an anomaly, or how far there is none."""
+    """A cell of a table: the least that has to go wrong for an anomaly, or how far there is
+    none.
+    """
     if sets := row["witnesses"].get(anomaly):
         least = weakest_of(sets)
         return in_words(parse(least), row["location"]) + (f" (`{least}`)" if least else "")

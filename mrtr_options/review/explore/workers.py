@@ -1,7 +1,7 @@
 """Explorations in shares: several processes work on them, and a file keeps those that are done.
 
-A share is a part of the sets of faults of one call: those that begin with certain faults. What a killed
-command has done is in the file, and the next one goes on from there.
+A share is a part of the sets of faults of one call: those that begin with certain faults. What a
+killed command has done is in the file, and the next one goes on from there.
 
 Knows the exploration of a call, and proofs; nothing of how results are shown.
 """
@@ -157,8 +157,8 @@ def explored(
     keep_in: Path | None = None,
     on_share: Callable[[int, int, str], None] = lambda done, of, name: None,
 ) -> Generator[Explored]:
-    """Explore several calls in as many processes as there are processors; each is yielded when it is
-    done.
+    """Explore several calls in as many processes as there are processors; each is yielded when it
+    is done.
 
     Args:
         calls: Which, and up to how many faults each.
@@ -183,7 +183,9 @@ def explored(
 def results(
     calls: Mapping[Called, int], keep_in: Path | None, on_share: Callable[[int, int, str], None]
 ) -> tuple[list[Explored], dict[Subject, Proof]]:
-    """As `explored`: what is found of calls, in their order, and what is proved of their subjects."""
+    """As `explored`: what is found of calls, in their order, and what is proved of their
+    subjects.
+    """
     place = {called: number for number, called in enumerate(calls)}
     done: list[Explored] = []
     proofs: dict[Subject, Proof] = {}
@@ -204,7 +206,9 @@ class _Work:
             their sets began.
     """
 
-    def __init__(self, calls: Mapping[Called, int], kept: Kept, processes: ProcessPoolExecutor) -> None:
+    def __init__(
+        self, calls: Mapping[Called, int], kept: Kept, processes: ProcessPoolExecutor
+    ) -> None:
         self._calls, self._kept, self._processes = calls, kept, processes
         self._parts: dict[Called, dict[Share, Explored | None]] = {}
         self.begun: dict[Future[Any], Callable[[Any], tuple[list[Called], Faults]]] = {
@@ -224,7 +228,9 @@ class _Work:
                 if found is None:
                     together.setdefault(share.first, []).append(share)
         for shares in together.values():
-            self.begun[self._processes.submit(at_work, _explore, shares)] = partial(self._keep, shares)
+            self.begun[self._processes.submit(at_work, _explore, shares)] = partial(
+                self._keep, shares
+            )
         return alike, ()
 
     def _keep(self, shares: list[Share], found: list[Explored]) -> tuple[list[Called], Faults]:
@@ -243,7 +249,9 @@ class _Work:
 
 
 def _name(alike: Sequence[Called], first: Faults) -> str:
-    """What a task is called: the subject, its clients, and some of the faults that sets began with."""
+    """What a task is called: the subject, its clients, and some of the faults that sets began
+    with.
+    """
     faults = names_of(first[:MOST_NAMED]) or "no fault"
     policies = " and ".join(scenario.setup.policy for _, scenario in alike)
     return f"{alike[0][0].name}, {policies}, {faults}{', ...' if len(first) > MOST_NAMED else ''}"
@@ -251,8 +259,9 @@ def _name(alike: Sequence[Called], first: Faults) -> str:
 
 @contextmanager
 def pool(module: str) -> Generator[ProcessPoolExecutor]:
-    """As many processes as there are processors, which all have a module imported. They end with this
-    one, and begin nothing after the block."""
+    """As many processes as there are processors, which all have a module imported. They end with
+    this one, and begin nothing after the block.
+    """
     with ProcessPoolExecutor(_processors(), context(module), _begin_process) as processes:
         with _interrupted_later():
             processes.submit(int)
@@ -296,8 +305,8 @@ def _interrupt(*_: object) -> None:
 def at_work(task: Callable[..., T], *args: Any) -> T:
     """Do a task in a process of the pool, until Ctrl-C, which reaches every process of a terminal.
 
-    The pool would have all done that is in its queue by then. A task that is interrupted closes what it
-    has open, and none after it begins.
+    The pool would have all done that is in its queue by then. A task that is interrupted closes
+    what it has open, and none after it begins.
 
     Raises:
         KeyboardInterrupt: The process was told to end.
@@ -341,8 +350,9 @@ def _begin(alike: list[Called]) -> list[tuple[Explored, Faults]]:
 
 
 def _explore(shares: list[Share]) -> list[Explored]:
-    """Shares of clients that differ in their policy alone: a run to which that makes no difference is
-    made once."""
+    """Shares of clients that differ in their policy alone: a run to which that makes no difference
+    is made once.
+    """
     made: dict[Faults, History] = {}
     found: list[Explored] = []
     for each in shares:

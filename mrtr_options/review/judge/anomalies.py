@@ -1,7 +1,8 @@
 """What can be wrong with a call, by name: properties of its history that a user would call wrong.
 
 A row says what the anomaly is, who is harmed, and what to do about it; the documents, the page and
-`check` show what is here. Knows readings of histories; nothing of what went wrong, and of no option.
+`check` show what is here. Knows readings of histories; nothing of what went wrong, and of no
+option.
 """
 
 from __future__ import annotations
@@ -47,7 +48,9 @@ def _misrouted(reading: Reading) -> bool:
     elsewhere: set[str] = set()
     for event in reading.answers:
         content: Mapping[str, object] = event.content or {}
-        elsewhere |= {str(content[name]) for name in content if (event.call, event.name) != (1, name)}
+        elsewhere |= {
+            str(content[name]) for name in content if (event.call, event.name) != (1, name)
+        }
     return bool(reading.unheeded & elsewhere)
 
 
@@ -60,7 +63,9 @@ def _forged(reading: Reading) -> bool:
 
 
 def _goes_on(request: Request) -> bool:
-    """Whether a request is a later round of a client that can be asked, with what its user agrees to."""
+    """Whether a request is a later round of a client that can be asked, with what its user agrees
+    to.
+    """
     given = [getattr(each, "content", None) for each in (request.answers or {}).values()]
     agreed = [{name: value} for name, value in AGREE.items()]
     return request.state is not None and request.asks and all(each in agreed for each in given)

@@ -1,8 +1,8 @@
 """The cases that a proposal is held to: systematic inputs, and random ones.
 
-First what can be listed (every place with every choice, every bad answer at every question, every attack
-on every state, every pair of calls at once), many calls in one run, so that it costs little; then runs
-drawn at random from a seed. Each is a scenario; `contract` says what it may come to.
+First what can be listed (every place with every choice, every bad answer at every question, every
+attack on every state, every pair of calls at once), many calls in one run, so that it costs little;
+then runs drawn at random from a seed. Each is a scenario; `contract` says what it may come to.
 
 Knows scenarios, the domain's places and the contract's limits; nothing of how servers work.
 """
@@ -145,7 +145,10 @@ def _arguments(era: Era) -> Scenario:
         return _case("odd-arguments", "Arguments of every kind.", who, steps, era=era)
     for number in range(1, len(who) + 1):
         again: Literal["later", "at once"] | None = (None, "later", "at once")[number % 3]
-        steps += [Send("first", call=number, again=again), Send("units", units("metric"), call=number)]
+        steps += [
+            Send("first", call=number, again=again),
+            Send("units", units("metric"), call=number),
+        ]
     for location in long:
         who.append(Caller(location))
         steps += rounds(len(who), who[-1])
@@ -190,7 +193,12 @@ def bad_answers(name: Literal["place", "units"], good: str, foreign: str) -> Seq
 
 def _bad_answers() -> Scenario:
     """Every bad answer at every question, and then a good one, with the same state."""
-    who = [Caller("Springfield"), Caller("Tokyo", "bob"), Caller("Portland"), Caller("Portland", "bob")]
+    who = [
+        Caller("Springfield"),
+        Caller("Tokyo", "bob"),
+        Caller("Portland"),
+        Caller("Portland", "bob"),
+    ]
     bad_place = bad_answers("place", "Springfield, Missouri", "Portland, Oregon")
     bad_units = bad_answers("units", "imperial", "Springfield, Missouri")
     steps: list[Step] = [Send("first", call=number) for number in (1, 2, 3)]
@@ -203,13 +211,19 @@ def _bad_answers() -> Scenario:
     steps += [Send("units", units("imperial"), call=2)]
     # A good answer once more, with more than was asked: more than a state has room for.
     wide = Accept({"place": "Portland, Oregon", "note": 20_000 * "x"})
-    steps += [Send("place", wide, call=3), Send("place", place("Portland, Oregon"), call=3, retry=True)]
+    steps += [
+        Send("place", wide, call=3),
+        Send("place", place("Portland, Oregon"), call=3, retry=True),
+    ]
     wide = Accept({"units": "imperial", "place": "Portland, Maine"})
     steps += [Send("units", Nothing(), call=3), Send("units", wide, call=3)]
     steps += [Send("units", units("imperial"), call=3, retry=True), Send("first", call=4)]
     # That is the name of the next question, too.
     wide = Accept({"place": "Portland, Oregon", "units": "imperial"})
-    steps += [Send("place", wide, call=4), Send("place", place("Portland, Oregon"), call=4, retry=True)]
+    steps += [
+        Send("place", wide, call=4),
+        Send("place", place("Portland, Oregon"), call=4, retry=True),
+    ]
     steps += [Send("units", units("metric"), call=4)]
     return _case("bad-answers", "Every answer that does not fit, then a good one.", who, steps)
 
@@ -268,12 +282,16 @@ def _cold() -> Scenario:
     who: list[Caller] = []
     steps: list[Step] = []
 
-    def call(location: str, first: dict[str, Any], at_place: dict[str, Any], at_units: dict[str, Any]):
+    def call(
+        location: str, first: dict[str, Any], at_place: dict[str, Any], at_units: dict[str, Any]
+    ):
         who.append(Caller(location, ("alice", "bob")[len(who) % 2]))
         number, choices = len(who), choices_of(location)
         steps.append(Send("first", call=number, extra=first))
         if len(choices) > 1:
-            steps.append(Send("place", place(choices[-1]), call=number, extra=at_place, if_asked=True))
+            steps.append(
+                Send("place", place(choices[-1]), call=number, extra=at_place, if_asked=True)
+            )
         steps.append(Send("units", units("metric"), call=number, extra=at_units, if_asked=True))
 
     call("Tokyo", {}, {}, {})  # from here on the keys are known
@@ -293,12 +311,20 @@ def _cold() -> Scenario:
     call("Springfield", {}, {}, {"place": DECLINE})
     call("Springfield", {}, {}, {"place": CANCEL})
     call("Portland", {"horoscope": {"sign": "leo"}}, {"x": DECLINE}, {"": {"units": "imperial"}})
-    call("Tokyo", {}, {}, {"place": {"place": "Lisbon, Portugal"}, "location": {"location": "Lisbon"}})
+    call(
+        "Tokyo",
+        {},
+        {},
+        {"place": {"place": "Lisbon, Portugal"}, "location": {"location": "Lisbon"}},
+    )
     call("Atlantis", {"place": {"place": "Tokyo, Japan"}, "units": imperial}, {}, {})
     for chosen in ("Missouri", "Illinois", "Missouri"):  # everything at once, again and again
-        call("Springfield", {"place": {"place": f"Springfield, {chosen}"}, "units": imperial}, {}, {})
+        call(
+            "Springfield", {"place": {"place": f"Springfield, {chosen}"}, "units": imperial}, {}, {}
+        )
         call("Tokyo", {"units": imperial}, {}, {})
-    # The answer to another question comes alone, and one that fits under a key that is no question's.
+    # The answer to another question comes alone, and one that fits under a key that is no
+    # question's.
     missouri = {"place": "Springfield, Missouri"}
     alone = ("place", {"units": imperial}), ("units", {"place": missouri})
     for name, other in (*alone, ("place", {"city": missouri}), ("units", {"scale": imperial})):
@@ -315,7 +341,14 @@ def _cold() -> Scenario:
 def respelled(location: str) -> tuple[str, ...]:
     """The same place in other spellings, each of one kind: they are other arguments."""
     wide = in_full_width(location)
-    return f" {location}", f"{location}\t", location.lower(), location.upper(), location.swapcase(), wide
+    return (
+        f" {location}",
+        f"{location}\t",
+        location.lower(),
+        location.upper(),
+        location.swapcase(),
+        wide,
+    )
 
 
 NAMES = "\u0141ukasz", "\u738b\u5c0f\u660e"
@@ -431,12 +464,18 @@ def _pairs(instances: Literal[1, 2], *, at_once: bool) -> Scenario:
 
 
 def _mixed(instances: Literal[1, 2]) -> Scenario:
-    """One call goes wrong while another is open: refused, declined, abandoned, unknown, not fitting."""
+    """One call goes wrong while another is open: refused, declined, abandoned, unknown, not
+    fitting.
+    """
     who: list[Caller] = []
     steps: list[Step] = []
     bad = units("kelvin")
     for wrong in (bad, DECLINE, CANCEL, Nothing(), Roots()):
-        who += [Caller("Springfield", "alice"), Caller("Lisbon", "bob"), Caller("Springfield", "bob")]
+        who += [
+            Caller("Springfield", "alice"),
+            Caller("Lisbon", "bob"),
+            Caller("Springfield", "bob"),
+        ]
         one, other, third = len(who) - 2, len(who) - 1, len(who)
         steps += [Send("first", call=one), Send("first", call=other), Send("first", call=third)]
         steps += [Send("place", place("Springfield, Missouri"), call=one)]
@@ -519,8 +558,9 @@ def _cannot_be_asked() -> Scenario:
 
 
 def _at_once(slug: str, *users: str) -> Scenario:
-    """Two users, or one user alone, make the same calls at the same moment; an effect takes long. Others
-    begin beside the answers, and some of them cannot be asked."""
+    """Two users, or one user alone, make the same calls at the same moment; an effect takes long.
+    Others begin beside the answers, and some of them cannot be asked.
+    """
     who = [Caller("Tokyo", user) for user in 3 * users]
     begin, bill = (
         [replace(step, call=n, fault=fault) for n in range(1, len(who) + 1)]
@@ -536,8 +576,9 @@ def _at_once(slug: str, *users: str) -> Scenario:
 
 
 def _crowd() -> Scenario:
-    """A call goes on after as many were open as a server has room for, most of them its own user's. When
-    most have ended there is room again."""
+    """A call goes on after as many were open as a server has room for, most of them its own user's.
+    When most have ended there is room again.
+    """
     who = (ROOM - OTHERS) * [Caller("Springfield")]
     # The names are too short to be looked for.
     who += [Caller("Tokyo", f"u{at % 20}") for at in range(MOST - len(who))]
@@ -560,8 +601,8 @@ def _crowd() -> Scenario:
 
 
 OTHERS, MOST = 100, 2_500
-"""How many open calls are others' where one user has most of them, and how many are open at most where a
-server has room for more than it has to."""
+"""How many open calls are others' where one user has most of them, and how many are open at most
+where a server has room for more than it has to."""
 
 AT_ONCE = 50
 """How many of them begin at the same moment: more than a pool has threads, unless it is told."""
@@ -580,19 +621,29 @@ def _dies() -> Scenario:
 
 
 def _leaves() -> Scenario:
-    """A client leaves while its bill takes long, and its user and another one go on. One whose request
-    arrives twice leaves while its audit does, and the second delivery goes on."""
+    """A client leaves while its bill takes long, and its user and another one go on. One whose
+    request arrives twice leaves while its audit does, and the second delivery goes on.
+    """
     who = [Caller("Springfield"), Caller("Lisbon", "bob"), Caller("Tokyo")]
     steps: list[Step] = [Send("first", call=2), *rounds(1, who[0])[:-1], Send("first", call=3)]
     steps += [Send("units", fault="slow@bill", leaves=True), Send("units", call=2), Send("units")]
     last = Send("units", call=3)
-    steps += [Together((replace(last, fault="slow@audit", leaves=True), last)), Send("first", call=2)]
+    steps += [
+        Together((replace(last, fault="slow@audit", leaves=True), last)),
+        Send("first", call=2),
+    ]
     return _case("leaves", "A client leaves while its effect takes long.", who, steps)
 
 
 def _fails() -> Scenario:
-    """More effects than a pool has slots fail at the same moment; then the ledger takes them again."""
-    who = [*SLOTS * [Caller("Tokyo")], *SLOTS * [Caller("Lisbon")], *2 * [Caller("Springfield", "bob")]]
+    """More effects than a pool has slots fail at the same moment; then the ledger takes them
+    again.
+    """
+    who = [
+        *SLOTS * [Caller("Tokyo")],
+        *SLOTS * [Caller("Lisbon")],
+        *2 * [Caller("Springfield", "bob")],
+    ]
     begin, other = range(1, SLOTS + 1), range(SLOTS + 1, 2 * SLOTS + 1)
     fail = [Send("first", call=number, fault="fail@audit") for number in begin]
     bills = [Send("units", call=number, fault="fail@bill") for number in other]
@@ -669,7 +720,11 @@ def _restarts() -> list[Scenario]:
     for ring in get_args(Keys):
         who = [Caller("Springfield"), Caller("Portland", "bob"), Caller("Tokyo"), Caller("Lisbon")]
         steps: list[Step] = [Send("first", call=number) for number in (1, 2, 3)]
-        steps += [*rounds(4, who[3]), Send("place", place("Portland, Oregon"), call=2), Restart(ring)]
+        steps += [
+            *rounds(4, who[3]),
+            Send("place", place("Portland, Oregon"), call=2),
+            Restart(ring),
+        ]
         steps.insert(0, Restart("same"))  # else what earlier runs have left open counts
         # Equal calls begin beside those from before, in the same order.
         who += [Caller("Springfield"), Caller("Portland", "bob")]
@@ -695,7 +750,10 @@ def _faults() -> list[Scenario]:
         equal = rounds(3, who[2], "Springfield, Illinois")
         steps: list[Step] = [Send("first", call=2), *equal[:2], *one[:broken]]
         again = "at once" if what == "slow" else None
-        steps += replace(one[broken], fault=fault, again=again), Send("units", units("imperial"), call=2)
+        steps += (
+            replace(one[broken], fault=fault, again=again),
+            Send("units", units("imperial"), call=2),
+        )
         steps += [replace(one[broken], retry=True), *one[broken + 1 :], *equal[2:]]
         slug = f"{FAILS[what]}-{kind}-beside"
         found.append(_case(slug, f"The {kind} of one call fails, or has to wait.", who, steps))
@@ -747,7 +805,10 @@ def _legacy() -> Scenario:
 
 def _legacy_waits() -> Scenario:
     """A user of the old era thinks, while other calls come and go."""
-    who = [Caller("Springfield", "bob"), *(Caller("Springfield", f"user-{n}") for n in range(THINKING))]
+    who = [
+        Caller("Springfield", "bob"),
+        *(Caller("Springfield", f"user-{n}") for n in range(THINKING)),
+    ]
     who.append(Caller("Tokyo"))
     last = len(who)
     said: dict[str, Any] = {"place": place("Springfield, Missouri"), "units": units("imperial")}
@@ -796,8 +857,9 @@ def systematic() -> list[Scenario]:
 
 
 def elsewhere(history: History) -> Scenario | None:
-    """States of another run of the same server, which had other keys and another ledger then. None if no
-    question of it came with a state."""
+    """States of another run of the same server, which had other keys and another ledger then. None
+    if no question of it came with a state.
+    """
     who: list[Caller] = []
     steps: list[Step] = []
     for sent, got in history.exchanges:

@@ -1,4 +1,5 @@
-"""One proposal through the whole review: what it survives, what it breaks, and which option it is like.
+"""One proposal through the whole review: what it survives, what it breaks, and which option it is
+like.
 
 A proposal is a Python file with a `server` (or its own `build_server()`), an importable module, or
 the URL of a running server in any language that keeps the contract (docs/CONTRACT.md).
@@ -112,8 +113,9 @@ class Extent:
 
 
 class CannotJudge(UsageError):
-    """A proposal gives nothing that can be judged. The details are the author's traceback, or where the
-    server stands."""
+    """A proposal gives nothing that can be judged. The details are the author's traceback, or where
+    the server stands.
+    """
 
 
 async def check_target(
@@ -277,7 +279,9 @@ class _Review:
             got = [event for event in listed.events if isinstance(event, Received)]
             if (tools := [tool for each in got for tool in each.reply.tools]) and TOOL not in tools:
                 only = ", ".join(tools)
-                raise CannotJudge(f"{name} has no tool {TOOL!r} to be reviewed, only {only}; {BEGIN}")
+                raise CannotJudge(
+                    f"{name} has no tool {TOOL!r} to be reviewed, only {only}; {BEGIN}"
+                )
         reported = any(reply.is_result and not reply.is_error for reply in replies)
         if reported and not any(isinstance(event, Effect) for event in history.events):
             raise CannotJudge(
@@ -291,7 +295,9 @@ class _Review:
             if self.report.stopped_early:
                 return
             if self.report.unanswered and len(scenario.callers) >= ROOM:
-                self.report.left_out[_TOO_MANY] += 1  # each request may take nearly as long as a hang
+                self.report.left_out[_TOO_MANY] += (
+                    1  # each request may take nearly as long as a hang
+                )
                 continue
             self.report.hold(await self.play(scenario))
 
@@ -351,7 +357,9 @@ class _Review:
         if fresh is None or self.alone >= FRESH_RUNS:
             return replace(finding, set_up=None if fresh else False)
         scenario = whole.history.scenario
-        until = next((at for at, made in enumerate(self.made, start=1) if made.scenario is scenario), 0)
+        until = next(
+            (at for at, made in enumerate(self.made, start=1) if made.scenario is scenario), 0
+        )
 
         async def play(scenario: Scenario) -> History:
             self.alone += 1
@@ -376,7 +384,9 @@ class _Review:
         return found
 
     async def _explore(self, found: Explored) -> None:
-        """Make a call under every set of up to so many faults, and keep which anomalies they show."""
+        """Make a call under every set of up to so many faults, and keep which anomalies they
+        show.
+        """
         report, scenario = self.report, found.scenario
         is_first = report.explored is None
         if is_first:
@@ -444,11 +454,9 @@ async def check_file(
 ) -> Report:
     """Review the option in a file, on one process and on two.
 
-    Args:
-        path: The file.
-        extent: How thoroughly.
-        on_begin: Told the name of each run of the proposal before it is made, and how many there are.
-        on_option: Told the name of each run of an option that it is compared with.
+    Args: path: The file. extent: How thoroughly. on_begin: Told the name of each run of the
+        proposal before it is made, and how many there are. on_option: Told the name of each run of
+        an option that it is compared with.
 
     Raises:
         CannotLoad: There is no such file.
@@ -458,7 +466,9 @@ async def check_file(
     report = Report(str(path), option.guarantees, hang_seconds=extent.hang_seconds)
     try:
         with scratch() as folder, quiet_servers():
-            async with Children(option, folder, hang_seconds=extent.hang_seconds).running() as children:
+            async with Children(
+                option, folder, hang_seconds=extent.hang_seconds
+            ).running() as children:
                 review = _Review(report, children, extent, on_begin, Subject(option))
                 review.fresh = partial(_servers, option, extent)
                 review.tracebacks = lambda: children.raised
@@ -509,7 +519,9 @@ async def check_url(
         spoken = [await remote.eras_of(url, extent.hang_seconds) for url in urls]
     eras: list[Era] = [era for era in ERAS if all(era in each for each in spoken)]
     if not eras:
-        raise remote.CannotReach("these instances speak no era in common; start the same server twice")
+        raise remote.CannotReach(
+            "these instances speak no era in common; start the same server twice"
+        )
     ledger = SqliteLedger(ledger_file)
     target, alone = ",".join(urls), len(urls) == 1
     report = Report(target, hang_seconds=extent.hang_seconds)
@@ -542,7 +554,8 @@ async def check_url(
 
 async def _from_elsewhere(review: _Review) -> list[Scenario]:
     """States of the same server started with another ledger and other keys, some of which anybody
-    guesses, if it hands any out. It need not start with those."""
+    guesses, if it hands any out. It need not start with those.
+    """
     option, found = review.subject.option, list[Scenario | None]()
     for key in (None, *GUESSED):
         with suppress(CannotStart):
@@ -553,7 +566,9 @@ async def _from_elsewhere(review: _Review) -> list[Scenario]:
 
 
 @asynccontextmanager
-async def _servers(option: Option, extent: Extent, key: str | None = None) -> AsyncGenerator[Children]:
+async def _servers(
+    option: Option, extent: Extent, key: str | None = None
+) -> AsyncGenerator[Children]:
     """The same server started with another ledger, and another key unless it is said."""
     with scratch() as folder:
         servers = Children(option, folder, hang_seconds=extent.hang_seconds, key=key)
@@ -572,8 +587,8 @@ def option_in(path: Path) -> Option:
 
 
 def _by_itself(calm: Iterable[str], raised: Iterable[str]) -> list[str]:
-    """The tracebacks that neither an effect which was made to fail nor a client that left has caused,
-    each once.
+    """The tracebacks that neither an effect which was made to fail nor a client that left has
+    caused, each once.
 
     Args:
         calm: Those of runs in which nothing goes wrong at an effect.
@@ -581,12 +596,15 @@ def _by_itself(calm: Iterable[str], raised: Iterable[str]) -> list[str]:
     """
     left = "\nanyio.ClosedResourceError", "\nanyio.BrokenResourceError"
     own = [each for each in raised if not any(why in each for why in MADE_TO_FAIL)]
-    return [each for each in dict.fromkeys((*calm, *own)) if not f"\n{each}".rstrip().endswith(left)]
+    return [
+        each for each in dict.fromkeys((*calm, *own)) if not f"\n{each}".rstrip().endswith(left)
+    ]
 
 
 def _named(subject: Subject) -> list[Scenario]:
-    """The schedules with names, on one instance and on two; those that deploy a version on one if that
-    is enough."""
+    """The schedules with names, on one instance and on two; those that deploy a version on one if
+    that is enough.
+    """
     found = cells([subject])
     alone = {cell.scenario.name for cell in found if cell.deployment == "one"}
     return [
@@ -598,7 +616,8 @@ def _named(subject: Subject) -> list[Scenario]:
 
 async def _hold_kept(review: _Review, children: Children) -> None:
     """Make calls of each era: a quarter are abandoned, a quarter declined, and the others bring an
-    answer that does not fit before the one that does. See what is left when states have expired."""
+    answer that does not fit before the one that does. See what is left when states have expired.
+    """
     for era in ERAS:
         calls = CALLS if era == "modern" else CALLS // 2  # those of an old client take longer
         review.begin(f"abandoned calls, {era}")
@@ -655,14 +674,15 @@ async def _judged(report: Report, on_option: Told) -> Report:
 
 
 _played: dict[tuple[str, str, str], Observation] = {}
-"""What was seen of the options themselves, by schedule, era and name; one process plays them once."""
+"""What was seen of the options themselves, by schedule, era and name; one process plays them
+once."""
 
 
 async def nearest(observations: Sequence[Observation], on_option: Told = _ignore) -> Nearest:
     """The option with the fewest differences, on one instance.
 
-    The option with the fewest so far is the one that is played on. When one is through, every other has
-    as many already, so most of what they do is never looked at.
+    The option with the fewest so far is the one that is played on. When one is through, every other
+    has as many already, so most of what they do is never looked at.
 
     Args:
         observations: Of the proposal.

@@ -1,8 +1,8 @@
 """What a proposal does that the contract does not allow: looked for, shrunk, and put into words.
 
-Holds each history against the contract, and for each broken rule shrinks the scenario: it leaves out
-what is not needed to break it. Knows scenarios, histories and the contract; nothing of where runs are
-made.
+Holds each history against the contract, and for each broken rule shrinks the scenario: it leaves
+out what is not needed to break it. Knows scenarios, histories and the contract; nothing of where
+runs are made.
 """
 
 from __future__ import annotations
@@ -14,7 +14,15 @@ from itertools import accumulate, groupby
 from typing import Any, TypeVar
 
 from mrtr_options.review.bench.history import History, Sent
-from mrtr_options.review.bench.scenario import Forge, Repeat, Scenario, Send, Step, Together, WholeCall
+from mrtr_options.review.bench.scenario import (
+    Forge,
+    Repeat,
+    Scenario,
+    Send,
+    Step,
+    Together,
+    WholeCall,
+)
 from mrtr_options.review.bench.telling import CLIENT, tell
 from mrtr_options.review.explore.combinations import Play
 from mrtr_options.review.judge.cases import rounds
@@ -98,8 +106,8 @@ class Finding:
 
 
 def findings(history: History, tools: dict[str, dict[str, Any]]) -> list[Finding]:
-    """The rules that a run breaks. What is wrong with an effect follows from a wrong response, and so
-    does the form of a result where none is due.
+    """The rules that a run breaks. What is wrong with an effect follows from a wrong response, and
+    so does the form of a result where none is due.
 
     Args:
         history: The run.
@@ -124,10 +132,11 @@ def findings(history: History, tools: dict[str, dict[str, Any]]) -> list[Finding
 async def smallest(
     play: Play, finding: Finding, tools: dict[str, dict[str, Any]], *, fresh: bool = False
 ) -> Finding:
-    """The same, shrunk: with nothing in it that is not needed. A plain rule takes the place of a special
-    one where the same is wrong without what the special one is about.
+    """The same, shrunk: with nothing in it that is not needed. A plain rule takes the place of a
+    special one where the same is wrong without what the special one is about.
 
-    A smaller run counts where it shows the same twice: an earlier one may have left something behind.
+    A smaller run counts where it shows the same twice: an earlier one may have left something
+        behind.
 
     Args:
         play: Makes a run.
@@ -156,7 +165,8 @@ async def smallest(
 
 def _can_shrink(finding: Finding) -> bool:
     """Whether other runs are made of it: not if each may take as long as a hang, or is of so many
-    requests that the server which it filled is full for a smaller one, too."""
+    requests that the server which it filled is full for a smaller one, too.
+    """
     too_many = len(finding.history.exchanges) > SHRINK_REQUESTS
     return finding.rule != "every-request-is-answered" and not too_many
 
@@ -212,8 +222,9 @@ def _after(scenario: Scenario, earlier: Sequence[Made]) -> Iterator[Scenario]:
 
 
 def _behind(scenario: Scenario, earlier: Scenario) -> Scenario:
-    """A scenario after an earlier one on the same servers; a call of the default client there is made as
-    one in which nothing goes wrong."""
+    """A scenario after an earlier one on the same servers; a call of the default client there is
+    made as one in which nothing goes wrong.
+    """
     if earlier.takes_tasks or earlier.changes:
         return scenario
     script, is_legacy = earlier.script, earlier.setup.era == "legacy"
@@ -324,14 +335,20 @@ def _calls_of(step: Step) -> tuple[int, ...]:
 def _sent(finding: Finding) -> Sent | None:
     """The request where a finding is."""
     events, number = finding.history.events, finding.problem.exchange
-    return next((each for each in events if isinstance(each, Sent) and each.exchange == number), None)
+    return next(
+        (each for each in events if isinstance(each, Sent) and each.exchange == number), None
+    )
 
 
 def _rounds(history: History, call: int) -> set[int]:
-    """The rounds of a call but for forged ones, and those that handed out the states which it uses."""
+    """The rounds of a call but for forged ones, and those that handed out the states which it
+    uses.
+    """
     rounds, states = set[int](), set[str | None]()
     for sent, got in reversed(history.exchanges):
-        if (sent.call == call and sent.request.forged is None) or got.reply.state in states - {None}:
+        if (sent.call == call and sent.request.forged is None) or got.reply.state in states - {
+            None
+        }:
             rounds.add(sent.round)
             states.add(sent.request.state)
     return rounds
@@ -343,8 +360,8 @@ def _rounds(history: History, call: int) -> set[int]:
 def story(finding: Finding) -> list[str]:
     """Who did what, what the contract allows there, and what came: one line each.
 
-    A run that could not be made small is told of one call, that of the request where it goes wrong, and
-    of where its states come from.
+    A run that could not be made small is told of one call, that of the request where it goes wrong,
+    and of where its states come from.
     """
     problem, latest = finding.problem, 0
     verdict = [f"   allowed: {problem.allowed}", f"   came: {problem.came}"]
@@ -380,10 +397,15 @@ def story(finding: Finding) -> list[str]:
                 break
             case "response":
                 name = "" if row.number == latest else f"{row.number}. "
-                lines.append(f"   {name}gets {row.text}" + (" (and never sees it)" if row.lost else ""))
+                lines.append(
+                    f"   {name}gets {row.text}" + (" (and never sees it)" if row.lost else "")
+                )
             case "effect":
                 lines.append(f"   effect: {row.text}")
-            case "question" | "answer" if CLIENT not in (row.start, row.end):  # pushed to an old client
+            case "question" | "answer" if CLIENT not in (
+                row.start,
+                row.end,
+            ):  # pushed to an old client
                 lines.append(f"   {row.label}")
             case "failure" | "crash" | "change" | "time":
                 lines.append(f"   {for_a_moment.get(row.text, row.text)}")

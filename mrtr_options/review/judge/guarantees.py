@@ -1,7 +1,7 @@
 """What options declare besides the contract, as properties, and what a run shows of both.
 
-An option's guarantees are the data beside its code (`tool.guarantees`), spelled out here one by one.
-Knows readings of histories and schedules; nothing of how they came about.
+An option's guarantees are the data beside its code (`tool.guarantees`), spelled out here one by
+one. Knows readings of histories and schedules; nothing of how they came about.
 """
 
 from __future__ import annotations
@@ -41,7 +41,9 @@ def _declared(
         if (why := wrong(reading.observation)) is not None:
             yield Problem(name, None, "", why)
 
-    return Property(name, says, "declared", check, schedules=schedules, eras=eras, needs_two=needs_two)
+    return Property(
+        name, says, "declared", check, schedules=schedules, eras=eras, needs_two=needs_two
+    )
 
 
 # --- checks -------------------------------------------------------------------------------------
@@ -120,7 +122,8 @@ def guarantees_of(subject: Subject) -> Guarantees | None:
 
 
 def guaranteed(own: Guarantees | None) -> list[Property]:
-    """Everything that is guaranteed: the contract but for what the option departs from, and its own.
+    """Everything that is guaranteed: the contract but for what the option departs from, and its
+    own.
 
     Args:
         own: The option's guarantees; None for a stranger that says nothing.
@@ -357,7 +360,9 @@ def _sealed(seen: Observation) -> str | None:
 _READABLE = _declared(
     "state-readable", "The client can read the state.", ("clean-springfield",), _readable
 )
-SEALED = _declared("state-sealed", "The client cannot read the state.", ("clean-springfield",), _sealed)
+SEALED = _declared(
+    "state-sealed", "The client cannot read the state.", ("clean-springfield",), _sealed
+)
 
 _LOST_KEY = _declared(
     "a-lost-key-is-a-refusal",
@@ -370,8 +375,9 @@ _LOST_KEY = _declared(
 
 
 def observed(history: History, own: Guarantees | None) -> Observation:
-    """The summary of a history, with what it breaks of the contract and of all that may be declared;
-    `own` is what its subject declares."""
+    """The summary of a history, with what it breaks of the contract and of all that may be
+    declared; `own` is what its subject declares.
+    """
     reading, breaks = Reading(history), dict[str, str]()
     for each in (*CONTRACT, *([*declared(own), *undeclared(own)] if own else ())):
         if each.applies_to(history.scenario.name, history.era, history.deployment):
@@ -411,7 +417,9 @@ def broken(
 
 
 def kept(
-    observations: Sequence[Observation], properties: Iterable[Property], own: Guarantees | None = None
+    observations: Sequence[Observation],
+    properties: Iterable[Property],
+    own: Guarantees | None = None,
 ) -> list[Property]:
     """The properties that some observation could have lacked and none did.
 

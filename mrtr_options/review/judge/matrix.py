@@ -25,7 +25,13 @@ from mrtr_options.review.judge.reading import Observation, merged
 IN_MEMORY = ("one", "two")
 """The deployments of the whole matrix."""
 
-LOST_RESPONSES = ("lost-first", "lost-interim", "lost-interim-resent", "lost-final", "lost-final-anew")
+LOST_RESPONSES = (
+    "lost-first",
+    "lost-interim",
+    "lost-interim-resent",
+    "lost-final",
+    "lost-final-anew",
+)
 """The rows that no SDK tests."""
 
 
@@ -74,7 +80,9 @@ async def run(
 ) -> list[Observation]:
     """Make the runs, one after the other; `on_begin` is told the name of each before it is made."""
     observations: list[Observation] = []
-    subjects = [cell.subject for cell in to_run if isinstance(offered()[cell.deployment].where, Memory)]
+    subjects = [
+        cell.subject for cell in to_run if isinstance(offered()[cell.deployment].where, Memory)
+    ]
     async with in_memory(subjects) as here:
         for cell in to_run:
             on_begin(cell.name)
@@ -110,7 +118,9 @@ Broken = Sequence[tuple[Property, Observation]]
 def judge(subject: Subject, observations: Sequence[Observation]) -> Broken:
     """Hold one subject's observations against the contract and its own guarantees."""
     own = guarantees_of(subject)
-    return broken([each for each in observations if each.subject == subject.name], guaranteed(own), own)
+    return broken(
+        [each for each in observations if each.subject == subject.name], guaranteed(own), own
+    )
 
 
 def broken_lines(subject: Subject, lacks: Broken) -> list[str]:

@@ -1,7 +1,7 @@
 """What a history can be held to: a rule of the contract, an anomaly, or what an option declares.
 
-The properties themselves are rows of three tables: `contract.rules`, `anomalies` and `guarantees`. Knows
-nothing of them, and of histories only what a check is given.
+The properties themselves are rows of three tables: `contract.rules`, `anomalies` and `guarantees`.
+Knows nothing of them, and of histories only what a check is given.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """What is derived of a history, once: how its calls ended, its effects, what the user saw and said.
 
-Properties are checked on a `Reading`; an `Observation` is what the matrix keeps of one, or of several
-runs that differ in timing only. Knows histories and the contract; neither options nor deployments.
+Properties are checked on a `Reading`; an `Observation` is what the matrix keeps of one, or of
+several runs that differ in timing only. Knows histories and the contract; neither options nor
+deployments.
 """
 
 from __future__ import annotations
@@ -39,16 +40,17 @@ from mrtr_options.review.judge.properties import Problem
 from mrtr_options.tool import weather
 
 Outcome = Literal["completed", "refused", "tool_error", "cancelled", "lost", "hung"]
-"""How the call ended for the client: with a text, with an error code, with an `isError` result, as a
-task that was cancelled, with no response that it could use, or not at all within the time of a hang."""
+"""How the call ended for the client: with a text, with an error code, with an `isError` result, as
+a task that was cancelled, with no response that it could use, or not at all within the time of a
+hang."""
 
 Verdict = Literal["once", "missing", "duplicated", "refused", "lost"]
 
 Fate = Literal["ok", "asked again", "stale", "refused", "lost"]
-"""The outcome of a call whose server was replaced by another version, in order: it continued without
-a difference; the user had to answer a question twice; it completed although the user never answered a
-question as the version that finished it asks it, or answered otherwise; it was refused; or it never
-came to an end."""
+"""The outcome of a call whose server was replaced by another version, in order: it continued
+without a difference; the user had to answer a question twice; it completed although the user never
+answered a question as the version that finished it asks it, or answered otherwise; it was refused;
+or it never came to an end."""
 
 
 @dataclass(frozen=True)
@@ -123,9 +125,9 @@ class Observation:
     def verdict(self) -> Verdict:
         """The verdict.
 
-        "duplicated" if an effect took place more often than the user made calls, whatever the client
-        was told. Else by the outcome; "missing" if the call completed or was cancelled and lacks an
-        effect (the user said no, or it was lost).
+        "duplicated" if an effect took place more often than the user made calls, whatever the
+        client was told. Else by the outcome; "missing" if the call completed or was cancelled and
+        lacks an effect (the user said no, or it was lost).
         """
         if max(self.most("audit"), self.most("bill")) > self.calls:
             return "duplicated"
@@ -214,7 +216,8 @@ class Reading:
     @cached_property
     def effects_due(self) -> int:
         """How often an effect may take place: once for each call, and once more for each change of
-        mind."""
+        mind.
+        """
         given: dict[str, set[str]] = {}
         for event in self.answers:
             if event.call == 1:
@@ -225,9 +228,13 @@ class Reading:
 
     @cached_property
     def end(self) -> Reply:
-        """What the client was left with: its result, or else the first response of its last round."""
+        """What the client was left with: its result, or else the first response of its last
+        round.
+        """
         seen = [
-            (sent.round, got.reply) for sent, got in self.deliveries if sent.call == 1 and not got.lost
+            (sent.round, got.reply)
+            for sent, got in self.deliveries
+            if sent.call == 1 and not got.lost
         ]
         last = max((number for number, _ in seen), default=0)
         end = next((reply for number, reply in seen if number == last), Reply(nothing=LOST))
@@ -264,7 +271,9 @@ class Reading:
                     said.setdefault(name, set()).add(str(value))
         place = self.place
         wrong = {place} - (said.get("place") or set(weather.places_named(self.history.location)))
-        if "units" not in said and self.report.endswith("(metric assumed: this client cannot be asked)"):
+        if "units" not in said and self.report.endswith(
+            "(metric assumed: this client cannot be asked)"
+        ):
             return wrong
         known: tuple[Literal["metric", "imperial"], ...] = ("metric", "imperial")
         units = {
@@ -276,9 +285,13 @@ class Reading:
 
     @cached_property
     def _due(self) -> dict[str, Form]:
-        """What the version that made the report asks, by name; nothing if no version was deployed."""
+        """What the version that made the report asks, by name; nothing if no version was
+        deployed.
+        """
         history = self.history
-        if self.report is None or not any(isinstance(event, Redeployed) for event in history.events):
+        if self.report is None or not any(
+            isinstance(event, Redeployed) for event in history.events
+        ):
             return {}
         versions = dict[int, Change | None]()
         billed: list[Change | None] = []  # by which: a result may be sent later than it is made
@@ -300,8 +313,9 @@ class Reading:
 
     @cached_property
     def is_stale(self) -> bool:
-        """Whether call 1 completed with an answer to a question that is not the one due: in other words
-        or with other choices in the version that made the result."""
+        """Whether call 1 completed with an answer to a question that is not the one due: in other
+        words or with other choices in the version that made the result.
+        """
         shown: dict[str, Form] = {}
         answered: dict[str, Form] = {}
         for event in self.history.events:
@@ -329,8 +343,9 @@ class Reading:
 
     @cached_property
     def agrees(self) -> bool:
-        """Whether a request that was delivered twice got the same response twice, and a task that had
-        ended stayed as it was."""
+        """Whether a request that was delivered twice got the same response twice, and a task that
+        had ended stayed as it was.
+        """
         first: dict[int, Reply] = {}
         for sent, got in self.deliveries:
             whole = got.reply.nothing is None
@@ -372,7 +387,9 @@ class Reading:
         """The summary of the history."""
         history = self.history
         option, *wrappers = history.subject.split("+")
-        taken: dict[int, tuple[Sent, Received]] = {}  # what the client went on from: the first it saw
+        taken: dict[
+            int, tuple[Sent, Received]
+        ] = {}  # what the client went on from: the first it saw
         for sent, got in self.deliveries:
             if not got.lost:
                 taken.setdefault(sent.round, (sent, got))
@@ -438,7 +455,8 @@ def observe(history: History) -> Observation:
 
 def merged(runs: Sequence[Observation]) -> Observation:
     """Several runs of one cell that differ in timing only, as one: the first, with the counts and
-    disagreements of all."""
+    disagreements of all.
+    """
     first = runs[0]
     effects: dict[str, int | list[int]] = {}
     for effect in first.effects:

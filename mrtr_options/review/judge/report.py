@@ -1,4 +1,6 @@
-"""What a review has to say of a proposal. Knows findings and risks; nothing of how they were found."""
+"""What a review has to say of a proposal. Knows findings and risks; nothing of how they were
+found.
+"""
 
 from __future__ import annotations
 
@@ -97,8 +99,9 @@ class Report:
 
     @property
     def findings(self) -> list[Finding]:
-        """What the contract does not allow, each rule with the smallest run that shows it. What follows
-        from another finding is none."""
+        """What the contract does not allow, each rule with the smallest run that shows it. What
+        follows from another finding is none.
+        """
         return [each for each in self._found if each.rule not in LISTED and not each.follows]
 
     @property
@@ -159,7 +162,12 @@ class Report:
             else {
                 "option": nearest.option,
                 "differs": [
-                    {"schedule": own.schedule, "era": own.era, "here": own.cell, "there": other.cell}
+                    {
+                        "schedule": own.schedule,
+                        "era": own.era,
+                        "here": own.cell,
+                        "there": other.cell,
+                    }
                     for own, other in nearest.differs
                 ],
             },

@@ -23,11 +23,20 @@ _KEYED = (
     " happened an idempotency key that its destination honours (in the guard: single_use: attempts=2)"
 )
 INSTEAD = {
-    ("duplicate bill", "every call"): "charge in one line, after the last answer; no guard helps here",
-    ("duplicate bill", "at an effect"): "give the bill an idempotency key that its destination honours",
+    (
+        "duplicate bill",
+        "every call",
+    ): "charge in one line, after the last answer; no guard helps here",
+    (
+        "duplicate bill",
+        "at an effect",
+    ): "give the bill an idempotency key that its destination honours",
     ("orphan bill", "at an effect"): _KEYED,
     ("lost call", "at an effect"): _KEYED,
-    ("lost call", "key-rotation"): "verify a state with each of the server's keys, not the first alone",
+    (
+        "lost call",
+        "key-rotation",
+    ): "verify a state with each of the server's keys, not the first alone",
 }
 """What to do about an anomaly where its remedy does not help: by its name, and what causes it."""
 
@@ -74,7 +83,9 @@ def risks(explored: Explored, shown: Mapping[str, Collection[str]]) -> list[Risk
     """
     found: list[Risk] = []
     for anomaly in ANOMALIES:
-        counterexamples = [names_of(faults) for faults in explored.counterexamples.get(anomaly.name, [])]
+        counterexamples = [
+            names_of(faults) for faults in explored.counterexamples.get(anomaly.name, [])
+        ]
         if "" not in counterexamples:
             counterexamples += [slug for slug, names in shown.items() if anomaly.name in names]
         if counterexamples:
@@ -92,7 +103,9 @@ MAY_GROW = {"tasks": 20, "threads": 60, "files": 20, "bytes": 64 * 2**20}
 
 
 def kept(before: dict[str, int], after: dict[str, int], calls: int) -> str:
-    """What a process still holds of so many calls, once their states have expired; empty for nothing."""
+    """What a process still holds of so many calls, once their states have expired; empty for
+    nothing.
+    """
     grown = {what: after[what] - before[what] for what in before if what in after}
     held = [
         f"{count / 2**20:.0f} MiB of memory" if what == "bytes" else f"{count} {what}"
@@ -100,5 +113,7 @@ def kept(before: dict[str, int], after: dict[str, int], calls: int) -> str:
         if count > MAY_GROW[what]
     ]
     return (
-        f"{', '.join(held)} more, after {calls} calls, some abandoned and some declined" if held else ""
+        f"{', '.join(held)} more, after {calls} calls, some abandoned and some declined"
+        if held
+        else ""
     )

@@ -1,7 +1,7 @@
 """One call that a person makes by hand: they answer, and decide what becomes of each response.
 
-The client sends a round again when its response is lost, with the state it holds. Knows the player; of
-the person, that they answer and choose.
+The client sends a round again when its response is lost, with the state it holds. Knows the player;
+of the person, that they answer and choose.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ FAULTS = {
 }
 
 
-async def call_by_hand(option: Option, era: Era, location: str, person: Person, out: Console) -> History:
+async def call_by_hand(
+    option: Option, era: Era, location: str, person: Person, out: Console
+) -> History:
     """Make one call on two instances in memory, as a person says, and show it.
 
     Raises:
@@ -51,7 +53,9 @@ async def call_by_hand(option: Option, era: Era, location: str, person: Person, 
 
 
 class _Hand:
-    def __init__(self, player: Player, person: Person, transcript: Transcript, out: Console) -> None:
+    def __init__(
+        self, player: Player, person: Person, transcript: Transcript, out: Console
+    ) -> None:
         self._player = player
         self._person = person
         self._transcript = transcript

@@ -88,8 +88,12 @@ def _print_setups(explored: Sequence[Explored]) -> None:
         setup = each.scenario.setup
         table.add_column(f"{CLIENTS[setup.policy]}, {setup.fleet}")
     for name in dict.fromkeys(name for each in explored for name in each.counterexamples):
-        sets = [[names_of(faults) for faults in each.counterexamples.get(name, [])] for each in explored]
-        table.add_row(WORDS[name], *(weakest_of(each) or "every call" if each else "" for each in sets))
+        sets = [
+            [names_of(faults) for faults in each.counterexamples.get(name, [])] for each in explored
+        ]
+        table.add_row(
+            WORDS[name], *(weakest_of(each) or "every call" if each else "" for each in sets)
+        )
     console().print(table)
 
 
@@ -106,7 +110,9 @@ def _print_nearest(report: Report) -> None:
         return
     under = list(dict.fromkeys(here.schedule for here, _ in report.nearest.differs))
     some = ", ".join(under[:MOST_NAMED]) + (", ..." if len(under) > MOST_NAMED else "")
-    differs = f"differs in {plural(len(under), 'schedule')}: {some}" if under else "behaves the same"
+    differs = (
+        f"differs in {plural(len(under), 'schedule')}: {some}" if under else "behaves the same"
+    )
     console().print(f"most similar option: {short(report.nearest.option)} ({differs})")
 
 

@@ -34,7 +34,9 @@ LEGEND = (
 )
 
 
-IN_WORDS = "a number above 1 is an effect that was duplicated (above 2 in `crossed-states`, two calls)"
+IN_WORDS = (
+    "a number above 1 is an effect that was duplicated (above 2 in `crossed-states`, two calls)"
+)
 """What the colours say, for a console that has none."""
 
 
@@ -58,7 +60,9 @@ def show(
         for line in LEGEND:
             out.print(line)
         if in_colour(out):
-            out.print(Text.assemble(*((f"{verdict}  ", colour) for verdict, colour in COLOURS.items())))
+            out.print(
+                Text.assemble(*((f"{verdict}  ", colour) for verdict, colour in COLOURS.items()))
+            )
         else:
             out.print(IN_WORDS)
         out.print()
@@ -81,7 +85,9 @@ def heading(seen: Observation) -> str:
 
 
 def _rows(group: Sequence[Observation]) -> dict[str, list[Observation | None]]:
-    """By schedule: what was seen in each column, in the columns' order; None where it is not played."""
+    """By schedule: what was seen in each column, in the columns' order; None where it is not
+    played.
+    """
     columns = list(dict.fromkeys(seen.subject for seen in group))
     rows: dict[str, dict[str, Observation]] = {}
     for seen in group:
@@ -138,7 +144,9 @@ def _print_guarantees(
             out.print(f"  {text}", style="red" if judged[columns[0]] else "dim")
 
 
-def _said(column: Subject, lacks: matrix.Broken, observations: Sequence[Observation]) -> Iterator[str]:
+def _said(
+    column: Subject, lacks: matrix.Broken, observations: Sequence[Observation]
+) -> Iterator[str]:
     own = guarantees_of(column)
     seen = [each for each in observations if each.subject == column.name]
     proven, more = (kept(seen, of(own), own) if own else [] for of in (declared, undeclared))

@@ -26,11 +26,14 @@ from mrtr_options.terminal import console
 
 
 def play(subjects: Sequence[Subject], scenario: Scenario, faults: Faults, *, as_json: bool) -> int:
-    """Play a scenario on each subject, with faults where it is no schedule with a name, and print what
-    happens and which anomalies it shows."""
+    """Play a scenario on each subject, with faults where it is no schedule with a name, and print
+    what happens and which anomalies it shows.
+    """
     histories = anyio.run(_played, subjects, scenario)
     if as_json:
-        print(json.dumps([_as_json(history) for history in histories], ensure_ascii=False, indent=1))
+        print(
+            json.dumps([_as_json(history) for history in histories], ensure_ascii=False, indent=1)
+        )
         return 0
     out = console()
     if faults:
@@ -40,7 +43,9 @@ def play(subjects: Sequence[Subject], scenario: Scenario, faults: Faults, *, as_
     for subject, history in zip(subjects, histories, strict=True):
         policy = scenario.setup.policy
         client = f"{history.era} client that {CLIENTS[policy]}"
-        name = subject.title if not subject.wrappers else f"{short(subject.title)} ({subject.title})"
+        name = (
+            subject.title if not subject.wrappers else f"{short(subject.title)} ({subject.title})"
+        )
         out.print(Text(f"\n{name}, {client}, {history.location!r}", "bold cyan"))
         transcript = Transcript(out)
         for event in history.events:

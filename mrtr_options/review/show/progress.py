@@ -64,8 +64,8 @@ def progress(*, quiet: bool, clock: Callable[[], float] | None = None) -> Progre
 def stepping(bar: Progress, task: TaskID) -> Callable[[str], None]:
     """What to call with the name of each step of a task as it begins.
 
-    Where there is no terminal to draw a bar on, a step that takes longer than `SILENT_SECONDS` is named
-    on a line of its own.
+    Where there is no terminal to draw a bar on, a step that takes longer than `SILENT_SECONDS` is
+    named on a line of its own.
     """
     timer: Timer | None = None
 
@@ -90,7 +90,9 @@ def stepping(bar: Progress, task: TaskID) -> Callable[[str], None]:
 
 
 @contextmanager
-def counting(label: str, total: int | None, *, quiet: bool = False) -> Generator[Callable[[str], None]]:
+def counting(
+    label: str, total: int | None, *, quiet: bool = False
+) -> Generator[Callable[[str], None]]:
     """A bar for so many things, or for an unknown number; see `stepping` for what it gives."""
     with progress(quiet=quiet) as bar:
         yield stepping(bar, bar.add_task(label, total=total))
@@ -98,8 +100,9 @@ def counting(label: str, total: int | None, *, quiet: bool = False) -> Generator
 
 @contextmanager
 def sharing(calls: Mapping[Any, int], *, quiet: bool) -> Generator[Callable[[int, int, str], None]]:
-    """A bar for calls that are explored under up to so many faults each: what is told how many shares
-    are done, of those that are known, and which was the last."""
+    """A bar for calls that are explored under up to so many faults each: what is told how many
+    shares are done, of those that are known, and which was the last.
+    """
     with progress(quiet=quiet) as bar:
         most = plural(max(calls.values(), default=0), "fault")
         task = bar.add_task(f"up to {most}", total=len(calls))

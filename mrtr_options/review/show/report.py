@@ -1,5 +1,5 @@
-"""What `check --html` writes, in one file that loads nothing: the verdict, what is broken, the risks
-with pictures, and what was left out.
+"""What `check --html` writes, in one file that loads nothing: the verdict, what is broken, the
+risks with pictures, and what was left out.
 
 Knows the check's report and how a call is drawn.
 """
@@ -60,11 +60,15 @@ def verdict(report: Report) -> str:
 
 def judged(report: Report) -> list[str]:
     """How it was judged, and what was left out, a line each."""
-    by, held = report.judged and f" {report.judged}", "and its own guarantees" if report.own else "only"
+    by, held = (
+        report.judged and f" {report.judged}",
+        "and its own guarantees" if report.own else "only",
+    )
     if report.own is None and "://" not in report.target:
         held += f"; add {Path(report.target).stem}.toml to declare stronger guarantees"
     left = (
-        (plural(runs, "run") if runs else "further runs", why) for why, runs in report.left_out.items()
+        (plural(runs, "run") if runs else "further runs", why)
+        for why, runs in report.left_out.items()
     )
     judged = f"judged in {plural(report.runs, 'run')}{by}, against the contract {held}"
     return [judged, *(f"left out: {runs} {why}" for runs, why in left)]
@@ -81,7 +85,9 @@ def page(report: Report) -> str:
         *_risks(report),
     ]
     # The page may use its own two styles, and nothing else: no script, no address.
-    policy = f"default-src 'none'; style-src {source_of(_STYLE)} {source_of(STYLE)}; base-uri 'none'"
+    policy = (
+        f"default-src 'none'; style-src {source_of(_STYLE)} {source_of(STYLE)}; base-uri 'none'"
+    )
     return "\n".join(
         [
             '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
@@ -98,7 +104,11 @@ def page(report: Report) -> str:
 def broken(report: Report) -> Iterator[tuple[str, bool, list[str]]]:
     """What is broken and departed from: a heading each, whether it turns the verdict, and lines."""
     for finding in report.findings:
-        yield f"breaks {finding.rule}: {RULES[finding.rule]}", True, _told(report, finding, "breaks")
+        yield (
+            f"breaks {finding.rule}: {RULES[finding.rule]}",
+            True,
+            _told(report, finding, "breaks"),
+        )
     for finding in report.departures:
         told = _told(report, finding, "departs from")
         yield f"departs from {finding.rule}: {RULES[finding.rule]}", False, told

@@ -1,4 +1,5 @@
-"""What `schedules` prints: the faults and the schedules that have names, and the anomalies they show.
+"""What `schedules` prints: the faults and the schedules that have names, and the anomalies they
+show.
 
 Knows the bench's data, the anomalies and the terminal.
 """
@@ -21,10 +22,15 @@ Shown = Mapping[str, Mapping[str, Sequence[str]]]
 
 
 def show(
-    subjects: Sequence[Subject], shown: Shown, left_out: Mapping[str, Sequence[str]], *, as_json: bool
+    subjects: Sequence[Subject],
+    shown: Shown,
+    left_out: Mapping[str, Sequence[str]],
+    *,
+    as_json: bool,
 ) -> None:
-    """Print every fault, and every schedule with its sentence and the anomalies that it shows in some
-    subjects; see `of_schedules`. Without subjects, nothing was played."""
+    """Print every fault, and every schedule with its sentence and the anomalies that it shows in
+    some subjects; see `of_schedules`. Without subjects, nothing was played.
+    """
     faults = {name: kind.says for name, kind in NAMED.items()}
     says = {slug: schedule.why for slug, schedule in SCHEDULES.items()}
     if as_json:
@@ -45,7 +51,9 @@ def show(
 
 
 def _lines(found: Mapping[str, Sequence[str]]) -> str:
-    return "\n".join(f"{WORDS[name]}: {' '.join(map(short, where))}" for name, where in found.items())
+    return "\n".join(
+        f"{WORDS[name]}: {' '.join(map(short, where))}" for name, where in found.items()
+    )
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:

@@ -1,8 +1,9 @@
 """Rows as SVG: a picture of a whole run for a document, and the same row by row for the page.
 
-A row is as wide as there is room: what is across is in percent, what is down in pixels, and a text that
-is too long for a phone ends in "…". A document's picture brings its own background, so that it does not
-depend on the document's; light and dark are in its style. Knows rows; nothing of what happened in them.
+A row is as wide as there is room: what is across is in percent, what is down in pixels, and a text
+that is too long for a phone ends in "…". A document's picture brings its own background, so that it
+does not depend on the document's; light and dark are in its style. Knows rows; nothing of what
+happened in them.
 """
 
 from __future__ import annotations
@@ -89,12 +90,16 @@ def svg(history: History, title: str) -> str:
         f'<svg y="{TOP}" height="{height - TOP - 12}">{heads(lanes)}</svg>',
     ]
     for number, row in enumerate(rows):
-        parts.append(f'<svg y="{TOP + HEAD + number * ROW}" height="{ROW}">{drawn(row, lanes)}</svg>')
+        parts.append(
+            f'<svg y="{TOP + HEAD + number * ROW}" height="{ROW}">{drawn(row, lanes)}</svg>'
+        )
     return "\n".join([*parts, "</svg>", ""])
 
 
 def is_drawn(row: Row) -> bool:
-    """Whether a row is in a picture: not where nothing is new, nor what only client and user see."""
+    """Whether a row is in a picture: not where nothing is new, nor what only client and user
+    see.
+    """
     return not row.quiet and {row.start, row.end} != {CLIENT, USER}
 
 
@@ -181,7 +186,11 @@ def _cross(x: int, y: int) -> str:
 
 @cache
 def _effect(label: str, looks: str, is_audit: bool, start: int | None, x: int) -> str:
-    dots = "" if start is None else f'<line class="arrow dots" x1="{start}%" x2="{x}%" y1="16" y2="16"/>'
+    dots = (
+        ""
+        if start is None
+        else f'<line class="arrow dots" x1="{start}%" x2="{x}%" y1="16" y2="16"/>'
+    )
     shape = "M-6 -6h12v12h-12z" if is_audit else "M0 -8l8 8l-8 8l-8 -8z"
     return (
         f'{dots}{_shape(x, 16, f"effect{looks}", shape)}<text class="{looks.strip()}" x="{x}%" y="20"'
@@ -200,12 +209,18 @@ def _failure(label: str, start: int, end: int) -> str:
 
 @cache
 def _crash(label: str, x: int) -> str:
-    return f'{_cross(x, 16)}<text class="error before" x="{x}%" y="20" dx="-12">{escape(label)}</text>'
+    return (
+        f'{_cross(x, 16)}<text class="error before" x="{x}%" y="20" dx="-12">{escape(label)}</text>'
+    )
 
 
 @cache
 def _kept(label: str, start: int | None, x: int) -> str:
-    line = "" if start is None else f'<line class="arrow dots" x1="{start}%" x2="{x}%" y1="22" y2="22"/>'
+    line = (
+        ""
+        if start is None
+        else f'<line class="arrow dots" x1="{start}%" x2="{x}%" y1="22" y2="22"/>'
+    )
     return (
         f"{line}{_shape(x, 22, 'kept', 'M-4 -4h8v8h-8z')}"
         f'<text class="before" x="{x - 1}%" y="15">{escape(label)}</text>'

@@ -35,7 +35,9 @@ _LOOKS: dict[Kind, tuple[str, str]] = {
 
 
 class Transcript:
-    """Prints the events of a run as they happen. Looks at a task show when something has changed."""
+    """Prints the events of a run as they happen. Looks at a task show when something has
+    changed.
+    """
 
     def __init__(self, out: Console) -> None:
         self._out = out

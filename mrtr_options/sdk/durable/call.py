@@ -1,7 +1,8 @@
 """One durable call in the process that runs it: what it has said so far, and what its handler sees.
 
-An engine keeps a call; here is what it keeps. A handler that runs again, in this process or in another
-one, gives the same outputs, since every step and every answer is taken from the engine's record.
+An engine keeps a call; here is what it keeps. A handler that runs again, in this process or in
+another one, gives the same outputs, since every step and every answer is taken from the engine's
+record.
 
 Knows `messages` and `questions`, and of an engine what `Running` says.
 """
@@ -98,7 +99,9 @@ class Record:
     @property
     def asked(self) -> tuple[int, Asked]:
         """Its last question, and that output's number."""
-        return max((number, each) for number, each in enumerate(self.outputs) if isinstance(each, Asked))
+        return max(
+            (number, each) for number, each in enumerate(self.outputs) if isinstance(each, Asked)
+        )
 
     @property
     def _has_ended(self) -> bool:
@@ -137,7 +140,8 @@ class Record:
         return self.size + sum(map(length, messages)) <= MAX_BYTES
 
     def new(self, number: int, answers: Answers) -> Answers | None:
-        """Those answers of a round that are to be taken; None if they were before, or answer nothing
+        """Those answers of a round that are to be taken; None if they were before, or answer
+        nothing
         that the handler asks now: it may have begun again and ask otherwise.
 
         Args:
@@ -180,8 +184,10 @@ class Record:
         self._say(*asked.left_by(answers))
 
     def reply(self, number: int) -> Reply | None:
-        """What answers a round that went on from this output and brought nothing that is to be taken:
-        what is asked, or the next output. None until there is one. A task goes on without its client."""
+        """What answers a round that went on from this output and brought nothing that is to be
+        taken: what is asked, or the next output. None until there is one. A task goes on without
+        its client.
+        """
         if number >= 0 and not any(isinstance(each, Handed) for each in self.outputs[:number]):
             number += number in self.answers or number + 1 < len(self.outputs)
         at = max(number, 0)
@@ -282,7 +288,9 @@ class DurableContext(AsksTogether, Generic[DeskT]):
         if not isinstance(key, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise TypeError(f"a step's key is a text, not {key!r}")
         if key in self._steps:
-            raise ValueError(f"there is a step {key!r} in this call already: a key is for one effect")
+            raise ValueError(
+                f"there is a step {key!r} in this call already: a key is for one effect"
+            )
         self._steps.add(key)
         once = hashlib.sha256(f"{self._running.handle}/{key}".encode()).hexdigest()[:32]
 
@@ -293,7 +301,9 @@ class DurableContext(AsksTogether, Generic[DeskT]):
                 try:
                     text = json.dumps(value, allow_nan=False)
                 except (TypeError, ValueError, RecursionError) as error:
-                    raise TypeError(f"the step {key!r} returned what has no JSON: {error}") from None
+                    raise TypeError(
+                        f"the step {key!r} returned what has no JSON: {error}"
+                    ) from None
                 stepped = Stepped(json.loads(text))  # the same now as from the record
             except BaseException as error:
                 if self._is_from_outside(error, began):
@@ -318,15 +328,16 @@ class DurableContext(AsksTogether, Generic[DeskT]):
 
         Where the client cannot be asked, what the question assumes takes the answer's place.
 
-        Raises:
-            Declined, Cancelled, CannotAsk: See there.
-            CallAbandoned: There was no answer in time. It is not an `Exception`; let it pass.
-            RuntimeError: Another task of this handler waits for an answer, or it is called in a step.
+        Raises: Declined, Cancelled, CannotAsk: See there. CallAbandoned: There was no answer in
+            time. It is not an `Exception`; let it pass. RuntimeError: Another task of this handler
+            waits for an answer, or it is called in a step.
         """
         (answer,) = await self.elicit_all(question)
         return answer
 
-    async def _answers_to(self, questions: Sequence[Question[Any] | Inquiry[Any]]) -> tuple[Any, ...]:
+    async def _answers_to(
+        self, questions: Sequence[Question[Any] | Inquiry[Any]]
+    ) -> tuple[Any, ...]:
         self._check()
         if self.abandoned is not None:
             raise CallAbandoned
@@ -385,7 +396,9 @@ class DurableContext(AsksTogether, Generic[DeskT]):
             with self._scope:
                 said = await work
                 if not isinstance(said, types.CallToolResult | types.GetPromptResult):
-                    raise TypeError(f"the handler returned {type(said).__name__}, which is not a result")
+                    raise TypeError(
+                        f"the handler returned {type(said).__name__}, which is not a result"
+                    )
                 outcome = said
         except BaseException as error:
             if not self._is_from_outside(error, began):
@@ -401,7 +414,9 @@ class DurableContext(AsksTogether, Generic[DeskT]):
                 return outcome
         except (TypeError, ValueError, RecursionError) as error:
             return TypeError(f"what the handler returned has no JSON: {error}")
-        return ValueError(f"a call is {MAX_BYTES} bytes at most, and there is no room for how it ended")
+        return ValueError(
+            f"a call is {MAX_BYTES} bytes at most, and there is no room for how it ended"
+        )
 
     def _check(self) -> None:
         """Refuse to go on in a step, which an engine runs elsewhere, and after the call's end."""
@@ -410,11 +425,13 @@ class DurableContext(AsksTogether, Generic[DeskT]):
                 f"the step {key!r} cannot have a step of its own, or ask: do that after it"
             )
         if self._is_over:
-            raise RuntimeError("this call has ended: a handler waits for all the tasks that it begins")
+            raise RuntimeError(
+                "this call has ended: a handler waits for all the tasks that it begins"
+            )
 
     def _is_from_outside(self, error: BaseException, began: asyncio.Task[Any] | None) -> bool:
-        """Whether an error says that the call is being stopped. All others are the author's, also those
-        that are no `Exception`: a handler that cancels itself must not begin again for ever.
+        """Whether an error says that the call is being stopped. All others are the author's, also
+        those that are no `Exception`: a handler that cancels itself must not begin again for ever.
 
         Args:
             error: The error.

@@ -1,13 +1,13 @@
 """Durable calls on one machine: DBOS in this process, on a SQLite file, as it comes.
 
-DBOS keeps the log of a call: what each step came to, each question and each answer. The rest lives in
-the process that runs it, where its rounds find it. When a process died, DBOS runs its calls again as
-soon as a process with the same name (`MRTR_INSTANCE`, or "local") starts on the same database: that is
-DBOS's promise and the only one here. So a file is for one process at a time, and a second one is
-refused.
+DBOS keeps the log of a call: what each step came to, each question and each answer. The rest lives
+in the process that runs it, where its rounds find it. When a process died, DBOS runs its calls
+again as soon as a process with the same name (`MRTR_INSTANCE`, or "local") starts on the same
+database: that is DBOS's promise and the only one here. So a file is for one process at a time, and
+a second one is refused.
 
-DBOS allows one engine in a process. Stores in one process, as under test, share it. When a store closes,
-its calls wait for the next one that has their handler, and begin again from their log.
+DBOS allows one engine in a process. Stores in one process, as under test, share it. When a store
+closes, its calls wait for the next one that has their handler, and begin again from their log.
 
 Knows DBOS, `call`, `messages` and `rounds`; nothing of MCP's requests.
 """
@@ -54,8 +54,8 @@ from mrtr_options.sdk.durable.rounds import DurableStore, WrongDatabase
 
 WORKFLOW = "mrtr-call"
 AGAIN_SECONDS = 0.1
-"""How long is waited before a database is tried again that did not take something, and before a call
-that was stopped in the middle begins again."""
+"""How long is waited before a database is tried again that did not take something, and before a
+call that was stopped in the middle begins again."""
 SWEEP_SECONDS = 60
 """How often calls are deleted that need not be kept any longer."""
 SWEEP_LIMIT = 500
@@ -67,7 +67,8 @@ CLEANUP_SECONDS = 5.0
 RESTARTS = 1000
 """How often a call begins again after its process died, whatever it was doing."""
 REPEAT_SECONDS = 1.0
-"""How long a handler that runs again has to repeat what is on record, before it does or awaits more."""
+"""How long a handler that runs again has to repeat what is on record, before it does or awaits
+more."""
 THREADS = 32
 """How many statements DBOS runs at a time at most."""
 
@@ -294,7 +295,9 @@ class Process:
         return first if first in found else found[-1] if found else None
 
     async def run(self, name: str, handle: str, begun: str) -> str:
-        """Run a call in its workflow's task; its record, which DBOS writes before that task ends."""
+        """Run a call in its workflow's task; its record, which DBOS writes before that task
+        ends.
+        """
         task = cast("asyncio.Task[Any]", asyncio.current_task())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.remove)
@@ -339,7 +342,9 @@ class Process:
         return [each["output"] for each in steps if each["output"] is not None], is_again
 
     async def sweep(self, seconds: float) -> int:
-        """Delete calls that ended so long ago, and those as old that nothing here can run; how many."""
+        """Delete calls that ended so long ago, and those as old that nothing here can run; how
+        many.
+        """
         since = max(0.0, time.time() - seconds)
         old = await DBOS.list_workflows_async(
             name=WORKFLOW,
@@ -459,8 +464,8 @@ async def _call(name: str, begun: str) -> str:
 async def process(url: str | None) -> AsyncGenerator[Process]:
     """The engine of this process: launched for the first block that needs it, ended with the last.
 
-    To keep one engine for many servers, one after another, hold a block of your own round them all, and
-    give each server the database `process.apart()`.
+    To keep one engine for many servers, one after another, hold a block of your own round them all,
+    and give each server the database `process.apart()`.
 
     Args:
         url: See `Process`. None for the database that this process uses already, if it does.
@@ -508,7 +513,9 @@ async def opened(
         async def sweep() -> None:
             while True:
                 await asyncio.sleep(SWEEP_SECONDS)
-                await _surely(lambda: here.sweep(max(each.work.keep_seconds for each in here.stores)))
+                await _surely(
+                    lambda: here.sweep(max(each.work.keep_seconds for each in here.stores))
+                )
 
         sweeping = asyncio.ensure_future(sweep())
         try:
@@ -528,7 +535,8 @@ def try_url(url: str) -> None:
 
 
 _UNTIL_GONE = "-c lock_timeout=2s -c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5"
-"""How PostgreSQL soon finds a process gone that held a name; one that has just died is waited for."""
+"""How PostgreSQL soon finds a process gone that held a name; one that has just died is waited
+for."""
 
 
 def _name() -> str:
@@ -538,8 +546,8 @@ def _name() -> str:
 
 @contextmanager
 def taken(url: str) -> Generator[None]:
-    """Have a SQLite file, or a name in a PostgreSQL database, for this process alone: another one would
-    run the calls of this one, too.
+    """Have a SQLite file, or a name in a PostgreSQL database, for this process alone: another one
+    would run the calls of this one, too.
 
     Raises:
         WrongDatabase: It cannot be used, or another process has it.
@@ -555,10 +563,13 @@ def taken(url: str) -> Generator[None]:
             else:
                 fcntl.flock(held.enter_context(open(path, "ab")), fcntl.LOCK_EX | fcntl.LOCK_NB)
                 with closing(sqlite3.connect(path)) as file:
-                    # Kept in the file: readers do not hold up writers, at a third of the time per round.
+                    # Kept in the file: readers do not hold up writers, at a third of the time per
+                    # round.
                     file.execute("PRAGMA journal_mode=WAL")
         except psycopg.errors.LockNotAvailable:
-            said = f"another process has the name {_name()!r} in it: give each its own MRTR_INSTANCE"
+            said = (
+                f"another process has the name {_name()!r} in it: give each its own MRTR_INSTANCE"
+            )
         except BlockingIOError:
             said = f"another process has {url}: a file is for one process; give a fleet temporal://HOST:PORT"
         except psycopg.ProgrammingError as error:
@@ -592,7 +603,9 @@ def _launch(url: str) -> None:
         log_level="WARNING",
         serializer=DBOSPortableJSONSerializer(),
         max_executor_threads=THREADS,
-        db_engine_kwargs={"connect_args": {"factory": _Connection}} if url.startswith("sqlite:") else {},
+        db_engine_kwargs={"connect_args": {"factory": _Connection}}
+        if url.startswith("sqlite:")
+        else {},
     )
     DBOS(config=config)
     # In the loop's own thread: DBOS runs calls on the loop that it finds here.

@@ -1,10 +1,11 @@
 """Durable calls of a fleet: Temporal, as it comes.
 
-A call is a workflow. The author's handler runs in it and is replayed from the history wherever it goes
-on. A step is an activity, which looks the effect up in the process that runs the call. A round is an
-update, whose answer is the next question or the result. When a worker dies, is paused or vanishes, what
-it was at times out: another worker of the same version takes the workflow, whose replay comes to that
-step and begins it there. A step whose workers fall silent several times is given up.
+A call is a workflow. The author's handler runs in it and is replayed from the history wherever it
+goes on. A step is an activity, which looks the effect up in the process that runs the call. A round
+is an update, whose answer is the next question or the result. When a worker dies, is paused or
+vanishes, what
+it was at times out: another worker of the same version takes the workflow, whose replay comes to
+that step and begins it there. A step whose workers fall silent several times is given up.
 
 Each handler of each version has a task queue of its own, so calls end on the code they began on.
 
@@ -57,7 +58,8 @@ TASK_SECONDS = 10.0
 ALIVE_SECONDS = 30.0
 """How long it may be silent in a step before another one begins that step again."""
 STICKY_SECONDS = 1.0
-"""How long a call that waits stays with a worker that does not answer. Temporal's default is 10 s."""
+"""How long a call that waits stays with a worker that does not answer. Temporal's default is 10
+s."""
 WAIT_SECONDS = 30.0
 """How long a worker that starts waits for a server that is away."""
 AGAIN_SECONDS = 0.5
@@ -83,7 +85,11 @@ T = TypeVar("T")
 
 _IS_OPEN = common.QueryRejectCondition.NOT_OPEN
 _AWAY = RPCError, client.WorkflowQueryFailedError, client.WorkflowUpdateRPCTimeoutOrCancelledError
-_SILENT = RPCStatusCode.CANCELLED, RPCStatusCode.DEADLINE_EXCEEDED, RPCStatusCode.FAILED_PRECONDITION
+_SILENT = (
+    RPCStatusCode.CANCELLED,
+    RPCStatusCode.DEADLINE_EXCEEDED,
+    RPCStatusCode.FAILED_PRECONDITION,
+)
 _OTHERWISE = re.compile("TMPRL1100|Fatal error in workflow machines")
 _OVER = (
     client.WorkflowFailureError,
@@ -132,15 +138,17 @@ class _Call(Running):
 
     async def until(self, is_so: Callable[[], bool], seconds: float | None = None) -> bool:
         with suppress(TimeoutError):
-            await workflow.wait_condition(is_so, timeout=seconds and min(seconds, LIFE.total_seconds()))
+            await workflow.wait_condition(
+                is_so, timeout=seconds and min(seconds, LIFE.total_seconds())
+            )
         return is_so()
 
     async def step(self, key: str, run: Callable[[], Coroutine[Any, Any, Stepped]]) -> Stepped:
         place = workflow.info().run_id, key
         doing = _seen(self._step(place, run))
         try:
-            # A cancelled scope of AnyIO cancels its code again at every turn of the loop until that has
-            # ended, and an activity ends only once Temporal says so.
+            # A cancelled scope of AnyIO cancels its code again at every turn of the loop until that
+            # has ended, and an activity ends only once Temporal says so.
             return await asyncio.shield(doing)
         except asyncio.CancelledError:
             doing.cancel()
@@ -148,7 +156,9 @@ class _Call(Running):
                 _here.effects.cancel(place)
             raise
 
-    async def _step(self, place: _Place, run: Callable[[], Coroutine[Any, Any, Stepped]]) -> Stepped:
+    async def _step(
+        self, place: _Place, run: Callable[[], Coroutine[Any, Any, Stepped]]
+    ) -> Stepped:
         ended = 0
         queue: str | None = None  # the call's, from which Temporal hands it to this worker at once
         while ended < ATTEMPTS:
@@ -198,8 +208,9 @@ class _Call(Running):
 
     @workflow.signal
     def nudge(self) -> None:
-        """Nothing: with thousands of calls Temporal sometimes hands the task of an update to no worker,
-        and a signal makes it hand it out again."""
+        """Nothing: with thousands of calls Temporal sometimes hands the task of an update to no
+        worker, and a signal makes it hand it out again.
+        """
 
     @workflow.query
     def look(self) -> str:
@@ -220,13 +231,16 @@ class Effects:
         self._done: dict[_Place, asyncio.Task[Stepped]] = {}
 
     @contextmanager
-    def ready(self, place: _Place, run: Callable[[], Coroutine[Any, Any, Stepped]]) -> Generator[None]:
+    def ready(
+        self, place: _Place, run: Callable[[], Coroutine[Any, Any, Stepped]]
+    ) -> Generator[None]:
         """Have an effect found in a block."""
         self._ready[place] = run
         try:
             yield
         finally:
-            # A worker that drops a call from its cache may end this block after the call began again.
+            # A worker that drops a call from its cache may end this block after the call began
+            # again.
             if self._ready.get(place) is run:
                 del self._ready[place]
 
@@ -242,7 +256,9 @@ class Effects:
         running = self._running.get(place) or self._done.get(place)
         if running is None:  # or else Temporal did not hear of it in time
             if (run := self._ready.get(place)) is None:
-                raise exceptions.ApplicationError("its call is on another worker by now", type=ELSEWHERE)
+                raise exceptions.ApplicationError(
+                    "its call is on another worker by now", type=ELSEWHERE
+                )
             running = self._running[place] = asyncio.ensure_future(run())
             running.add_done_callback(lambda done: self._is_done(place, done))
         try:
@@ -254,8 +270,8 @@ class Effects:
             if why is not None and why.cancel_requested:
                 running.cancel()
             if why is not None and why.worker_shutdown:
-                # The effect goes on until the worker has ended. Several activities may wait for it, and
-                # a worker that ends may hang if one of them is done before it is cancelled.
+                # The effect goes on until the worker has ended. Several activities may wait for it,
+                # and a worker that ends may hang if one of them is done before it is cancelled.
                 raise exceptions.ApplicationError("this worker ends", type=ELSEWHERE) from None
             raise
         if running.cancelled():
@@ -328,7 +344,11 @@ class Engine:
     async def visit(self, handle: str, number: int, answers: Answers) -> Reply | Record:
         text, plain = self._seal.write(answers, handle), Seal(None).write(answers, handle)
         # Delivered twice it is one update; without answers it may come to something else each time.
-        said = hashlib.sha256(plain.encode()).hexdigest() if answers.responses else secrets.token_hex(8)
+        said = (
+            hashlib.sha256(plain.encode()).hexdigest()
+            if answers.responses
+            else secrets.token_hex(8)
+        )
 
         async def visit() -> str:
             return await self._call(handle).execute_update(  # pyright: ignore[reportUnknownMemberType]
@@ -357,11 +377,13 @@ class Engine:
         call = self._call(handle)
         return call.query("look", result_type=str, reject_condition=_IS_OPEN, rpc_timeout=seconds)
 
-    async def _asked(self, kind: type[T], handle: str, ask: Callable[[], Awaitable[str]]) -> T | Record:
+    async def _asked(
+        self, kind: type[T], handle: str, ask: Callable[[], Awaitable[str]]
+    ) -> T | Record:
         """What a call answers, of this kind; what is on record of it if it is over.
 
-        Raises:
-            MCPError: There is no such call, the engine gave it up, or there is no worker of its version.
+        Raises: MCPError: There is no such call, the engine gave it up, or there is no worker of its
+            version.
         """
         while True:
             asking = _seen(self._asked_once(kind, handle, ask))
@@ -401,7 +423,8 @@ class Engine:
         raise refused(why)
 
     async def _check_served(self, handle: str, failed: BaseException | None) -> None:
-        """Have a call handed out again, unless it `failed`. End one whose handler does something else.
+        """Have a call handed out again, unless it `failed`. End one whose handler does something
+        else.
 
         Raises:
             MCPError: There is no worker of its version.
@@ -425,7 +448,9 @@ class Engine:
                 await call.signal("nudge")
 
     async def _does_otherwise(self, now: client.WorkflowExecutionDescription) -> bool:
-        """Whether the handler of a call failed to do what it did before, since the call last went on."""
+        """Whether the handler of a call failed to do what it did before, since the call last went
+        on.
+        """
         asked = api.GetWorkflowExecutionHistoryReverseRequest(
             namespace=self._client.namespace,
             execution=now.raw_description.workflow_execution_info.execution,
@@ -478,7 +503,9 @@ def try_url(url: str) -> None:
 
 @cache
 def _runtime() -> runtime.Runtime:
-    """What Temporal's client runs in. Its own would log to standard output, where a server may talk."""
+    """What Temporal's client runs in. Its own would log to standard output, where a server may
+    talk.
+    """
     atexit.register(time.sleep, 0.1)  # its threads let go of Python, or the process aborts
     levels = runtime.TelemetryFilter(core_level="WARN", other_level="ERROR")
     logging = runtime.LoggingConfig(levels, forwarding=runtime.LogForwardingConfig(_LOG))

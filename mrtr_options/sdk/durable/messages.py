@@ -1,7 +1,7 @@
 """What a durable call is told, what it says and what is recorded of it; and all of it as JSON.
 
-A `Seal` keeps it from who can read the engine's database. Knows MCP's types and `questions`; nothing of
-an engine.
+A `Seal` keeps it from who can read the engine's database. Knows MCP's types and `questions`;
+nothing of an engine.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from mrtr_options.sdk.questions import Kinds
 T = TypeVar("T")
 
 MAX_BYTES = 2**20
-"""The most that is kept of what a call says and is told, as JSON, and of what one step comes to. Sealed
-this is a third longer; Temporal takes 2 MiB."""
+"""The most that is kept of what a call says and is told, as JSON, and of what one step comes to.
+Sealed this is a third longer; Temporal takes 2 MiB."""
 
 # --- errors as JSON -----------------------------------------------------------------------------
 
@@ -69,7 +69,9 @@ def _read(value: Any) -> Exception:
             with suppress(AttributeError, LookupError, TypeError):
                 of_class: Any = attrgetter(name)(sys.modules[module])  # nothing is imported or run
                 if issubclass(of_class, Exception):
-                    error = of_class.__new__(of_class, *arguments)  # its constructor may take others
+                    error = of_class.__new__(
+                        of_class, *arguments
+                    )  # its constructor may take others
                     error.args = tuple(arguments)
                     error.__dict__.update(attributes)
                     return error

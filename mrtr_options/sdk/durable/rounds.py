@@ -1,12 +1,17 @@
 """Option L's rounds: what a request brings to a durable call, and what it gets back.
 
-The state that the client carries is the call's handle and the number of what it was asked, sealed. An
-engine runs the call and keeps it: `embedded` (DBOS on a file of this machine) or `fleet` (Temporal). An
-author's file is the same under both. docs/OPERATIONS.md says what holds ("Databases"); in short:
+The state that the client carries is the call's handle and the number of what it was asked, sealed.
+An
+engine runs the call and keeps it: `embedded` (DBOS on a file of this machine) or `fleet`
+(Temporal). An author's file is the same under both. docs/OPERATIONS.md says what holds
+("Databases"); in short:
 
-- A step that is recorded does not run again. One that ran and was not recorded runs again with its key.
-- The handler is deterministic: reading clocks, drawing numbers and talking to others belongs in steps.
-- An answer is taken once, for the question that its user saw. A duplicate gets the response on record.
+- A step that is recorded does not run again. One that ran and was not recorded runs again with its
+key.
+- The handler is deterministic: reading clocks, drawing numbers and talking to others belongs in
+steps.
+- An answer is taken once, for the question that its user saw. A duplicate gets the response on
+record.
 - A first request that is cancelled takes its call along, since the client has no state of it.
 - asyncio only, as the engines are.
 
@@ -78,14 +83,16 @@ NO_DATABASE = (
 
 
 class WrongDatabase(UsageError, RuntimeError):
-    """The engine cannot use this database. The text is one line that says why, without a password."""
+    """The engine cannot use this database. The text is one line that says why, without a
+    password.
+    """
 
 
 class Engine(Protocol):
     """Runs and keeps calls, of any process that shares it.
 
-    Its methods wait for as long as the engine is away. All raise an MCPError where a call is unknown, or
-    no process of its version is there.
+    Its methods wait for as long as the engine is away. All raise an MCPError where a call is
+    unknown, or no process of its version is there.
     """
 
     async def begin(self, name: str, handle: str, begun: Begun) -> Reply | Record:
@@ -93,16 +100,16 @@ class Engine(Protocol):
         ...
 
     async def visit(self, handle: str, number: int, answers: Answers) -> Reply | Record:
-        """Bring a call answers, and wait for what it says to that; for a task, until they are on record.
+        """Bring a call answers, and wait for what it says to that; for a task, until they are on
+        record.
 
         Args:
             handle: The call.
             number: Of the output that the round goes on from.
             answers: Those that it brings.
 
-        Returns:
-            What it says, or for a task what it asked; how it refuses them. All that is on record of it
-            if it is over.
+        Returns: What it says, or for a task what it asked; how it refuses them. All that is on
+            record of it if it is over.
         """
         ...
 
@@ -115,12 +122,15 @@ class Engine(Protocol):
         ...
 
 
-_Opened = Callable[[Any, "DurableStore", RequestStateCodec | None], AbstractAsyncContextManager[Engine]]
+_Opened = Callable[
+    [Any, "DurableStore", RequestStateCodec | None], AbstractAsyncContextManager[Engine]
+]
 
 
 def _adapter(url: str | None) -> tuple[_Opened, Callable[[str], None]]:
-    """Of the engine that a URL names: what opens it for a store, for the length of a block, and what
-    tries whether that can be."""
+    """Of the engine that a URL names: what opens it for a store, for the length of a block, and
+    what tries whether that can be.
+    """
     if url is not None and url.startswith("temporal://"):
         need("temporalio", extra="fleet")
         from mrtr_options.sdk.durable.fleet import opened, try_url
@@ -177,7 +187,8 @@ class Round:
 class DurableStore:
     """Turns handlers that await their answers into ones that return their questions.
 
-    A handler begins again from its first line when its process has died. What it reads, draws or waits
+    A handler begins again from its first line when its process has died. What it reads, draws or
+    waits
     for belongs in steps, whose values are recorded: outside of one it awaits its context only.
 
     Attributes:
@@ -226,7 +237,9 @@ class DurableStore:
             try_url(url)
         except (WrongDatabase, ValueError) as error:
             said = error if isinstance(error, WrongDatabase) else "its URL cannot be read"
-            raise WrongDatabase(f"cannot use the database in {DATABASE_VARIABLE}: {said}") from error
+            raise WrongDatabase(
+                f"cannot use the database in {DATABASE_VARIABLE}: {said}"
+            ) from error
 
     @property
     def engine(self) -> Engine:
@@ -251,7 +264,8 @@ class DurableStore:
         return self.in_rounds(self.register(handler, "rounds"))
 
     def register(self, handler: AnyHandler, kind: str) -> str:
-        """Have a handler run here; the name of its calls, which says how it is served, and its version.
+        """Have a handler run here; the name of its calls, which says how it is served, and its
+        version.
 
         Raises:
             NotAHandler: It has no name of its own, under which its calls could be kept.
@@ -278,7 +292,8 @@ class DurableStore:
         clock: Callable[[], float] | None = None,
         codec: RequestStateCodec | None = None,
     ) -> AsyncGenerator[Self]:
-        """Open while the server serves. Calls that are not finished at its end stay with the engine.
+        """Open while the server serves. Calls that are not finished at its end stay with the
+        engine.
 
         Args:
             lifespan_context: What handlers find in theirs.
@@ -316,7 +331,9 @@ class DurableStore:
 
     # --- rounds ---
 
-    def in_rounds(self, name: str) -> Callable[[ServerRequestContext[Any, Any], Params], Awaitable[Any]]:
+    def in_rounds(
+        self, name: str
+    ) -> Callable[[ServerRequestContext[Any, Any], Params], Awaitable[Any]]:
         """Answers the rounds of calls of the handler of this name."""
 
         async def durable(ctx: ServerRequestContext[Any, Any], params: Params) -> types.Result:
@@ -356,8 +373,9 @@ class DurableStore:
         *,
         keyed: bool,
     ) -> types.Result:
-        """The response of a round. Where that takes too long it is cancelled, and `round` is what the
-        client's retry goes on from."""
+        """The response of a round. Where that takes too long it is cancelled, and `round` is what
+        the client's retry goes on from.
+        """
         answers = self._answers(ctx, params, round)
         if round.number >= 0:
             found = await self.engine.visit(round.handle, round.number, answers)
@@ -386,7 +404,9 @@ class DurableStore:
             raise refused("unknown_call")
         return await self.result_of(ctx, round.handle, found)
 
-    def _answers(self, ctx: ServerRequestContext[Any, Any], params: Params, round: Round) -> Answers:
+    def _answers(
+        self, ctx: ServerRequestContext[Any, Any], params: Params, round: Round
+    ) -> Answers:
         """What this round brings: what the client says, or what it said to an earlier round."""
         if params.input_responses:
             answers = Answers(params.input_responses, self.caller(ctx), round.asked)

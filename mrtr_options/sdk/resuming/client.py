@@ -6,31 +6,33 @@
 
 The rules
 ---------
-- *A lost round is sent again*: as a new request with a new id and the same state, a bounded number of
-  times, after a pause that grows. A connection that broke is replaced. H, K, L and the guard keep an
-  effect from happening again; other servers do it again.
-- *A first request that got no response* is sent again only where that does no harm: nothing was sent;
-  the tool says that it is read-only or idempotent; or the server honours call keys (`call_key`), which
-  every request carries, and the connection is a modern one. All others end in one error, since the
-  effects may have happened. Whether a tool is read-only is the server's own word: trust the server.
-- *What a server refused is not sent again*, unless it says that the call is still at work, or that the
-  request may come later. Where the server honours keys, a caller's own state that is too old does not
-  end the call: the first request, under the key, gets its result or its question. Any other refused
-  state may be somebody else's, and under the key a new call of this caller's would begin. A new key that
-  a server finds too old, one with a new store for example, is replaced once: nothing was done. A key
-  that the host gave is not replaced: its call may have happened.
+- *A lost round is sent again*: as a new request with a new id and the same state, a bounded number
+  of times, after a pause that grows. A connection that broke is replaced. H, K, L and the guard
+  keep an effect from happening again; other servers do it again.
+- *A first request that got no response* is sent again only where that does no harm: nothing was
+  sent; the tool says that it is read-only or idempotent; or the server honours call keys
+  (`call_key`), which every request carries, and the connection is a modern one. All others end in
+  one error, since the effects may have happened. Whether a tool is read-only is the server's own
+  word: trust the server.
+- *What a server refused is not sent again*, unless it says that the call is still at work, or that
+  the request may come later. Where the server honours keys, a caller's own state that is too old
+  does not end the call: the first request, under the key, gets its result or its question. Any
+  other refused state may be somebody else's, and under the key a new call of this caller's would
+  begin. A new key that a server finds too old, one with a new store for example, is replaced once:
+  nothing was done. A key that the host gave is not replaced: its call may have happened.
 - *The user is asked once for each question.* A question that a repeated first request brings once
   more gets the answer on record, where the server names the call as it did at first. Where it names
-  another, it has forgotten this one, and nothing is answered. Where it names none, the user is asked.
-- *What is needed to go on is kept* (`calls`) before each request and after each answer, until a result
-  has come or the very first request was refused. Any other call may be going on at the server: the host
-  can ask what became of it (`resume`), or drop it (`CallFolder.forget`). A call is resumed for the
-  server and the principal that it was made for, by one process at a time. A host that calls again for
-  the same intention gives `call_tool` the key of the first time.
+  another, it has forgotten this one, and nothing is answered. Where it names none, the user is
+  asked.
+- *What is needed to go on is kept* (`calls`) before each request and after each answer, until a
+  result has come or the very first request was refused. Any other call may be going on at the
+  server: the host can ask what became of it (`resume`), or drop it (`CallFolder.forget`). A call is
+  resumed for the server and the principal that it was made for, by one process at a time. A host
+  that calls again for the same intention gives `call_tool` the key of the first time.
 
 What it trades: a call may take `attempts` times as long before it fails, and a server that keeps no
-record of rounds does its effects again. Answers and states lie in files that their owner can read. It
-takes results and questions; a task or another extension's result is an error.
+record of rounds does its effects again. Answers and states lie in files that their owner can read.
+It takes results and questions; a task or another extension's result is an error.
 
 Knows the SDK's client, `call_key`, and the other modules of this folder.
 """
@@ -68,8 +70,8 @@ _logger = logging.getLogger(__name__)
 
 
 class Unanswered(Exception):
-    """A call that has not ended: a round got no response, or the server has forgotten the call. The text
-    is one line.
+    """A call that has not ended: a round got no response, or the server has forgotten the call. The
+    text is one line.
 
     Attributes:
         call: How the call stands. `resume` goes on with it.
@@ -85,7 +87,9 @@ class TooManyRounds(Unanswered):
 
 
 class _WithoutKeys(Exception):
-    """The connection is of the legacy era, where a request is a whole call and a key is not heeded."""
+    """The connection is of the legacy era, where a request is a whole call and a key is not
+    heeded.
+    """
 
 
 class ResumingClient(anyio.AsyncContextManagerMixin):
@@ -132,7 +136,9 @@ class ResumingClient(anyio.AsyncContextManagerMixin):
         check_numbers("ResumingClient", attempts, round_seconds, legacy_seconds, rounds)
         check_numbers("ResumingClient", pause_seconds or 1)  # 0: no pause
         if calls is not None and principal is None:
-            raise ValueError('calls are kept for a principal: name it, or say "" where there is none')
+            raise ValueError(
+                'calls are kept for a principal: name it, or say "" where there is none'
+            )
         self._whose = (server, principal or "")
         self._calls = calls
         self._honours_keys = honours_keys
@@ -173,9 +179,8 @@ class ResumingClient(anyio.AsyncContextManagerMixin):
     ) -> types.CallToolResult:
         """Make a call.
 
-        Args:
-            name, arguments: The tool, and what it is called with.
-            key: The call's key, where the host called before for the same intention; None for a new one.
+        Args: name, arguments: The tool, and what it is called with. key: The call's key, where the
+            host called before for the same intention; None for a new one.
 
         Raises:
             Unanswered: A round got no response, or (TooManyRounds) the call took too many.
@@ -212,7 +217,9 @@ class ResumingClient(anyio.AsyncContextManagerMixin):
         """
         with self._held(call.key) as kept:
             if self._calls is not None and kept is None:
-                raise ValueError(f"the call of {call.tool!r} is not kept: it has ended, or was dropped")
+                raise ValueError(
+                    f"the call of {call.tool!r} is not kept: it has ended, or was dropped"
+                )
             call = kept or call
             self._check(call)
             return await self._go_on(call)
@@ -277,7 +284,9 @@ class ResumingClient(anyio.AsyncContextManagerMixin):
                 )
             if attempt:
                 pause = min(self._pause_seconds * 2 ** (attempt - 1), LONGEST_PAUSE_SECONDS)
-                await anyio.sleep(pause * uniform(0.75, 1.25))  # not all clients of a server at once
+                await anyio.sleep(
+                    pause * uniform(0.75, 1.25)
+                )  # not all clients of a server at once
             try:
                 return await self._send(call, by_key), call, is_first and begun
             except _WithoutKeys:
@@ -299,7 +308,9 @@ class ResumingClient(anyio.AsyncContextManagerMixin):
                     case {"reason": "request_state_expired"} if self._honours_keys and not is_first:
                         call = call.from_the_beginning()
                         lost = error.message
-                    case {"reason": "call_key_expired"} if not (begun or renewed or call.called_before):
+                    case {"reason": "call_key_expired"} if not (
+                        begun or renewed or call.called_before
+                    ):
                         self._forget(call)
                         renewed, call = True, call.model_copy(update={"key": new_call_key()})
                         self._keep(call, sent=True)
@@ -313,7 +324,9 @@ class ResumingClient(anyio.AsyncContextManagerMixin):
                         ):
                             self._forget(call)
                         raise
-        raise Unanswered(f"no response from {call.tool!r} in {self._attempts} attempts: {lost}", call)
+        raise Unanswered(
+            f"no response from {call.tool!r} in {self._attempts} attempts: {lost}", call
+        )
 
     def _check(self, call: KeptCall) -> None:
         if call.whose != self._whose:
@@ -373,7 +386,9 @@ class ResumingClient(anyio.AsyncContextManagerMixin):
         return None
 
     async def _answer_one(self, call: KeptCall, knows: bool) -> KeptCall:
-        """The call with an answer to one of its open questions; the user's, unless it is on record."""
+        """The call with an answer to one of its open questions; the user's, unless it is on
+        record.
+        """
         key, question = next(iter(call.open.items()))
         if knows and (before := call.said.get(digest_of(key, question))) is not None:
             return call.answered(key, before)

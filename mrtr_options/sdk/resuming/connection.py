@@ -1,8 +1,8 @@
 """A connection that is replaced when it breaks.
 
 The SDK's client cancels whoever waits for a response when its transport breaks, and cannot be used
-afterwards. So it runs in its own task here: requests in progress are told that they were lost, and the
-next one makes a new connection. Knows the SDK's client.
+afterwards. So it runs in its own task here: requests in progress are told that they were lost, and
+the next one makes a new connection. Knows the SDK's client.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from mrtr_options.sdk.handlers import first_error
 T = TypeVar("T")
 
 _GATEWAY = "Server returned an error response"
-"""What the SDK's client makes of an HTTP error whose body is no JSON-RPC: a gateway's 502 or 503."""
+"""What the SDK's client makes of an HTTP error whose body is no JSON-RPC: a gateway's 502 or
+503."""
 
 
 _NO_JSON = "Failed to parse JSON response"
@@ -144,7 +145,9 @@ class Connection:
                 raise Lost(error.message) from error
             case MCPError(code=types.REQUEST_TIMEOUT, data=None) as error:
                 raise Lost(error.message) from error
-            case MCPError(code=types.INTERNAL_ERROR, message=message) as error if message == _GATEWAY:
+            case MCPError(code=types.INTERNAL_ERROR, message=message) as error if (
+                message == _GATEWAY
+            ):
                 raise Lost("a gateway's HTTP error in place of a response") from error
             case MCPError(code=types.PARSE_ERROR, message=message) as error if _NO_JSON in message:
                 raise Lost("the response was empty or cut off") from error

@@ -40,16 +40,13 @@ class CannotKeep(Exception):
 class KeptCall(BaseModel):
     """A call between two rounds: all that is needed to go on.
 
-    Attributes:
-        server, principal: Whose it is: the host's names for the server and for the account there.
-        tool, arguments: What is called; every round sends them again.
-        key: The call key.
-        called_before: Whether the host gave the key, so that a call under it may have happened before.
-        name: The server's name for the call, where it gave one.
-        begun: Whether the first request was sent, perhaps.
-        pending: What the last response asked, with the state to carry back unread; None before it.
-        answers: What was answered to that.
-        said: Every answer of the call, by a digest of the question.
+    Attributes: server, principal: Whose it is: the host's names for the server and for the account
+        there. tool, arguments: What is called; every round sends them again. key: The call key.
+        called_before: Whether the host gave the key, so that a call under it may have happened
+        before. name: The server's name for the call, where it gave one. begun: Whether the first
+        request was sent, perhaps. pending: What the last response asked, with the state to carry
+        back unread; None before it. answers: What was answered to that. said: Every answer of the
+        call, by a digest of the question.
     """
 
     server: str
@@ -78,13 +75,18 @@ class KeptCall(BaseModel):
     def asked(self, pending: types.InputRequiredResult) -> KeptCall:
         """The call after a response that asks."""
         name = self.name or (pending.meta or {}).get(CALL)
-        return self.model_copy(update={"begun": True, "pending": pending, "answers": {}, "name": name})
+        return self.model_copy(
+            update={"begun": True, "pending": pending, "answers": {}, "name": name}
+        )
 
     def answered(self, key: str, answer: types.InputResponse) -> KeptCall:
         """The call after an answer to one of its open questions."""
         question = digest_of(key, self.open[key])
         return self.model_copy(
-            update={"answers": {**self.answers, key: answer}, "said": {**self.said, question: answer}}
+            update={
+                "answers": {**self.answers, key: answer},
+                "said": {**self.said, question: answer},
+            }
         )
 
     def from_the_beginning(self) -> KeptCall:
@@ -116,7 +118,9 @@ def write(path: Path, call: KeptCall) -> None:
     try:
         text = call.model_dump_json(by_alias=True, exclude_none=True, indent=2) + "\n"
     except ValueError as error:
-        raise CannotKeep(f"cannot write {path}: the call holds something that is not JSON") from error
+        raise CannotKeep(
+            f"cannot write {path}: the call holds something that is not JSON"
+        ) from error
     if len(text.encode()) > MAX_BYTES:
         raise CannotKeep(
             f"cannot write {path}: the call is too long; it may take at most {MAX_BYTES} bytes"

@@ -1,47 +1,50 @@
 """The single-use guard: a wrapper that runs every round with a state at most once.
 
-A client that lost a response re-issues the request, and a stateless option cannot tell the duplicate
-from the first. The guard can: it puts a number that is valid for one round into every state, and
-reserves that number in a store that all instances share before the round runs.
+A client that lost a response re-issues the request, and a stateless option cannot tell the
+duplicate from the first. The guard can: it puts a number that is valid for one round into every
+state, and reserves that number in a store that all instances share before the round runs.
 
-- A duplicate (same state, same answers; at once or later, on any instance) gets the recorded response,
-  and the handler does not run.
-- The same state with other answers, or with none, is refused once the round has run. While it runs, the
-  other request waits for its outcome: `MAX_WAITERS` of them on each instance, so that many requests
-  for one round do not block the store for others.
+- A duplicate (same state, same answers; at once or later, on any instance) gets the recorded
+  response, and the handler does not run.
+- The same state with other answers, or with none, is refused once the round has run. While it runs,
+  the other request waits for its outcome: `MAX_WAITERS` of them on each instance, so that many
+  requests for one round do not block the store for others.
 - A round that was reserved and never recorded (its process died, or it took too long) is
-  *indeterminate*, in one clear error. Its effects may have happened, so it does not run a second time.
-  Until its `round_seconds` are over it may be at work, and a client is told to send it again later.
-- A store that cannot be used takes no round. One that has begun is recorded when the store is back: its
-  client waits, for as long as a round may take.
-- A state that is handed out again is valid for no longer than it was at first, however fresh its token:
-  the store forgets its round some time after that.
+  *indeterminate*, in one clear error. Its effects may have happened, so it does not run a second
+  time. Until its `round_seconds` are over it may be at work, and a client is told to send it again
+  later.
+- A store that cannot be used takes no round. One that has begun is recorded when the store is back:
+  its client waits, for as long as a round may take.
+- A state that is handed out again is valid for no longer than it was at first, however fresh its
+  token: the store forgets its round some time after that.
 
-Only answers to what the round asked reach the handler, and only those that fit the question's schema.
-An answer that does not fit is refused before anything is reserved, and may be corrected. The round is
-given back, too, where the handler itself finds an answer bad, or asks its question again because no
-answer came: what ran before had run when the question was first asked. So is one in which no code of the
-tool's ran (`NotBegun`): option H's store is full, or the call waits on another instance. In a round that
-asked several questions an effect may stand between two answers, so there a bad answer that the handler
-finds is recorded.
+Only answers to what the round asked reach the handler, and only those that fit the question's
+schema. An answer that does not fit is refused before anything is reserved, and may be corrected.
+The round is given back, too, where the handler itself finds an answer bad, or asks its question
+again because no
+answer came: what ran before had run when the question was first asked. So is one in which no code
+of the tool's ran (`NotBegun`): option H's store is full, or the call waits on another instance. In
+a round that asked several questions an effect may stand between two answers, so there a bad answer
+that the handler finds is recorded.
 
-The first request of a call carries no state, so two first requests are two calls, unless the client says
-with a call key (`call_key`) that they are one. With a key the first round is taken like any other, under
-the principal, the tool and the key:
+The first request of a call carries no state, so two first requests are two calls, unless the client
+says with a call key (`call_key`) that they are one. With a key the first round is taken like any
+other, under the principal, the tool and the key:
 
-- A first request whose key is known gets the call's result, or the question that is open now. So nothing
-  is asked or done again, whichever response was lost.
+- A first request whose key is known gets the call's result, or the question that is open now. So
+  nothing is asked or done again, whichever response was lost.
 - The same key with other arguments is refused. So is a key that is older than the store remembers
   rounds, and one whose call was in a store that is lost.
 - Give the store a `keep_seconds` that is longer than a state is valid for: a client whose state has
   expired can then still ask under its key what became of the call.
 
-`attempts` is for handlers whose every effect has an idempotency key that its destination honours, as in
-option J. A round that fails is then tried again at once, and one whose outcome is not known is run again
+`attempts` is for handlers whose every effect has an idempotency key that its destination honours,
+as in option J. A round that fails is then tried again at once, and one whose outcome is not known
+is run again
 instead of being refused: its effects are absorbed.
 
-What it costs: a store; and a round that has begun is finished and recorded even when its client is gone
-(it is shielded from cancellation for up to `round_seconds`).
+What it costs: a store; and a round that has begun is finished and recorded even when its client is
+gone (it is shielded from cancellation for up to `round_seconds`).
 
 Knows MCP's types, `questions`, `call_key` and `store`; works around any handler that returns its
 questions.
@@ -105,7 +108,8 @@ MAX_RESPONSE_BYTES = 256 * 1024
 """The longest recorded response; a longer one is given once and cannot be repeated."""
 
 MAX_WAITERS = 16
-"""How many deliveries of one round wait for its outcome; one more is told at once that it is at work."""
+"""How many deliveries of one round wait for its outcome; one more is told at once that it is at
+work."""
 
 TOLD_SECONDS = 2.0
 """How long progress of a round waits for its client to take it."""
@@ -154,7 +158,8 @@ def single_use(
     round_seconds: float = 60.0,
     attempts: int = 1,
 ) -> Callable[[Handler], Handler]:
-    """A wrapper that runs every round with a state, and every first round with a call key, at most once.
+    """A wrapper that runs every round with a state, and every first round with a call key, at most
+    once.
 
     Args:
         store: Shared by all instances that may take a round.
@@ -225,14 +230,18 @@ class _Guard:
 
         async def take() -> str | None:
             nonlocal until
-            until = anyio.current_time() + self.round_seconds  # not after the lease that the store gives
+            until = (
+                anyio.current_time() + self.round_seconds
+            )  # not after the lease that the store gives
             return await self.take(claim, state.is_first)
 
         recorded = await self.wait(state.number, take, give_up)
         if recorded is not None:
             outcome = _read(recorded)
             if state.is_first and isinstance(outcome, types.InputRequiredResult):
-                outcome = _named(await self.latest(outcome, give_up), (outcome.meta or {}).get(CALL))
+                outcome = _named(
+                    await self.latest(outcome, give_up), (outcome.meta or {}).get(CALL)
+                )
             if isinstance(outcome, _Refusal):
                 raise MCPError.from_error_data(outcome)
             return outcome
@@ -345,11 +354,9 @@ class _Guard:
 class _Taken:
     """A round that this delivery runs. Where the store cannot be used, it may be a moment later.
 
-    Attributes:
-        guard: Whose round it is.
-        claim: What the round was taken with.
-        state: The state that came.
-        until: How long the round may take, by the event loop's clock. Beyond it it is indeterminate.
+    Attributes: guard: Whose round it is. claim: What the round was taken with. state: The state
+        that came. until: How long the round may take, by the event loop's clock. Beyond it it is
+        indeterminate.
     """
 
     guard: _Guard
@@ -456,7 +463,8 @@ class _Taken:
 
 class _Session:
     """The SDK's session of a request whose client may leave while its round goes on: over HTTP a
-    notification would then wait for ever. After one that is not taken, all others are dropped."""
+    notification would then wait for ever. After one that is not taken, all others are dropped.
+    """
 
     def __init__(self, session: ServerSession) -> None:
         self._session = session
@@ -521,7 +529,9 @@ async def _in_new_round(result: Result, now: Callable[[], Awaitable[float]]) -> 
         return result
     check_protected()
     if _length(json.dumps(result.request_state)) > MAX_STATE_BYTES:
-        _logger.error("a call was ended: the handler's state is longer than %s bytes", MAX_STATE_BYTES)
+        _logger.error(
+            "a call was ended: the handler's state is longer than %s bytes", MAX_STATE_BYTES
+        )
         raise MCPError(
             types.INTERNAL_ERROR,
             "The state of this call is too long to travel, so the call ends here. Its effects may have"

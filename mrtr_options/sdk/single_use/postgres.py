@@ -1,9 +1,9 @@
 """The guard's rounds in PostgreSQL, for a fleet whose instances share no file.
 
 The database's clock decides. A broken connection is replaced, and what was under way on it is done
-again: a round whose connection broke while it was taken is found to be the store's own. A connection
-that stalls (a machine vanished, a proxy swallows packets) is broken off after `STALL_SECONDS`; no time
-limit of the driver's covers that.
+again: a round whose connection broke while it was taken is found to be the store's own. A
+connection that stalls (a machine vanished, a proxy swallows packets) is broken off after
+`STALL_SECONDS`; no time limit of the driver's covers that.
 
 Needs psycopg (the extra `durable`). Knows `store`.
 """
@@ -23,15 +23,21 @@ import anyio
 import anyio.to_thread
 import psycopg
 
-from mrtr_options.sdk.single_use.store import MAX_ROUNDS_PER_CALLER, Claim, SqlStore, Unusable, Values
+from mrtr_options.sdk.single_use.store import (
+    MAX_ROUNDS_PER_CALLER,
+    Claim,
+    SqlStore,
+    Unusable,
+    Values,
+)
 
 T = TypeVar("T")
 
 STALL_SECONDS = 5.0
 """How long the database may take to connect, and how long to serve a store once it has."""
 PATIENCE_SECONDS = 15.0
-"""How long a round waits for those before it: one may stall on the old connection, while a new one is
-made, and on the new one."""
+"""How long a round waits for those before it: one may stall on the old connection, while a new one
+is made, and on the new one."""
 
 _SPELLING = {
     "now": "CAST(extract(epoch FROM clock_timestamp()) AS double precision)",

@@ -1,14 +1,15 @@
-"""Where the guard reserves rounds and records their outcomes: the interface, one set of statements for
-SQLite and PostgreSQL, and a SQLite file.
+"""Where the guard reserves rounds and records their outcomes: the interface, one set of statements
+for SQLite and PostgreSQL, and a SQLite file.
 
-One rule keeps a round from running twice, whatever clocks do: a store has a *horizon*, a time that only
-grows. It forgets no round whose state was handed out after the horizon, and refuses every state that was
-handed out before it. A new store begins with its horizon at the present, so a state whose round was in a
-lost file is refused, too.
+One rule keeps a round from running twice, whatever clocks do: a store has a *horizon*, a time that
+only grows. It forgets no round whose state was handed out after the horizon, and refuses every
+state that was handed out before it. A new store begins with its horizon at the present, so a state
+whose round was in a lost file is refused, too.
 
-Every row carries a fencing token, the `owner`: of the delivery that took the round, and then of the one
-that took it over. Only that one records its outcome or gives it back, so a delivery that was paused
-beyond its lease changes nothing of a round that another runs, in its own process or elsewhere. Every
+Every row carries a fencing token, the `owner`: of the delivery that took the round, and then of the
+one that took it over. Only that one records its outcome or gives it back, so a delivery that was
+paused beyond its lease changes nothing of a round that another runs, in its own process or
+elsewhere. Every
 statement commits by itself: a process that dies between two of them leaves nothing locked.
 
 Knows SQL and SQLite; nothing of MCP.
@@ -43,8 +44,9 @@ class Spent(Exception):
 
 
 class Full(Exception):
-    """The store holds as many rounds as it may, of all callers or of this one, and none of them may be
-    forgotten yet."""
+    """The store holds as many rounds as it may, of all callers or of this one, and none of them may
+    be forgotten yet.
+    """
 
 
 class Pending(Exception):
@@ -56,8 +58,9 @@ class Abandoned(Exception):
 
 
 class Forgotten(Exception):
-    """The state of this round was handed out, or its key was made, longer ago than the store remembers
-    rounds, or as far in the future."""
+    """The state of this round was handed out, or its key was made, longer ago than the store
+    remembers rounds, or as far in the future.
+    """
 
 
 class Unusable(UsageError):
@@ -68,12 +71,10 @@ class Unusable(UsageError):
 class Claim:
     """One delivery's claim to a round.
 
-    Attributes:
-        number: The round's number.
-        answers: A digest of what it is taken with: the answers, or a first round's arguments.
-        begins: When the number was handed out, by the store's clock; a call key's time, by its client's.
-        lease_seconds: How long the round may take. Without an outcome by then it is abandoned.
-        caller: Whose round it is; None for an anonymous client's.
+    Attributes: number: The round's number. answers: A digest of what it is taken with: the answers,
+        or a first round's arguments. begins: When the number was handed out, by the store's clock;
+        a call key's time, by its client's. lease_seconds: How long the round may take. Without an
+        outcome by then it is abandoned. caller: Whose round it is; None for an anonymous client's.
         owner: A fencing token: this delivery's, and no other one's.
     """
 
@@ -116,7 +117,9 @@ class Store(Protocol):
         ...
 
     async def record(self, claim: Claim, outcome: str) -> bool:
-        """Record the outcome of a delivery's round. The first one stays; True if that is this one."""
+        """Record the outcome of a delivery's round. The first one stays; True if that is this
+        one.
+        """
         ...
 
     async def release(self, claim: Claim) -> None:
@@ -127,11 +130,13 @@ class Store(Protocol):
 MAX_ROUNDS_PER_CALLER = 10_000
 """How many rounds of one authenticated caller a store holds."""
 KEEP_FACTOR, FORGET_FACTOR = 1.1, 1.2
-"""A store moves its horizon to 1.1 times `keep_seconds` ago whenever it is further back than 1.2 times.
-States are refused at `keep_seconds`, so no round is forgotten while a request for it is under way."""
+"""A store moves its horizon to 1.1 times `keep_seconds` ago whenever it is further back than 1.2
+times. States are refused at `keep_seconds`, so no round is forgotten while a request for it is
+under way."""
 
 
-# How a database spells what differs: {now}, {latest} of two numbers, and a {serial} number for each row.
+# How a database spells what differs: {now}, {latest} of two numbers, and a {serial} number for each
+# row.
 _TABLES = (
     """CREATE TABLE IF NOT EXISTS guard_rounds (
         seq {serial} PRIMARY KEY, number TEXT NOT NULL UNIQUE, answers TEXT NOT NULL,
@@ -159,9 +164,9 @@ FROM guard_horizon LEFT JOIN guard_rounds ON number = :number
 """
 _MOVE_HORIZON = "UPDATE guard_horizon SET until = {now} - :horizon WHERE until < {now} - :late"
 _FORGET = "DELETE FROM guard_rounds WHERE begins < (SELECT until FROM guard_horizon)"
-# The span of `seq` bounds the count, so rounds are counted only where it is as long as that: a key from
-# ahead goes later than what was taken after it. Each end is a query of its own: SQLite looks one of them
-# up, and scans the table for both.
+# The span of `seq` bounds the count, so rounds are counted only where it is as long as that: a key
+# from ahead goes later than what was taken after it. Each end is a query of its own: SQLite looks
+# one of them up, and scans the table for both.
 _ROOM = """(
     coalesce((SELECT max(seq) FROM guard_rounds) - (SELECT min(seq) FROM guard_rounds) + 1, 0) < :max
     OR (SELECT count(*) FROM guard_rounds) < :max
@@ -259,7 +264,8 @@ class SqlStore:
                 taking = True
                 if self._execute(_TAKE, values).rowcount:
                     return None
-                # There is no room; or another took it between the statements and may have given it back.
+                # There is no room; or another took it between the statements and may have given it
+                # back.
 
         return await self._use(reserve)
 
@@ -286,7 +292,9 @@ class SqlStore:
     def _row(self, statement: str, values: Values) -> tuple[Any, ...]:
         row = self._execute(statement, values).fetchone()
         if row is None:
-            raise Unusable("the table guard_horizon is empty; drop it and guard_rounds, and restart")
+            raise Unusable(
+                "the table guard_horizon is empty; drop it and guard_rounds, and restart"
+            )
         return row
 
 
@@ -351,8 +359,8 @@ class SqliteStore(SqlStore):
                 raise
 
     def _write_ahead(self) -> None:
-        # SQLite's own timeout does not hold for this: of two processes that open a new file at once,
-        # one is told at once that it is locked.
+        # SQLite's own timeout does not hold for this: of two processes that open a new file at
+        # once, one is told at once that it is locked.
         give_up = time.monotonic() + self._TIMEOUT_SECONDS
         while True:
             try:

@@ -1,7 +1,8 @@
-"""Option H: `await ctx.elicit()` is a suspension. The handler's frame waits in memory between rounds.
+"""Option H: `await ctx.elicit()` is a suspension. The handler's frame waits in memory between
+rounds.
 
-`store` takes the rounds, `frame` is a parked call and what its handler sees, `detached` is what it parks
-on.
+`store` takes the rounds, `frame` is a parked call and what its handler sees, `detached` is what it
+parks on.
 """
 
 from mrtr_options.sdk.handlers import Call, CallAbandoned

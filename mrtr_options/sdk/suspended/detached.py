@@ -1,8 +1,8 @@
 """Tasks that outlive the request that started them, and the cheapest way to park one.
 
-anyio ties every task to a task group, and a task group to the task that opened it. A parked call has
-to outlive its request and cost next to nothing, so this adapter goes below anyio, once for asyncio
-and once for trio. Knows neither MCP nor the options.
+anyio ties every task to a task group, and a task group to the task that opened it. A parked call
+has to outlive its request and cost next to nothing, so this adapter goes below anyio, once for
+asyncio and once for trio. Knows neither MCP nor the options.
 """
 
 from __future__ import annotations
@@ -100,8 +100,8 @@ def spawn(run: Callable[[], Coroutine[Any, Any, None]], context: Context) -> Tas
 def stop(task: Task) -> None:
     """Ask a task to stop at its next await."""
     if on_asyncio():
-        # In the next turn: asyncio drops a task that is cancelled before its first line, and with it
-        # what that line would have set up.
+        # In the next turn: asyncio drops a task that is cancelled before its first line, and with
+        # it what that line would have set up.
         asyncio.get_running_loop().call_soon(task.cancel)
     else:
         task.cancel()

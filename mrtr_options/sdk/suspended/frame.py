@@ -105,7 +105,8 @@ class Frame:
     def abandon(self) -> None:
         self.abandoned = True
         if self.parked is not None:
-            # Not with the exception: it would lie where its own traceback leads, garbage in a cycle.
+            # Not with the exception: it would lie where its own traceback leads, garbage in a
+            # cycle.
             self.parked.wake(None)
         else:
             self.cancel()
@@ -139,10 +140,9 @@ class LinearContext(AsksTogether, Generic[DeskT]):
 
         Where the client cannot be asked, what the question assumes takes the answer's place.
 
-        Raises:
-            Declined, Cancelled, CannotAsk: See there.
-            CallAbandoned: The call was given up. It is not an `Exception`; let it pass.
-            RuntimeError: Another task of this handler is waiting for an answer, or the call has ended.
+        Raises: Declined, Cancelled, CannotAsk: See there. CallAbandoned: The call was given up. It
+            is not an `Exception`; let it pass. RuntimeError: Another task of this handler is
+            waiting for an answer, or the call has ended.
         """
         frame = self._frame
         if frame.abandoned or kind_of(question) not in frame.askable:
@@ -155,7 +155,9 @@ class LinearContext(AsksTogether, Generic[DeskT]):
             responses = _unless_abandoned(await parked)
         return read_answer(question, responses[question.key])
 
-    async def _answers_to(self, questions: Sequence[Question[Any] | Inquiry[Any]]) -> tuple[Any, ...]:
+    async def _answers_to(
+        self, questions: Sequence[Question[Any] | Inquiry[Any]]
+    ) -> tuple[Any, ...]:
         frame = self._frame
         answers = assumed(questions, frame.askable)
         if frame.abandoned or len(answers) == len(questions):
@@ -168,5 +170,8 @@ class LinearContext(AsksTogether, Generic[DeskT]):
             for question in still_open:
                 if question.key in responses:
                     answers[question.key] = read_answer(question, responses[question.key])
-            del parked, responses  # the next answer may be long in coming: only what was read is kept
+            del (
+                parked,
+                responses,
+            )  # the next answer may be long in coming: only what was read is kept
         return tuple(answers[question.key] for question in questions)

@@ -1,31 +1,32 @@
 """Option H's store: a handler's frame waits here between two rounds.
 
 The handler runs in a task of its own, once. A question ends the *request* and parks the *task*; the
-state that the client carries is the frame's name and the number of what it asked. The request with the
-answer wakes the task and waits for its next question or its result.
+state that the client carries is the frame's name and the number of what it asked. The request with
+the answer wakes the task and waits for its next question or its result.
 
 What was traded
 ---------------
-- The frame lives in this process. A restart, a crash or a failover loses the call: the client is told
-  so in one clear error and starts over. A fleet needs sticky routing on the token.
+- The frame lives in this process. A restart, a crash or a failover loses the call: the client is
+  told so in one clear error and starts over. A fleet needs sticky routing on the token.
 - One task per parked call, not a bare suspended coroutine (which costs less than half): a cancel
   scope, a timeout or an `async with` that the author holds across a question belongs to that task
   and keeps working. A timeout that fires while the user thinks raises in the author's code at once;
   the answer that comes later gets whatever the handler then said.
 - The task parks on a bare future below anyio (`detached`), not on an `anyio.Event` in a task group:
   about half the memory. Nothing of the first request is kept but the tool's name and arguments.
-- The handler belongs to a call, not to a round: it gets a `Call` in place of a request's parameters,
-  and starts with the context variables of the store, not of the first request. A round's principal
-  or trace would be the wrong one two rounds later (and cost half a kilobyte).
-- A frame is parked at one `await`. Questions that are asked together (`elicit_all`) share it and may
-  be answered one by one; two tasks of one handler that ask at once get a RuntimeError.
+- The handler belongs to a call, not to a round: it gets a `Call` in place of a request's
+  parameters, and starts with the context variables of the store, not of the first request. A
+  round's principal or trace would be the wrong one two rounds later (and cost half a kilobyte).
+- A frame is parked at one `await`. Questions that are asked together (`elicit_all`) share it and
+  may be answered one by one; two tasks of one handler that ask at once get a RuntimeError.
 - Every answered question of a live call is remembered by a digest of its answer, so that a round
-  delivered twice, at once or later, gets the same response and the code below the question runs once.
-  A *different* answer to an answered question is refused. A finished call's response is kept for a
-  bounded time; an exception is kept without its traceback and raised as a new one for each delivery.
+  delivered twice, at once or later, gets the same response and the code below the question runs
+  once. A *different* answer to an answered question is refused. A finished call's response is kept
+  for a bounded time; an exception is kept without its traceback and raised as a new one for each
+  delivery.
 - What clients can fill is bounded: calls and bytes, in all and for each authenticated caller.
-- A request that is cancelled in the first round takes its frame along, since the client has no state
-  of it. In a later round the frame goes on, and the client may retry.
+- A request that is cancelled in the first round takes its frame along, since the client has no
+  state of it. In a later round the frame goes on, and the client may retry.
 
 Knows `frame`, `detached` and `questions`.
 """
@@ -58,7 +59,14 @@ from mrtr_options.sdk.handlers import (
     checked_result,
     needing,
 )
-from mrtr_options.sdk.questions import Cancelled, Declined, NotBegun, kinds, read_answer, request_for
+from mrtr_options.sdk.questions import (
+    Cancelled,
+    Declined,
+    NotBegun,
+    kinds,
+    read_answer,
+    request_for,
+)
 from mrtr_options.sdk.suspended.detached import Task, parking, spawn, stop
 from mrtr_options.sdk.suspended.frame import Asked, DeskT, Frame, LinearContext
 
@@ -110,8 +118,8 @@ def _spent(key: str) -> MCPError:
 
 
 class ContinuationStore:
-    """Holds the frames of unanswered calls. An async context manager, open while the server serves. One
-    that several servers have entered closes with the last of them.
+    """Holds the frames of unanswered calls. An async context manager, open while the server serves.
+    One that several servers have entered closes with the last of them.
 
     Args:
         max_parked: How many unfinished calls it holds. One more is refused; none is dropped.
@@ -150,8 +158,8 @@ class ContinuationStore:
         self._idle_seconds = idle_seconds
         self._keep_seconds = keep_seconds
         self._max_finished = max_finished
-        # Both in the order of `expires`: every change of a frame's time moves it to the end. A plain
-        # dict would find its first entry ever more slowly as entries leave from the front.
+        # Both in the order of `expires`: every change of a frame's time moves it to the end. A
+        # plain dict would find its first entry ever more slowly as entries leave from the front.
         self._live: OrderedDict[str, Frame] = OrderedDict()
         self._finished: OrderedDict[str, Frame] = OrderedDict()
         self._calls = Counter[str | None]()
@@ -202,12 +210,11 @@ class ContinuationStore:
     ) -> Callable[
         [ServerRequestContext[DeskT, Any], Params], Awaitable[ResultT | types.InputRequiredResult]
     ]:
-        """Turn a handler that awaits its answers into one that returns its questions: a tool's, or a
-        prompt's.
+        """Turn a handler that awaits its answers into one that returns its questions: a tool's, or
+        a prompt's.
 
         While the store is not open, that handler refuses every call (-32603).
         """
-
         check_handler(handler, "store.linear", (LinearContext, Call))
 
         async def suspended(
@@ -252,8 +259,12 @@ class ContinuationStore:
                 self._finish(frame, _unknown_call(MCPError))
             else:
                 logger.error("a call ended in %s", type(error).__name__, exc_info=error)
-                message = "The tool ended this call without a result. Its effects may have happened."
-                self._finish(frame, MCPError(types.INTERNAL_ERROR, message, {"reason": "call_ended"}))
+                message = (
+                    "The tool ended this call without a result. Its effects may have happened."
+                )
+                self._finish(
+                    frame, MCPError(types.INTERNAL_ERROR, message, {"reason": "call_ended"})
+                )
             # Raised from here another one would end the event loop and every other call with it.
             if isinstance(error, anyio.get_cancelled_exc_class()):
                 raise
@@ -313,7 +324,9 @@ class ContinuationStore:
             frame.expires = anyio.current_time() + self._keep_seconds
             self._finished[frame.name] = frame
             self._finished_bytes += frame.bytes
-            while len(self._finished) > self._max_finished or self._finished_bytes > self._max_bytes:
+            while (
+                len(self._finished) > self._max_finished or self._finished_bytes > self._max_bytes
+            ):
                 self._forget()
         if not self._live:
             self._emptied.set()
@@ -362,7 +375,8 @@ class ContinuationStore:
         """Wait for what the handler says next, and keep the frame from idling out meanwhile."""
         self._touch(frame)
         if len(frame.outputs) <= number:
-            # A handler that waits for nothing else is there after this turn; being woken takes another.
+            # A handler that waits for nothing else is there after this turn; being woken takes
+            # another.
             await anyio.lowlevel.checkpoint()
         if len(frame.outputs) <= number:
             waiter = parking()
@@ -386,9 +400,13 @@ class ContinuationStore:
             self._sweeper = spawn(self._sweep, self._context)
 
     async def _sweep(self) -> None:
-        """Give up idle calls and forget finished ones. One task for all; ends when there are none."""
+        """Give up idle calls and forget finished ones. One task for all; ends when there are
+        none.
+        """
         while self._live or self._finished:
-            heads = [next(iter(frames.values())) for frames in (self._live, self._finished) if frames]
+            heads = [
+                next(iter(frames.values())) for frames in (self._live, self._finished) if frames
+            ]
             head = min(heads, key=lambda frame: frame.expires)
             pause = head.expires - anyio.current_time()
             if pause > 0:
@@ -420,8 +438,8 @@ def _as_result(frame: Frame, number: int) -> types.Result:
     if isinstance(output, types.Result):
         return output
     if isinstance(output, BaseException):
-        # Each delivery raises an exception of its own. What is kept holds no traceback, and with it no
-        # frame and no request.
+        # Each delivery raises an exception of its own. What is kept holds no traceback, and with it
+        # no frame and no request.
         frame.outputs[number] = _afresh(output)
         raise output
     return types.InputRequiredResult(
@@ -432,7 +450,8 @@ def _as_result(frame: Frame, number: int) -> types.Result:
 
 def _afresh(error: ErrorT) -> ErrorT:
     """The same exception without traceback, cause and context. One that cannot be made again is a
-    RuntimeError with its text."""
+    RuntimeError with its text.
+    """
     if isinstance(error, BaseExceptionGroup):
         group = cast("BaseExceptionGroup[BaseException]", error)
         return cast("ErrorT", group.derive([_afresh(each) for each in group.exceptions]))

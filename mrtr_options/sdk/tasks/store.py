@@ -1,11 +1,12 @@
 """Option K's store: a call on a durable engine, handed to the client as a task (SEP-2663, final).
 
-The handler is L's and runs as L's does. It reaches the client in another way: `tools/call` returns the
-call's handle at once, questions appear in `tasks/get`, answers go in through `tasks/update`, and
-`tasks/cancel` stops the work. The server decides; a client only says, with each request, that it takes
-tasks. A client that does not gets the same handler in rounds, as in L.
+The handler is L's and runs as L's does. It reaches the client in another way: `tools/call` returns
+the call's handle at once, questions appear in `tasks/get`, answers go in through `tasks/update`,
+and `tasks/cancel` stops the work. The server decides; a client only says, with each request, that
+it takes tasks. A client that does not gets the same handler in rounds, as in L.
 
-A task ends once: completed, failed, or cancelled. Its id is the call's handle, bound to the principal
+A task ends once: completed, failed, or cancelled. Its id is the call's handle, bound to the
+    principal
 that it was made for: to any other it is unknown. It is known for `ttl_seconds` from its creation.
 
 Knows `durable`, `questions` and `wire`.
@@ -59,7 +60,9 @@ from mrtr_options.sdk.tasks.wire import (
     UpdateTaskParams,
 )
 
-CANCELLED = "Cancelled. What it had done by then stays done, and what it was doing may have happened."
+CANCELLED = (
+    "Cancelled. What it had done by then stays done, and what it was doing may have happened."
+)
 
 MAX_STATUS = 4096
 """How many characters a status has at most."""
@@ -78,8 +81,8 @@ class TaskContext(DurableContext[DeskT], Generic[DeskT]):
     async def status(self, message: str) -> None:
         """Say how far the work is, as often as you like: `statusMessage` of the task.
 
-        Nothing of it is recorded, so a handler that runs again says it again. Without a task it has no
-        effect.
+        Nothing of it is recorded, so a handler that runs again says it again. Without a task it has
+        no effect.
 
         Raises:
             TypeError, ValueError: It is not a text, or longer than 4,096 characters.
@@ -96,7 +99,8 @@ class TaskContext(DurableContext[DeskT], Generic[DeskT]):
     async def become_task(self) -> None:
         """Go on as a task, if the client takes them; what was asked so far was asked in rounds.
 
-        For tools that were registered with `asks_first`; the others are tasks from their first line.
+        For tools that were registered with `asks_first`; the others are tasks from their first
+        line.
         """
         self._check()
         record = self._record
@@ -117,11 +121,10 @@ TaskHandler = Callable[[TaskContext[DeskT], Call], Awaitable[types.CallToolResul
 class TaskStore(DurableStore, Extension):
     """Serves handlers as tasks; the server's Tasks extension.
 
-    Attributes:
-        idle_seconds, wait_seconds, rounds, keep_seconds, version: See `DurableStore`.
-        ttl_seconds: How long a task is known from its creation, and its questions wait; None for ever.
-        poll_seconds: How often clients are told to look.
-        outcome_of: Makes the result of an exception of a handler; None for one that stays an error.
+    Attributes: idle_seconds, wait_seconds, rounds, keep_seconds, version: See `DurableStore`.
+        ttl_seconds: How long a task is known from its creation, and its questions wait; None for
+        ever. poll_seconds: How often clients are told to look. outcome_of: Makes the result of an
+        exception of a handler; None for one that stays an error.
 
     Raises:
         ValueError: A number is not over 0.
@@ -216,7 +219,9 @@ class TaskStore(DurableStore, Extension):
         told = self._told(handle, await self._found(ctx, handle))
         if told["status"] == "input_required":  # what it asks is for `tasks/get` to say
             told["status"] = "working"
-        return CreateTaskResult(**{name: told[name] for name in TaskFields.model_fields if name in told})
+        return CreateTaskResult(
+            **{name: told[name] for name in TaskFields.model_fields if name in told}
+        )
 
     # --- the methods --------------------------------------------------------------------------
 
@@ -275,7 +280,9 @@ class TaskStore(DurableStore, Extension):
                 raise
             raise refused("unknown_task") from None
         begun, created = record.begun, record.task_at
-        is_over = begun.ttl_ms is not None and ((created or 0) + begun.ttl_ms / 1000 <= self.clock())
+        is_over = begun.ttl_ms is not None and (
+            (created or 0) + begun.ttl_ms / 1000 <= self.clock()
+        )
         if created is None or begun.caller.principal != self._principal(ctx) or is_over:
             raise refused("unknown_task")
         return record

@@ -23,7 +23,8 @@ async def call(job: Job) -> None:
     mode = "legacy" if job.era == "legacy" else "auto"
     async with Client(server, mode=mode, elicitation_handler=user) as client:
         await job.make(
-            lambda: client.call_tool(job.tool, job.arguments, raise_on_error=False), client.list_tools
+            lambda: client.call_tool(job.tool, job.arguments, raise_on_error=False),
+            client.list_tools,
         )
 
 

@@ -9,7 +9,9 @@ from jobs import RETRYING, Job, run
 async def call(job: Job) -> None:
     """Make the call of a job."""
     retries = 2 if RETRYING else 0
-    async with MCPServerStreamableHttp(params={"url": job.url}, max_retry_attempts=retries) as server:
+    async with MCPServerStreamableHttp(
+        params={"url": job.url}, max_retry_attempts=retries
+    ) as server:
         await server.list_tools()
         await job.make(lambda: server.call_tool(job.tool, job.arguments), server.list_tools)
 

@@ -1,9 +1,10 @@
-"""The command line: `python -m scoreboard.conformance.score [NAME ...]` runs the suite on every mutant.
+"""The command line: `python -m scoreboard.conformance.score [NAME ...]` runs the suite on every
+mutant.
 
-What is kept in docs/suite-score.json is not run again while the code is the same, so an interrupted run
-goes on where it was; `NAME` names mutants to run in any case. At the end docs/SUITE.md has the
-new score. `--url URL` runs the proposed scenarios on a server that is there. Exit code: 0 done, 2 bad
-input or no npm, 130 after Ctrl-C.
+What is kept in docs/suite-score.json is not run again while the code is the same, so an interrupted
+run goes on where it was; `NAME` names mutants to run in any case. At the end docs/SUITE.md has the
+new score. `--url URL` runs the proposed scenarios on a server that is there. Exit code: 0 done, 2
+bad input or no npm, 130 after Ctrl-C.
 """
 
 from __future__ import annotations
@@ -159,9 +160,13 @@ def conformance(*arguments: str, proposed: bool = False) -> list[Check]:
         more = ("--import", str(SCENARIOS.with_name("published.mjs"))) if proposed else ()
         command = ["node", *more, str(MAIN), *arguments, "--spec-version", "2026-07-28", "-o", out]
         env = os.environ | {"PATH": path} | ({"ONLY_ADDED": "1"} if proposed else {})
-        ran = subprocess.run(command, capture_output=True, text=True, check=False, env=env, cwd=ROOT)
+        ran = subprocess.run(
+            command, capture_output=True, text=True, check=False, env=env, cwd=ROOT
+        )
         files = sorted(Path(out).glob("**/checks.json"))
-        checks = [Check.model_validate(each) for file in files for each in json.loads(file.read_bytes())]
+        checks = [
+            Check.model_validate(each) for file in files for each in json.loads(file.read_bytes())
+        ]
     if not checks:
         raise RuntimeError(f"the suite checked nothing: {ran.stdout}{ran.stderr}")
     return checks

@@ -1,8 +1,9 @@
 """A correct client for the suite's client scenarios, and the mutants that are made from it.
 
-`python -m scoreboard.conformance.score.client NAME URL` lists the tools of the server at URL and calls
-each, as `correct` or as a mutant. Its user accepts every form and opens no URL. It speaks HTTP without
-an SDK, so that a mutant can break what an SDK would mend. Knows the specification alone.
+`python -m scoreboard.conformance.score.client NAME URL` lists the tools of the server at URL and
+calls each, as `correct` or as a mutant. Its user accepts every form and opens no URL. It speaks
+HTTP without an SDK, so that a mutant can break what an SDK would mend. Knows the specification
+alone.
 """
 
 from __future__ import annotations
@@ -119,7 +120,10 @@ class Client:
         if self.mode(params) == "url":
             return {"action": "decline"}
         properties: Json = params["requestedSchema"].get("properties", {})
-        return {"action": "accept", "content": {name: self.value(of) for name, of in properties.items()}}
+        return {
+            "action": "accept",
+            "content": {name: self.value(of) for name, of in properties.items()},
+        }
 
     def mode(self, params: Json) -> str:
         return params.get("mode", "form")
@@ -145,7 +149,9 @@ class Client:
         """Call a tool to its end, and no longer than five rounds."""
         schema: Json = tool["inputSchema"]
         properties: Json = schema.get("properties", {})
-        arguments = {name: self.value(properties.get(name, {})) for name in schema.get("required", [])}
+        arguments = {
+            name: self.value(properties.get(name, {})) for name in schema.get("required", [])
+        }
         params: Json = {"name": tool["name"], "arguments": arguments}
         sent: Json | None = None
         for _ in range(5):
@@ -306,7 +312,9 @@ class TakesAnyHeader(Client):
 
     def headers(self, method: str, params: Json) -> dict[str, str]:
         headers = super().headers(method, params)
-        return {name: value for name, value in headers.items() if re.fullmatch(r"[\w-]+", name, re.A)}
+        return {
+            name: value for name, value in headers.items() if re.fullmatch(r"[\w-]+", name, re.A)
+        }
 
 
 @mutant

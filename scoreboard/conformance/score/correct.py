@@ -1,7 +1,7 @@
 """A correct server for the suite's fixtures, as one class whose methods mutants replace.
 
-It speaks JSON over HTTP without an SDK, so that a mutant can break what an SDK would mend. Besides the
-tools that the suite names, it has tools that count their effects, which the new scenarios call.
+It speaks JSON over HTTP without an SDK, so that a mutant can break what an SDK would mend. Besides
+the tools that the suite names, it has tools that count their effects, which the new scenarios call.
 `python -m scoreboard.conformance.score.correct [MUTANT]` prints a URL and serves until it is ended.
 Knows the pages of the specification and the suite's names; nothing of the package's options.
 """
@@ -149,7 +149,11 @@ def schema_of(**properties: Json) -> Json:
 
 
 ORDER = schema_of(order=STRING)
-EMBEDDED = {"uri": "test://embedded-resource", "mimeType": "text/plain", "text": "An embedded text."}
+EMBEDDED = {
+    "uri": "test://embedded-resource",
+    "mimeType": "text/plain",
+    "text": "An embedded text.",
+}
 OUTPUT = {"type": "object", "properties": {"effects": {"type": "integer"}}, "required": ["effects"]}
 
 

@@ -1,7 +1,7 @@
 """Servers that break one sentence of the specification each, made from the correct one.
 
-Each is a small change: a subclass with one method, whose docstring says what goes wrong. `MUTANTS` has
-them by name, as `requirements.toml` refers to them. Knows the correct server.
+Each is a small change: a subclass with one method, whose docstring says what goes wrong. `MUTANTS`
+has them by name, as `requirements.toml` refers to them. Knows the correct server.
 """
 
 from __future__ import annotations
@@ -51,7 +51,9 @@ class PushesRequests(Fixture):
     """It still sends `elicitation/create` to the client, on the response stream."""
 
     def before_response(self) -> list[Json]:
-        return [{"jsonrpc": "2.0", "id": 1, "method": "elicitation/create", "params": CONFIRM.params}]
+        return [
+            {"jsonrpc": "2.0", "id": 1, "method": "elicitation/create", "params": CONFIRM.params}
+        ]
 
 
 @mutant
@@ -271,7 +273,9 @@ class OmitsTheSchema(Fixture):
     """A form has no fields."""
 
     def asked(self, question: Question) -> Json:
-        params = {name: value for name, value in question.params.items() if name != "requestedSchema"}
+        params = {
+            name: value for name, value in question.params.items() if name != "requestedSchema"
+        }
         return {"method": question.method, "params": params}
 
 
@@ -283,7 +287,9 @@ class _Url(Fixture):
 
     def asked(self, question: Question) -> Json:
         asked = super().asked(question)
-        return asked | {"params": self.changed(dict(question.params))} if question == BROWSE else asked
+        return (
+            asked | {"params": self.changed(dict(question.params))} if question == BROWSE else asked
+        )
 
 
 @mutant
@@ -496,7 +502,9 @@ class SameNameTwice(_Another):
 
 
 def _header(*values: str, kind: str = "string") -> Json:
-    properties = {f"p{index}": {"type": kind, "x-mcp-header": each} for index, each in enumerate(values)}
+    properties = {
+        f"p{index}": {"type": kind, "x-mcp-header": each} for index, each in enumerate(values)
+    }
     return {"inputSchema": {"type": "object", "properties": properties}}
 
 

@@ -1,11 +1,12 @@
 """Servers and clients that break a sentence in another way than its mutant does.
 
-The scenarios were written for the mutants, so those cannot say what else the scenarios would find. These
-can: of the rows of `requirements.toml` with a server, thirty were drawn (`random.Random(31)`, `(32)` and
-`(33)`, ten each), of those with a client seven, and each got a second way to be broken. The first and
-the second ten servers were measured, and then the scenarios mended for them; the third ten were measured
-after that, and nothing was mended for those. The clients were known when the scenario for clients was
-written. Knows the correct server and client.
+The scenarios were written for the mutants, so those cannot say what else the scenarios would find.
+These
+can: of the rows of `requirements.toml` with a server, thirty were drawn (`random.Random(31)`,
+`(32)` and `(33)`, ten each), of those with a client seven, and each got a second way to be broken.
+The first and the second ten servers were measured, and then the scenarios mended for them; the
+third ten were measured after that, and nothing was mended for those. The clients were known when
+the scenario for clients was written. Knows the correct server and client.
 """
 
 from __future__ import annotations
@@ -99,7 +100,9 @@ class _Url(Fixture):
 
     def asked(self, question: Question) -> Json:
         asked = super().asked(question)
-        return asked | {"params": question.params | {"url": self.url}} if question == BROWSE else asked
+        return (
+            asked | {"params": question.params | {"url": self.url}} if question == BROWSE else asked
+        )
 
 
 @first
@@ -141,7 +144,10 @@ class SameHeaderFurtherDown(_Listed):
             "type": "object",
             "properties": {
                 "region": STRING | {"x-mcp-header": "Region"},
-                "to": {"type": "object", "properties": {"region": STRING | {"x-mcp-header": "REGION"}}},
+                "to": {
+                    "type": "object",
+                    "properties": {"region": STRING | {"x-mcp-header": "REGION"}},
+                },
             },
         }
     }
@@ -316,7 +322,9 @@ class AsksAgainWithoutAMessage(Fixture):
         again, self.again = self.again, False
         for asked in requests.values() if again else ():
             if asked["params"].get("mode") == "form":
-                asked["params"] = {key: of for key, of in asked["params"].items() if key != "message"}
+                asked["params"] = {
+                    key: of for key, of in asked["params"].items() if key != "message"
+                }
         return super().input_required(requests, state)
 
 
@@ -335,7 +343,9 @@ class UrlWithTheCredentials(Fixture):
         if question != BROWSE or not self.principal:
             return asked
         state = base64.urlsafe_b64encode(self.principal.encode()).decode().rstrip("=")
-        return asked | {"params": question.params | {"url": f"{question.params['url']}?state={state}"}}
+        return asked | {
+            "params": question.params | {"url": f"{question.params['url']}?state={state}"}
+        }
 
 
 @third
@@ -464,7 +474,9 @@ class EchoesTheFirstState(Client):
 
     def retry(self, params: Json, result: Json) -> Json:
         again = super().retry(params, result)
-        return again | {"requestState": params["requestState"]} if "requestState" in params else again
+        return (
+            again | {"requestState": params["requestState"]} if "requestState" in params else again
+        )
 
 
 @another

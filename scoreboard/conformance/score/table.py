@@ -105,11 +105,15 @@ class Kept(BaseModel):
         }[side]
 
     def found_by(self, side: Side, name: str) -> list[str]:
-        """The checks that find a mutant: they fail or warn, and do neither of the correct program."""
+        """The checks that find a mutant: they fail or warn, and do neither of the correct
+        program.
+        """
         before = self.of(side)["correct"].checks
         checks = self.of(side)[name].checks
         return sorted(
-            check for check, status in checks.items() if status in BAD and before.get(check) not in BAD
+            check
+            for check, status in checks.items()
+            if status in BAD and before.get(check) not in BAD
         )
 
 
@@ -129,7 +133,9 @@ def code_of(side: Side, name: str) -> str:
     """The digest of a program: it changes with the correct one, the mutant or the suite."""
     whole = inspect.getsource(client.Client if side.endswith("client") else correct)
     if side.startswith("proposed"):
-        whole += (CLIENT_SCENARIO if side.endswith("client") else SCENARIOS).read_text(encoding="utf-8")
+        whole += (CLIENT_SCENARIO if side.endswith("client") else SCENARIOS).read_text(
+            encoding="utf-8"
+        )
     parts = [SUITE, whole, *(inspect.getsource(of) for of in PROGRAMS[side][name].__mro__[:-2])]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
@@ -149,12 +155,17 @@ def of(found: Iterable[bool]) -> str:
     return f"{sum(each)} of {len(each)}" if each else ""
 
 
-PROPOSED: dict[Literal["server", "client"], Side] = {"server": "proposed", "client": "proposed client"}
+PROPOSED: dict[Literal["server", "client"], Side] = {
+    "server": "proposed",
+    "client": "proposed client",
+}
 """The proposed scenarios of each side."""
 
 
 def finds(kept: Kept, row: Requirement, *, proposed: bool = False, name: str = "") -> bool:
-    """Whether the published suite finds a row's mutant or `name`, or with the proposed scenarios."""
+    """Whether the published suite finds a row's mutant or `name`, or with the proposed
+    scenarios.
+    """
     name = name or row.mutant
     return bool(kept.found_by(row.who, name)) or (
         proposed and bool(kept.found_by(PROPOSED[row.who], name))
@@ -215,7 +226,8 @@ def raised(kept: Kept, who: Literal["server", "client"]) -> str:
         (
             [
                 f"`{row.mutant}`",
-                ", ".join(f"`{each}`" for each in kept.found_by(PROPOSED[who], row.mutant)) or "nothing",
+                ", ".join(f"`{each}`" for each in kept.found_by(PROPOSED[who], row.mutant))
+                or "nothing",
             ]
             for row in broken(who)
             if not finds(kept, row)
@@ -277,7 +289,9 @@ def idle(kept: Kept, side: Side) -> str:
 def unseen() -> str:
     """The sentences that cannot be broken, by their reason."""
     reasons = Counter(row.why for row in requirements() if row.why)
-    return markdown(("sentences", "why"), ([str(count), why] for why, count in reasons.most_common()))
+    return markdown(
+        ("sentences", "why"), ([str(count), why] for why, count in reasons.most_common())
+    )
 
 
 def numbers(kept: Kept) -> str:

@@ -7,8 +7,8 @@ import tool
 from agent_framework import FileCheckpointStorage, RunContext, step, workflow
 
 VARIANT = sys.argv[1]
-"""`steps`: effects and questions are steps; `ids`: effects are steps, and the caller sends all answers;
-`auto`: the same, with the ids that the framework gives."""
+"""`steps`: effects and questions are steps; `ids`: effects are steps, and the caller sends all
+answers; `auto`: the same, with the ids that the framework gives."""
 
 
 @step
@@ -52,7 +52,9 @@ async def run(answers: dict, **how) -> dict:
         return tool.done(result.get_outputs()[0])
     latest = await storage.get_latest(workflow_name="weather")
     pause = {"checkpoint": latest.checkpoint_id, "request": pending[-1].request_id}
-    return tool.asked(pending[-1].data, pause | ({} if VARIANT == "steps" else {"answers": answers}))
+    return tool.asked(
+        pending[-1].data, pause | ({} if VARIANT == "steps" else {"answers": answers})
+    )
 
 
 def start(call: str, location: str, user: str) -> dict:

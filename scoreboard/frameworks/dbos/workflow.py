@@ -46,7 +46,14 @@ def launch() -> None:
     version = "2" if tool.CONSENT else "1"  # as the hash of the changed source would be
     url = f"sqlite:///{tool.STORE}/dbos.sqlite"
     how = {"run_admin_server": False, "log_level": "ERROR"}
-    DBOS(config={"name": "weather", "system_database_url": url, "application_version": version, **how})
+    DBOS(
+        config={
+            "name": "weather",
+            "system_database_url": url,
+            "application_version": version,
+            **how,
+        }
+    )
     DBOS.launch()
 
 

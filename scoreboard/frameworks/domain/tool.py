@@ -1,7 +1,7 @@
 """What the programs in Python share: the tool's questions and effects, and how a program is called.
 
-A program is started for each delivery. It reads one JSON line and writes one (README.md says which).
-Places, texts and the ledger are in weather.py. Knows no framework.
+A program is started for each delivery. It reads one JSON line and writes one (README.md says
+which). Places, texts and the ledger are in weather.py. Knows no framework.
 """
 
 import json
@@ -18,7 +18,8 @@ from weather import places, report  # noqa: F401
 STORE = Path(os.environ.get("MRTR_STORE", "."))
 """Where a framework keeps what it has to remember between two deliveries."""
 CONSENT = os.environ.get("MRTR_VERSION") == "inserted"
-"""Whether this is the next version of the tool, which asks for consent before it asks for the units."""
+"""Whether this is the next version of the tool, which asks for consent before it asks for the
+units."""
 
 
 # --- questions ----------------------------------------------------------------------------------
@@ -30,12 +31,20 @@ def which_place(location: str) -> dict:
 
 def which_units(place: str) -> dict:
     _known(place)
-    return {"key": "units", "message": f"Which units for {place}?", "choices": ["metric", "imperial"]}
+    return {
+        "key": "units",
+        "message": f"Which units for {place}?",
+        "choices": ["metric", "imperial"],
+    }
 
 
 def may_bill(place: str) -> dict:
     _known(place)
-    return {"key": "consent", "message": f"The report for {place} is billed. Go on?", "choices": ["yes"]}
+    return {
+        "key": "consent",
+        "message": f"The report for {place} is billed. Go on?",
+        "choices": ["yes"],
+    }
 
 
 def _known(place: str) -> None:

@@ -57,7 +57,9 @@ async def run(session: str, user: str, part: types.Part) -> dict:
     for call in (call for event in events for call in event.get_function_calls()):
         if call.name == ASKS:
             return tool.asked(call.args["payload"], {"session": session, "id": call.id})
-    texts = [part.text for event in events if event.content for part in event.content.parts if part.text]
+    texts = [
+        part.text for event in events if event.content for part in event.content.parts if part.text
+    ]
     if not texts:
         raise RuntimeError("the run ends without a word")
     return tool.done(texts[-1])

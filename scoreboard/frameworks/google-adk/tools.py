@@ -64,7 +64,9 @@ class Scripted(BaseLlm):
         yield LlmResponse(content=types.Content(role="model", parts=[part]))
 
 
-agent = Agent(name="weather", model=Scripted(model="scripted"), tools=[choose_place, agree, look_up])
+agent = Agent(
+    name="weather", model=Scripted(model="scripted"), tools=[choose_place, agree, look_up]
+)
 app = App(name="weather", root_agent=agent)
 
 
@@ -78,7 +80,9 @@ async def run(session: str, user: str, part: types.Part) -> dict:
         if call.name == ASKS:
             question = call.args["toolConfirmation"]["payload"]
             return tool.asked(question, {"session": session, "id": call.id})
-    texts = [part.text for event in events if event.content for part in event.content.parts if part.text]
+    texts = [
+        part.text for event in events if event.content for part in event.content.parts if part.text
+    ]
     if not texts:
         raise RuntimeError("the run ends without a word")
     return tool.done(texts[-1])

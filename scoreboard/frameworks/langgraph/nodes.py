@@ -27,7 +27,9 @@ def log_lookup(state: State) -> State:
 
 def ask_place(state: State) -> State:
     names = tool.places(state["location"])
-    return {"place": names[0] if len(names) == 1 else interrupt(tool.which_place(state["location"]))}
+    return {
+        "place": names[0] if len(names) == 1 else interrupt(tool.which_place(state["location"]))
+    }
 
 
 def ask_consent(state: State) -> State:

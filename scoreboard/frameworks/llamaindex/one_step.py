@@ -1,4 +1,6 @@
-"""The weather tool as one step of a LlamaIndex workflow that waits for an event at each question."""
+"""The weather tool as one step of a LlamaIndex workflow that waits for an event at each
+question.
+"""
 
 import asyncio
 import json

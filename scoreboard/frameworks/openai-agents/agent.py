@@ -1,6 +1,7 @@
 """The weather tool in the OpenAI Agents SDK: a person approves the place, and then the lookup.
 
-An approval is yes or no, so the scripted model proposes what this user wants; another answer rejects it.
+An approval is yes or no, so the scripted model proposes what this user wants; another answer
+rejects it.
 """
 
 import asyncio
@@ -18,7 +19,11 @@ from agents import (
     function_tool,
     set_tracing_disabled,
 )
-from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseOutputText
+from openai.types.responses import (
+    ResponseFunctionToolCall,
+    ResponseOutputMessage,
+    ResponseOutputText,
+)
 
 CARRIES = sys.argv[1:] == ["carried"]
 """Whether the caller holds the run's state, and not only its name."""

@@ -68,7 +68,9 @@ async def outcome(client: restate.RestateClient, call: str, after: int) -> dict:
 
 
 async def serve(work) -> dict:
-    """Do something while this version of the workflow is served, in each process at the same address."""
+    """Do something while this version of the workflow is served, in each process at the same
+    address.
+    """
     known = tool.STORE / f"port-{'2' if tool.CONSENT else '1'}"
     listener = socket.socket()
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)  # two deliveries at once

@@ -25,7 +25,9 @@ class Scripted(Model):
         yield {"messageStart": {"role": "assistant"}}
         if "toolResult" in last:
             yield {"contentBlockStart": {"start": {}}}
-            yield {"contentBlockDelta": {"delta": {"text": last["toolResult"]["content"][0]["text"]}}}
+            yield {
+                "contentBlockDelta": {"delta": {"text": last["toolResult"]["content"][0]["text"]}}
+            }
         else:
             call = {"name": "look_up", "toolUseId": "call-1"}
             yield {"contentBlockStart": {"start": {"toolUse": call}}}

@@ -1,4 +1,6 @@
-"""The weather tool as a Temporal workflow that waits for a signal, or an update, at each question."""
+"""The weather tool as a Temporal workflow that waits for a signal, or an update, at each
+question.
+"""
 
 import asyncio
 import os

@@ -1,4 +1,5 @@
-"""The weather tool's domain for the servers in Python: places, texts, and the ledger (docs/CONTRACT.md).
+"""The weather tool's domain for the servers in Python: places, texts, and the ledger
+(docs/CONTRACT.md).
 
 Knows no library.
 """

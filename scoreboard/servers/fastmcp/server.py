@@ -41,7 +41,9 @@ def ask(
 def value(answer: object, key: str, choices: list[str]) -> str:
     action = getattr(answer, "action", None)
     if action in ("decline", "cancel"):
-        raise ToolError(f"No lookup: {key} was {'declined' if action == 'decline' else 'cancelled'}.")
+        raise ToolError(
+            f"No lookup: {key} was {'declined' if action == 'decline' else 'cancelled'}."
+        )
     chosen = (getattr(answer, "content", None) or {}).get(key)
     if chosen not in choices:
         raise ToolError(f"{key}: not one of the choices")

@@ -35,14 +35,18 @@ WEATHER = Tool(
 )
 
 
-def ask(key: str, message: str, choices: list[str], state: str | None = None) -> InputRequiredResult:
+def ask(
+    key: str, message: str, choices: list[str], state: str | None = None
+) -> InputRequiredResult:
     schema = {
         "type": "object",
         "properties": {key: {"type": "string", "enum": choices}},
         "required": [key],
     }
     form = ElicitRequestFormParams(message=message, requested_schema=schema)
-    return InputRequiredResult(input_requests={key: ElicitRequest(params=form)}, request_state=state)
+    return InputRequiredResult(
+        input_requests={key: ElicitRequest(params=form)}, request_state=state
+    )
 
 
 def text(words: str, *, is_error: bool = False) -> CallToolResult:

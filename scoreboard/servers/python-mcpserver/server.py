@@ -11,7 +11,9 @@ from mcp.server.mcpserver.exceptions import ToolError
 from pydantic import BaseModel, Field, create_model
 
 VARIANT = sys.argv[1] if len(sys.argv) > 1 else "default"
-SECURITY = RequestStateSecurity(keys=[os.environ["STATE_SECRET"]]) if VARIANT == "hardened" else None
+SECURITY = (
+    RequestStateSecurity(keys=[os.environ["STATE_SECRET"]]) if VARIANT == "hardened" else None
+)
 
 mcp = MCPServer("weather", request_state_security=SECURITY)
 

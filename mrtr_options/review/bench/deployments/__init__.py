@@ -1,7 +1,8 @@
 """What a deployment is: where scenarios run, and the instances of a server that it starts for one.
 
-Each is a module of this folder: instances in memory, server processes of an option (`processes`) and of
-a stranger's file (`children`, `child`), and a server behind a URL (`remote`). Those that any option can
+Each is a module of this folder: instances in memory, server processes of an option (`processes`)
+and of a stranger's file (`children`, `child`), and a server behind a URL (`remote`). Those that any
+option can
 be run on are offered by name: a module that has `OFFERED` is found by itself.
 """
 
@@ -40,7 +41,9 @@ class Deployment(Protocol):
         """Why a scenario cannot run here, as in "12 scenarios " + why; None if it can."""
         ...
 
-    def started(self, subject: Subject, scenario: Scenario) -> AbstractAsyncContextManager[Instances]:
+    def started(
+        self, subject: Subject, scenario: Scenario
+    ) -> AbstractAsyncContextManager[Instances]:
         """Fresh instances of a subject for one run; they end with the block.
 
         Raises:
@@ -175,8 +178,10 @@ def environment(ledger: Path, keys: list[bytes]) -> Generator[None]:
 
 @contextmanager
 def quiet_servers() -> Generator[None]:
-    """Keep what the SDK and the engine log about refusals and failures out of the output: under review
-    they are looked for. Inside another such block nothing changes, and loggers keep what they know."""
+    """Keep what the SDK and the engine log about refusals and failures out of the output: under
+    review they are looked for. Inside another such block nothing changes, and loggers keep what
+    they know.
+    """
     before = logging.root.manager.disable
     if before >= logging.CRITICAL:
         yield

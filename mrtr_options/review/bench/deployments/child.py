@@ -1,8 +1,8 @@
 """What runs in the processes that `children` starts: each loads one file and serves it over HTTP.
 
 Between the bench and an instance is one socket, with a line for each thing said. The bench says
-`stats`, `where`, or `wait` and how many seconds pass. The instance says, as JSON, `up`, `failed` (its
-file does not load), `raised` (an exception of the author's code), and what it was asked for.
+`stats`, `where`, or `wait` and how many seconds pass. The instance says, as JSON, `up`, `failed`
+(its file does not load), `raised` (an exception of the author's code), and what it was asked for.
 """
 
 from __future__ import annotations
@@ -74,7 +74,9 @@ def run(
     os.environ.update(environment)
     folder, here = str(Path(environment[LEDGER_VARIABLE]).parent), os.getcwd()
     sys.path[:] = [*(each or here for each in sys.path), folder]  # as in PATH
-    os.chdir(folder)  # else a store with a relative path would be the one that the author's server has
+    os.chdir(
+        folder
+    )  # else a store with a relative path would be the one that the author's server has
     status = 1
     try:
         _serve(file, listener, _Talk(talk), ahead)
@@ -143,8 +145,9 @@ def _serve(file: Path, listener: socket.socket, talk: _Talk, ahead: float) -> No
 
 
 class _Ledger(SqliteLedger):
-    """Ends the process at the effect at which it is to crash: the bench, which watches the file, may be
-    late. Where the author's code opens the ledger by itself, the bench does it."""
+    """Ends the process at the effect at which it is to crash: the bench, which watches the file,
+    may be late. Where the author's code opens the ledger by itself, the bench does it.
+    """
 
     async def record(self, effect: Effect) -> None:
         await super().record(effect)
@@ -166,8 +169,9 @@ def _once(number: int, seconds: float) -> None:
 
 
 class _Connection(sqlite3.Connection):
-    """Reads the instance's clock, and has the function by which the ledger's file makes one try of an
-    effect fail, wait, or end the process."""
+    """Reads the instance's clock, and has the function by which the ledger's file makes one try of
+    an effect fail, wait, or end the process.
+    """
 
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
@@ -266,7 +270,9 @@ def _outwards(frame: FrameType | None) -> list[FrameType]:
 
 
 def _awaited(waiting: Any) -> Iterator[FrameType]:
-    """The frames of a coroutine or generator that waits, the innermost last: each waits for the next."""
+    """The frames of a coroutine or generator that waits, the innermost last: each waits for the
+    next.
+    """
     while waiting is not None:
         kind = "cr" if hasattr(waiting, "cr_frame") else "gi"
         frame = getattr(waiting, f"{kind}_frame", None)

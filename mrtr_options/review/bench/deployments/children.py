@@ -1,9 +1,9 @@
 """A stranger's file as real instances: a process for each, behind streamable HTTP on this machine.
 
-The processes share what docs/CONTRACT.md names (`MRTR_LEDGER`, `MRTR_STATE_KEYS`) and nothing else. The
-same processes serve many runs; one that hangs, dies, or is killed by a schedule is replaced. What goes
-wrong at an effect is done by the database, so it reaches a server that opens the ledger by itself. Time
-passes when the bench says so to each process; `clock` says for which clocks.
+The processes share what docs/CONTRACT.md names (`MRTR_LEDGER`, `MRTR_STATE_KEYS`) and nothing else.
+The same processes serve many runs; one that hangs, dies, or is killed by a schedule is replaced.
+What goes wrong at an effect is done by the database, so it reaches a server that opens the ledger
+by itself. Time passes when the bench says so to each process; `clock` says for which clocks.
 
 Knows `deployments`, whose protocol this is, and `child`, which is what the processes run.
 """
@@ -48,8 +48,8 @@ from mrtr_options.tool.catalogue import Option
 from mrtr_options.tool.settings import DATABASE_VARIABLE, LEDGER_VARIABLE
 
 HANG_SECONDS = 15.0
-"""How long a proposal may take for one request before it is called hung. Longer than a single-use guard
-waits, as it is by default, for a round whose process has died."""
+"""How long a proposal may take for one request before it is called hung. Longer than a single-use
+guard waits, as it is by default, for a round whose process has died."""
 
 START_SECONDS = 20.0
 """How long a file may take to load."""
@@ -188,12 +188,17 @@ class Children:
 
     An option that keeps its calls in an engine's file runs as one process, which is both instances.
 
-    The folder, empty at first, is for the files that they share. `hang_seconds` is how long one request
-    may take; `key` is the state key, or None for a new one.
+    The folder, empty at first, is for the files that they share. `hang_seconds` is how long one
+    request may take; `key` is the state key, or None for a new one.
     """
 
     def __init__(
-        self, option: Option, folder: Path, *, hang_seconds: float = HANG_SECONDS, key: str | None = None
+        self,
+        option: Option,
+        folder: Path,
+        *,
+        hang_seconds: float = HANG_SECONDS,
+        key: str | None = None,
     ) -> None:
         self.hang_seconds = hang_seconds
         self._raised: list[str] = []
@@ -220,7 +225,9 @@ class Children:
 
     def cannot(self, scenario: Scenario) -> str | None:
         if scenario.mixes_versions and len(self._versions) == 1:
-            return "in which one of two instances has another version: this file runs as one process"
+            return (
+                "in which one of two instances has another version: this file runs as one process"
+            )
         return None
 
     @asynccontextmanager
@@ -284,7 +291,9 @@ class Children:
         how = await self.kill(child)
         if child.failed:
             reason, *more = child.failed.splitlines()
-            raise CannotStart(f"{name} does not load", child.failed) if more else CannotStart(reason)
+            raise (
+                CannotStart(f"{name} does not load", child.failed) if more else CannotStart(reason)
+            )
         raise CannotStart(f"the process {how} while {name} was loading")
 
     async def _end_all(self) -> None:
@@ -293,7 +302,8 @@ class Children:
             self._children.pop(0)
 
     async def replace(self, place: int, child: Child) -> str:
-        """Put a fresh process in the place of one that hangs or is gone, unless that was done before.
+        """Put a fresh process in the place of one that hangs or is gone, unless that was done
+        before.
 
         Returns:
             How the old one ended.
@@ -343,7 +353,9 @@ class Children:
             stack = re.findall(
                 r'File "(.*)", line (\d+) in (.*)', child.printed.decode(errors="replace")
             )
-            found = [(int(line), name) for path, line, name in stack if path == str(file.absolute())][:1]
+            found = [
+                (int(line), name) for path, line, name in stack if path == str(file.absolute())
+            ][:1]
         return "\n".join(
             f"line {line}, in {name}: {linecache.getline(str(file), line).strip()}"
             for line, name in found
@@ -361,7 +373,9 @@ class Children:
         yield found
 
     def start_soon(
-        self, work: Callable[[anyio.CancelScope], Coroutine[Any, Any, None]], scope: anyio.CancelScope
+        self,
+        work: Callable[[anyio.CancelScope], Coroutine[Any, Any, None]],
+        scope: anyio.CancelScope,
     ) -> None:
         """Have something done while the processes run."""
         assert self._group is not None
@@ -396,7 +410,9 @@ class Children:
             async def until_hung() -> None:
                 nonlocal where
                 await anyio.sleep(self.hang_seconds)
-                where = await self._where(child)  # before the client leaves, which cancels the handler
+                where = await self._where(
+                    child
+                )  # before the client leaves, which cancels the handler
                 group.cancel_scope.cancel()
 
             group.start_soon(until_dead)

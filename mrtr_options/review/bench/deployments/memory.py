@@ -77,7 +77,9 @@ class _Instance:
 class _Ledger(FaultyLedger):
     """The ledger as one instance has it."""
 
-    def __init__(self, here: MemoryInstances, place: int, ledger: weather.Ledger, turns: int) -> None:
+    def __init__(
+        self, here: MemoryInstances, place: int, ledger: weather.Ledger, turns: int
+    ) -> None:
         super().__init__(ledger, turns)
         self._here, self._place = here, place
 
@@ -127,19 +129,25 @@ class Memory:
         return None
 
     @asynccontextmanager
-    async def started(self, subject: Subject, scenario: Scenario) -> AsyncGenerator[MemoryInstances]:
+    async def started(
+        self, subject: Subject, scenario: Scenario
+    ) -> AsyncGenerator[MemoryInstances]:
         """Fresh instances, with a ledger and stores of their own.
 
         One instance is enough where rounds go to the instance that asked, and nothing sends one
-        elsewhere. What a stranger's code prints goes to standard error: a command's own output is read
-        by programs, too.
+        elsewhere. What a stranger's code prints goes to standard error: a command's own output is
+        read by programs, too.
 
         Raises:
             CannotLoad: The file is not an option that can be run.
         """
         stays = scenario.setup.fleet == "sticky" and not scenario.script
         alone = stays and not scenario.needs_two
-        keeps = self.versions if subject.option.extra is None and not subject.option.is_foreign else None
+        keeps = (
+            self.versions
+            if subject.option.extra is None and not subject.option.is_foreign
+            else None
+        )
         printed = redirect_stdout(sys.stderr) if subject.option.is_foreign else nullcontext()
         with nullcontext(keeps) if keeps else scratch() as folder, quiet_servers(), printed:
             instances = MemoryInstances(
@@ -162,8 +170,9 @@ OFFERED = (
 class MemoryInstances(Instances):
     """Instances in this process, with in-memory clients. Enter `running` to use it.
 
-    The ledger of a stranger's file is a file, for it may build its server without `build_server`: the
-    environment names ledger and keys while it is loaded. The folder is for what instances share.
+    The ledger of a stranger's file is a file, for it may build its server without `build_server`:
+    the environment names ledger and keys while it is loaded. The folder is for what instances
+    share.
 
     Attributes:
         fault: What goes wrong at the next effect of its kind.
@@ -248,8 +257,10 @@ class MemoryInstances(Instances):
 
     @contextmanager
     def _apart(self) -> Generator[None]:
-        """For a stranger's file, whose code may read the clock and use relative paths: the process is on
-        the time of the run, and in its folder, not where the author's server keeps its files."""
+        """For a stranger's file, whose code may read the clock and use relative paths: the process
+        is on the time of the run, and in its folder, not where the author's server keeps its
+        files.
+        """
         time.time = self._clock
         try:
             with chdir(self._ledger_file.parent):
@@ -271,7 +282,9 @@ class MemoryInstances(Instances):
         return make_wrappers(self._subject.wrappers, WatchedStore(store, told), attempts=attempts)
 
     def _watching(self) -> AbstractContextManager[None]:
-        """All instances share the durable engine: what it keeps belongs to the round that is open."""
+        """All instances share the durable engine: what it keeps belongs to the round that is
+        open.
+        """
         watch, here = self._where.watch, self.recording
         if watch is None or self._subject.option.extra is None:
             return nullcontext()
@@ -312,7 +325,8 @@ class MemoryInstances(Instances):
             return load(path, settings, on_entry=enter, on_line=reach if watch else None)
 
     async def _hold(self, server: Any, *, task_status: anyio.abc.TaskStatus[_Instance]) -> None:
-        # A task of its own for each instance: instances end in any order, their clients' scopes not.
+        # A task of its own for each instance: instances end in any order, their clients' scopes
+        # not.
         send, receive = anyio.create_memory_object_stream[tuple[Request, anyio.Event]](1)
         instance = _Instance(server, send)
         try:
@@ -324,7 +338,10 @@ class MemoryInstances(Instances):
 
                 await connect(Request())
                 task_status.started(instance)
-                async for wanted, connected in receive:  # few schedules have a client of another kind
+                async for (
+                    wanted,
+                    connected,
+                ) in receive:  # few schedules have a client of another kind
                     await connect(wanted)
                     connected.set()
         finally:  # a second Ctrl-C ends it anywhere, and what stops it waits for it

@@ -1,8 +1,9 @@
 """Where a schedule is run for real: server processes behind streamable HTTP on this machine.
 
 They share what instances of a fleet share and nothing else: the state keys, the ledger file, the
-guard's store file and the database of an option that has one. They die by SIGKILL, as under a kernel
-that runs out of memory. Knows `deployments`, whose protocol this is, and how a server is served.
+guard's store file and the database of an option that has one. They die by SIGKILL, as under a
+kernel that runs out of memory. Knows `deployments`, whose protocol this is, and how a server is
+served.
 """
 
 from __future__ import annotations
@@ -162,8 +163,8 @@ class _Ledger(FaultyLedger):
 
 @dataclass
 class Worker:
-    """One server process, where it listens, the pipe to its ledger, the seconds by which the clock that
-    the package injects is ahead of the machine's, and whether it is known to serve.
+    """One server process, where it listens, the pipe to its ledger, the seconds by which the clock
+    that the package injects is ahead of the machine's, and whether it is known to serve.
 
     The pipe is readable when the process has something to say, and when it is dead.
     """
@@ -205,7 +206,9 @@ class Processes:
         return None
 
     @asynccontextmanager
-    async def started(self, subject: Subject, scenario: Scenario) -> AsyncGenerator[ProcessInstances]:
+    async def started(
+        self, subject: Subject, scenario: Scenario
+    ) -> AsyncGenerator[ProcessInstances]:
         """Two fresh processes, with a ledger and stores of their own."""
         with scratch() as folder, quiet_servers():
             keys = scenario.setup.honours_keys
@@ -226,7 +229,9 @@ class ProcessInstances(Instances):
     def __init__(self, subject: Subject, folder: Path, *, honours_keys: bool = False) -> None:
         super().__init__(2, HANG_SECONDS)
         self.name = "processes"
-        self.processes = self.instances if subject.option.extra is None else 1  # its calls are in a file
+        self.processes = (
+            self.instances if subject.option.extra is None else 1
+        )  # its calls are in a file
         self._served = Served(
             subject,
             [new_key()],
@@ -277,7 +282,9 @@ class ProcessInstances(Instances):
         assert self._http is not None
 
         async def leave_at_a_word() -> None:
-            pipe = os.dup(worker.ledger.fileno())  # two requests at once may wait for the same process
+            pipe = os.dup(
+                worker.ledger.fileno()
+            )  # two requests at once may wait for the same process
             try:
                 await anyio.wait_readable(pipe)
             finally:
@@ -327,7 +334,9 @@ class ProcessInstances(Instances):
 
     async def arm(self, name: str | None, only: int | None = None) -> None:
         for worker in self._workers if only is None else (self._workers[only % self.processes],):
-            with suppress(ConnectionError):  # it died between two requests; the next one will notice
+            with suppress(
+                ConnectionError
+            ):  # it died between two requests; the next one will notice
                 worker.ledger.send(name)
 
     async def collect(self) -> None:

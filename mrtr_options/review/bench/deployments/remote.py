@@ -1,8 +1,9 @@
-"""A running server, in any language, as a deployment: its instances reached by URL, its effects read
-from a file.
+"""A running server, in any language, as a deployment: its instances reached by URL, its effects
+read from a file.
 
-What can be done to it is what any client can do. It cannot be restarted, aged, crashed or told who is
-calling, and it may speak one era only, so the scenarios that need more are left out (`Remote.cannot`).
+What can be done to it is what any client can do. It cannot be restarted, aged, crashed or told who
+is calling, and it may speak one era only, so the scenarios that need more are left out
+(`Remote.cannot`).
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ URL = ("http://", "https://")
 CONNECT_SECONDS = 30.0
 """How long a server may take to accept a connection."""
 
-NOT_OURS = "that need the server to restart, to age, to crash, to fail once, or to be told who calls"
+NOT_OURS = (
+    "that need the server to restart, to age, to crash, to fail once, or to be told who calls"
+)
 ALONE = "that need a second instance: name the URLs of both, with a comma between them"
 NOT_SPOKEN = "of a client of {}: the server does not speak it"
 """Why scenarios are left out."""
@@ -71,7 +74,9 @@ class Remote:
         return NOT_OURS if scenario.needs else None
 
     @asynccontextmanager
-    async def started(self, subject: Subject, scenario: Scenario) -> AsyncGenerator[RemoteInstances]:
+    async def started(
+        self, subject: Subject, scenario: Scenario
+    ) -> AsyncGenerator[RemoteInstances]:
         """Connections to the instances for one run."""
         keys = scenario.setup.honours_keys
         async with connections() as http:

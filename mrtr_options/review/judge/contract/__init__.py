@@ -6,7 +6,8 @@ which state, what that state was handed out with, and what happened to the serve
 page leaves a choice, each is allowed. Nothing here knows how a server works.
 
 To read: `rules`, the rules by name; `answers` and `kinds`, what a client sends and what it may get;
-`calls`, a history request by request; `allowed`, the responses that a request may get; and what is held
+`calls`, a history request by request; `allowed`, the responses that a request may get; and what is
+held
 against that: `responses`, `effects` and `leaks`.
 """
 
@@ -25,7 +26,9 @@ from mrtr_options.review.judge.properties import Problem
 __all__ = ["EFFECTS", "LISTED", "RULES", "SOURCES", "violations"]
 
 
-def violations(history: History, *, tools: dict[str, dict[str, Any]] | None = None) -> list[Problem]:
+def violations(
+    history: History, *, tools: dict[str, dict[str, Any]] | None = None
+) -> list[Problem]:
     """What a history has that the contract does not allow, in its order.
 
     Args:
@@ -38,6 +41,11 @@ def violations(history: History, *, tools: dict[str, dict[str, Any]] | None = No
     if history.scenario.changes or history.scenario.takes_tasks:
         return []
     calls = Calls(history)
-    found = [*calls.deaths, *wrong_responses(calls, tools or {}), *wrong_effects(calls), *leaks(calls)]
+    found = [
+        *calls.deaths,
+        *wrong_responses(calls, tools or {}),
+        *wrong_effects(calls),
+        *leaks(calls),
+    ]
     order = {name: number for number, name in enumerate(RULES)}
     return sorted(found, key=lambda each: (each.exchange or 10**9, order[each.property]))

@@ -1,7 +1,7 @@
 """What the contract allows as the response to a request.
 
-Knows the requests of a history up to that one, and what was pushed to its client. It does not look at
-the response that came.
+Knows the requests of a history up to that one, and what was pushed to its client. It does not look
+at the response that came.
 """
 
 from __future__ import annotations
@@ -46,7 +46,11 @@ _GRACE_SECONDS = 5.0  # that the requests themselves may have taken
 ROOM = 1_000  # calls that may be open at once
 AGAIN = 10  # times that an old client is asked a question again, or a client retries
 
-PLAIN = ("questions-are-asked-in-order", "the-report-is-the-pages", "missing-answers-are-asked-again")
+PLAIN = (
+    "questions-are-asked-in-order",
+    "the-report-is-the-pages",
+    "missing-answers-are-asked-again",
+)
 """The rules of a request about which nothing is special."""
 
 
@@ -72,12 +76,15 @@ def due(calls: Calls, one: Exchange) -> Due:
     if not fits_the_schema(one.request):
         return Due("arguments-are-checked", [Refused()])
     found = _legacy(calls, one) if one.request.era == "legacy" else _modern(calls, one)
-    return replace(found, responses=[*found.responses, Refused()]) if has_more(one.request) else found
+    return (
+        replace(found, responses=[*found.responses, Refused()]) if has_more(one.request) else found
+    )
 
 
 def may_refuse(calls: Calls, one: Exchange) -> bool:
-    """Whether a server may refuse a genuine state: it was replaced, time has passed, the state also came
-    with another answer, or it was used before."""
+    """Whether a server may refuse a genuine state: it was replaced, time has passed, the state also
+    came with another answer, or it was used before.
+    """
     assert one.token is not None
     replaced = _is_elsewhere(one) or _is_old(calls, one.token, one.at)
     return replaced or calls.forked(one) or _is_spent(calls, one)
@@ -94,8 +101,9 @@ def _is_spent(calls: Calls, one: Exchange) -> bool:
 
 
 def _is_old(calls: Calls, token: Token, now: float) -> bool:
-    """Whether a state may have expired. Where its round was delivered twice, a server may count from the
-    first time."""
+    """Whether a state may have expired. Where its round was delivered twice, a server may count
+    from the first time.
+    """
     round_of = calls.exchanges[token.exchange]
     same = [
         each.at
@@ -172,7 +180,11 @@ def _legacy(calls: Calls, one: Exchange) -> Due:
     if not one.asked:
         unasked = replace(one, sent=replace(one.sent, request=replace(one.request, asks=False)))
         ways = _ways(calls, unasked)
-        rule = ways.rule if ways.rule == "unknown-places-are-errors" else "clients-that-cannot-be-asked"
+        rule = (
+            ways.rule
+            if ways.rule == "unknown-places-are-errors"
+            else "clients-that-cannot-be-asked"
+        )
         if one.request.asks and all(meanings(location)) and _asks_other_versions(calls, one):
             return Due("questions-are-asked-in-order", [question()])
         return Due(rule, [*ways.responses, Refused(())])
@@ -180,7 +192,9 @@ def _legacy(calls: Calls, one: Exchange) -> Due:
     wrong: list[Problem] = []
     again = max(Counter(asked.message for asked in one.asked).values()) - 1
     if again > AGAIN:
-        wrong.append(one.breaks("every-request-is-answered", f"{AGAIN} times again", f"{again} times"))
+        wrong.append(
+            one.breaks("every-request-is-answered", f"{AGAIN} times again", f"{again} times")
+        )
     rule = "questions-are-asked-in-order"
 
     def allows(rule: str, *responses: Allowed) -> Due:
@@ -200,7 +214,9 @@ def _legacy(calls: Calls, one: Exchange) -> Due:
             return allows("answers-are-checked", Refused(()))
         answer = _said_by(given, question())
         if answer.what in ("decline", "cancel") and asked is not one.asked[-1]:
-            wrong.append(one.breaks(f"{answer.what}-ends-the-call", "no question after it", "one more"))
+            wrong.append(
+                one.breaks(f"{answer.what}-ends-the-call", "no question after it", "one more")
+            )
         match answer.what:
             case "decline":
                 return allows("decline-ends-the-call", Ends("declined", "cancelled", ()))
@@ -211,7 +227,9 @@ def _legacy(calls: Calls, one: Exchange) -> Due:
                     return allows("answers-are-checked", Refused(()))
             case "fits" | "loose":
                 if place is not None:
-                    return allows("the-report-is-the-pages", Reports(report(place, answer.value), place))
+                    return allows(
+                        "the-report-is-the-pages", Reports(report(place, answer.value), place)
+                    )
                 place = answer.value
     return allows(rule, question())
 
@@ -234,7 +252,9 @@ def _said_by(event: Answered, question: Asks) -> Said:
 
 
 def _ways(calls: Calls, one: Exchange) -> Due:
-    """What is allowed were its state, if it has one, good: for all places that its location may mean."""
+    """What is allowed were its state, if it has one, good: for all places that its location may
+    mean.
+    """
     location = location_of(one.request)
     allowed: list[Allowed] = []
     rule = ""
@@ -248,7 +268,9 @@ def _ways(calls: Calls, one: Exchange) -> Due:
 class _Way:
     """What is allowed for one request, its location taken for some places."""
 
-    def __init__(self, calls: Calls, one: Exchange, location: str, matches: tuple[str, ...]) -> None:
+    def __init__(
+        self, calls: Calls, one: Exchange, location: str, matches: tuple[str, ...]
+    ) -> None:
         self.asks = one.request.asks
         self.later = one.request.state is not None
         self.location, self.matches = location, matches

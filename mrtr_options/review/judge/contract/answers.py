@@ -55,9 +55,13 @@ def said(answer: types.InputResponse, name: Name, choices: Sequence[str]) -> Sai
 
 
 def is_of_the_protocol(answers: types.InputResponses | None) -> bool:
-    """Whether the protocol's schema accepts the answers of a request: a form has no `null` in it."""
+    """Whether the protocol's schema accepts the answers of a request: a form has no `null` in
+    it.
+    """
     try:
-        found = _RESPONSES.validate_python({key: as_json(each) for key, each in (answers or {}).items()})
+        found = _RESPONSES.validate_python(
+            {key: as_json(each) for key, each in (answers or {}).items()}
+        )
     except ValidationError:
         return False
     forms = [each.content or {} for each in found.values() if isinstance(each, types.ElicitResult)]
@@ -80,7 +84,9 @@ def _loosely(location: str) -> str:
 
 def _matches(wanted: str) -> tuple[str, ...]:
     return tuple(
-        label for label in weather.REPORTS if wanted in (label.lower(), label.partition(",")[0].lower())
+        label
+        for label in weather.REPORTS
+        if wanted in (label.lower(), label.partition(",")[0].lower())
     )
 
 
@@ -93,7 +99,9 @@ def meanings(location: str) -> tuple[tuple[str, ...], ...]:
 
 def place_messages(location: str) -> tuple[str, ...]:
     """How the question about a location may be put; the page leaves open what white space is."""
-    return tuple(dict.fromkeys(f"Which {each}?" for each in (location.strip(_SPACE), location.strip())))
+    return tuple(
+        dict.fromkeys(f"Which {each}?" for each in (location.strip(_SPACE), location.strip()))
+    )
 
 
 def fits_the_schema(request: Request) -> bool:

@@ -1,8 +1,8 @@
 """A history, request by request: what was known about each when it was sent.
 
 A state's meaning is taken from the response that it came with: with question "place" nothing is
-settled, with the question about units for a place that place is, and a state-only response is the same
-request still at work. Knows histories; nothing of what is allowed in one.
+settled, with the question about units for a place that place is, and a state-only response is the
+same request still at work. Knows histories; nothing of what is allowed in one.
 """
 
 from __future__ import annotations
@@ -206,7 +206,9 @@ class Calls:
         return self._by_state.get(spelling(state), [])
 
     def of_call(self, one: Exchange, state: str) -> list[Exchange]:
-        """Those of a request's own call and caller: two equal calls may have been handed one state."""
+        """Those of a request's own call and caller: two equal calls may have been handed one
+        state.
+        """
         return [
             other
             for other in self.with_state(state)
@@ -419,7 +421,9 @@ class Calls:
         return Position("units", key, place if place in weather.REPORTS else None, tuple(earlier))
 
 
-def _handed_out(tokens: dict[str, dict[str | None, Token]], state: str, who: str | None) -> Token | None:
+def _handed_out(
+    tokens: dict[str, dict[str | None, Token]], state: str, who: str | None
+) -> Token | None:
     """A state as it was handed out to somebody, or else to somebody else."""
     to = tokens.get(state, {})
     return to.get(who) or next(iter(to.values()), None)

@@ -111,7 +111,9 @@ class Refused:
     def fits(self, reply: Reply) -> bool:
         if reply.code is None:
             return ToolError().fits(reply) and _names(self.naming, reply.text or "")
-        return (not self.codes or reply.code in self.codes) and _names(self.naming, reply.message or "")
+        return (not self.codes or reply.code in self.codes) and _names(
+            self.naming, reply.message or ""
+        )
 
     def covers(self, other: Allowed) -> bool:
         """Whether this, naming nothing, allows whatever another one does."""

@@ -26,7 +26,8 @@ _COMMON = re.compile(r"[a-z_]*|.{1,3}")
 """What anybody may say, as a name in JSON for one."""
 
 _TELLING = 12
-"""How many characters of a key are never there by chance. Three bytes are four characters of base64."""
+"""How many characters of a key are never there by chance. Three bytes are four characters of
+base64."""
 _HINTING = 8
 """How many are in one text by chance at times, and never in two."""
 
@@ -76,10 +77,13 @@ def leaks(calls: Calls) -> Iterator[Problem]:
                 yield one.breaks("nothing-leaks", _NO_SECRET, came)
         told = heard.setdefault(one.request.principal, set())
         for sky in sorted(_SKIES.intersection(states) - told):
-            yield one.breaks("nothing-leaks", "a state without what the user was not told", repr(sky))
+            yield one.breaks(
+                "nothing-leaks", "a state without what the user was not told", repr(sky)
+            )
         told |= {sky for sky in _SKIES if sky in (reply.text or "")}
         others = theirs[one.request.principal]
-        # What a server asks is its own text, which it may show to anybody; in a state it is somebody's.
+        # What a server asks is its own text, which it may show to anybody; in a state it is
+        # somebody's.
         for word in others.said:
             if any(word in text for text in shown):
                 yield one.breaks("nothing-leaks", _NOT_THEIRS, f"{word!r} in the response")
@@ -93,7 +97,9 @@ def leaks(calls: Calls) -> Iterator[Problem]:
 
 @dataclass(frozen=True)
 class _Others:
-    """What a user must not see of the others: what they said, that and what they were asked, names."""
+    """What a user must not see of the others: what they said, that and what they were asked,
+    names.
+    """
 
     said: list[str]
     words: list[str]

@@ -24,7 +24,8 @@ from mrtr_options.tool.server import TOOL
 
 def wrong_responses(calls: Calls, tools: dict[str, dict[str, Any]]) -> Iterator[Problem]:
     """Yield the responses that are not allowed; fill in what each request allows. The tools are the
-    server's listing."""
+    server's listing.
+    """
     before: dict[tuple[object, ...], str] = {}
     for one in calls.responses:
         if one.request.method == "tools/list":
@@ -32,7 +33,9 @@ def wrong_responses(calls: Calls, tools: dict[str, dict[str, Any]]) -> Iterator[
         elif one.reply.nothing is not None:
             yield from _nothing(calls, one)
         elif one.reply.malformed is not None:
-            yield one.breaks("content-is-one-text", "a response of the protocol", one.reply.malformed)
+            yield one.breaks(
+                "content-is-one-text", "a response of the protocol", one.reply.malformed
+            )
         else:
             yield from _response(calls, one, tools, before)
     yield from _duplicates(calls)
@@ -41,9 +44,14 @@ def wrong_responses(calls: Calls, tools: dict[str, dict[str, Any]]) -> Iterator[
 
 
 def _response(
-    calls: Calls, one: Exchange, tools: dict[str, dict[str, Any]], before: dict[tuple[object, ...], str]
+    calls: Calls,
+    one: Exchange,
+    tools: dict[str, dict[str, Any]],
+    before: dict[tuple[object, ...], str],
 ) -> Iterator[Problem]:
-    """Yield what is wrong with a response. One that was wrong before is wrong for the same reason."""
+    """Yield what is wrong with a response. One that was wrong before is wrong for the same
+    reason.
+    """
     reply, here = one.reply, due(calls, one)
     rule, one.allowed = here.rule, here.responses
     if here.refusing and reply.is_refusal:
@@ -82,7 +90,8 @@ def _nothing(calls: Calls, one: Exchange) -> Iterator[Problem]:
 
 def _failed_before(calls: Calls, one: Exchange) -> bool:
     """Whether the same request was delivered before, and an effect failed or the server died: a
-    duplicate may get that error again, or be told that it is not known what was done."""
+    duplicate may get that error again, or be told that it is not known what was done.
+    """
     return any(
         (other.failed and _same(other.reply, one.reply)) or other.reply.nothing == LOST
         for other in _same_round(calls, one)
@@ -162,7 +171,11 @@ def _duplicates(calls: Calls) -> Iterator[Problem]:
             continue
         if reply.nothing is not None or reply.later or one.failed:
             continue
-        same = (one.sent.round if request.state is None else one.root, request.state, one.fingerprint)
+        same = (
+            one.sent.round if request.state is None else one.root,
+            request.state,
+            one.fingerprint,
+        )
         before = first.setdefault(same, one)
         if before is not one and _may_differ(calls, before, one):
             first[same] = one
@@ -180,7 +193,9 @@ def _forms(calls: Calls) -> Iterator[Problem]:
             if (before := first.setdefault(message, form)) != form:
                 rule = "questions-are-asked-in-order"
                 yield one.breaks(
-                    rule, f"the form that {quoted(message)} had before: {quoted(before)}", quoted(form)
+                    rule,
+                    f"the form that {quoted(message)} had before: {quoted(before)}",
+                    quoted(form),
                 )
 
 
@@ -196,7 +211,9 @@ def _retries(calls: Calls) -> Iterator[Problem]:
 
 
 def _may_differ(calls: Calls, before: Exchange, one: Exchange) -> bool:
-    """Whether the call went on between the two, or a refusal of one of them has a reason of its own."""
+    """Whether the call went on between the two, or a refusal of one of them has a reason of its
+    own.
+    """
     if len(calls.answered_before(before)) < len(calls.answered_before(one)):
         return True
     if before.reply.code in (types.INTERNAL_ERROR, types.REQUEST_TIMEOUT) and any(

@@ -76,8 +76,11 @@ LISTED = frozenset(
 )
 """Rules that the specification recommends or an SDK decides: told, and no part of the verdict."""
 
-EFFECTS = frozenset({"audit-comes-first", "bills-are-due", "a-report-is-billed", "no-other-effects"})
-"""Rules about effects. Where a response is wrong, what is wrong with its effects follows from that."""
+EFFECTS = frozenset(
+    {"audit-comes-first", "bills-are-due", "a-report-is-billed", "no-other-effects"}
+)
+"""Rules about effects. Where a response is wrong, what is wrong with its effects follows from
+that."""
 
 
 def _rule(name: str, says: str) -> Property:
