@@ -103,7 +103,8 @@ LOSES: dict[str, tuple[Policy, bool]] = {
     "sends a call key": ("call again", True),
 }
 """What a client does when the result is lost: in words, as a policy, and whether it sends a call
-key."""
+key.
+"""
 
 
 def charged_twice(rows: Sequence[explore.Row]) -> dict[str, dict[str, bool]]:

@@ -47,8 +47,9 @@ async def call_greet(
 ) -> types.CallToolResult | types.InputRequiredResult:
     """The tool `greet(word)`: greets the user by name.
 
-    Raises: MCPError: -32602, for another tool, arguments that do not fit, or an answer that does
-        not fit.
+    Raises:
+        MCPError: -32602, for another tool, arguments that do not fit, or an answer that does not
+            fit.
     """
     if params.name != "greet":
         raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {params.name!r}.")

@@ -9,7 +9,8 @@ Three things are different from a tool:
 
 1. There is no `isError` result. Where the user says no, or cannot be asked, there is no prompt and
    no content, and the request ends as an error that says why.
-2. A resource is read by its address, so the address is all that the state is bound to. Whatever else
+2. A resource is read by its address, so the address is all that the state is bound to. Whatever
+else
    the content depends on has to be asked, or be in the address.
 3. Clients read resources ahead of time and again. An effect belongs there even less than above a
    question; what is counted here (a read) has a key.

@@ -1,17 +1,17 @@
 """The four kinds of question, two of them in one round.
 
 A round may carry any number of requests to the client, under keys of the server's choice, and of
-any
-of four kinds: a form for the user, an address for the user to visit (url mode), a message from the
-client's model (sampling), and the folders the client works on (roots). Each kind is sent only to a
-client that declared it; each answer is checked against its own question.
+any of four kinds: a form for the user, an address for the user to visit (url mode), a message from
+the client's model (sampling), and the folders the client works on (roots). Each kind is sent only
+to a client that declared it; each answer is checked against its own question.
 
 The tool `announce(version)` writes the announcement of a release:
 
 1. *folders* (roots) and *audience* (a form) do not depend on each other: they go out in one round.
 2. *draft* (sampling) depends on both, so it comes in the second round.
 3. *approval* (an address): the user reads the draft on a page of the server's own and approves it
-   there. The answer says only that the user went; whether they approved, the server must know itself.
+   there. The answer says only that the user went; whether they approved, the server must know
+   itself.
 
 What a stateless server would forget between the rounds travels in the state, sealed: the answers,
 and the number of the draft, which is the server's own and must be the same in every round (`memo`).

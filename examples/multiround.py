@@ -3,8 +3,7 @@
 Closing a work item asks for a resolution. If it is a duplicate, the tool also asks which item is
 the original. The two moves are those of `basic`; what is new is that the client sends only the
 *latest* round's answers. By the time the second answer arrives the first one is gone, unless the
-handler put
-it where the client carries it to the next round: into `request_state`.
+handler put it where the client carries it to the next round: into `request_state`.
 
 That is the whole memory of the call. The server keeps none, so any instance can take any round, and
 the main below makes two instances take turns. They share one thing: the key that protects the

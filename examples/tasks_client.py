@@ -79,8 +79,8 @@ class TasksClient(ClientExtension):
     """The Tasks extension of a client.
 
     Args:
-        on_status: Told of a task whenever its status or its message has changed, the creation first;
-            keep its `task_id` to be able to resume it.
+        on_status: Told of a task whenever its status or its message has changed, the creation
+            first; keep its `task_id` to be able to resume it.
         sleep: Waits for so many seconds.
     """
 

@@ -11,10 +11,9 @@ When to reach for it: calls that must not be lost, on a fleet that comes and goe
 
 When not: a database in the path of every round is too much; or a step takes longer than about 100
 s, after which the client's rounds end in an error that can be resumed: K is for such work. And
-"once" has
-its limit here too: a process that dies between an effect and its record leaves an effect that is
-run again. The step is handed a key, the same on every attempt: give it to a destination that
-honours it.
+"once" has its limit here too: a process that dies between an effect and its record leaves an effect
+that is run again. The step is handed a key, the same on every attempt: give it to a destination
+that honours it.
 """
 
 from __future__ import annotations

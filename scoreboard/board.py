@@ -32,8 +32,8 @@ class Kept(BaseModel, Generic[Results]):
 
     Attributes:
         digest: Of the sources that were reviewed.
-        build_seconds, build_cpu_seconds: How long the last build took that began without a folder, and
-            what of it processors worked.
+        build_seconds, build_cpu_seconds: How long the last build took that began without a folder,
+            and what of it processors worked.
         cannot: Why it was not built; empty if it was.
         variants: The results of each.
     """

@@ -25,8 +25,9 @@ def installed() -> bool:
 def running(*, fsync: bool = True) -> Generator[str]:
     """The URL of a server with nothing in it, for as long as the block lasts.
 
-    Args: fsync: Whether it survives a crash of the machine, as any real one does, and waits for the
-        disk.
+    Args:
+        fsync: Whether it survives a crash of the machine, as any real one does, and waits for the
+            disk.
 
     Raises:
         ImportError: It is not `installed`.

@@ -11,8 +11,10 @@ from dataclasses import dataclass
 class Used:
     """Time since some moment, in seconds.
 
-    Attributes: seconds: By the clock. cpu_seconds: What processors worked for this process and for
-        those of its own that have ended.
+    Attributes:
+        seconds: By the clock.
+        cpu_seconds: What processors worked for this process and for those of its own that have
+            ended.
     """
 
     seconds: int

@@ -1,7 +1,7 @@
 """How a test session runs: the event loop, `--proposal FILE`, `--evidence`.
 
 Imports little, since the first process of a session runs no test: what tests share is in
-    `fixtures`.
+`fixtures`.
 """
 
 import gc

@@ -99,7 +99,7 @@ def engine(request: pytest.FixtureRequest, sqlite: str) -> str:
     """An engine for durable calls, with none of them.
 
     Handlers of tests on it wait for steps and answers only: on Temporal they run on a loop of its
-        own.
+    own.
     """
     return sqlite if request.param == "embedded" else request.getfixturevalue("temporal").apart()
 

@@ -58,7 +58,8 @@ LONG = {
     "python -m mrtr_options check http://127.0.0.1:8000/mcp --ledger ledger.sqlite": "check",
 }
 """Commands that take long: their arguments are taken, and what does and shows their work is
-called."""
+called.
+"""
 
 WORK: dict[str, tuple[str, type[Mock], object]] = {
     "matrix": ("review.judge.matrix.run", AsyncMock, []),

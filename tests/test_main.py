@@ -1,6 +1,5 @@
 """The command line: the tour tells the deck's table, bad input is refused in one line; and what
-holds
-for every program: the environment, Ctrl-C while it imports, a terminal without UTF-8.
+holds for every program: the environment, Ctrl-C while it imports, a terminal without UTF-8.
 """
 
 import json

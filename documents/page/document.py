@@ -136,8 +136,7 @@ class _Tables:
 
     def world(self, told: Told) -> dict[str, Any]:
         """A row with the weakest fault for each anomaly, the counts and the end of a clean call,
-        and its
-        runs: of each the run with one fault less, the fault, and its story.
+        and its runs: of each the run with one fault less, the fault, and its story.
         """
         place: dict[Faults, int] = {(): 0}
         before, added, stories = [-1], [-1], [-1]

@@ -78,9 +78,11 @@ class Story:
 class Watched:
     """What is no event of a run: the author's lines as they are reached, and what a database keeps.
 
-    Attributes: path: The option's file. Lines of its next version count as those of the file that
-        they equal. seen: By how many events there were before: the instance, its round, and the
-        line or the words.
+    Attributes:
+        path: The option's file. Lines of its next version count as those of the file that they
+            equal.
+        seen: By how many events there were before: the instance, its round, and the line or the
+            words.
     """
 
     path: Path

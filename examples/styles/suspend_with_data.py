@@ -1,10 +1,8 @@
 """Suspend with data, as in mastra: the handler is entered again with the answer and its own
-payload.
-Behaves like F: `python -m mrtr_options diff F examples/styles/suspend_with_data.py`.
+payload. Behaves like F: `python -m mrtr_options diff F examples/styles/suspend_with_data.py`.
 
 What the author writes: the handler returns a question together with a payload, and looks at the
-    payload
-where it is entered: what is above the first question is done where there is none yet.
+payload where it is entered: what is above the first question is done where there is none yet.
 
 What the SDK does: puts the payload into the state, and hands it out again with the answer.
 """

@@ -7,9 +7,9 @@ and the first request of a host that calls again for the same intention. A serve
 it ignores it.
 
 A key is a UUID of version 7 (RFC 9562): 74 random bits, and the time at which it was made. The time
-lets
-a server forget a key and still refuse it: a key is either remembered or too old. Two clocks are
-compared for that, so a client whose clock is further off than a server remembers keys is refused.
+lets a server forget a key and still refuse it: a key is either remembered or too old. Two clocks
+are compared for that, so a client whose clock is further off than a server remembers keys is
+refused.
 
 A server that has forgotten a call begins another under its key. So it names each call, at random,
 in the `_meta` of a question that answers a first request with a key (`CALL`): a client that is

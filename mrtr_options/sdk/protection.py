@@ -280,8 +280,8 @@ def check_keys(keys: Sequence[bytes], source: str = KEYS_VARIABLE) -> list[bytes
     A key that is written in hex or base64 has the length of what it encodes.
 
     Raises:
-        BadKeys: Empty, or a key is shorter than 32 bytes, repeats a few bytes, or is named twice; or
-            this is not a list of bytes.
+        BadKeys: Empty, or a key is shorter than 32 bytes, repeats a few bytes, or is named twice;
+            or this is not a list of bytes.
     """
     given: object = keys
     if isinstance(given, str | bytes) or not all(

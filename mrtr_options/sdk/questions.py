@@ -45,8 +45,9 @@ class Question(Generic[AnswerT_co]):
         assumed: The answer to go on with where the client cannot be asked, or None.
         unasked: What to tell the caller where the client cannot be asked and nothing is assumed.
 
-    Raises: TypeError: A form cannot have a field of the answer, or what is assumed is not such an
-        answer.
+    Raises:
+        TypeError: A form cannot have a field of the answer, or what is assumed is not such an
+            answer.
     """
 
     key: str
@@ -409,13 +410,12 @@ def ask(
     """End this round with a question, and hand the client the state for the next one.
 
     The next round brings the answer to this question only. Without a state the tool has forgotten
-    every
-    earlier answer by then: two questions without one ask in turn until the client gives up.
+    every earlier answer by then: two questions without one ask in turn until the client gives up.
 
     Raises:
         MCPError: -32603, nothing protects the state on this server: see `protect`.
-        ValueError: The next round would read another state: a validator changes it again, or JSON does
-            not hold it, as with an infinite number.
+        ValueError: The next round would read another state: a validator changes it again, or JSON
+            does not hold it, as with an infinite number.
     """
     if state is not None:
         check_protected()
@@ -449,7 +449,8 @@ StateT = TypeVar("StateT", bound=BaseModel)
 
 MAX_STATE_BYTES = 10 * 1024
 """The longest state of a handler's, as JSON text. A token of 16 KiB has room for it and for the
-rest."""
+rest.
+"""
 
 
 def load_state(params: types.InputResponseRequestParams, model: type[StateT]) -> StateT:

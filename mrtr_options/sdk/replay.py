@@ -83,12 +83,14 @@ ResultT = TypeVar("ResultT", bound=types.Result)
 
 Effect = Callable[[str], object]
 """Does an effect, async or not; is given the idempotency key to hand on to the effect's
-destination."""
+destination.
+"""
 
 
 MAX_READS = 1_000
 """How often one answer can be had in a round, recorded or assumed. A loop that waits for another
-one would hold up all calls."""
+one would hold up all calls.
+"""
 
 
 class RoundOver(BaseException):
@@ -319,8 +321,8 @@ class ReplayContext(AsksTogether, Generic[DeskT]):
 
         Args:
             key: The value's name; the author's own, unique among memos, stable across versions.
-            compute: Computes it, async or not. JSON must be able to hold it, and what comes back is what
-                JSON made of it.
+            compute: Computes it, async or not. JSON must be able to hold it, and what comes back is
+                what JSON made of it.
 
         Raises:
             TypeError, ValueError: JSON cannot hold it.

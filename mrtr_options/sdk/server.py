@@ -144,10 +144,12 @@ class Tool:
         name: What it is called by.
         description: What it does, for the model that chooses tools.
         arguments: The model of its arguments; the input schema is made from it.
-        handler: Answers `tools/call`; may raise `Declined`, `Cancelled`, `CannotAsk` and `BadAnswer`.
+        handler: Answers `tools/call`; may raise `Declined`, `Cancelled`, `CannotAsk` and
+            `BadAnswer`.
         wrappers: Put around the handler, the last one outermost. They see results as they go on the
             wire: a declined question is a text by then.
-        outcome_of: Makes the result of an exception of the handler; None for one that stays an error.
+        outcome_of: Makes the result of an exception of the handler; None for one that stays an
+            error.
         listed: The tool as `tools/list` has it.
 
     Raises:
@@ -189,8 +191,8 @@ class Tool:
         """Answer a round.
 
         Raises:
-            MCPError: -32602, the arguments do not fit; -32021, the client did not declare a question's
-                kind; and what the handler raises.
+            MCPError: -32602, the arguments do not fit; -32021, the client did not declare a
+                question's kind; and what the handler raises.
         """
         arguments_of(params, self.arguments)
         result = await self._wrapped(ctx, params)
@@ -219,8 +221,10 @@ class Tool:
 
         A handler of H or L needs its store open: enter that in the server's lifespan.
 
-        Raises: TypeError: The server is not an `MCPServer`. ValueError: The handler needs a store,
-            and the server has no lifespan; or it is one of K.
+        Raises:
+            TypeError: The server is not an `MCPServer`.
+            ValueError: The handler needs a store, and the server has no lifespan; or it is one of
+                K.
         """
         check_server(server, MCPServer)
         needed = needed_by(self.handler)
@@ -344,17 +348,18 @@ def build_server(
         lifespan_context: What handlers find as `ctx.lifespan_context`: a database, a client, ...
         settings: What this instance is run with; None for what the environment says. Instances that
             share calls need the same keys (`MRTR_STATE_KEYS`).
-        sealed: Whether clients must not be able to read the state. False only where it holds nothing
-            but what the client said.
-        resources: Kept open while the server serves; closed with the last connection. One that is
-            a function is given the lifespan context, the settings' database, principal and clock, and
+        sealed: Whether clients must not be able to read the state. False only where it holds
+            nothing but what the client said.
+        resources: Kept open while the server serves; closed with the last connection. One that is a
+            function is given the lifespan context, the settings' database, principal and clock, and
             what seals records under the settings' keys.
         extensions: Extensions of the protocol that the server declares, with their methods.
 
-    Raises: TypeError: Something else is given for a tool, a resource, an extension, or the
-        settings. ValueError: Two tools have one name; or a handler needs a store that is not among
-        the resources. SystemExit: The environment cannot be used; one line on standard error says
-        why.
+    Raises:
+        TypeError: Something else is given for a tool, a resource, an extension, or the settings.
+        ValueError: Two tools have one name; or a handler needs a store that is not among the
+            resources.
+        SystemExit: The environment cannot be used; one line on standard error says why.
     """
     settings = settings_or_environment(settings)
     if not all(map(isinstance, (name, *tools), (str, *[Tool] * len(tools)))):
@@ -399,8 +404,7 @@ def build_server(
 
 def add_extension(server: Server[Any], extension: Extension) -> None:
     """Declare an extension of the protocol (`extensions` of the server's capabilities), and serve
-    its
-    methods: a lowlevel server cannot do so by itself.
+    its methods: a lowlevel server cannot do so by itself.
     """
     server.extensions[extension.identifier] = extension.settings()
     for method in extension.methods():
@@ -446,8 +450,7 @@ def protect(
     """Have a server of your own seal and check the state of its calls, and log its rounds.
 
     `build_server` has done so. Add other middleware before it. An `MCPServer` protects states by
-    itself,
-    but under a key of its process: with this, instances share the keys of the settings.
+    itself, but under a key of its process: with this, instances share the keys of the settings.
 
     Args:
         server: The server, of either tier. States are bound to its name.

@@ -27,7 +27,8 @@ MAX_BODY_BYTES = 256 * 1024
 """The longest body of a request; a longer one gets status 413 before it is parsed."""
 GRACE_SECONDS = 12
 """How long requests at work have to end after the signal. Longer than K, L and the guard hold
-one."""
+one.
+"""
 MAX_CONNECTIONS = 1000
 """The most connections at once; requests on more of them get status 503."""
 
@@ -39,8 +40,9 @@ class CannotListen(UsageError):
 def listen(port: int, host: str = "127.0.0.1") -> socket.socket:
     """A listening socket; port 0 takes any free one.
 
-    Raises: CannotListen: The port is taken or not allowed, or the host is not an address of this
-        machine.
+    Raises:
+        CannotListen: The port is taken or not allowed, or the host is not an address of this
+            machine.
     """
     # asyncio sets TCP_NODELAY only where the protocol is named; without it a response takes 40 ms
     # more.

@@ -42,13 +42,13 @@ class Settings:
     Attributes:
         keys: The ring of state keys, the signing one first; None for a key of this process only.
         ttl_seconds: How long a state is valid for, from the round that handed it out.
-        principal: Names who is calling, for states, frames and call keys to be bound to; None for an
-            unknown caller.
+        principal: Names who is calling, for states, frames and call keys to be bound to; None for
+            an unknown caller.
         database: Where calls are kept by an option that keeps them in a database, as a URL.
         clock: Tells the time by which states and tasks age, in seconds since 1970; None for the
             system's.
-        instance: What this instance is called in the states that it hands out, for a balancer to route
-            on; None to name none.
+        instance: What this instance is called in the states that it hands out, for a balancer to
+            route on; None to name none.
 
     Raises:
         BadKeys: A key is too short, is named twice, or the keys are not a list of bytes.

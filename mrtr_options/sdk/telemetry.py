@@ -2,8 +2,7 @@
 
 The rounds of one call are requests of their own, perhaps on different instances and, with a client
 that traces each request by itself, in different traces. What they share is the state, so the name
-of
-the call travels there: the codec that protects the state protects the name with it. The handler
+of the call travels there: the codec that protects the state protects the name with it. The handler
 sees what it wrote; a client can read the name in a signed state, and can change none.
 
 - *Trace*: `mrtr.call` and `mrtr.round` on the current span, which is the SDK's own

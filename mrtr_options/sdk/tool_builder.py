@@ -2,9 +2,9 @@
 
 Each step either returns its value or a question whose answer becomes its value. Values travel in
 the state, so a finished step is not entered again; steps that are added together ask in one round.
-The end step runs when every value is there, and effects belong there only. The author gives up
-the first line: an abandoned call never reaches the end step, so it has no effect at all. A step
-that asks is entered once more when its answer comes, and so is what is in it.
+The end step runs when every value is there, and effects belong there only. The author gives up the
+first line: an abandoned call never reaches the end step, so it has no effect at all. A step that
+asks is entered once more when its answer comes, and so is what is in it.
 
 The end step runs once per *delivery* of the final round. A duplicate runs it again; the state
 cannot tell.
@@ -54,8 +54,10 @@ class Values(BaseModel):
     def put(self, step: str, value: BaseModel, said: dict[str, Any] | None = None) -> None:
         """Finish a step.
 
-        Args: step, value: Its name and its value. said: What a later round makes the value of,
-            where that is not what the value is as JSON.
+        Args:
+            step, value: Its name and its value.
+            said: What a later round makes the value of, where that is not what the value is as
+                JSON.
 
         Raises:
             ValueError: A later round would read another value: see `ask`.

@@ -74,15 +74,20 @@ REGIONS = ("Illinois", "Missouri")
 class Trouble:
     """Something that goes wrong in one call, which asks two questions.
 
-    Attributes: name: In the table and for `--only`. says: What happens, in a sentence. modern,
-        legacy: What is broken for a client of that era; None if nothing is. eras: The eras that it
-        is played in. hostile: Who makes the responses up instead of a server (see `hostile`).
-        as_stream: Whether those are event streams. thinks: How long the user thinks about the first
-        question, in seconds. place: What the user answers to the first question at first, where
-        that is wrong. stdio: Whether the client speaks to a server process of its own, one of whose
-        responses is lost. again: Whether the application calls again where it got no result. asks:
-        Whether it takes a client that can put a question to its user. waits: Whether it may take a
-        while.
+    Attributes:
+        name: In the table and for `--only`.
+        says: What happens, in a sentence.
+        modern, legacy: What is broken for a client of that era; None if nothing is.
+        eras: The eras that it is played in.
+        hostile: Who makes the responses up instead of a server (see `hostile`).
+        as_stream: Whether those are event streams.
+        thinks: How long the user thinks about the first question, in seconds.
+        place: What the user answers to the first question at first, where that is wrong.
+        stdio: Whether the client speaks to a server process of its own, one of whose responses is
+            lost.
+        again: Whether the application calls again where it got no result.
+        asks: Whether it takes a client that can put a question to its user.
+        waits: Whether it may take a while.
     """
 
     name: str
@@ -191,8 +196,8 @@ class Peer:
         library: The package whose version is named.
         eras: What it can speak.
         stdio: Whether it can start a server process of its own.
-        asks: Whether it can put a question to its user. The calls of one that cannot are for a place
-            of which nothing has to be asked, so that their one message is the result.
+        asks: Whether it can put a question to its user. The calls of one that cannot are for a
+            place of which nothing has to be asked, so that their one message is the result.
         note: What has to be known of it.
     """
 
@@ -306,7 +311,8 @@ def peers() -> dict[str, Peer]:
 Got = Literal["result", "tool error", "error", "client error", "nothing", "died"]
 """How a call ended for the application: in a result, in one that says it is an error, in an error
 at the call, in one not at the call but where its connection's block ended, in nothing until it was
-no longer waited for, or with the program."""
+no longer waited for, or with the program.
+"""
 
 
 class Seen(BaseModel):
@@ -323,8 +329,8 @@ class Seen(BaseModel):
         same_id: Whether one of them had an id that was used before.
         resumed: How often it asked for the rest of an event stream.
         asked: How often the user was asked.
-        usable: Whether the same client object could list tools afterwards; None if that was not to be
-            found out.
+        usable: Whether the same client object could list tools afterwards; None if that was not to
+            be found out.
         kept_state: Whether the last request had a state, or was the first.
         audits, bills: What the ledger says; None where no server worked.
     """

@@ -41,7 +41,8 @@ How = Literal[
 """What becomes of the response: the connection is closed or reset before it, its JSON or its body
 is cut off, its event stream breaks or ends before it (without an event id, or with one), half of
 its event is sent, it is late, or it is a gateway's error (502: the server has worked; 503: it was
-not reached)."""
+not reached).
+"""
 
 SLOW_SECONDS = 75.0
 """How late a slow response is."""

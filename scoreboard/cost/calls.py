@@ -42,7 +42,8 @@ GUARDED = ("F+single-use", "F+single-use+call-key", "J+single-use+call-key")
 """What is measured inside the single-use guard, on SQLite."""
 CALLS, TURNS = 4, 180
 """Calls of one option in one turn: so few that most turns are over before another process gets
-in."""
+in.
+"""
 SLOW_CALLS, SLOW_TURNS = 2, 60
 """The same for what writes to a database, which takes far longer."""
 

@@ -2,9 +2,8 @@
 and L.
 
 The steps of L, on the server that all options share, and nothing of L's own. Each engine has its
-default
-settings and passes question and answer as its documents do: DBOS by events and messages (on SQLite
-it looks for these once a second), Temporal by updates, with an activity for each step.
+default settings and passes question and answer as its documents do: DBOS by events and messages (on
+SQLite it looks for these once a second), Temporal by updates, with an activity for each step.
 
 Needs the extras `durable` and `fleet`. Knows the engines, the domain and the shared server.
 """

@@ -24,7 +24,8 @@ DOCUMENTS = (ROOT / "README.md", ROOT / "docs" / "COSTS.md")
 FLOOR = "floor"
 SHARED = "server"
 """The same handler on the shared server: what every option owes to its argument check, to the
-call's name, and to a state that is signed."""
+call's name, and to a state that is signed.
+"""
 BY_HAND = "by hand"
 """The tool by hand on the engine."""
 QUESTIONS = 10
@@ -101,8 +102,9 @@ class Round(BaseModel, frozen=True):
         callers: How many call at once.
         ms: Milliseconds of a round, as its client waits: half of a call with two.
         cpu_ms: Milliseconds that the processor takes for it in the server, with its client.
-        ratio: Of `ms` to those of `BY_HAND`. On SQLite that one waits for its engine's next look for
-            messages, once a second, so there the ratio says how an engine is set, not how an option is.
+        ratio: Of `ms` to those of `BY_HAND`. On SQLite that one waits for its engine's next look
+            for messages, once a second, so there the ratio says how an engine is set, not how an
+            option is.
     """
 
     subject: str

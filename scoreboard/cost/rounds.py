@@ -1,8 +1,7 @@
 """What a round of K and L costs on their engines, beside the same tool by hand on each.
 
 Each subject has processes and a database of its own, since DBOS allows one engine in a process.
-They
-take turns: so many calls at once each, in another order every time.
+They take turns: so many calls at once each, in another order every time.
 
 Needs the extras `durable` and `fleet`. Knows options only as servers.
 """

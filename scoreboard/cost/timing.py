@@ -55,8 +55,8 @@ async def in_turns(
         work: The pieces, by name.
         turns: How many turns. One more goes first and is not counted.
         progress: Called after each of them but the first.
-        clock: Reads seconds: those that pass, or those of the processor, which other work on the machine
-            hardly disturbs.
+        clock: Reads seconds: those that pass, or those of the processor, which other work on the
+            machine hardly disturbs.
 
     Returns:
         The seconds that each piece took, turn by turn.

@@ -89,8 +89,8 @@ class Probe(_Strict):
 
     Attributes:
         name: What it shows, in the words of a finding.
-        command: Run in its folder in the cache, with `URL` of a server with default settings; it prints
-            the run.
+        command: Run in its folder in the cache, with `URL` of a server with default settings; it
+            prints the run.
     """
 
     name: str

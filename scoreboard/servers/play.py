@@ -94,15 +94,22 @@ class Life(BaseModel):
 class Reviewed(BaseModel):
     """The results of a server with some settings.
 
-    Attributes: version: Of its library. date: When, a day. judged: How, in words. runs, seconds,
-        cpu_seconds: How many, how long they took, and what of it processors worked. holds: Whether
-        it keeps the contract. breaks, departs: Rules; those that it departs from are no part of the
-        verdict. tried: By each client and way to the instances; the first is the one whose
-        histories are kept. histories: By anomaly, the smallest history of the first one. old: By
-        call; empty where it does not speak to old clients. longest_state: In bytes. life: Of its
-        states, by the clock; None where that was not measured. probes: What each printed, by name;
-        of the default settings. left_out: Why runs were not made, with their number. cannot: Why
-        there is nothing else.
+    Attributes:
+        version: Of its library.
+        date: When, a day.
+        judged: How, in words.
+        runs, seconds, cpu_seconds: How many, how long they took, and what of it processors worked.
+        holds: Whether it keeps the contract.
+        breaks, departs: Rules; those that it departs from are no part of the verdict.
+        tried: By each client and way to the instances; the first is the one whose histories are
+            kept.
+        histories: By anomaly, the smallest history of the first one.
+        old: By call; empty where it does not speak to old clients.
+        longest_state: In bytes.
+        life: Of its states, by the clock; None where that was not measured.
+        probes: What each printed, by name; of the default settings.
+        left_out: Why runs were not made, with their number.
+        cannot: Why there is nothing else.
     """
 
     version: str

@@ -48,20 +48,25 @@ LAST_SECONDS = (0.5, 10.0)
 """How long a disaster lasts that is not over at once."""
 BOUND_SECONDS = 180.0
 """How long calls may take to end after the last disaster: longer than a guarded round, and than
-Temporal takes to give a call up that ends its workers."""
+Temporal takes to give a call up that ends its workers.
+"""
 
 
 @dataclass
 class Report:
     """What happened in one run.
 
-    Attributes: subject, database, seed, seconds: What was run. disasters: How many, by name. calls,
-        ended, completed: How many. refused: How many calls were refused, by the error's reason.
-        refused_billed: How many of those had billed, by the error's reason. broken: The calls that
-        break the oracle, in words, by what is wrong with them. processes_ended, overdue: How many
-        ended, and had to be killed since they did not after SIGTERM. longest_wait: The longest wait
-        in seconds for a round of a call whose bill kills no process. longest_to_end: The longest
-        time in seconds from the last disaster to the end of a call.
+    Attributes:
+        subject, database, seed, seconds: What was run.
+        disasters: How many, by name.
+        calls, ended, completed: How many.
+        refused: How many calls were refused, by the error's reason.
+        refused_billed: How many of those had billed, by the error's reason.
+        broken: The calls that break the oracle, in words, by what is wrong with them.
+        processes_ended, overdue: How many ended, and had to be killed since they did not after
+            SIGTERM.
+        longest_wait: The longest wait in seconds for a round of a call whose bill kills no process.
+        longest_to_end: The longest time in seconds from the last disaster to the end of a call.
     """
 
     subject: str

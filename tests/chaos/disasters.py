@@ -37,7 +37,8 @@ Kind = Literal["sqlite", "postgres", "temporal"]
 
 Manner = Literal["plain", "fatal", "oversized"]
 """How a call is made: as it should be; for a place whose bill kills (see `processes`); or with
-answers and states that are too long before those that fit."""
+answers and states that are too long before those that fit.
+"""
 
 STEP_SECONDS = 0.5
 """How often a clock that steps does."""
@@ -115,8 +116,8 @@ class World:
         kind: What they share.
         direct: The SQLite file, or the URL of the PostgreSQL database past the proxy.
         stopped, held: Blocks in which the server is down, or what is sent to it is held up.
-        manners: How the next calls are made; the clients take one each, and make plain ones when it is
-            empty.
+        manners: How the next calls are made; the clients take one each, and make plain ones when it
+            is empty.
     """
 
     fleet: Fleet

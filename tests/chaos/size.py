@@ -86,12 +86,17 @@ def subject_in(folder: Path, *, at_work: bool) -> Subject:
 class Found:
     """What was measured. Times are in seconds from the worker's death.
 
-    Attributes: calls, at_work: How many there were, and whether they were in their effect at its
-        death. asked: How many have got their question. began: How long it took to begin them all,
-        before. serves: When the first new call got its question. replied: When each of the calls
-        got its result. refused: How many ended in an error, by its reason. unreached: How many were
-        not in their effect when the worker died, though they should have been. bills: How often
-        each key was billed: again, where a destination that honours keys absorbs it.
+    Attributes:
+        calls, at_work: How many there were, and whether they were in their effect at its death.
+        asked: How many have got their question.
+        began: How long it took to begin them all, before.
+        serves: When the first new call got its question.
+        replied: When each of the calls got its result.
+        refused: How many ended in an error, by its reason.
+        unreached: How many were not in their effect when the worker died, though they should have
+            been.
+        bills: How often each key was billed: again, where a destination that honours keys absorbs
+            it.
     """
 
     calls: int

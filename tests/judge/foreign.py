@@ -52,7 +52,8 @@ class Foreign:
     eras = ("2026-07-28", "2025-11-25")
     closing = 405
     """The status of a response to the end of a session; one of 2025-11-25 begins where it is
-    another."""
+    another.
+    """
 
     def __init__(self, ledger: Path, key: bytes = KEY) -> None:
         self.ledger, self.key = ledger, key

@@ -60,7 +60,8 @@ DRAWN = 40
 ON_AN_ENGINE = {"cold-answers", "forks", "refusals", "one-goes-wrong-2", "again-1", "legacy"}
 """The cases of `make test` for an option on a durable engine, where a case takes ten times as long:
 an answer to nothing, a state used twice, every way to say no, two instances, a duplicate, an old
-client."""
+client.
+"""
 
 
 @pytest.mark.slow

@@ -153,8 +153,8 @@ async def caught(mutant: Mutant) -> str | None:
     One that names a guarantee and faults has to be caught by both.
 
     Raises:
-        CannotLoad: It is not an option that can be run, or there is no guarantee of the name that it
-            says it breaks.
+        CannotLoad: It is not an option that can be run, or there is no guarantee of the name that
+            it says it breaks.
     """
     with mutant.written() as subject:
         by: list[str] = []

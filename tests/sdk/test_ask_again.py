@@ -19,7 +19,8 @@ PLACES = "'Springfield, Illinois', 'Springfield, Massachusetts' or 'Springfield,
 
 AUDITS = dict.fromkeys("ABCDEM", 5)
 """How often the first line ran: in four rounds, and once more for the bad answer. Else it ran
-once."""
+once.
+"""
 
 
 class User:

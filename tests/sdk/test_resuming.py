@@ -44,13 +44,18 @@ CALLED = KeptCall(server="", principal="", tool="tool", arguments={"x": 1})
 class World:
     """A server with one tool, the network before it, and a user.
 
-    Attributes: lost, refused: The requests whose responses are lost, and the connections that
-        cannot be made. raises: The errors of requests that are refused, by their number.
-        taken_for_old: The connections on which the client takes the server for a legacy one. hints,
-        lists: What the tool says of itself, and what lists it. guard: Goes round the tool.
-        questions: What it asks, one after another. caller, now: Who the client is to the server,
-        and the server's clock. answers: What the user says. requests, effects, asked, connections:
-        What the server was sent and did, and what the user saw.
+    Attributes:
+        lost, refused: The requests whose responses are lost, and the connections that cannot be
+            made.
+        raises: The errors of requests that are refused, by their number.
+        taken_for_old: The connections on which the client takes the server for a legacy one.
+        hints, lists: What the tool says of itself, and what lists it.
+        guard: Goes round the tool.
+        questions: What it asks, one after another.
+        caller, now: Who the client is to the server, and the server's clock.
+        answers: What the user says.
+        requests, effects, asked, connections: What the server was sent and did, and what the user
+            saw.
     """
 
     lost: set[int] = field(default_factory=set[int])

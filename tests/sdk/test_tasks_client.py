@@ -192,7 +192,8 @@ CASES: dict[str, tuple[list[Task], dict[str, Any], str, int]] = {
     "the client cannot ask": ([asks("one")], {"refuses": NOT_HERE}, "-7 not here None", 0),
 }
 """How a task stands and what goes on beside it, what its call comes to, and how many answers it
-got."""
+got.
+"""
 
 
 @pytest.mark.parametrize("name", CASES)

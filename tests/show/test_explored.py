@@ -29,7 +29,8 @@ ONE_OF_EACH = (
     *("F+single-use, retry", "F+single-use+call-key, call again"),
 )
 """Of `make test`: an option that keeps nothing, one with markers, one with a frame, and the guard,
-alone and with a call key."""
+alone and with a call key.
+"""
 
 
 def found(row: dict[str, Any], bound: int) -> dict[str, Any]:

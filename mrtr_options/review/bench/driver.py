@@ -27,7 +27,8 @@ MAX_REQUESTS = 20
 
 RETRIES_OF_FAILURES = 2
 """How often at least a client sends a round again that ended in a server's failure: more often than
-something goes wrong, since what fails each time is no fault."""
+something goes wrong, since what fails each time is no fault.
+"""
 
 CALLS = 5
 """How often a client that calls again begins: more often than faults are tried at a time."""
@@ -39,7 +40,8 @@ _REFUSALS = (types.INVALID_PARAMS, types.MISSING_REQUIRED_CLIENT_CAPABILITY)
 
 _AFTER = {"response": 0, "delivery": 0, "before": 1, "after": 2}
 """The order in which faults of a request take effect after it, by phase: what began before it goes
-on until what happened in it is over."""
+on until what happened in it is over.
+"""
 
 
 def rounds_of(location: str) -> int:

@@ -26,12 +26,14 @@ ERAS: tuple[Era, ...] = ("modern", "legacy")
 
 Fleet = Literal["one", "sticky", "free"]
 """One instance; two, where rounds go to the instance that handed out their state; or two in
-turn."""
+turn.
+"""
 
 Phase = Literal["before", "delivery", "response", "after"]
 """What a fault concerns, in this order: what happens before the request, how often it is delivered,
 whether it has a response, and what happens after it. At one request there is at most one fault of
-each phase."""
+each phase.
+"""
 
 PHASES: tuple[Phase, ...] = ("before", "delivery", "response", "after")
 
@@ -43,11 +45,13 @@ Need = Literal[
 ]  # fmt: skip
 """What a deployment must be able to do: replace its instances, let time pass, deploy another
 version, end an instance, cancel a request at an effect, make one try of an effect fail or wait,
-tell callers apart, serve tasks. Every deployment can make an effect fail."""
+tell callers apart, serve tasks. Every deployment can make an effect fail.
+"""
 
 BACK_OFF_SECONDS = 61.0
 """After how long a client retries a server's failure and an instance that died is replaced: longer
-than the single-use guard waits for its rounds."""
+than the single-use guard waits for its rounds.
+"""
 
 CHANGE: Literal["inserted"] = "inserted"
 """The version that the fault `redeploy` deploys: one more question."""
@@ -99,8 +103,8 @@ class Kind:
         needs_two: Whether it needs two instances, and rounds that go to the one that asked.
         can: Whether it can show at a request.
         before, after: What is done before the request is sent, and after its response.
-        tried: By what: each exploration; only `check` and `play`, since a client that sends what it was
-            asked does not do it; or only scripts.
+        tried: By what: each exploration; only `check` and `play`, since a client that sends what it
+            was asked does not do it; or only scripts.
     """
 
     name: str
@@ -424,7 +428,8 @@ class Fault:
     Attributes:
         round: Which round of the call, from 1; the one that answers the same question has the same
             number in every run, and one that answers a question of a later version comes last.
-        attempt: Which request of that round, from 1; a client that calls again attempts round 1 again.
+        attempt: Which request of that round, from 1; a client that calls again attempts round 1
+            again.
         name: What goes wrong: a name in `KINDS`.
     """
 

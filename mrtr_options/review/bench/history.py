@@ -91,8 +91,8 @@ class Reply:
         is_error: Whether that result is a tool error.
         blocks: The kinds of that result's content blocks, in order.
         structured: Its structured content.
-        code, message, data: Of a JSON-RPC error. Where a request hangs, `message` is the author's lines
-            at which the server waits, if they can be seen.
+        code, message, data: Of a JSON-RPC error. Where a request hangs, `message` is the author's
+            lines at which the server waits, if they can be seen.
         questions: Messages by key, of a round that asks.
         schemas: The JSON schemas of their forms, by key.
         others: The methods of what was asked that is no form, by key.
@@ -172,7 +172,8 @@ class Sent:
     Attributes:
         exchange: Its number; the `Received` with the same number is its response.
         round: The round, counted over the whole run from 1. A request that is delivered twice, and
-            one that repeats itself because of a state-only response or to look at a task, is one round.
+            one that repeats itself because of a state-only response or to look at a task, is one
+            round.
         delivery: Which delivery of the round: 0, and 1 where the network duplicated it.
         call: Which of the user's calls it belongs to, from 1.
         instance: Where it was delivered, from 0.
@@ -270,8 +271,8 @@ class Effect:
 
     Attributes:
         instance: Where it came from; None where that cannot be seen.
-        round: The round that this instance had last begun and not yet answered; None if there is none
-            (a task at work), or where it cannot be seen.
+        round: The round that this instance had last begun and not yet answered; None if there is
+            none (a task at work), or where it cannot be seen.
         effect: What was done.
         absorbed: Whether the destination had seen its key, and did nothing.
     """

@@ -26,8 +26,8 @@ class FaultyLedger:
 
     Args:
         ledger: Where effects go.
-        turns: How many turns of the event loop an effect takes first, so that two deliveries at once
-            interleave.
+        turns: How many turns of the event loop an effect takes first, so that two deliveries at
+            once interleave.
     """
 
     def __init__(self, ledger: weather.Ledger, turns: int) -> None:
@@ -76,7 +76,8 @@ _ENDED = {"crash": "the process ends", "gone": "the client leaves"}
 ONCE = "mrtr_once"
 """The SQL function by which an effect fails or takes long once, or ends its process, since nothing
 that the database writes down outlasts a statement that fails. For a number that is new to it, it
-waits so many seconds; it fails if that is none, and ends the process if it is `DIES`."""
+waits so many seconds; it fails if that is none, and ends the process if it is `DIES`.
+"""
 
 DIES = -1.0
 
@@ -137,10 +138,11 @@ def write_faults(
         down: The kind of effect that fails; None for none.
         once: A number that is new, if only the first try is wrong, and how many seconds it takes; 0
             if it fails, `DIES` if its process ends. None if every try fails.
-        keyed_after: Absorb an effect whose key one of the rows above this number has; None to count all.
-        ends: The kind of effect after which there is no further one, once a row above this number has
-            it, and whether the process dies then ("crash") or its client leaves ("gone"). None where
-            there is no such effect.
+        keyed_after: Absorb an effect whose key one of the rows above this number has; None to count
+            all.
+        ends: The kind of effect after which there is no further one, once a row above this number
+            has it, and whether the process dies then ("crash") or its client leaves ("gone"). None
+            where there is no such effect.
     """
     with _opened(file) as db, db:
         for name in _TRIGGERS:

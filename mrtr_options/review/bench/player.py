@@ -54,7 +54,8 @@ MAX_ROUNDS = 10
 
 LEAVES_SECONDS = 0.6
 """After how long a client leaves whose request is at work, or its instance dies: less than a slow
-effect takes."""
+effect takes.
+"""
 
 _AS_TOLD, MAX_TOLD = ", signed as its refusal says", 40
 """How a state is made of what a refusal quotes, and how many are tried of one state."""

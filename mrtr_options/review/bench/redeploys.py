@@ -115,7 +115,8 @@ _WITH_CONSENT = (
 
 Style = tuple[tuple[str, str], ...]
 """Patterns and their replacements, as in `re.sub`; it fits a file in which each pattern is
-found."""
+found.
+"""
 
 
 def _new_domain(change: Change) -> Style:

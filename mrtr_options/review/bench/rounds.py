@@ -32,7 +32,8 @@ from mrtr_options.review.bench.scenario import Change, Keys, Scenario, Status
 
 RETRIES = 10
 """How often a client retries after a state-only response, each time at once. The SDK's client gives
-up after the same number of rounds; it waits between them."""
+up after the same number of rounds; it waits between them.
+"""
 
 POLL_SECONDS = 0.01
 """How often a task is looked at."""
@@ -159,8 +160,8 @@ class Rounds:
             to: The instances it is delivered to, one delivery each.
             call: Which of the user's calls it belongs to.
             at_once: Whether several deliveries are made at the same time.
-            lost: Whether the response breaks off, or what says so when it is on its way: called for each
-                delivery, and for each follow-up of it.
+            lost: Whether the response breaks off, or what says so when it is on its way: called for
+                each delivery, and for each follow-up of it.
             until: The task's statuses at which the client stops sending `tasks/get`.
             user: Answers what a legacy server pushes, by delivery.
             gone: When it is set the client leaves.

@@ -58,7 +58,8 @@ UserAnswer = Accept | Refuse | Roots | Nothing
 
 StateEdit = Literal["changed", "cut short", "not a state", "too long", "another place", "drop"]
 """What a client does to the state it was given: it writes another place into it, if it can be read,
-or sends the round without any ("drop")."""
+or sends the round without any ("drop").
+"""
 
 
 # --- steps --------------------------------------------------------------------------------------
@@ -68,21 +69,29 @@ or sends the round without any ("drop")."""
 class Send:
     """One round, sent by a modern client.
 
-    Attributes: round: Which one. answer: The user's answer to that round's question; None to agree.
+    Attributes:
+        round: Which one.
+        answer: The user's answer to that round's question; None to agree.
         extra: Answers to questions that were not asked, by key: an answer, or content that is
-        accepted. lost: The response breaks off; the client never sees it. again: The network
-        delivers the request twice: one after the other, or at once. leaves: The client leaves while
-        the request is at work. dies: The instance dies while the request is at work; another takes
-        its place. edit: What is done to the state. location: Another argument than the call's.
-        principal: Who is calling, if not the call's user. asks: Whether the client declares
-        elicitation on this request. call: Which call, where a client makes several. state_of: The
-        call whose state it carries, if not its own. state: A state from elsewhere that it carries.
-        to: The instance it goes to; None for the next in turn. fault: What goes wrong at an effect
-        of this round: a name in `faults.KINDS`. retry: Whether it is sent only where the request
-        before it brought an error or nothing. if_asked: Whether it is sent only where the request
-        before it brought this round's question. if_room: Whether it is sent only until one of those
-        that say so is refused. tool: Another tool than the weather tool. arguments: Arguments in
-        place of the location, valid or not; `...` to leave them out.
+            accepted.
+        lost: The response breaks off; the client never sees it.
+        again: The network delivers the request twice: one after the other, or at once.
+        leaves: The client leaves while the request is at work.
+        dies: The instance dies while the request is at work; another takes its place.
+        edit: What is done to the state.
+        location: Another argument than the call's.
+        principal: Who is calling, if not the call's user.
+        asks: Whether the client declares elicitation on this request.
+        call: Which call, where a client makes several.
+        state_of: The call whose state it carries, if not its own.
+        state: A state from elsewhere that it carries.
+        to: The instance it goes to; None for the next in turn.
+        fault: What goes wrong at an effect of this round: a name in `faults.KINDS`.
+        retry: Whether it is sent only where the request before it brought an error or nothing.
+        if_asked: Whether it is sent only where the request before it brought this round's question.
+        if_room: Whether it is sent only until one of those that say so is refused.
+        tool: Another tool than the weather tool.
+        arguments: Arguments in place of the location, valid or not; `...` to leave them out.
     """
 
     round: RoundName
@@ -147,7 +156,8 @@ class ListTools:
 
 Declares = Literal["empty", "url"]
 """How a client declares elicitation, if not as the SDK's client does: as `{}`, which means forms,
-or by URL only."""
+or by URL only.
+"""
 
 
 @dataclass(frozen=True)
@@ -181,9 +191,10 @@ class WholeCall:
         asks: Whether the client declares elicitation.
         leaves: The client is gone when the first question reaches it; of a legacy client only.
         fault: What goes wrong at an effect of the call: a name in `faults.KINDS`.
-        takes_tasks: Whether the client declares the Tasks extension, and finishes a task it is given.
-        waits_for: Its user thinks until this other call, which begins meanwhile, has ended; of a legacy
-            client only.
+        takes_tasks: Whether the client declares the Tasks extension, and finishes a task it is
+            given.
+        waits_for: Its user thinks until this other call, which begins meanwhile, has ended; of a
+            legacy client only.
     """
 
     answers: dict[str, UserAnswer | tuple[UserAnswer, ...]] = field(
@@ -209,7 +220,8 @@ class Together:
 
 Keys = Literal["same", "rotated", "new"]
 """What instances that replace others know: the same keys, a ring that was rotated (the old key
-still verifies), or only a new key."""
+still verifies), or only a new key.
+"""
 
 
 @dataclass(frozen=True)
@@ -229,7 +241,8 @@ class Wait:
 Change = Literal["reworded", "schema", "inserted", "removed", "reordered", "effect", "renamed"]
 """What the author changes between two versions: the wording of the question about the units, its
 choices, a question before it, whether places are asked for at all, which question comes first, an
-effect above them, or the names of the file and its functions. See `redeploys`."""
+effect above them, or the names of the file and its functions. See `redeploys`.
+"""
 
 
 @dataclass(frozen=True)
@@ -321,16 +334,20 @@ Step = (
 Policy = Literal["retry", "call again"]
 """What a client does when a response is lost: it sends the round again with the state it holds, or
 it calls the tool again, as the hosts of shipped clients do. Without a state the two are the
-same."""
+same.
+"""
 
 
 @dataclass(frozen=True)
 class Setup:
     """Where a call is made, and by which client.
 
-    Attributes: era: The client's. fleet: The instances, and how rounds reach them. policy: What the
-        default client does when a response is lost. honours_keys: Whether the effects' destination
-        absorbs one whose idempotency key it has seen.
+    Attributes:
+        era: The client's.
+        fleet: The instances, and how rounds reach them.
+        policy: What the default client does when a response is lost.
+        honours_keys: Whether the effects' destination absorbs one whose idempotency key it has
+            seen.
     """
 
     era: Era = "modern"

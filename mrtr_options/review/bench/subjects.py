@@ -44,11 +44,13 @@ ON_TEMPORAL = "KL"
 
 KEYED_EFFECTS = "J"
 """The options that give every effect an idempotency key, and run a round from its first line: where
-the destination honours keys, a guard may run their rounds again."""
+the destination honours keys, a guard may run their rounds again.
+"""
 ATTEMPTS = 3
 KEEP_SECONDS = 24 * 3600.0
 """How long a guard under review remembers rounds: longer than a state is valid for, so that a
-client can still ask under its call key what became of a call."""
+client can still ask under its call key what became of a call.
+"""
 
 OpenStore: TypeAlias = "SqliteStore | PostgresStore"
 """What a guard records in, while its instance runs."""

@@ -82,8 +82,8 @@ class Row:
         text: In a sentence.
         label: In a few words.
         wire: Line by line, as it goes over the wire: first what it is, then what is in it.
-        start, end: Who it comes from, and whom it is for; None where that cannot be seen, and as the end
-            of a request to which there is no response.
+        start, end: Who it comes from, and whom it is for; None where that cannot be seen, and as
+            the end of a request to which there is no response.
         tone: Whether it asks, or is an error.
         number: Of a request and its response: the request's, counted from 1.
         exchange, round, call: As in `Sent`.

@@ -2,6 +2,5 @@
 
 A module begins with the sentence that help shows; `add_arguments(parser)` says what the command
 takes, and `run(args)` does it and returns the exit code. Commands know every part of the package,
-and import it
-when they run: the SDK alone takes a second or two.
+and import it when they run: the SDK alone takes a second or two.
 """

@@ -36,10 +36,10 @@ class Explored:
         scenario: Where and by which client: the call in which nothing goes wrong.
         bound: How many faults at most.
         histories: How many runs were made.
-        counterexamples: For each anomaly that was shown, the sets of faults that show it and of which no
-            smaller part does.
-        unclassified: For each set of faults that breaks a rule and shows no anomaly of its own: what is
-            wrong, in a line.
+        counterexamples: For each anomaly that was shown, the sets of faults that show it and of
+            which no smaller part does.
+        unclassified: For each set of faults that breaks a rule and shows no anomaly of its own:
+            what is wrong, in a line.
         strikes: Whether something could go wrong at the effects.
     """
 
@@ -147,10 +147,10 @@ async def counterexamples(
         subject: What is called.
         scenario: Where and by which client.
         bound: How many faults at most.
-        first: Only sets that begin with one of these, and not the run in which nothing goes wrong; all
-            runs if it is left out.
-        made: Runs of a client that differs in its policy alone, which made no difference there. They are
-            not made again, and those that are made here are added.
+        first: Only sets that begin with one of these, and not the run in which nothing goes wrong;
+            all runs if it is left out.
+        made: Runs of a client that differs in its policy alone, which made no difference there.
+            They are not made again, and those that are made here are added.
 
     Raises:
         CannotLoad: The subject cannot be run.

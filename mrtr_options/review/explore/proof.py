@@ -2,16 +2,13 @@
 
 If a reply and its effects depend on the message alone, then losing, repeating, delaying and
 reordering messages, restarts and other instances change nothing but how often each message is
-handled. All
-messages that a client can ever hold are few: each answer to each question, and none. So the worst
-    case
-is read off a table: what one delivery of each message does.
+handled. All messages that a client can ever hold are few: each answer to each question, and none.
+So the worst case is read off a table: what one delivery of each message does.
 
 The assumption is checked and not believed: every message is handled five times, on both instances,
 before and after all other messages, after a restart, and with a state that was handed out another
 time. One difference refutes it. The proof is for one version of the code, for effects that do not
-fail, and
-for states that are not too old: for every fault of `bench.explore` but those of `EXCEPT`.
+fail, and for states that are not too old: for every fault of `bench.explore` but those of `EXCEPT`.
 
 Knows deployments in memory and the player; of subjects only that they can be started.
 """
@@ -31,7 +28,8 @@ from mrtr_options.tool import weather
 
 Message = tuple[str, ...]
 """A message by what it says: the answers of its call so far, as in ("Springfield, Ohio",
-"decline")."""
+"decline").
+"""
 
 EXCEPT = "redeploy, expired, fail@"
 """The faults that a proof says nothing of, as they are written."""

@@ -41,7 +41,8 @@ OWN_LEDGER = "this file writes to the ledger by itself; try it with check"
 
 NOT_SEEN, PROVED = "not seen (≤ {})", "never (proved)"
 """How it is said that an anomaly shows under no set of so many faults, or of any number but
-`EXCEPT`."""
+`EXCEPT`.
+"""
 
 COUNTS = {1: "one fault", 2: "two faults", 3: "three faults", 4: "four faults"}
 Row = dict[str, Any]

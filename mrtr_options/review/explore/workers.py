@@ -202,8 +202,8 @@ class _Work:
     """What is done of some explorations, and what has begun.
 
     Attributes:
-        begun: What takes the result of each task, and says which calls it was of, and with which faults
-            their sets began.
+        begun: What takes the result of each task, and says which calls it was of, and with which
+            faults their sets began.
     """
 
     def __init__(

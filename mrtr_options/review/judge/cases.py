@@ -602,7 +602,8 @@ def _crowd() -> Scenario:
 
 OTHERS, MOST = 100, 2_500
 """How many open calls are others' where one user has most of them, and how many are open at most
-where a server has room for more than it has to."""
+where a server has room for more than it has to.
+"""
 
 AT_ONCE = 50
 """How many of them begin at the same moment: more than a pool has threads, unless it is told."""

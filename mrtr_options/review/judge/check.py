@@ -92,7 +92,8 @@ class Extent:
     """How thoroughly a proposal is reviewed.
 
     Attributes:
-        drawn: How many runs are drawn at random. Not how long: a verdict is the same on any machine.
+        drawn: How many runs are drawn at random. Not how long: a verdict is the same on any
+            machine.
         seed: Where the runs that are drawn at random start.
         hang_seconds: How long one request may take before it is called hung.
         faults: How many faults at a time, at most, to look for risks; 0 not to look. None for
@@ -187,8 +188,8 @@ class _Review:
         on_begin: Told the name of each run before it is made.
         fit: Makes a scenario without a name fit in there.
         kinds: What is tried of what can go wrong in a call.
-        setups: By which clients a call is made then, and on how many instances; the risks are those of
-            the first.
+        setups: By which clients a call is made then, and on how many instances; the risks are those
+            of the first.
         fresh: Makes servers that have answered nothing; None where none can be started.
         of: How many runs there are, as far as is known.
         made: The runs that were made there, in order.
@@ -454,9 +455,12 @@ async def check_file(
 ) -> Report:
     """Review the option in a file, on one process and on two.
 
-    Args: path: The file. extent: How thoroughly. on_begin: Told the name of each run of the
-        proposal before it is made, and how many there are. on_option: Told the name of each run of
-        an option that it is compared with.
+    Args:
+        path: The file.
+        extent: How thoroughly.
+        on_begin: Told the name of each run of the proposal before it is made, and how many there
+            are.
+        on_option: Told the name of each run of an option that it is compared with.
 
     Raises:
         CannotLoad: There is no such file.
@@ -505,8 +509,8 @@ async def check_url(
     """Review a running server.
 
     Args:
-        urls: The MCP endpoints of its instances; rounds go to them in turn, where a schedule or a fault
-            is about several.
+        urls: The MCP endpoints of its instances; rounds go to them in turn, where a schedule or a
+            fault is about several.
         ledger_file: What they count effects in.
         extent, on_begin, on_option: See `check_file`.
 
@@ -675,7 +679,8 @@ async def _judged(report: Report, on_option: Told) -> Report:
 
 _played: dict[tuple[str, str, str], Observation] = {}
 """What was seen of the options themselves, by schedule, era and name; one process plays them
-once."""
+once.
+"""
 
 
 async def nearest(observations: Sequence[Observation], on_option: Told = _ignore) -> Nearest:

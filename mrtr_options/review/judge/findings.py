@@ -75,9 +75,10 @@ class Finding:
     Attributes:
         history: The run.
         problem: The first place in it.
-        follows: The rule about responses that is broken at the same request, if this is about an effect
-            or about the form of a result.
-        set_up: Whether it depends on earlier runs, so that fresh servers do not show it; None: untried.
+        follows: The rule about responses that is broken at the same request, if this is about an
+            effect or about the form of a result.
+        set_up: Whether it depends on earlier runs, so that fresh servers do not show it; None:
+            untried.
     """
 
     history: History
@@ -136,7 +137,7 @@ async def smallest(
     special one where the same is wrong without what the special one is about.
 
     A smaller run counts where it shows the same twice: an earlier one may have left something
-        behind.
+    behind.
 
     Args:
         play: Makes a run.

@@ -50,8 +50,8 @@ class Property:
         harms: Who is harmed where it is missing.
         remedy: What to do about that.
         shown_by: The subjects of this package that show how: they do not lack it under one fault.
-        source: The sentence of the specification that it follows from, with its MUST or SHOULD; empty
-            for one of this project's own.
+        source: The sentence of the specification that it follows from, with its MUST or SHOULD;
+            empty for one of this project's own.
         schedules: Where it can be seen; empty for everywhere.
         eras: Of which clients.
         needs_two: Whether one instance cannot show it.

@@ -42,7 +42,8 @@ from mrtr_options.tool import weather
 Outcome = Literal["completed", "refused", "tool_error", "cancelled", "lost", "hung"]
 """How the call ended for the client: with a text, with an error code, with an `isError` result, as
 a task that was cancelled, with no response that it could use, or not at all within the time of a
-hang."""
+hang.
+"""
 
 Verdict = Literal["once", "missing", "duplicated", "refused", "lost"]
 
@@ -50,7 +51,8 @@ Fate = Literal["ok", "asked again", "stale", "refused", "lost"]
 """The outcome of a call whose server was replaced by another version, in order: it continued
 without a difference; the user had to answer a question twice; it completed although the user never
 answered a question as the version that finished it asks it, or answered otherwise; it was refused;
-or it never came to an end."""
+or it never came to an end.
+"""
 
 
 @dataclass(frozen=True)
@@ -73,8 +75,8 @@ class Observation:
         effects: How often each effect took place; a list where it depended on timing.
         entries: How often each function of the author's was entered, where that can be seen.
         state_bytes: The size of each state that was handed out.
-        agreed: Whether a request that arrived twice got the same response twice, and a task that had
-            ended stayed as it was.
+        agreed: Whether a request that arrived twice got the same response twice, and a task that
+            had ended stayed as it was.
         readable: Whether the client could read a state; None if there was none.
         fate: What became of the call, if its server was redeployed with changed code.
         breaks: The rules that it breaks, each with what was seen; whoever judges it fills this in.

@@ -47,8 +47,8 @@ class Risk:
 
     Attributes:
         anomaly: Which.
-        counterexamples: The smallest sets of faults that show it, as `play` takes them, the most common
-            first; "" for no fault. Or the name of a schedule.
+        counterexamples: The smallest sets of faults that show it, as `play` takes them, the most
+            common first; "" for no fault. Or the name of a schedule.
     """
 
     anomaly: Property

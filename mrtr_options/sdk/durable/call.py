@@ -141,8 +141,7 @@ class Record:
 
     def new(self, number: int, answers: Answers) -> Answers | None:
         """Those answers of a round that are to be taken; None if they were before, or answer
-        nothing
-        that the handler asks now: it may have begun again and ask otherwise.
+        nothing that the handler asks now: it may have begun again and ask otherwise.
 
         Args:
             number: Of the output that the round goes on from; -1 for the first round.
@@ -275,14 +274,15 @@ class DurableContext(AsksTogether, Generic[DeskT]):
 
         Args:
             key: The author's name for the effect: unique in the call, stable across versions.
-            effect: Does the effect; async or not. Gets an idempotency key, the same on every attempt.
-                What it returns is recorded as JSON, and comes back as JSON has it: a tuple as a list.
+            effect: Does the effect; async or not. Gets an idempotency key, the same on every
+                attempt. What it returns is recorded as JSON, and comes back as JSON has it: a tuple
+                as a list.
 
         Raises:
             ValueError: The call has a step of that key already.
             RuntimeError: It is called in a step, or after the handler's end.
-            TypeError, ValueError: The key is not a text. Or what the effect returned cannot be written
-                as JSON, or is longer than 1 MiB: then the effect has happened.
+            TypeError, ValueError: The key is not a text. Or what the effect returned cannot be
+                written as JSON, or is longer than 1 MiB: then the effect has happened.
         """
         self._check()
         if not isinstance(key, str):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -328,9 +328,11 @@ class DurableContext(AsksTogether, Generic[DeskT]):
 
         Where the client cannot be asked, what the question assumes takes the answer's place.
 
-        Raises: Declined, Cancelled, CannotAsk: See there. CallAbandoned: There was no answer in
-            time. It is not an `Exception`; let it pass. RuntimeError: Another task of this handler
-            waits for an answer, or it is called in a step.
+        Raises:
+            Declined, Cancelled, CannotAsk: See there.
+            CallAbandoned: There was no answer in time. It is not an `Exception`; let it pass.
+            RuntimeError: Another task of this handler waits for an answer, or it is called in a
+                step.
         """
         (answer,) = await self.elicit_all(question)
         return answer

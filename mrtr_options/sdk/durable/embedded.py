@@ -55,7 +55,8 @@ from mrtr_options.sdk.durable.rounds import DurableStore, WrongDatabase
 WORKFLOW = "mrtr-call"
 AGAIN_SECONDS = 0.1
 """How long is waited before a database is tried again that did not take something, and before a
-call that was stopped in the middle begins again."""
+call that was stopped in the middle begins again.
+"""
 SWEEP_SECONDS = 60
 """How often calls are deleted that need not be kept any longer."""
 SWEEP_LIMIT = 500
@@ -68,7 +69,8 @@ RESTARTS = 1000
 """How often a call begins again after its process died, whatever it was doing."""
 REPEAT_SECONDS = 1.0
 """How long a handler that runs again has to repeat what is on record, before it does or awaits
-more."""
+more.
+"""
 THREADS = 32
 """How many statements DBOS runs at a time at most."""
 
@@ -471,8 +473,8 @@ async def process(url: str | None) -> AsyncGenerator[Process]:
         url: See `Process`. None for the database that this process uses already, if it does.
 
     Raises:
-        WrongDatabase: The engine of this process runs on another database or in another event loop, or
-            another process runs on this database.
+        WrongDatabase: The engine of this process runs on another database or in another event loop,
+            or another process runs on this database.
     """
     global _process, _loop
     loop = asyncio.get_running_loop()
@@ -536,7 +538,8 @@ def try_url(url: str) -> None:
 
 _UNTIL_GONE = "-c lock_timeout=2s -c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5"
 """How PostgreSQL soon finds a process gone that held a name; one that has just died is waited
-for."""
+for.
+"""
 
 
 def _name() -> str:

@@ -3,9 +3,9 @@
 A call is a workflow. The author's handler runs in it and is replayed from the history wherever it
 goes on. A step is an activity, which looks the effect up in the process that runs the call. A round
 is an update, whose answer is the next question or the result. When a worker dies, is paused or
-vanishes, what
-it was at times out: another worker of the same version takes the workflow, whose replay comes to
-that step and begins it there. A step whose workers fall silent several times is given up.
+vanishes, what it was at times out: another worker of the same version takes the workflow, whose
+replay comes to that step and begins it there. A step whose workers fall silent several times is
+given up.
 
 Each handler of each version has a task queue of its own, so calls end on the code they began on.
 
@@ -59,7 +59,8 @@ ALIVE_SECONDS = 30.0
 """How long it may be silent in a step before another one begins that step again."""
 STICKY_SECONDS = 1.0
 """How long a call that waits stays with a worker that does not answer. Temporal's default is 10
-s."""
+s.
+"""
 WAIT_SECONDS = 30.0
 """How long a worker that starts waits for a server that is away."""
 AGAIN_SECONDS = 0.5
@@ -382,8 +383,9 @@ class Engine:
     ) -> T | Record:
         """What a call answers, of this kind; what is on record of it if it is over.
 
-        Raises: MCPError: There is no such call, the engine gave it up, or there is no worker of its
-            version.
+        Raises:
+            MCPError: There is no such call, the engine gave it up, or there is no worker of its
+                version.
         """
         while True:
             asking = _seen(self._asked_once(kind, handle, ask))

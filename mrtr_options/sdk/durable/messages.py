@@ -27,7 +27,8 @@ T = TypeVar("T")
 
 MAX_BYTES = 2**20
 """The most that is kept of what a call says and is told, as JSON, and of what one step comes to.
-Sealed this is a third longer; Temporal takes 2 MiB."""
+Sealed this is a third longer; Temporal takes 2 MiB.
+"""
 
 # --- errors as JSON -----------------------------------------------------------------------------
 

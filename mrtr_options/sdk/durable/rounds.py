@@ -1,17 +1,16 @@
 """Option L's rounds: what a request brings to a durable call, and what it gets back.
 
 The state that the client carries is the call's handle and the number of what it was asked, sealed.
-An
-engine runs the call and keeps it: `embedded` (DBOS on a file of this machine) or `fleet`
+An engine runs the call and keeps it: `embedded` (DBOS on a file of this machine) or `fleet`
 (Temporal). An author's file is the same under both. docs/OPERATIONS.md says what holds
 ("Databases"); in short:
 
 - A step that is recorded does not run again. One that ran and was not recorded runs again with its
-key.
+  key.
 - The handler is deterministic: reading clocks, drawing numbers and talking to others belongs in
-steps.
+  steps.
 - An answer is taken once, for the question that its user saw. A duplicate gets the response on
-record.
+  record.
 - A first request that is cancelled takes its call along, since the client has no state of it.
 - asyncio only, as the engines are.
 
@@ -108,8 +107,10 @@ class Engine(Protocol):
             number: Of the output that the round goes on from.
             answers: Those that it brings.
 
-        Returns: What it says, or for a task what it asked; how it refuses them. All that is on
-            record of it if it is over.
+        Returns:
+            What it says, or for a task what it asked; how it refuses them. All that is on record of
+                it
+            if it is over.
         """
         ...
 
@@ -188,16 +189,17 @@ class DurableStore:
     """Turns handlers that await their answers into ones that return their questions.
 
     A handler begins again from its first line when its process has died. What it reads, draws or
-    waits
-    for belongs in steps, whose values are recorded: outside of one it awaits its context only.
+    waits for belongs in steps, whose values are recorded: outside of one it awaits its context
+    only.
 
     Attributes:
         idle_seconds: How long a question may stay unanswered before its call is given up.
         wait_seconds: How long a request is held before the client is told to retry.
-        rounds: How often a client retries in one call. Its last request is told that the call goes on.
+        rounds: How often a client retries in one call. Its last request is told that the call goes
+            on.
         keep_seconds: How long a call is kept after its end.
-        version: The version of the handlers' code, of 100 characters at most; None for the digest of
-            their file.
+        version: The version of the handlers' code, of 100 characters at most; None for the digest
+            of their file.
 
     Raises:
         ValueError: A number is not over 0, or the version is not 1 to 100 characters long.
@@ -297,15 +299,16 @@ class DurableStore:
 
         Args:
             lifespan_context: What handlers find in theirs.
-            database: `sqlite:///FILE` or `postgresql://...` for DBOS in this process, `temporal://HOST:PORT`
-                for Temporal. None for a file that goes with the block.
+            database: `sqlite:///FILE` or `postgresql://...` for DBOS in this process,
+                `temporal://HOST:PORT` for Temporal. None for a file that goes with the block.
             principal: Tells who sends a request.
             clock: Tells the time in seconds since 1970; the machine's if there is none.
-            codec: Seals what is kept. Without one it can be read by who can read the engine's database.
+            codec: Seals what is kept. Without one it can be read by who can read the engine's
+                database.
 
         Raises:
-            WrongDatabase: The engine of this process runs on another database or in another event loop,
-                or there is no Temporal.
+            WrongDatabase: The engine of this process runs on another database or in another event
+                loop, or there is no Temporal.
             RuntimeError: The store is open already.
         """
         if self._engine is not None:

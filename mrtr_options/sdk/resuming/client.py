@@ -1,7 +1,7 @@
 """A client that does what the specification asks of one, round the SDK's own client.
 
-    connect = lambda: Client(url, elicitation_callback=fill_in)
-    async with ResumingClient(connect, server=url, principal="alice", calls=CallFolder(path)) as client:
+    connect = lambda: Client(url, elicitation_callback=fill_in) async with ResumingClient(connect,
+    server=url, principal="alice", calls=CallFolder(path)) as client:
         result = await client.call_tool("weather", {"location": "Springfield"})
 
 The rules
@@ -96,20 +96,21 @@ class ResumingClient(anyio.AsyncContextManagerMixin):
     """Calls tools, and sends a round again whose response was lost. An async context manager.
 
     Args:
-        connect: Makes a client of the SDK's with the host's callbacks, not yet entered. Called again
-            when a connection broke.
+        connect: Makes a client of the SDK's with the host's callbacks, not yet entered. Called
+            again when a connection broke.
         server: The host's name for the server, its URL for example.
-        principal: The host's name for the account that it connects as, "" where there is none; it is
-            needed with `calls`. A call is resumed for the same server and principal alone. With several
-            accounts, make several clients.
+        principal: The host's name for the account that it connects as, "" where there is none; it
+            is needed with `calls`. A call is resumed for the same server and principal alone. With
+            several accounts, make several clients.
         calls: Where calls are kept; None to keep nothing, and to lose them with this process.
-        honours_keys: Whether the server honours call keys. The protocol has no way to find out yet. None
-            are honoured on a legacy connection.
+        honours_keys: Whether the server honours call keys. The protocol has no way to find out yet.
+            None are honoured on a legacy connection.
         attempts: How often a round is sent at most.
-        pause_seconds: How long the first pause is; each one is about twice as long as the one before.
+        pause_seconds: How long the first pause is; each one is about twice as long as the one
+            before.
         round_seconds: How long a response is waited for.
-        legacy_seconds: The same on a legacy connection, where a request is a whole call and its user may
-            think.
+        legacy_seconds: The same on a legacy connection, where a request is a whole call and its
+            user may think.
         rounds: How many rounds may follow the first one.
 
     Raises:
@@ -179,17 +180,19 @@ class ResumingClient(anyio.AsyncContextManagerMixin):
     ) -> types.CallToolResult:
         """Make a call.
 
-        Args: name, arguments: The tool, and what it is called with. key: The call's key, where the
-            host called before for the same intention; None for a new one.
+        Args:
+            name, arguments: The tool, and what it is called with.
+            key: The call's key, where the host called before for the same intention; None for a new
+                one.
 
         Raises:
             Unanswered: A round got no response, or (TooManyRounds) the call took too many.
-            BadResponse: The server sent something that is not a response of the protocol. The call is
-                kept after these, as it is after an error of the host's own.
+            BadResponse: The server sent something that is not a response of the protocol. The call
+                is kept after these, as it is after an error of the host's own.
             CannotKeep: The folder cannot be used, or somebody else is going on with the call.
             ValueError: The key is that of another call.
-            MCPError: The server refused, or a callback of the host's did. The call is kept, unless it
-                was refused before anything can have happened; `CallFolder.forget` drops it.
+            MCPError: The server refused, or a callback of the host's did. The call is kept, unless
+                it was refused before anything can have happened; `CallFolder.forget` drops it.
         """
         server, principal = self._whose
         call = KeptCall(server=server, principal=principal, tool=name, arguments=arguments)
@@ -208,8 +211,8 @@ class ResumingClient(anyio.AsyncContextManagerMixin):
         """Go on with a call, perhaps of another process; see `call_tool`.
 
         Args:
-            call: What `Unanswered.call` or a `CallFolder` has of it. Where calls are kept, it goes on as
-                it stands there.
+            call: What `Unanswered.call` or a `CallFolder` has of it. Where calls are kept, it goes
+                on as it stands there.
 
         Raises:
             ValueError: It is a call of another server's or principal's, or is not kept any more.

@@ -24,7 +24,8 @@ T = TypeVar("T")
 
 _GATEWAY = "Server returned an error response"
 """What the SDK's client makes of an HTTP error whose body is no JSON-RPC: a gateway's 502 or
-503."""
+503.
+"""
 
 
 _NO_JSON = "Failed to parse JSON response"

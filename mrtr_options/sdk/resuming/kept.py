@@ -40,13 +40,17 @@ class CannotKeep(Exception):
 class KeptCall(BaseModel):
     """A call between two rounds: all that is needed to go on.
 
-    Attributes: server, principal: Whose it is: the host's names for the server and for the account
-        there. tool, arguments: What is called; every round sends them again. key: The call key.
+    Attributes:
+        server, principal: Whose it is: the host's names for the server and for the account there.
+        tool, arguments: What is called; every round sends them again.
+        key: The call key.
         called_before: Whether the host gave the key, so that a call under it may have happened
-        before. name: The server's name for the call, where it gave one. begun: Whether the first
-        request was sent, perhaps. pending: What the last response asked, with the state to carry
-        back unread; None before it. answers: What was answered to that. said: Every answer of the
-        call, by a digest of the question.
+            before.
+        name: The server's name for the call, where it gave one.
+        begun: Whether the first request was sent, perhaps.
+        pending: What the last response asked, with the state to carry back unread; None before it.
+        answers: What was answered to that.
+        said: Every answer of the call, by a digest of the question.
     """
 
     server: str

@@ -21,11 +21,10 @@ state, and reserves that number in a store that all instances share before the r
 Only answers to what the round asked reach the handler, and only those that fit the question's
 schema. An answer that does not fit is refused before anything is reserved, and may be corrected.
 The round is given back, too, where the handler itself finds an answer bad, or asks its question
-again because no
-answer came: what ran before had run when the question was first asked. So is one in which no code
-of the tool's ran (`NotBegun`): option H's store is full, or the call waits on another instance. In
-a round that asked several questions an effect may stand between two answers, so there a bad answer
-that the handler finds is recorded.
+again because no answer came: what ran before had run when the question was first asked. So is one
+in which no code of the tool's ran (`NotBegun`): option H's store is full, or the call waits on
+another instance. In a round that asked several questions an effect may stand between two answers,
+so there a bad answer that the handler finds is recorded.
 
 The first request of a call carries no state, so two first requests are two calls, unless the client
 says with a call key (`call_key`) that they are one. With a key the first round is taken like any
@@ -40,8 +39,7 @@ other, under the principal, the tool and the key:
 
 `attempts` is for handlers whose every effect has an idempotency key that its destination honours,
 as in option J. A round that fails is then tried again at once, and one whose outcome is not known
-is run again
-instead of being refused: its effects are absorbed.
+is run again instead of being refused: its effects are absorbed.
 
 What it costs: a store; and a round that has begun is finished and recorded even when its client is
 gone (it is shielded from cancellation for up to `round_seconds`).
@@ -109,7 +107,8 @@ MAX_RESPONSE_BYTES = 256 * 1024
 
 MAX_WAITERS = 16
 """How many deliveries of one round wait for its outcome; one more is told at once that it is at
-work."""
+work.
+"""
 
 TOLD_SECONDS = 2.0
 """How long progress of a round waits for its client to take it."""
@@ -163,12 +162,12 @@ def single_use(
 
     Args:
         store: Shared by all instances that may take a round.
-        wait_seconds: How long a second delivery waits for the first before it is told that the round
-            is still at work; 0 not to wait.
-        round_seconds: How long a round may take. Beyond it the round is indeterminate, and no delivery
-            waits for it.
-        attempts: How often a round that fails is tried. More than once only where every effect has an
-            idempotency key that its destination honours.
+        wait_seconds: How long a second delivery waits for the first before it is told that the
+            round is still at work; 0 not to wait.
+        round_seconds: How long a round may take. Beyond it the round is indeterminate, and no
+            delivery waits for it.
+        attempts: How often a round that fails is tried. More than once only where every effect has
+            an idempotency key that its destination honours.
 
     Raises:
         TypeError: What is given is not a store.
@@ -354,9 +353,12 @@ class _Guard:
 class _Taken:
     """A round that this delivery runs. Where the store cannot be used, it may be a moment later.
 
-    Attributes: guard: Whose round it is. claim: What the round was taken with. state: The state
-        that came. until: How long the round may take, by the event loop's clock. Beyond it it is
-        indeterminate.
+    Attributes:
+        guard: Whose round it is.
+        claim: What the round was taken with.
+        state: The state that came.
+        until: How long the round may take, by the event loop's clock. Beyond it it is
+            indeterminate.
     """
 
     guard: _Guard

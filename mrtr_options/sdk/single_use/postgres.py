@@ -37,7 +37,8 @@ STALL_SECONDS = 5.0
 """How long the database may take to connect, and how long to serve a store once it has."""
 PATIENCE_SECONDS = 15.0
 """How long a round waits for those before it: one may stall on the old connection, while a new one
-is made, and on the new one."""
+is made, and on the new one.
+"""
 
 _SPELLING = {
     "now": "CAST(extract(epoch FROM clock_timestamp()) AS double precision)",

@@ -9,8 +9,8 @@ whose round was in a lost file is refused, too.
 Every row carries a fencing token, the `owner`: of the delivery that took the round, and then of the
 one that took it over. Only that one records its outcome or gives it back, so a delivery that was
 paused beyond its lease changes nothing of a round that another runs, in its own process or
-elsewhere. Every
-statement commits by itself: a process that dies between two of them leaves nothing locked.
+elsewhere. Every statement commits by itself: a process that dies between two of them leaves nothing
+locked.
 
 Knows SQL and SQLite; nothing of MCP.
 """
@@ -71,10 +71,13 @@ class Unusable(UsageError):
 class Claim:
     """One delivery's claim to a round.
 
-    Attributes: number: The round's number. answers: A digest of what it is taken with: the answers,
-        or a first round's arguments. begins: When the number was handed out, by the store's clock;
-        a call key's time, by its client's. lease_seconds: How long the round may take. Without an
-        outcome by then it is abandoned. caller: Whose round it is; None for an anonymous client's.
+    Attributes:
+        number: The round's number.
+        answers: A digest of what it is taken with: the answers, or a first round's arguments.
+        begins: When the number was handed out, by the store's clock; a call key's time, by its
+            client's.
+        lease_seconds: How long the round may take. Without an outcome by then it is abandoned.
+        caller: Whose round it is; None for an anonymous client's.
         owner: A fencing token: this delivery's, and no other one's.
     """
 
@@ -132,7 +135,8 @@ MAX_ROUNDS_PER_CALLER = 10_000
 KEEP_FACTOR, FORGET_FACTOR = 1.1, 1.2
 """A store moves its horizon to 1.1 times `keep_seconds` ago whenever it is further back than 1.2
 times. States are refused at `keep_seconds`, so no round is forgotten while a request for it is
-under way."""
+under way.
+"""
 
 
 # How a database spells what differs: {now}, {latest} of two numbers, and a {serial} number for each
@@ -312,12 +316,12 @@ class SqliteStore(SqlStore):
     """A store in a SQLite file, for every process of one machine that opens it.
 
     Args:
-        path: The file; made if it is not there. ":memory:" for a store that several instances in this
-            process use, and that goes with it.
+        path: The file; made if it is not there. ":memory:" for a store that several instances in
+            this process use, and that goes with it.
         keep_seconds: For how long a call key is good, and a state after it was first handed out. At
             least the server's `ttl_seconds`, after which a state is refused in any case.
-        max_rounds: How many rounds are held. One more is refused, none is forgotten early. Instances
-            that take rounds at the same moment may go beyond it by one each.
+        max_rounds: How many rounds are held. One more is refused, none is forgotten early.
+            Instances that take rounds at the same moment may go beyond it by one each.
         max_rounds_per_caller: How many rounds of one authenticated caller are held.
         clock: Tells the time, in seconds since 1970; the machine's clock by default.
 

@@ -140,9 +140,11 @@ class LinearContext(AsksTogether, Generic[DeskT]):
 
         Where the client cannot be asked, what the question assumes takes the answer's place.
 
-        Raises: Declined, Cancelled, CannotAsk: See there. CallAbandoned: The call was given up. It
-            is not an `Exception`; let it pass. RuntimeError: Another task of this handler is
-            waiting for an answer, or the call has ended.
+        Raises:
+            Declined, Cancelled, CannotAsk: See there.
+            CallAbandoned: The call was given up. It is not an `Exception`; let it pass.
+            RuntimeError: Another task of this handler is waiting for an answer, or the call has
+                ended.
         """
         frame = self._frame
         if frame.abandoned or kind_of(question) not in frame.askable:

@@ -125,13 +125,13 @@ class ContinuationStore:
         max_parked: How many unfinished calls it holds. One more is refused; none is dropped.
         max_parked_per_caller: How many of them one authenticated caller may have. Callers that are
             not authenticated cannot be told apart, so for them only the bounds for all hold.
-        max_bytes: How many bytes of arguments, questions and answers the unfinished calls may hold, as
-            JSON. Arguments and answers beyond it are refused and can be sent again. As much again is
-            kept of results.
+        max_bytes: How many bytes of arguments, questions and answers the unfinished calls may hold,
+            as JSON. Arguments and answers beyond it are refused and can be sent again. As much
+            again is kept of results.
         max_bytes_per_caller: How many of them one authenticated caller may have.
         idle_seconds: How long a call may go without a request before it is given up.
-        keep_seconds: How long the response of a finished call is kept for a round sent again. Longer
-            than clients wait for a response, which is mostly a minute.
+        keep_seconds: How long the response of a finished call is kept for a round sent again.
+            Longer than clients wait for a response, which is mostly a minute.
         max_finished: How many finished calls are kept; beyond that the oldest goes first.
 
     Raises:

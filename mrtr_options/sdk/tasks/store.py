@@ -6,8 +6,8 @@ and `tasks/cancel` stops the work. The server decides; a client only says, with 
 it takes tasks. A client that does not gets the same handler in rounds, as in L.
 
 A task ends once: completed, failed, or cancelled. Its id is the call's handle, bound to the
-    principal
-that it was made for: to any other it is unknown. It is known for `ttl_seconds` from its creation.
+principal that it was made for: to any other it is unknown. It is known for `ttl_seconds` from its
+creation.
 
 Knows `durable`, `questions` and `wire`.
 """
@@ -121,10 +121,12 @@ TaskHandler = Callable[[TaskContext[DeskT], Call], Awaitable[types.CallToolResul
 class TaskStore(DurableStore, Extension):
     """Serves handlers as tasks; the server's Tasks extension.
 
-    Attributes: idle_seconds, wait_seconds, rounds, keep_seconds, version: See `DurableStore`.
+    Attributes:
+        idle_seconds, wait_seconds, rounds, keep_seconds, version: See `DurableStore`.
         ttl_seconds: How long a task is known from its creation, and its questions wait; None for
-        ever. poll_seconds: How often clients are told to look. outcome_of: Makes the result of an
-        exception of a handler; None for one that stays an error.
+            ever.
+        poll_seconds: How often clients are told to look.
+        outcome_of: Makes the result of an exception of a handler; None for one that stays an error.
 
     Raises:
         ValueError: A number is not over 0.

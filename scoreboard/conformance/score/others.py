@@ -1,8 +1,7 @@
 """Servers and clients that break a sentence in another way than its mutant does.
 
 The scenarios were written for the mutants, so those cannot say what else the scenarios would find.
-These
-can: of the rows of `requirements.toml` with a server, thirty were drawn (`random.Random(31)`,
+These can: of the rows of `requirements.toml` with a server, thirty were drawn (`random.Random(31)`,
 `(32)` and `(33)`, ten each), of those with a client seven, and each got a second way to be broken.
 The first and the second ten servers were measured, and then the scenarios mended for them; the
 third ten were measured after that, and nothing was mended for those. The clients were known when

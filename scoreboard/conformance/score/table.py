@@ -79,8 +79,8 @@ class Outcome(BaseModel):
 
     Attributes:
         code: A digest of the program's code and the suite's version: what the run was of.
-        checks: The worst status of each check by its id; of a mutant, those that differ from the correct
-            program's.
+        checks: The worst status of each check by its id; of a mutant, those that differ from the
+            correct program's.
     """
 
     code: str

@@ -8,7 +8,8 @@ from agent_framework import FileCheckpointStorage, RunContext, step, workflow
 
 VARIANT = sys.argv[1]
 """`steps`: effects and questions are steps; `ids`: effects are steps, and the caller sends all
-answers; `auto`: the same, with the ids that the framework gives."""
+answers; `auto`: the same, with the ids that the framework gives.
+"""
 
 
 @step

@@ -19,7 +19,8 @@ STORE = Path(os.environ.get("MRTR_STORE", "."))
 """Where a framework keeps what it has to remember between two deliveries."""
 CONSENT = os.environ.get("MRTR_VERSION") == "inserted"
 """Whether this is the next version of the tool, which asks for consent before it asks for the
-units."""
+units.
+"""
 
 
 # --- questions ----------------------------------------------------------------------------------

@@ -2,8 +2,7 @@
 
 Each is a module of this folder: instances in memory, server processes of an option (`processes`)
 and of a stranger's file (`children`, `child`), and a server behind a URL (`remote`). Those that any
-option can
-be run on are offered by name: a module that has `OFFERED` is found by itself.
+option can be run on are offered by name: a module that has `OFFERED` is found by itself.
 """
 
 from __future__ import annotations
@@ -31,7 +30,8 @@ from mrtr_options.tool.settings import LEDGER_VARIABLE
 
 HANG_SECONDS = 30.0
 """How long one request may take before it is called hung. Generous, so that a slow machine is not
-reported as a hang; a request that is answered does not wait for it."""
+reported as a hang; a request that is answered does not wait for it.
+"""
 
 
 class Deployment(Protocol):

@@ -49,7 +49,8 @@ from mrtr_options.tool.settings import DATABASE_VARIABLE, LEDGER_VARIABLE
 
 HANG_SECONDS = 15.0
 """How long a proposal may take for one request before it is called hung. Longer than a single-use
-guard waits, as it is by default, for a round whose process has died."""
+guard waits, as it is by default, for a round whose process has died.
+"""
 
 START_SECONDS = 20.0
 """How long a file may take to load."""

@@ -114,8 +114,8 @@ class Memory:
         turns: How many turns of the event loop an effect takes.
         hang_seconds: How long one request may take before it is called hung.
         database: Names a database for one run, where an option needs one; see `run.in_memory`.
-        versions: For the next versions of the file; many runs may share them. None for one that goes
-            with the run.
+        versions: For the next versions of the file; many runs may share them. None for one that
+            goes with the run.
         watch: Told of the author's lines, and of what is kept in a database.
     """
 

@@ -7,8 +7,7 @@ page leaves a choice, each is allowed. Nothing here knows how a server works.
 
 To read: `rules`, the rules by name; `answers` and `kinds`, what a client sends and what it may get;
 `calls`, a history request by request; `allowed`, the responses that a request may get; and what is
-held
-against that: `responses`, `effects` and `leaks`.
+held against that: `responses`, `effects` and `leaks`.
 """
 
 from __future__ import annotations
@@ -32,8 +31,9 @@ def violations(
     """What a history has that the contract does not allow, in its order.
 
     Args:
-        history: Of any server of the weather tool. One whose code is changed on the way, and a client
-            that takes tasks, are not what the contract is about: there is nothing to find in them.
+        history: Of any server of the weather tool. One whose code is changed on the way, and a
+            client that takes tasks, are not what the contract is about: there is nothing to find in
+            them.
         tools: The server's listing, where it was read in another run.
 
     Source: docs/CONTRACT.md.

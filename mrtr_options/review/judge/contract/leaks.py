@@ -27,7 +27,8 @@ _COMMON = re.compile(r"[a-z_]*|.{1,3}")
 
 _TELLING = 12
 """How many characters of a key are never there by chance. Three bytes are four characters of
-base64."""
+base64.
+"""
 _HINTING = 8
 """How many are in one text by chance at times, and never in two."""
 

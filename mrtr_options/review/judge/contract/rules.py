@@ -80,7 +80,8 @@ EFFECTS = frozenset(
     {"audit-comes-first", "bills-are-due", "a-report-is-billed", "no-other-effects"}
 )
 """Rules about effects. Where a response is wrong, what is wrong with its effects follows from
-that."""
+that.
+"""
 
 
 def _rule(name: str, says: str) -> Property:
