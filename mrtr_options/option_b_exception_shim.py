@@ -21,7 +21,7 @@ from mrtr_options.tool.server import Params, build_server, location_of, text
 
 
 async def call_weather(ctx: ReplayContext[weather.Desk], params: Params) -> CallToolResult:
-    """The weather tool."""
+    """Report the weather, and ask for what is missing."""
     desk = ctx.lifespan_context
     location = location_of(params)
 
@@ -43,4 +43,4 @@ server = build_server("weather-b", exception_shim(call_weather))
 if __name__ == "__main__":
     from mrtr_options.demo.option import demo
 
-    demo(__file__)
+    demo(server, __file__)

@@ -28,7 +28,7 @@ class State(BaseModel):
 
 
 async def call_weather(ctx: Context, params: Params) -> Result:
-    """The weather tool."""
+    """Report the weather, and ask for what is missing."""
     desk = ctx.lifespan_context
     location = location_of(params)
     state = load_state(params, State)
@@ -58,4 +58,4 @@ server = build_server("weather-e", call_weather)
 if __name__ == "__main__":
     from mrtr_options.demo.option import demo
 
-    demo(__file__)
+    demo(server, __file__)

@@ -63,4 +63,4 @@ server = build_server("weather-g", call_weather)
 if __name__ == "__main__":
     from mrtr_options.demo.option import demo
 
-    demo(__file__)
+    demo(server, __file__)

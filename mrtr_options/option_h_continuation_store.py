@@ -23,7 +23,7 @@ store = ContinuationStore()
 
 
 async def call_weather(ctx: LinearContext[weather.Desk], params: Call) -> CallToolResult:
-    """The weather tool."""
+    """Report the weather, and ask for what is missing."""
     desk = ctx.lifespan_context
     location = location_of(params)
 
@@ -45,4 +45,4 @@ server = build_server("weather-h", store.linear(call_weather), resources=[store]
 if __name__ == "__main__":
     from mrtr_options.demo.option import demo
 
-    demo(__file__)
+    demo(server, __file__)

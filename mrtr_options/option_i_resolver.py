@@ -86,4 +86,4 @@ server = build_high_tier("weather-i", call_weather)
 if __name__ == "__main__":
     from mrtr_options.demo.option import demo
 
-    demo(__file__)
+    demo(server, __file__)

@@ -23,7 +23,7 @@ from mrtr_options.tool.server import Params, build_server, location_of, text
 
 
 async def call_weather(ctx: ReplayContext[weather.Desk], params: Params) -> CallToolResult:
-    """The weather tool."""
+    """Report the weather, and ask for what is missing."""
     desk = ctx.lifespan_context
     location = location_of(params)
 
@@ -47,4 +47,4 @@ server = build_server("weather-j", keyed_replay(call_weather), sealed=True)
 if __name__ == "__main__":
     from mrtr_options.demo.option import demo
 
-    demo(__file__)
+    demo(server, __file__)

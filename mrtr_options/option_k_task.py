@@ -25,7 +25,7 @@ store = TaskStore(outcome_of=outcome_of)
 
 
 async def call_weather(ctx: TaskContext[weather.Desk], params: Call) -> CallToolResult:
-    """The weather tool."""
+    """Report the weather, and ask for what is missing."""
     desk = ctx.lifespan_context
     location = location_of(params)
 
@@ -54,4 +54,4 @@ server = build_server(
 if __name__ == "__main__":
     from mrtr_options.demo.option import demo
 
-    demo(__file__)
+    demo(server, __file__)

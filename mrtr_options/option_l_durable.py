@@ -28,7 +28,7 @@ store = DurableStore()
 
 
 async def call_weather(ctx: DurableContext[weather.Desk], params: Call) -> CallToolResult:
-    """The weather tool."""
+    """Report the weather, and ask for what is missing."""
     desk = ctx.lifespan_context
     location = location_of(params)
 
@@ -52,4 +52,4 @@ server = build_server(
 if __name__ == "__main__":
     from mrtr_options.demo.option import demo
 
-    demo(__file__)
+    demo(server, __file__)

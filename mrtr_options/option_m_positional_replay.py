@@ -22,7 +22,7 @@ from mrtr_options.tool.server import Params, build_server, location_of, text
 
 
 async def call_weather(ctx: ReplayContext[weather.Desk], params: Params) -> CallToolResult:
-    """The weather tool."""
+    """Report the weather, and ask for what is missing."""
     desk = ctx.lifespan_context
     location = location_of(params)
 
@@ -44,4 +44,4 @@ server = build_server("weather-m", positional_replay(call_weather))
 if __name__ == "__main__":
     from mrtr_options.demo.option import demo
 
-    demo(__file__)
+    demo(server, __file__)

@@ -1,7 +1,7 @@
-"""What an option file runs when it is started as a program: the option, end to end.
+"""An option file as a program: one call for each era and location, round by round.
 
-Makes one call per era and location in memory, prints every round as it happens, and holds the
-history against the guarantees that the matrix holds it to. Knows options only through the bench.
+The calls go to the `server` of the module that was started, so a breakpoint in its handler hits.
+The last line of each call says how often each effect took place, and how often was meant.
 """
 
 from __future__ import annotations
@@ -9,60 +9,65 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import anyio
+from mcp.server import MCPServer, Server
 from pydantic import ValidationError
 from rich.console import Console
 from rich.text import Text
 
-from mrtr_options.demo.person import Person
-from mrtr_options.review.bench.client import agreeable
-from mrtr_options.review.bench.faults import ERAS, Era
-from mrtr_options.review.bench.history import History
-from mrtr_options.review.bench.run import run as run_one
-from mrtr_options.review.bench.scenario import whole_call
-from mrtr_options.review.bench.subjects import Subject
-from mrtr_options.review.judge import guarantees
-from mrtr_options.review.judge.reading import Observation, observe
-from mrtr_options.review.show.by_hand import call_by_hand
-from mrtr_options.review.show.transcript import Transcript, end_of
-from mrtr_options.terminal import Parser, console, counts, plural, refuse, run
+from mrtr_options.demo.call import ERAS, Call, Era, Outcome, Step, User, agreeable
+from mrtr_options.errors import refuse
+from mrtr_options.terminal import Parser, console, plural, run
 from mrtr_options.tool import weather
 from mrtr_options.tool.catalogue import Option, option_at
 
+AnyServer = Server[Any] | MCPServer[Any]
+ServerT = TypeVar("ServerT", bound=AnyServer)
+
 LOCATIONS = ("Tokyo", "Springfield")
-"""What the guarantees are about: a location with one question, and one with two."""
-
-CLEAN = ("clean-tokyo", "clean-springfield")
-"""The schedules whose guarantees a clean call is held to."""
+"""A location with one question, and one with two."""
 
 
-def demo(path: str) -> None:
-    """Run the option in this file as the command line says, and exit.
+def demo(server: AnyServer, path: str) -> None:
+    """Run the option whose module was started as a program, and exit.
 
-    Exit code 0: as guaranteed. 1: not as guaranteed. 2: bad arguments, said in one line.
+    Exit code 0: the effects are as the option declares them. 1: they are not. 2: bad arguments.
+
+    Args:
+        server: The module's server.
+        path: The module's `__file__`.
     """
-    sys.exit(run(lambda: main(Path(path), sys.argv[1:])))
+    sys.exit(run(lambda: main(server, Path(path), sys.argv[1:])))
 
 
-def main(path: Path, argv: Sequence[str]) -> int:
-    """Run the option in a file; the exit code."""
+def main(server: AnyServer, path: Path, argv: Sequence[str]) -> int:
+    """Run an option as the command line says, and return the exit code."""
     option = option_at(path)
     parser = Parser(
         prog=f"python -m mrtr_options.{path.stem}", description=option.title, allow_abbrev=False
     )
     parser.add_argument("--era", choices=[*ERAS, "both"], default="both", help="the client's era")
     parser.add_argument("--location", metavar="NAME", help="default: Tokyo, then Springfield")
-    parser.add_argument(
-        "--interactive", action="store_true", help="answer, and break the call, yourself"
-    )
+    parser.add_argument("--interactive", action="store_true", help="answer the questions yourself")
     parser.add_argument("--json", action="store_true", help="print everything seen as JSON")
     args = parser.parse_args(argv)
     eras: tuple[Era, ...] = ERAS if args.era == "both" else (args.era,)
     locations = LOCATIONS if args.location is None else (_fitting(args.location),)
-    return anyio.run(_run, option, eras, locations, args.interactive, args.json)
+    # With JSON on standard output, a person still has to see what is asked.
+    is_quiet = args.json and not args.interactive
+    out = console(stderr=args.json, quiet=is_quiet)
+    user = _person(out) if args.interactive else agreeable
+    outcomes = anyio.run(_Program(server, option, user, out).calls, eras, locations)
+    if args.json:
+        print(json.dumps([_as_json(option, outcome) for outcome in outcomes], indent=2))
+    if args.interactive:
+        return 0
+    return 0 if all(not broken_in(option, outcome) for outcome in outcomes) else 1
 
 
 def _fitting(location: str) -> str:
@@ -73,81 +78,156 @@ def _fitting(location: str) -> str:
     return location
 
 
-async def _run(
-    option: Option, eras: Sequence[Era], locations: Sequence[str], interactive: bool, as_json: bool
-) -> int:
-    # With JSON on standard output, a person still has to see what is asked.
-    out = console(stderr=as_json, quiet=as_json and not interactive)
-    person = Person(out) if interactive else None
-    out.print(Text(option.title, "bold"))
-    found: list[dict[str, Any]] = []
-    kept = True
-    for era in eras:
-        for location in locations:
-            for task in (False, True) if era == "modern" and option.takes_tasks else (False,):
-                if person and person.has_left:
-                    continue
-                taking = " that takes tasks" if task else ""
-                out.print(Text(f"\n{era} client{taking}, {location!r}", "bold cyan"))
-                if person and not task:
-                    history = await call_by_hand(option, era, location, person, out)
-                else:
-                    history = await run_one(
-                        Subject(option),
-                        whole_call(location, era, takes_tasks=task),
-                        user=person or agreeable,
-                        on_event=Transcript(out),
-                    )
-                broken = None if interactive else broken_in(history, option)
-                if interactive:
-                    out.print(end_of(history))
-                else:
-                    _print_sum(out, observe(history), broken)
-                kept = kept and not broken
-                found.append({**as_seen(history), "events": history.as_json(), "broken": broken})
-    if as_json:
-        print(json.dumps(found, indent=2))
-    return 0 if kept else 1
+def _person(out: Console) -> User:
+    from mrtr_options.demo.person import Person
+
+    return Person(out)
 
 
-def broken_in(history: History, option: Option) -> list[str] | None:
-    """The guarantees that a clean call with the agreeable user breaks, one line each, or None if
-    none is about it. An option that has no guarantees of its own is not judged here.
+def _kinds_of_call(option: Option, era: Era) -> list[type[Call]]:
+    if not option.takes_tasks or era == "legacy":
+        return [Call]
+    from mrtr_options.demo.tasks import TaskCall
+
+    return [Call, TaskCall]
+
+
+def desk_of(server: AnyServer) -> Any:
+    """Return the context manager that opens a server's desk, through which its effects are seen.
+
+    All connections of a server share what its lifespan opens.
     """
+    if isinstance(server, MCPServer):
+        return cast("Any", server.settings.lifespan)(server)
+    return server.lifespan(server)
+
+
+# --- what is declared -----------------------------------------------------------------------------
+
+
+def declared(option: Option, outcome: Outcome) -> str | None:
+    """Return the declared effects of a call as "audit/bill"; None where none are declared."""
     own = option.guarantees
-    if own is None or history.scenario.name not in CLEAN:
+    if own is None or outcome.location not in LOCATIONS:
         return None
-    seen = guarantees.observed(history, own)
-    return [
-        f"{each.name}: {seen.breaks[each.name]}"
-        for each, _ in guarantees.broken([seen], guarantees.guaranteed(own), own)
-    ]
+    counts: str = getattr(own, f"{outcome.era}_{outcome.location.lower()}")
+    return counts
 
 
-def as_seen(history: History) -> dict[str, Any]:
-    """A call as one JSON object."""
-    seen = observe(history)
+def broken_in(option: Option, outcome: Outcome) -> list[str]:
+    """Return what differs between a call and what the option declares, one line each."""
+    expected = declared(option, outcome)
+    if expected is None or option.guarantees is None:
+        return []
+    lines: list[str] = []
+    seen = f"{outcome.effects['audit']}/{outcome.effects['bill']}"
+    if seen != expected:
+        lines.append(f"audit/bill is {seen}; guarantees.toml declares {expected}")
+    if outcome.era == "legacy" and bool(outcome.questions) != option.guarantees.asks_legacy:
+        says = "declares that it is" if option.guarantees.asks_legacy else "declares that it is not"
+        lines.append(f"{plural(len(outcome.questions), 'question')}: guarantees.toml {says} asked")
+    return lines
+
+
+def _as_json(option: Option, outcome: Outcome) -> dict[str, Any]:
+    is_declared = declared(option, outcome) is not None
     return {
-        "option": seen.option,
-        "era": seen.era,
-        "location": history.location,
-        "task": history.scenario.takes_tasks,
-        "text": seen.message if seen.text is None else seen.text,
-        "is_error": seen.outcome != "completed",
-        "code": seen.code,
-        "rounds": seen.rounds,
-        "questions": list(seen.questions),
-        "effects": seen.effects,
+        "option": option.letter,
+        **asdict(outcome),
+        "broken": broken_in(option, outcome) if is_declared else None,
     }
 
 
-def _print_sum(out: Console, seen: Observation, broken: list[str] | None) -> None:
-    out.print(
-        Text.assemble(
-            f"  {plural(seen.rounds, 'round')}, {plural(len(seen.questions), 'question')}, audit/bill ",
-            counts(seen.most("audit"), seen.most("bill")),
-            "" if broken is None else ": NOT as guaranteed" if broken else ": as guaranteed",
-        )
-    )
-    for line in broken or []:
-        out.print(Text(f"    {line}", "red"))
+# --- what is printed ------------------------------------------------------------------------------
+
+_INDENT = 15
+"""The column at which a line goes on that is too wide."""
+
+_LOOKS = {
+    "request": ("", "bold"),
+    "response": ("", "bold"),
+    "task": ("task", "magenta"),
+    "question": ("question", "green"),
+    "answer": ("answer", "green"),
+    "effect": ("effect", "yellow"),
+}
+"""The label and the style of each kind of step."""
+
+
+@dataclass(frozen=True)
+class _Program:
+    """One run of an option: makes its calls, and prints their steps as they happen."""
+
+    server: AnyServer
+    option: Option
+    user: User
+    out: Console
+
+    async def calls(self, eras: Sequence[Era], locations: Sequence[str]) -> list[Outcome]:
+        """Make one call for each era and location; two where the client may take tasks."""
+        outcomes: list[Outcome] = []
+        self.out.print(Text(self.option.title, "bold"))
+        async with desk_of(self.server) as desk:
+            for era, location in product(eras, locations):
+                for kind in _kinds_of_call(self.option, era):
+                    if getattr(self.user, "has_left", False):
+                        return outcomes
+                    call = kind(self.server, desk.ledger, era, location, self.user, self.step)
+                    self.heading(call)
+                    outcomes.append(await call.make())
+                    self.sum(outcomes[-1])
+        return outcomes
+
+    def heading(self, call: Call) -> None:
+        """Print which client calls, and for which location."""
+        tasks = " that takes tasks" if call.extensions else ""
+        self.out.print(Text(f"\n{call.era} client{tasks}, {call.location!r}", "bold cyan"))
+
+    def step(self, step: Step) -> None:
+        """Print one step."""
+        label, style = _LOOKS[step.kind]
+        arrow = "  "
+        if step.kind == "request":
+            label = f"round {step.round}"
+            arrow = "->"
+        elif step.kind == "response":
+            arrow = "<-"
+        first, *more = step.lines
+        width = self.out.width - _INDENT
+        for number, line in enumerate(Text(f"{arrow} {first}", style).wrap(self.out, width)):
+            begin = f"  {label:<9} " if number == 0 else " " * _INDENT
+            line.rstrip()
+            self.out.print(Text(begin).append_text(line))
+        for line in more:
+            text = Text(f"   {line}")
+            text.truncate(width, overflow="ellipsis")
+            self.out.print(Text(f"  {'':<9} ").append_text(text))
+
+    def sum(self, outcome: Outcome) -> None:
+        """Print the counts of a call that has ended."""
+        rounds = plural(outcome.rounds, "round")
+        questions = plural(len(outcome.questions), "question")
+        self.out.print(Text(f"  {rounds}, {questions}"))
+        self.out.print(Text("  ").append_text(_effects_in_words(self.option, outcome)))
+        for broken in broken_in(self.option, outcome):
+            self.out.print(Text(f"  NOT as declared: {broken}", "bold red"))
+
+
+def _effects_in_words(option: Option, outcome: Outcome) -> Text:
+    """Return the counts of a call's effects, and what was meant where they differ from that."""
+    audits = outcome.effects["audit"]
+    bills = outcome.effects["bill"]
+    counts = Text.assemble(_count(audits, "audit"), ", ", _count(bills, "bill"))
+    if outcome.is_error or not bills:
+        return counts.append("; the call ended without a report, so no bill was meant")
+    if audits == 1 and bills == 1:
+        return counts.append(", as meant")
+    counts.append("; one of each was meant")
+    repeats = option.guarantees is not None and option.guarantees.reexecution != "never"
+    if audits > 1 and bills == 1 and repeats:
+        counts.append(f" ({option.letter} repeats what stands above a question)")
+    return counts
+
+
+def _count(number: int, effect: str) -> Text:
+    return Text(plural(number, effect), "bold red" if number > 1 else "")

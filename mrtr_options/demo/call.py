@@ -1,0 +1,299 @@
+"""One call of the weather tool, made round by round with the SDK's own client.
+
+A modern call is a loop: send the request, answer the questions that come back, send the next
+request with the answers and the state. A legacy call is one request, in which the server may push
+questions.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import mcp_types as types
+from mcp import Client, MCPError
+from mcp.client.extension import ClientExtension
+from mcp.client.session import ClientRequestContext
+from mcp.server import MCPServer, Server
+from mcp.server.request_state import InvalidRequestState
+
+from mrtr_options.sdk.protection import read_without_key
+from mrtr_options.sdk.telemetry import without_name
+from mrtr_options.tool.server import TOOL
+from mrtr_options.tool.weather import EffectKind, Ledger, count
+
+Era = Literal["modern", "legacy"]
+ERAS: tuple[Era, ...] = ("modern", "legacy")
+MODES: dict[Era, str] = {"modern": "2026-07-28", "legacy": "legacy"}
+
+Form = types.ElicitRequestFormParams
+User = Callable[[Form], Awaitable[types.ElicitResult]]
+"""A user: fills in a form, or declines or cancels it."""
+
+PREFERRED = ("Springfield, Illinois", "metric")
+"""The choices that the agreeable user takes where a form has them."""
+
+MAX_ROUNDS = 20
+
+
+async def agreeable(form: Form) -> types.ElicitResult:
+    """Answer each field of a form with a preferred choice, or else with its first one."""
+    content: dict[str, Any] = {}
+    for name, schema in form.requested_schema["properties"].items():
+        choices: list[str] = schema["enum"]
+        preferred = [choice for choice in choices if choice in PREFERRED]
+        content[name] = (preferred or choices)[0]
+    return types.ElicitResult(action="accept", content=content)
+
+
+Kind = Literal["request", "response", "task", "question", "answer", "effect"]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One thing that happened in a call.
+
+    Attributes:
+        kind: The kind of thing.
+        round: The round in which it happened, from 1.
+        lines: What went over the wire, line by line; of an effect, its kind and subject.
+        label: The same in a few words.
+        lost: Whether the response did not arrive.
+        again: Whether the request was sent before.
+    """
+
+    kind: Kind
+    round: int
+    lines: tuple[str, ...]
+    label: str
+    lost: bool = False
+    again: bool = False
+
+
+@dataclass
+class Outcome:
+    """A call as its user sees it.
+
+    Attributes:
+        era: The client's era.
+        location: The tool's argument.
+        takes_tasks: Whether the client declares the Tasks extension.
+        steps: What happened, in order.
+        questions: The messages that the user saw, in order.
+        rounds: The number of rounds.
+        text: The text of the result, or the message of the error.
+        is_error: Whether the call ended in an error.
+        code: The JSON-RPC code of the error, if it was one.
+        effects: How often each effect took place.
+    """
+
+    era: Era
+    location: str
+    takes_tasks: bool = False
+    steps: list[Step] = field(default_factory=list[Step])
+    questions: list[str] = field(default_factory=list[str])
+    rounds: int = 0
+    text: str = ""
+    is_error: bool = False
+    code: int | None = None
+    effects: dict[EffectKind, int] = field(default_factory=dict[EffectKind, int])
+
+
+def _ignore(step: Step) -> None:
+    return
+
+
+@dataclass
+class Call:
+    """One call, from its first request to its result.
+
+    Attributes:
+        server: An option's server.
+        ledger: The ledger of that server.
+        era: The client's era.
+        location: The tool's argument.
+        user: Answers the questions.
+        on_step: Called with each step as it happens.
+        loses_report: Whether the first response that ends the call is lost.
+        extensions: The extensions of the protocol that the client declares.
+    """
+
+    server: Server[Any] | MCPServer[Any]
+    ledger: Ledger
+    era: Era
+    location: str
+    user: User = agreeable
+    on_step: Callable[[Step], None] = _ignore
+    loses_report: bool = False
+    extensions: Sequence[ClientExtension] = ()
+
+    def __post_init__(self) -> None:
+        self.outcome = Outcome(self.era, self.location)
+        self.client = Client(
+            self.server,
+            mode=MODES[self.era],
+            elicitation_callback=self._pushed,
+            extensions=self.extensions,
+        )
+        self._seen = 0
+        self._last: tuple[types.InputResponses | None, str | None] = (None, None)
+
+    async def make(self) -> Outcome:
+        """Connect, make the call, and return what the user saw."""
+        before = await self.ledger.effects()
+        self._seen = len(before)
+        async with self.client:
+            await self.play()
+        after = await self.ledger.effects()
+        self.outcome.effects = count(after[len(before) :])
+        return self.outcome
+
+    async def play(self) -> None:
+        """Play the call's rounds from the first one."""
+        answers: types.InputResponses | None = None
+        state: str | None = None
+        for _ in range(MAX_ROUNDS):
+            response = await self.send(answers, state)
+            if not isinstance(response, types.InputRequiredResult):
+                return
+            answers = await self.answers_to(response.input_requests or {})
+            state = response.request_state
+        raise RuntimeError(f"the call has not ended after {MAX_ROUNDS} rounds")
+
+    async def resend(self) -> None:
+        """Send the last request once more, as a client does that has lost the response."""
+        await self.send(*self._last, again=True)
+
+    async def send(
+        self, answers: types.InputResponses | None, state: str | None, *, again: bool = False
+    ) -> types.Result | None:
+        """Send one request and return its response; None if that is a JSON-RPC error."""
+        self._last = answers, state
+        if not again:
+            self.outcome.rounds = (
+                1 if state is None and answers is None else self.outcome.rounds + 1
+            )
+        self._show_request(answers, state, again)
+        try:
+            response = await self.client.session.call_tool(
+                TOOL,
+                {"location": self.outcome.location},
+                input_responses=answers,
+                request_state=state,
+                allow_input_required=True,
+                allow_claimed=True,
+            )
+        except MCPError as error:
+            await self.tell_effects()
+            self.end(error.message, code=error.code)
+            return None
+        await self.tell_effects()
+        await self.receive(response)
+        return response
+
+    async def receive(self, response: types.Result) -> None:
+        """Show a response, and end the call with it unless it asks."""
+        if isinstance(response, types.InputRequiredResult):
+            keys = ", ".join(response.input_requests or {})
+            if keys:
+                self.tell("response", f"input required: {keys}", label=f"asks {keys}")
+            else:
+                self.tell("response", "a state and no question", label="a state and no question")
+            return
+        assert isinstance(response, types.CallToolResult)
+        self.end_with(response)
+
+    def end_with(self, result: types.CallToolResult) -> None:
+        """End the call with a result."""
+        blocks = [block for block in result.content if isinstance(block, types.TextContent)]
+        text = "".join(block.text for block in blocks)
+        self.end(text, is_error=bool(result.is_error))
+
+    # --- what is shown ----------------------------------------------------------------------------
+
+    def _show_request(
+        self, answers: types.InputResponses | None, state: str | None, again: bool
+    ) -> None:
+        lines = [f"{TOOL}(location={self.outcome.location!r})"]
+        label = f"{TOOL}({self.outcome.location})"
+        if answers:
+            as_json = {key: answer.model_dump(exclude_none=True) for key, answer in answers.items()}
+            lines.append(f"answers {json.dumps(as_json)}")
+            label = ", ".join(_chosen(answer) for answer in answers.values())
+        if state is not None:
+            lines.append(f"state of {len(state)} bytes, {_read(state)}")
+        self.tell("request", *lines, label=label, again=again)
+
+    def end(self, text: str, *, is_error: bool = True, code: int | None = None) -> None:
+        """Record how the call ended, unless this response is lost."""
+        is_lost = self.loses_report
+        self.loses_report = False
+        kind = "result" if not is_error else "error"
+        number = "" if code is None else f" {code}"
+        self.tell("response", f"{kind}{number}: {text}", label=text, lost=is_lost)
+        self.outcome.text = text
+        self.outcome.is_error = is_error
+        self.outcome.code = code
+
+    def tell(
+        self, kind: Kind, *lines: str, label: str, lost: bool = False, again: bool = False
+    ) -> None:
+        """Record a step and show it."""
+        step = Step(kind, self.outcome.rounds, lines, label, lost, again)
+        self.outcome.steps.append(step)
+        self.on_step(step)
+
+    async def tell_effects(self) -> None:
+        """Tell the effects that took place since the last look at the ledger."""
+        effects = await self.ledger.effects()
+        for effect in effects[self._seen :]:
+            key = "" if effect.key is None else f" (idempotency key {effect.key!r})"
+            self.tell("effect", f"{effect.kind} {effect.subject!r}{key}", label=effect.kind)
+        self._seen = len(effects)
+
+    # --- the user ---------------------------------------------------------------------------------
+
+    async def answers_to(self, requests: types.InputRequests) -> types.InputResponses:
+        """Return the user's answers to the questions of a response."""
+        answers: types.InputResponses = {}
+        for key, request in requests.items():
+            assert isinstance(request.params, Form)
+            answers[key] = await self._answer(request.params)
+        return answers
+
+    async def _answer(self, form: Form) -> types.ElicitResult:
+        self.outcome.questions.append(form.message)
+        self.tell("question", form.message, label=form.message)
+        answer = await self.user(form)
+        said = "" if answer.content is None else f" {json.dumps(answer.content)}"
+        self.tell("answer", f"{answer.action}{said}", label=_chosen(answer))
+        return answer
+
+    async def _pushed(
+        self, context: ClientRequestContext, params: types.ElicitRequestParams
+    ) -> types.ElicitResult:
+        """Answer a question that the server pushes inside a legacy call."""
+        await self.tell_effects()
+        assert isinstance(params, Form)
+        return await self._answer(params)
+
+
+def _chosen(answer: types.InputResponse) -> str:
+    """Return the choices of an answer, or that it was declined or cancelled."""
+    assert isinstance(answer, types.ElicitResult)
+    if not answer.content:
+        return answer.action
+    return ", ".join(str(value) for value in answer.content.values())
+
+
+def _read(state: str) -> str:
+    """Return what a client can read of a state."""
+    try:
+        payload = read_without_key(state)
+    except InvalidRequestState:
+        return "of the server's own format"
+    if payload is None:
+        return "sealed"
+    return f"signed, reads {json.loads(without_name(payload))['s']}"

@@ -1,0 +1,106 @@
+"""The client's side of the Tasks extension (SEP-2663), as far as option K's demo needs it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NoReturn
+
+import anyio
+import mcp_types as types
+from mcp.client.extension import ClaimContext, ClientExtension, ResultClaim
+
+from mrtr_options.demo.call import Call
+from mrtr_options.sdk.tasks.wire import (
+    IDENTIFIER,
+    CreateTaskResult,
+    Status,
+    Task,
+    TaskParams,
+    UpdateTaskParams,
+)
+
+ENDED: tuple[Status, ...] = ("completed", "failed", "cancelled")
+POLL_SECONDS = 0.05
+"""The time between two looks in memory, in seconds. A remote client keeps to `poll_interval_ms`."""
+
+
+class _Get(types.Request[TaskParams, Literal["tasks/get"]]):
+    method: Literal["tasks/get"] = "tasks/get"
+    params: TaskParams
+    name_param = "taskId"
+
+
+class _Update(types.Request[UpdateTaskParams, Literal["tasks/update"]]):
+    method: Literal["tasks/update"] = "tasks/update"
+    params: UpdateTaskParams
+    name_param = "taskId"
+
+
+class _TaskClient(ClientExtension):
+    identifier = IDENTIFIER
+
+    def claims(self) -> Sequence[ResultClaim[Any]]:
+        return (ResultClaim(result_type="task", model=CreateTaskResult, resolve=_not_resolved),)
+
+
+async def _not_resolved(created: CreateTaskResult, ctx: ClaimContext) -> NoReturn:
+    raise NotImplementedError("the demo calls `session.call_tool(..., allow_claimed=True)`")
+
+
+@dataclass
+class TaskCall(Call):
+    """One call of a client that takes tasks."""
+
+    extensions: Sequence[ClientExtension] = (_TaskClient(),)
+
+    async def receive(self, response: types.Result) -> None:
+        """Follow a task to its end; show any other response."""
+        if not isinstance(response, CreateTaskResult):
+            await super().receive(response)
+            return
+        self.outcome.takes_tasks = True
+        self.tell("response", f"task {response.status}", label="a task")
+        await self._follow(response)
+
+    async def _follow(self, created: CreateTaskResult) -> None:
+        """Look at a task until it ends, and answer its questions."""
+        answered: set[str] = set()
+        shown = ""
+        task = await self._look(created.task_id)
+        while task.status not in ENDED:
+            await self.tell_effects()
+            words = (
+                task.status
+                if task.status_message is None
+                else f"{task.status}: {task.status_message}"
+            )
+            if words != shown:
+                self.tell("task", words, label=words)
+                shown = words
+            requests = task.input_requests or {}
+            new = {key: request for key, request in requests.items() if key not in answered}
+            if new:
+                answered |= set(new)
+                await self._update(task, await self.answers_to(new))
+            await anyio.sleep(POLL_SECONDS)
+            task = await self._look(created.task_id)
+        await self.tell_effects()
+        if task.result is not None:
+            self.end_with(types.CallToolResult.model_validate(task.result))
+        elif task.error is not None:
+            self.end(task.error.message, code=task.error.code)
+        else:
+            self.end(f"task {task.status}")
+
+    async def _look(self, task_id: str) -> Task:
+        request = _Get(params=TaskParams(task_id=task_id))
+        return await self.client.session.send_request(request, Task)
+
+    async def _update(self, task: Task, answers: types.InputResponses) -> None:
+        content = {
+            key: answer.model_dump(by_alias=True, exclude_none=True)
+            for key, answer in answers.items()
+        }
+        params = UpdateTaskParams(task_id=task.task_id, input_responses=content)
+        await self.client.session.send_request(_Update(params=params), types.EmptyResult)
