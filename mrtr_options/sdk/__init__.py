@@ -1,5 +1,4 @@
-"""What an SDK would have to ship for tools that ask their user: every name that a server's author
-needs.
+"""All names that an author needs to write a tool that asks its user.
 
 Since MCP 2026-07-28 a tool cannot wait for its user. It returns a question, and the answer arrives
 as a new request, perhaps at another instance or for a second time. These are ways to write such a
@@ -68,65 +67,70 @@ Call:
     CALL_KEY               where a request says which call it belongs to
     new_call_key           a key for one call
 
-The stores of L and K, their contexts and PostgresStore need the extra `durable`. Knows `mcp` only.
+A name is imported when it is first used. The stores of L and K, their contexts and PostgresStore
+need the extra `durable`. Knows `mcp` only.
 """
 
+from __future__ import annotations
+
+import sys
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-# What is imported as itself is a name of the face. `__all__` would have help() print each in full.
+# For type checkers; the same names as in the table below. `__all__` would have help() print each in
+# full.
 # isort: off
-from mrtr_options.sdk.ask_again import ask_again as ask_again
-from mrtr_options.sdk.call_key import CALL_KEY as CALL_KEY, new_call_key as new_call_key
-from mrtr_options.sdk.handlers import (
-    Context as Context,
-    Handler as Handler,
-    NotAHandler as NotAHandler,
-    Params as Params,
-    Result as Result,
-)
-from mrtr_options.sdk.legacy_shim import legacy_shim as legacy_shim
-from mrtr_options.sdk.once import Markers as Markers
-from mrtr_options.sdk.questions import (
-    BadAnswer as BadAnswer,
-    Cancelled as Cancelled,
-    CannotAsk as CannotAsk,
-    Declined as Declined,
-    Inquiry as Inquiry,
-    Question as Question,
-    answer_to as answer_to,
-    ask as ask,
-    link as link,
-    load_state as load_state,
-    roots as roots,
-    sampling as sampling,
-)
-from mrtr_options.sdk.replay import ReplayContext as ReplayContext, keyed_replay as keyed_replay
-from mrtr_options.sdk.resuming import (
-    CallFolder as CallFolder,
-    ResumingClient as ResumingClient,
-    Unanswered as Unanswered,
-)
-from mrtr_options.sdk.server import (
-    Tool as Tool,
-    arguments_of as arguments_of,
-    build_server as build_server,
-    outcome_of as outcome_of,
-    protect as protect,
-    text as text,
-)
-from mrtr_options.sdk.serving import serve as serve
-from mrtr_options.sdk.settings import Settings as Settings
-from mrtr_options.sdk.single_use import SqliteStore as SqliteStore, single_use as single_use
-from mrtr_options.sdk.suspended import (
-    Call as Call,
-    ContinuationStore as ContinuationStore,
-    LinearContext as LinearContext,
-)
-from mrtr_options.sdk.telemetry import log_to_standard_error as log_to_standard_error
-from mrtr_options.sdk.tool_builder import ToolBuilder as ToolBuilder, Values as Values
-
 if TYPE_CHECKING:
+    from mrtr_options.sdk.ask_again import ask_again as ask_again
+    from mrtr_options.sdk.call_key import CALL_KEY as CALL_KEY, new_call_key as new_call_key
+    from mrtr_options.sdk.handlers import (
+        Context as Context,
+        Handler as Handler,
+        NotAHandler as NotAHandler,
+        Params as Params,
+        Result as Result,
+    )
+    from mrtr_options.sdk.legacy_shim import legacy_shim as legacy_shim
+    from mrtr_options.sdk.once import Markers as Markers
+    from mrtr_options.sdk.questions import (
+        BadAnswer as BadAnswer,
+        Cancelled as Cancelled,
+        CannotAsk as CannotAsk,
+        Declined as Declined,
+        Inquiry as Inquiry,
+        Question as Question,
+        answer_to as answer_to,
+        ask as ask,
+        link as link,
+        load_state as load_state,
+        roots as roots,
+        sampling as sampling,
+    )
+    from mrtr_options.sdk.replay import ReplayContext as ReplayContext, keyed_replay as keyed_replay
+    from mrtr_options.sdk.resuming import (
+        CallFolder as CallFolder,
+        ResumingClient as ResumingClient,
+        Unanswered as Unanswered,
+    )
+    from mrtr_options.sdk.server import (
+        Tool as Tool,
+        arguments_of as arguments_of,
+        build_server as build_server,
+        outcome_of as outcome_of,
+        protect as protect,
+        text as text,
+    )
+    from mrtr_options.sdk.serving import serve as serve
+    from mrtr_options.sdk.settings import Settings as Settings
+    from mrtr_options.sdk.single_use import SqliteStore as SqliteStore, single_use as single_use
+    from mrtr_options.sdk.suspended import (
+        Call as Call,
+        ContinuationStore as ContinuationStore,
+        LinearContext as LinearContext,
+    )
+    from mrtr_options.sdk.telemetry import log_to_standard_error as log_to_standard_error
+    from mrtr_options.sdk.tool_builder import ToolBuilder as ToolBuilder, Values as Values
     from mrtr_options.sdk.durable import (
         DurableContext as DurableContext,
         DurableStore as DurableStore,
@@ -135,17 +139,85 @@ if TYPE_CHECKING:
     from mrtr_options.sdk.tasks import TaskContext as TaskContext, TaskStore as TaskStore
 # isort: on
 
-_WITH_EXTRA = {
+NAMES = {
+    "answer_to": "questions",
+    "arguments_of": "server",
+    "ask": "questions",
+    "ask_again": "ask_again",
+    "BadAnswer": "questions",
+    "build_server": "server",
+    "Call": "suspended",
+    "CALL_KEY": "call_key",
+    "CallFolder": "resuming",
+    "Cancelled": "questions",
+    "CannotAsk": "questions",
+    "Context": "handlers",
+    "ContinuationStore": "suspended",
+    "Declined": "questions",
     "DurableContext": "durable",
     "DurableStore": "durable",
+    "Handler": "handlers",
+    "Inquiry": "questions",
+    "keyed_replay": "replay",
+    "legacy_shim": "legacy_shim",
+    "LinearContext": "suspended",
+    "link": "questions",
+    "load_state": "questions",
+    "log_to_standard_error": "telemetry",
+    "Markers": "once",
+    "new_call_key": "call_key",
+    "NotAHandler": "handlers",
+    "outcome_of": "server",
+    "Params": "handlers",
     "PostgresStore": "single_use.postgres",
+    "protect": "server",
+    "Question": "questions",
+    "ReplayContext": "replay",
+    "Result": "handlers",
+    "ResumingClient": "resuming",
+    "roots": "questions",
+    "sampling": "questions",
+    "serve": "serving",
+    "Settings": "settings",
+    "single_use": "single_use",
+    "SqliteStore": "single_use",
     "TaskContext": "tasks",
     "TaskStore": "tasks",
+    "text": "server",
+    "Tool": "server",
+    "ToolBuilder": "tool_builder",
+    "Unanswered": "resuming",
+    "Values": "tool_builder",
 }
-"""Where the names are that need an extra: imported when they are asked for."""
+"""The module of each name."""
+
+_WITH_EXTRA = {"durable", "single_use.postgres", "tasks"}
+"""Modules that need an extra. `dir` leaves their names out, so that help() works without it."""
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _WITH_EXTRA:
+    if name not in NAMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_WITH_EXTRA[name]}"), name)
+    value = getattr(import_module(f"{__name__}.{NAMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    listed = [name for name, module in NAMES.items() if module not in _WITH_EXTRA]
+    return sorted({*globals(), *listed})
+
+
+class _Face(ModuleType):
+    """This module's class: three of its names are also names of submodules.
+
+    The import system sets a submodule as an attribute of its package. Here it leaves such a name to
+    `__getattr__`: `sdk.single_use` is the function, whoever imported the module first.
+    """
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if not (name in NAMES and isinstance(value, ModuleType)):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Face
