@@ -25,6 +25,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="retry",
         help="what the client does when a response is lost: resend the round (default), or call again",
     )
+    parser.add_argument(
+        "--by-hand", action="store_true", help="answer, and break the call, yourself"
+    )
     add_setup(parser)
     add_form(parser)
 
@@ -47,6 +50,12 @@ def run(args: argparse.Namespace) -> int:
     chosen = subjects(
         args.subjects if schedule is None else args.subjects[:-1], or_one_of=SCHEDULES
     )
+    if args.by_hand:
+        from mrtr_options.review.show.by_hand import play_by_hand
+
+        if schedule is not None or faults or args.json or len(chosen) > 1:
+            refuse("--by-hand takes one option, and no faults or schedule, as in: play F --by-hand")
+        return play_by_hand(chosen[0], args.era, args.location)
     if schedule is None:
         call = calling(
             args.location,
