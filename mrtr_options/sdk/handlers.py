@@ -183,11 +183,17 @@ def needed_by(handler: object) -> object:
 
 _protected: ContextVar[bool] = ContextVar("protected", default=False)
 _principal: ContextVar[Principal] = ContextVar("principal", default=authenticated_principal)
+_server: ContextVar[str | None] = ContextVar("server", default=None)
 
 
 def caller_of(ctx: Context) -> str | None:
     """Who sends a request, by the settings of its server; None for an unknown caller."""
     return _principal.get()(ctx)
+
+
+def server_of() -> str | None:
+    """Return the name of the server that this request came to; None outside of `protected`."""
+    return _server.get()
 
 
 def check_protected() -> None:
@@ -206,13 +212,14 @@ def check_protected() -> None:
 
 
 @contextmanager
-def protected() -> Generator[None]:
-    """In this block states are sealed on their way out and checked on their way in."""
-    token = _protected.set(True)
+def protected(server: str | None) -> Generator[None]:
+    """Mark a block in which a server of this name seals states and checks them."""
+    tokens = _protected.set(True), _server.set(server)
     try:
         yield
     finally:
-        _protected.reset(token)
+        _protected.reset(tokens[0])
+        _server.reset(tokens[1])
 
 
 @dataclass(frozen=True)
@@ -226,10 +233,12 @@ class ProtectedRounds:
     Attributes:
         is_ephemeral: Whether the boundary's key is of this process only.
         principal: Names the caller to the boundary.
+        server: The server's name.
     """
 
     is_ephemeral: bool = False
     principal: Principal = authenticated_principal
+    server: str | None = None
 
     async def __call__(self, ctx: Context, call_next: CallNext) -> HandlerResult:
         params = ctx.params or {}
@@ -254,7 +263,7 @@ class ProtectedRounds:
             ) from None
         token = _principal.set(self.principal)
         try:
-            with protected():
+            with protected(self.server):
                 return await call_next(ctx)
         finally:
             _principal.reset(token)

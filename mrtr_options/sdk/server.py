@@ -31,11 +31,16 @@ from mcp.server.caching import CacheableMethod, CacheHint
 from mcp.server.extension import Extension
 from mcp.server.mcpserver import Context as HighTierContext
 from mcp.server.mcpserver.exceptions import ToolError
-from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
+from mcp.server.request_state import (
+    RequestStateBoundary,
+    RequestStateSecurity,
+    authenticated_principal,
+)
 from pydantic import BaseModel, ValidationError
 from typing_extensions import TypeVar
 
 from mrtr_options.checks import check_functions
+from mrtr_options.sdk.call_key import check_naming
 from mrtr_options.sdk.handlers import (
     Context,
     Crashed,
@@ -200,6 +205,15 @@ class Tool:
         _check_declared(ctx, result)
         return result
 
+    def check_naming(self, *, knows_callers: bool) -> None:
+        """Refuse names of calls that this tool's server cannot give.
+
+        Raises:
+            ValueError: See `call_key.check_naming`.
+        """
+        properties = _schema_of(self.arguments)["properties"]
+        check_naming(self.name, self._wrapped, properties, knows_callers=knows_callers)
+
     @cached_property
     def _wrapped(self) -> Handler:
         wrapped: Handler = self._with_outcomes
@@ -224,9 +238,10 @@ class Tool:
         Raises:
             TypeError: The server is not an `MCPServer`.
             ValueError: The handler needs a store, and the server has no lifespan; or it is one of
-                K.
+                K; or its calls are named for callers that the server does not know.
         """
         check_server(server, MCPServer)
+        self.check_naming(knows_callers=_knows_callers(server))
         needed = needed_by(self.handler)
         if isinstance(_store_of(needed), Extension):
             raise ValueError(
@@ -255,7 +270,7 @@ class Tool:
                 _meta=request.meta,
             )
             try:
-                with protected():
+                with protected(server.name):
                     return await self.call(request, params)
             except (MCPError, ToolError):
                 raise
@@ -285,6 +300,13 @@ class Tool:
 def _schema_of(model: type[BaseModel]) -> dict[str, Any]:
     """A model's JSON schema, which takes longer to make than the rest of a server."""
     return model.model_json_schema()
+
+
+def _knows_callers(server: MCPServer[Any]) -> bool:
+    """Whether a server of the high tier can tell two callers apart."""
+    principals = [each.principal for each in server.middleware if isinstance(each, ProtectedRounds)]
+    has_own = any(each is not authenticated_principal for each in principals)
+    return has_own or server.settings.auth is not None
 
 
 def without_names(schema: dict[str, Any]) -> dict[str, Any]:
@@ -357,8 +379,8 @@ def build_server(
 
     Raises:
         TypeError: Something else is given for a tool, a resource, an extension, or the settings.
-        ValueError: Two tools have one name; or a handler needs a store that is not among the
-            resources.
+        ValueError: Two tools have one name; a handler needs a store that is not among the
+            resources; or calls are named for callers that the server does not know.
         SystemExit: The environment cannot be used; one line on standard error says why.
     """
     settings = settings_or_environment(settings)
@@ -376,6 +398,7 @@ def build_server(
         raise ValueError(f"two tools have one name: {', '.join(tool.name for tool in tools)}")
     for tool in tools:
         _check_resources(tool, resources, extensions)
+        tool.check_naming(knows_callers=settings.knows_callers)
 
     async def list_tools(
         ctx: Context, params: types.PaginatedRequestParams | None
@@ -465,7 +488,9 @@ def protect(
     boundary = Boundary(security_of(settings, sealed), default_audience=server.name)
     ours = RequestStateBoundary | ProtectedRounds | Rounds
     others = [each for each in server.middleware if not isinstance(each, ours)]
-    rounds = [ProtectedRounds(not settings.keys, settings.principal), Rounds(server.name)]
+    is_ephemeral = not settings.keys
+    protection = ProtectedRounds(is_ephemeral, settings.principal, server.name)
+    rounds = [protection, Rounds(server.name)]
     server.middleware[:] = [*others, *rounds, boundary]
 
 

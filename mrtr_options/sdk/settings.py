@@ -42,13 +42,15 @@ class Settings:
     Attributes:
         keys: The ring of state keys, the signing one first; None for a key of this process only.
         ttl_seconds: How long a state is valid for, from the round that handed it out.
-        principal: Names who is calling, for states, frames and call keys to be bound to; None for
-            an unknown caller.
+        principal: Names who is calling, for states, frames and calls to be bound to; None for an
+            unknown caller.
         database: Where calls are kept by an option that keeps them in a database, as a URL.
         clock: Tells the time by which states and tasks age, in seconds since 1970; None for the
             system's.
         instance: What this instance is called in the states that it hands out, for a balancer to
             route on; None to name none.
+        authenticated: Whether the app around the server authenticates its callers, so that the
+            SDK's own principal is known. One of your own is taken to know them.
 
     Raises:
         BadKeys: A key is too short, is named twice, or the keys are not a list of bytes.
@@ -63,6 +65,7 @@ class Settings:
     database: str | None = None
     clock: Callable[[], float] | None = None
     instance: str | None = None
+    authenticated: bool = False
 
     def __post_init__(self) -> None:
         check_numbers("Settings", self.ttl_seconds)
@@ -71,6 +74,11 @@ class Settings:
             check_keys(self.keys, "Settings(keys=...)")
         if self.instance is not None:
             check_instance(self.instance, "Settings(instance=...)")
+
+    @property
+    def knows_callers(self) -> bool:
+        """Whether two callers can be told apart."""
+        return self.authenticated or self.principal is not authenticated_principal
 
     @staticmethod
     def from_environment() -> Settings:

@@ -32,7 +32,7 @@ from tests.sdk.stopped_time import StoppedTime
 WAIT, ROUND, KEEP = 10, 60, 1e6
 INVALID = types.INVALID_PARAMS
 SPENT = (INVALID, "round_spent")
-REUSED = (INVALID, "call_key_reused")
+REUSED = (INVALID, "call_reused")
 BAD = (INVALID, "invalid_answer")
 AWAY = (INVALID, "unknown_continuation")
 CLOSED = (-32050, "closed")
