@@ -114,7 +114,7 @@ class Option:
 
 
 def option_at(path: Path) -> Option:
-    """The option in a file, whatever the file is called.
+    """Return the option in a file, whatever the file is called.
 
     Raises:
         CannotLoad: There are guarantees beside it that cannot be read.
@@ -147,7 +147,7 @@ def installed(extra: str) -> bool:
 
 
 def whole_deck() -> dict[str, Option]:
-    """Every option of this package by its letter, in order, whatever it needs to be run.
+    """Return every option of this package by its letter, in order.
 
     Raises:
         CannotLoad: `guarantees.toml` cannot be read.
@@ -160,15 +160,13 @@ def whole_deck() -> dict[str, Option]:
 
 
 def all_options() -> dict[str, Option]:
-    """Every option of this package by its letter, in order, that can be run: its extra is
-    installed.
-    """
+    """Return the options of this package whose extra is installed, by letter and in order."""
     options = whole_deck().items()
     return {letter: each for letter, each in options if each.extra is None or installed(each.extra)}
 
 
 def runnable(option: Option) -> Option:
-    """The option, if what it needs is installed.
+    """Return the option, if what it needs is installed.
 
     Raises:
         CannotLoad: It needs an extra.
@@ -192,7 +190,7 @@ def _needs(extra: str) -> str:
 
 
 def option_named(name: str) -> Option:
-    """The option that somebody means: by its letter, its name, or a file.
+    """Return the option that somebody means: by its letter, its name, or a file.
 
     Args:
         name: As in "F", "once", "option_f_once", "option_f_once.py"; in either case. Or the path of
@@ -322,7 +320,7 @@ def _server_of(module: ModuleType) -> object:
 
 @lru_cache(maxsize=64)
 def _package_of(path: Path) -> str:
-    """The package that a file is in, for its relative imports; nothing if it is in none."""
+    """Return the package that a file is in, for its relative imports; "" if it is in none."""
     names: list[str] = []
     folder = path.absolute().parent
     while (folder / "__init__.py").is_file():

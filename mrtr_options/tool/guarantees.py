@@ -79,7 +79,7 @@ class Guarantees(BaseModel):
 
 
 def guarantees_of(path: Path) -> Guarantees:
-    """The guarantees of one option, which stand at the top level of a file.
+    """Return the guarantees of one option, which stand at the top level of a file.
 
     Raises:
         BadGuarantees: The file is not TOML, or a key is missing, unknown, or has a wrong value.
@@ -88,7 +88,7 @@ def guarantees_of(path: Path) -> Guarantees:
 
 
 def guarantees_by_letter(path: Path) -> dict[str, Guarantees]:
-    """The guarantees of several options, one table for each; the file is there.
+    """Return the guarantees of several options from a file with one table for each.
 
     Raises:
         BadGuarantees: As `guarantees_of`.
