@@ -1,1 +1,1 @@
-"""The weather tool: its domain, ledger, shared server and settings, and the catalogue of options."""
+"""The weather tool: domain, ledger, shared server and settings; and the catalogue of options."""
