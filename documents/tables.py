@@ -21,7 +21,7 @@ from mrtr_options.review.bench.deployments import Offered, offered
 from mrtr_options.review.bench.faults import NAMED, Era, parse
 from mrtr_options.review.bench.scenario import Policy, Scenario, Together
 from mrtr_options.review.bench.schedules import SCHEDULES
-from mrtr_options.review.bench.subjects import CALL_KEY, TEMPORAL, Subject
+from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.review.explore import show as explore
 from mrtr_options.review.explore.combinations import in_words
 from mrtr_options.review.explore.counterexamples import weakest_of
@@ -34,6 +34,7 @@ from mrtr_options.terminal import markdown as table
 from mrtr_options.tool.author_code import author_code, unified
 from mrtr_options.tool.catalogue import DURABLE, Option, all_options, option_named
 from mrtr_options.tool.guarantees import Guarantees
+from mrtr_options.tool.notation import CALL_KEY, TEMPORAL
 
 PICTURES = {
     ROOT / "docs" / "lost-final.svg": findings.Counterexample(

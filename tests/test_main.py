@@ -16,7 +16,7 @@ from mrtr_options.__main__ import main
 from mrtr_options.demo import tour
 from mrtr_options.tool import catalogue
 from mrtr_options.tool.catalogue import all_options, option_at, option_named
-from tests.bounds import KEY, SECONDS
+from tests.bounds import KEY
 from tests.commands import printed, python, refusal
 
 

@@ -57,6 +57,9 @@ class Guarantees(BaseModel):
         task: Whether a client that takes tasks is given one.
         departs: The contract's guarantees that the option does not keep, by their names in the
             review. The review must see each of them broken.
+        shown_in: The wrappers that tables show the option in, as in "single-use+call-key".
+        keyed_effects: Whether every effect has an idempotency key, so that a round may run again
+            where the destination honours keys.
         needs: The extra of this package without which the file does not import.
     """
 
@@ -75,6 +78,8 @@ class Guarantees(BaseModel):
     writes: str = ""
     task: bool = False
     departs: Annotated[tuple[str, ...], _ARRAY] = ()
+    shown_in: Annotated[tuple[str, ...], _ARRAY] = ()
+    keyed_effects: bool = False
     needs: str | None = None
 
 

@@ -59,15 +59,11 @@ def run(args: argparse.Namespace) -> int:
 
     from mrtr_options.review.bench import temporal
     from mrtr_options.review.bench.scenario import Policy, calling
-    from mrtr_options.review.bench.subjects import (
-        LEGACY_SHIM,
-        all_subjects,
-        fleet_subjects,
-        keyed_subjects,
-    )
+    from mrtr_options.review.bench.subjects import all_subjects, fleet_subjects, keyed_subjects
     from mrtr_options.review.explore.show import name_unclassified, show
     from mrtr_options.review.explore.workers import results
     from mrtr_options.review.show.progress import sharing
+    from mrtr_options.tool.notation import LEGACY_SHIM
 
     if not args.subjects:
         name_left_out()

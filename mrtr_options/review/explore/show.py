@@ -17,13 +17,14 @@ from rich.text import Text
 
 from mrtr_options.review.bench.faults import Faults, Fleet, names_of, parse
 from mrtr_options.review.bench.scenario import Policy
-from mrtr_options.review.bench.subjects import CALL_KEY, MARKS, SINGLE_USE, Subject
+from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.review.explore.combinations import in_words
 from mrtr_options.review.explore.counterexamples import Explored, weakest_of
 from mrtr_options.review.explore.proof import Proof
 from mrtr_options.review.judge.anomalies import ANOMALIES, WORDS
 from mrtr_options.terminal import console, plural
 from mrtr_options.terminal import markdown as table
+from mrtr_options.tool.notation import CALL_KEY, MARKS, SINGLE_USE
 
 AROUND = {SINGLE_USE: "in guard", CALL_KEY: "+ key"}
 """What is around an option, after its name."""

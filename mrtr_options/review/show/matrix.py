@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mrtr_options.review.bench.deployments import offered
-from mrtr_options.review.bench.subjects import LEGACY_SHIM, MARKS, SINGLE_USE, Subject
+from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.review.explore.show import short
 from mrtr_options.review.judge import matrix
 from mrtr_options.review.judge.contract import RULES
@@ -19,6 +19,7 @@ from mrtr_options.review.judge.guarantees import declared, guarantees_of, kept, 
 from mrtr_options.review.judge.reading import Observation, Verdict
 from mrtr_options.terminal import console, in_colour, plural
 from mrtr_options.terminal import markdown as in_markdown
+from mrtr_options.tool.notation import LEGACY_SHIM, MARKS, SINGLE_USE
 
 COLOURS: dict[Verdict, str] = {
     "once": "green",
