@@ -216,7 +216,7 @@ def test_a_diff_with_an_option_in_wrappers_shows_what_an_author_adds_and_it_runs
     said = shown("F", "F¹")
     assert '+wrappers = [single_use(SqliteStore("rounds.sqlite"))]' in said
     assert '     server = build_server("weather-f", call_weather)' in said  # indented, and the same
-    assert said[-1].startswith("3 changed lines of author code")
+    assert said[-1].startswith("2 changed lines of author code")
     file = tmp_path / "guarded.py"
     file.write_text(written("F²").source, encoding="utf-8")
     load(file, Settings(MemoryLedger()))

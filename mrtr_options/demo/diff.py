@@ -159,7 +159,9 @@ def print_diff(left: Written, right: Written, how: How) -> None:
     lines_of = all_lines if how.everything else author_code
     here, there = lines_of(left.source), lines_of(right.source)
     hunks = compare(here, there)
-    below = stand_ins(left, right) if how.with_sdk or is_handler_the_same(hunks) else None
+    are_options = "+" not in left.name + right.name
+    says_more = are_options and is_handler_the_same(hunks)
+    below = stand_ins(left, right) if how.with_sdk or says_more else None
     if how.as_json:
         print(json.dumps(_as_json(left, right, hunks, below), indent=2))
         return
