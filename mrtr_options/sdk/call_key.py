@@ -271,13 +271,23 @@ def as_repeat(response: ResponseT, since: float, note: str | None = None) -> Res
         note: A sentence for the model, put before a tool's content, with "{since}" for the time;
             None to add none.
     """
-    time_of_first = _iso(since)
-    meta = {**(response.meta or {}), REPEAT: {"since": time_of_first}}
-    update: dict[str, Any] = {"meta": meta}
-    if note is not None and isinstance(response, types.CallToolResult):
-        sentence = types.TextContent(text=note.replace("{since}", time_of_first))
-        update["content"] = [sentence, *response.content]
-    return response.model_copy(update=update)
+    meta = {**(response.meta or {}), REPEAT: {"since": _iso(since)}}
+    repeat = response.model_copy(update={"meta": meta})
+    return repeat if note is None else with_note(repeat, note)
+
+
+def with_note(repeat: ResponseT, note: str) -> ResponseT:
+    """Return a repeat that says so to the model, too. Only a tool's result has a place for it.
+
+    Args:
+        repeat: What `as_repeat` returned.
+        note: A sentence, with "{since}" for the time of the first.
+    """
+    if not isinstance(repeat, types.CallToolResult):
+        return repeat
+    since = (repeat.meta or {}).get(REPEAT, {}).get("since", "an earlier time")
+    sentence = types.TextContent(text=note.replace("{since}", since))
+    return repeat.model_copy(update={"content": [sentence, *repeat.content]})
 
 
 def check_note(user: str, note: str | None) -> None:

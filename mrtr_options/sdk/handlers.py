@@ -179,6 +179,32 @@ def needed_by(handler: object) -> object:
     return getattr(handler, _NEEDS, None)
 
 
+# --- refusals -----------------------------------------------------------------------------------
+
+_refusals: ContextVar[list[Exception] | None] = ContextVar("refusals", default=None)
+
+
+@contextmanager
+def hearing_refusals() -> Generator[list[Exception]]:
+    """Collect what ends handlers in this block without their user's consent.
+
+    That is a declined or dismissed question, or one that could not be asked. A wrapper sees a
+    result by then.
+    """
+    refusals: list[Exception] = []
+    token = _refusals.set(refusals)
+    try:
+        yield refusals
+    finally:
+        _refusals.reset(token)
+
+
+def tell_refusal(error: Exception) -> None:
+    """Tell the wrappers of this request that it ends without its user's consent."""
+    if (refusals := _refusals.get()) is not None:
+        refusals.append(error)
+
+
 # --- protection ---------------------------------------------------------------------------------
 
 _protected: ContextVar[bool] = ContextVar("protected", default=False)

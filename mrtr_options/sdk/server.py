@@ -55,6 +55,7 @@ from mrtr_options.sdk.handlers import (
     needed_by,
     needing,
     protected,
+    tell_refusal,
 )
 from mrtr_options.sdk.protection import (
     AgingCodec,
@@ -226,6 +227,8 @@ class Tool:
             return checked_result(await self.handler(ctx, params))
         except Exception as error:
             if (result := self.outcome_of(error)) is not None:
+                if isinstance(error, Declined | Cancelled | CannotAsk):
+                    tell_refusal(error)
                 return result
             raise
 
