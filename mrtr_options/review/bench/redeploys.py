@@ -127,6 +127,12 @@ def next_versions_of(option: Option) -> Path:
     return option.path.with_suffix(".next.toml")
 
 
+def next_versions(option: Option) -> str:
+    """Return the text of the file with an option's next versions; "" where there is none."""
+    kept = next_versions_of(option)
+    return kept.read_text(encoding="utf-8") if kept.is_file() else ""
+
+
 def source(option: Option, change: Change) -> str | None:
     """Return the next version of an option's file, or None where there is none."""
     return _made(option, change).source
