@@ -423,8 +423,9 @@ def _stale(runs: Runs) -> str:
     found = {each.subject for each in runs if each.fate == "stale" and each.schedule in SCHEDULES}
     letters = " ".join(letter for letter in all_options() if letter in found)
     _, missing = matrix.split(_in(runs), eras=["modern"])
-    others = dict.fromkeys(cell.subject.name for cell in missing if not cell.subject.wrappers)
-    untried = f" Not tried: **{' '.join(others)}**." if others else ""
+    left_out = {cell.subject.name for cell in missing}
+    others = " ".join(letter for letter in all_options() if letter in left_out)
+    untried = f" Not tried: **{others}**." if others else ""
     return (
         f"After a redeploy that changes a question, **{letters}**\nmay take the answer to the old"
         " question for the new one ([redeploys](docs/RESULTS.md#redeploys)): give a changed question"

@@ -37,6 +37,7 @@ def run(args: argparse.Namespace) -> int:
     from mrtr_options.review.bench.faults import parse
     from mrtr_options.review.bench.scenario import calling
     from mrtr_options.review.bench.schedules import SCHEDULES
+    from mrtr_options.review.bench.redeploys import why_not
     from mrtr_options.review.explore.combinations import refuse_impossible
     from mrtr_options.review.show.play import play
 
@@ -70,5 +71,8 @@ def run(args: argparse.Namespace) -> int:
     scenario = schedule.of(args.era)
     if scenario is None:
         refuse(f"{schedule.name} has no steps for a {args.era} client; choose the other --era")
+    for subject in chosen:
+        if why := why_not(subject.option, scenario.changes):
+            refuse(why)
     scenario = scenario.on_one() if args.fleet == "one" else scenario
     return play(chosen, scenario, (), as_json=args.json)

@@ -236,6 +236,9 @@ def _said(
 ) -> Iterator[str]:
     own = guarantees_of(column)
     seen = [each for each in observations if each.subject == column.name]
+    if not seen:
+        yield f"{NOT_TRIED} in these schedules"
+        return
     proven, more = (kept(seen, of(own), own) if own else [] for of in (declared, undeclared))
     held = [] if any(each.name in RULES for each, _ in lacks) else ["the contract"]
     if proven or not held:
