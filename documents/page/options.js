@@ -45,7 +45,7 @@ function optionsView(data, state, set) {
       data.untried.length > 0 && [h("span", { class: "untried" }, "not tried"), " a kind of fault was left out; see below "],
       h("span", { class: "proved" }, "✓ never (proved)"), " for any number of faults, as long as the code stays the same, effects succeed and no state expires"),
     data.untried.map((line) => h("p", { class: "caption" }, `${line}.`)),
-    unseen.length > 0 && h("p", { class: "caption" }, `Not seen in any of these runs: ${unseen.map(({ words }) => words).join(", ")}.`),
+    unseen.length > 0 && h("p", { class: "caption" }, `${data.untried.length ? "Shown by none" : "Not seen in any"} of these runs: ${unseen.map(({ words }) => words).join(", ")}.`),
   ];
 }
 
