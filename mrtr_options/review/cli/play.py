@@ -35,6 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Make the calls, and print them."""
     from mrtr_options.review.bench.faults import parse
+    from mrtr_options.review.bench.redeploys import why_not
     from mrtr_options.review.bench.scenario import calling
     from mrtr_options.review.bench.schedules import SCHEDULES
     from mrtr_options.review.explore.combinations import refuse_impossible
@@ -70,5 +71,8 @@ def run(args: argparse.Namespace) -> int:
     scenario = schedule.of(args.era)
     if scenario is None:
         refuse(f"{schedule.name} has no steps for a {args.era} client; choose the other --era")
+    for subject in chosen:
+        if why := why_not(subject.option, scenario.changes):
+            refuse(why)
     scenario = scenario.on_one() if args.fleet == "one" else scenario
     return play(chosen, scenario, (), as_json=args.json)
