@@ -420,7 +420,9 @@ def test_what_is_printed_begins_and_ends_with_the_verdict_and_tells_risks(
     assert said.startswith(f"stranger.py: {verdict} judged in ")
     assert (
         " runs, against the contract only; add stranger.toml to declare stronger guarantees"
-        " left out: further runs that --only does not name  allowed, but worth knowing "
+        " left out: further runs that --only does not name not tried: redeploy"
+        " (no next version of stranger.py is kept; add stranger.next.toml)  allowed, but"
+        " worth knowing "
     ) in said
     assert said.endswith(verdict)
     risk = "  charged twice: one fault: response 3 is lost (lost3); also twice3"
