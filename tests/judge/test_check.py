@@ -21,7 +21,7 @@ from mrtr_options.review.bench import ledger
 from mrtr_options.review.bench.deployments.remote import Remote
 from mrtr_options.review.bench.faults import NAMED
 from mrtr_options.review.bench.run import run
-from mrtr_options.review.bench.scenario import calling
+from mrtr_options.review.bench.scenario import Scenario, calling
 from mrtr_options.review.bench.schedules import SCHEDULES, named
 from mrtr_options.review.bench.subjects import Subject, all_subjects, subject_named
 from mrtr_options.review.explore.counterexamples import counterexamples
@@ -260,8 +260,9 @@ def test_a_key_that_anybody_guesses_and_a_file_that_stays_open_are_found(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     file = stranger(tmp_path, old, new, source)
-    for name in ("cells", "systematic"):
-        monkeypatch.setattr(check, name, lambda *_, **__: [])  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
+    no_cases: list[Scenario] = []
+    monkeypatch.setattr(check, "_named", lambda subject: (no_cases, []))  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
+    monkeypatch.setattr(check, "systematic", lambda: no_cases)
     monkeypatch.setattr(check, "CALLS", 50)
     code, printed = checked(file, capsys, more=("--drawn", "0", "--faults", "0"))
     assert (code, "breaks" in printed) == (int("breaks" in says), "breaks" in says)
