@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from documents import findings, suite, tables
+from documents import choosing, findings, suite, tables
 from documents.api import api
 from documents.tables import Runs
 from mrtr_options.review.bench.schedules import SCHEDULES
@@ -61,7 +61,7 @@ PARTS: dict[str, Callable[[], str]] = {
 
 OF_RUNS: dict[str, Callable[[Runs], str]] = {
     "leading": tables.leading,
-    "which": tables.which,
+    "which": choosing.which,
     "clean calls, modern": lambda runs: tables.rows(runs, *tables.CLEAN),
     "clean calls, legacy": lambda runs: tables.rows(runs, *tables.CLEAN, era="legacy"),
     "lost responses": lambda runs: tables.rows(runs, *LOST_RESPONSES),
