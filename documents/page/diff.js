@@ -1,4 +1,4 @@
-// Two options side by side: author code only, as `diff` compares it.
+// Two options side by side: what their authors write, as `diff` compares it, and the stand-ins behind it.
 
 /** What the author's lines do in a clean call of a client that resends: in how many rounds each runs, and
  * which effects it brings how often. */
@@ -28,39 +28,77 @@ function cleanLines(data, letter) {
 }
 
 function diffView(data, state, set) {
-  const letters = Object.entries(data.options).map(([letter, { name }]) => [letter, `${letter} ${name}`]);
   const { left, right } = state;
-  const { changed_lines: changed, hunks } = data.diffs[left + right];
+  const letters = Object.entries(data.options).map(([letter, { name }]) => [letter, `${letter} ${name}`]);
+  return [
+    h("h1", { class: "small" }, `${left} to ${right}: ${plural(data.diffs[left + right].changed_lines, "changed line")} of what the author writes`),
+    arguingPairs(data, state),
+    h("form", { class: "filters", onsubmit: (event) => event.preventDefault() },
+      select("From", left, letters, (value) => set({ left: value }), "left"),
+      select("to", right, letters, (value) => set({ right: value }), "right"),
+      h("a", { href: runAt(DEFAULTS, `${left},${right}`, "lost3") }, "play both with the result lost")),
+    h("p", { class: "caption" }, "Without imports, docstrings and the lines that run the file. The last line builds the server; another name of it is no change."),
+    h("p", { class: "key" }, h("span", { class: "hazard" }, "audit in every round"), " an effect that is repeated in a clean call; ",
+      h("span", { class: "eachround" }, "every round"), " a line that runs in each round of it."),
+    authorCode(data, left, right),
+    left !== right && standIns(data, left, right),
+  ];
+}
+
+/** The pairs that show what an option is about. */
+function arguingPairs(data, state) {
+  return h("ul", { class: "pairs", "aria-label": "pairs that show what an option is about" }, data.pairs.map(({ left, right, says }) =>
+    h("li", {}, h("a", {
+      href: fragmentOf({ ...DEFAULTS, policy: state.policy, view: "diff", left, right }),
+      "data-key": `pair-${left}${right}`,
+      "aria-current": left === state.left && right === state.right && "true",
+    }, h("b", {}, `${left} ${right}`), " ", marked(says)))));
+}
+
+/** What two authors write: beside each other, and in one column where there is no room. */
+function authorCode(data, left, right) {
   const sides = [left, right].map((letter) => ({ letter, option: data.options[letter], lines: cleanLines(data, letter) }));
   const rows = [], single = [], next = [0, 0];
-  for (const [isChanged, ...counts] of hunks) {
+  for (const [isChanged, ...counts] of data.diffs[left + right].hunks) {
+    const marks = isChanged ? ["−", "+"] : ["", ""];
     const lines = sides.map(({ option }, place) => option.code.slice(next[place], next[place] += counts[place]));
     for (let row = 0; row < Math.max(...counts); row++) {
-      rows.push(h("tr", {}, sides.map((side, place) => lineCells(side, lines[place][row], isChanged ? "−+"[place] : ""))));
+      rows.push(h("tr", {}, sides.map((side, place) => lineCells(side, lines[place][row], marks[place]))));
     }
     for (const place of isChanged ? [0, 1] : [1]) {
       for (const line of lines[place]) {
-        const cells = lineCells(sides[place], line, isChanged ? "−+"[place] : "");
+        const cells = lineCells(sides[place], line, marks[place]);
         const hazard = cells.pop().querySelector(".hazard");  // below its line, where it is seen on a narrow screen
         single.push(h("tr", {}, cells), ...(hazard ? [h("tr", {}, h("td", {}), h("td", {}), h("td", {}, hazard))] : []));
       }
     }
   }
+  return h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "diff" },
+    h("table", { class: "diff single" }, h("tbody", {}, single)),
+    h("table", { class: "diff beside" },
+      h("thead", {}, h("tr", {}, sides.map(({ letter, option }) =>
+        h("th", { colspan: 4, scope: "colgroup" }, `${letter} ${option.name}, ${plural(option.code.length, "line")}`)))),
+      h("tbody", {}, rows)));
+}
+
+/** The files of `sdk` that only one of two options stands on, beside each other; open where the handler is the same. */
+function standIns(data, left, right) {
+  const { stand_ins: files, is_handler_same: isOpen } = data.diffs[left + right];
+  const columns = [left, right].map((letter, place) => h("section", { "data-standins": letter },
+    h("h2", {}, h("b", {}, letter), ` ${standInsInWords(data, files[place])}`),
+    files[place].map((file) => h("details", { open: isOpen },
+      h("summary", {}, h("a", { href: `../../mrtr_options/${file}` }, file), `, ${plural(data.sdk[file].length, "line")}`),
+      listing(file, data.sdk[file])))));
   return [
-    h("h1", { class: "small" }, `${left} to ${right}: ${plural(changed, "changed line")} of what the author writes`),
-    h("form", { class: "filters", onsubmit: (event) => event.preventDefault() },
-      select("From", left, letters, (value) => set({ left: value }), "left"),
-      select("to", right, letters, (value) => set({ right: value }), "right"),
-      h("a", { href: runAt(DEFAULTS, `${left},${right}`, "lost3") }, "play both with the result lost")),
-    h("p", { class: "key" }, h("span", { class: "hazard" }, "audit in every round"), " an effect that is repeated in a clean call; ",
-      h("span", { class: "eachround" }, "every round"), " a line that runs in each round of it."),
-    h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "diff" },
-      h("table", { class: "diff single" }, h("tbody", {}, single)),
-      h("table", { class: "diff beside" },
-        h("thead", {}, h("tr", {}, sides.map(({ letter, option }) =>
-          h("th", { colspan: 4, scope: "colgroup" }, `${letter} ${option.name}, ${plural(option.code.length, "line")}`)))),
-        h("tbody", {}, rows))),
+    h("h2", { class: "title" }, "The stand-ins: what an SDK would have to ship"),
+    isOpen && h("p", {}, "The body of the handler is the same. What differs is how the server is built, and what stands behind it."),
+    h("div", { class: "standins" }, columns),
   ];
+}
+
+function standInsInWords(data, files) {
+  if (!files.length) return "nothing besides what the other one has";
+  return plural(files.reduce((sum, file) => sum + data.sdk[file].length, 0), "line");
 }
 
 function lineCells({ lines }, line, mark) {

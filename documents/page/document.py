@@ -11,10 +11,10 @@ import re
 import subprocess
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
-from itertools import product
 from typing import Any
 
 from documents.explored import FILE, read
+from documents.page.differences import differences, pairs
 from documents.page.runs import FAULTS, Told
 from documents.page.stories import Step, Story, spans
 from documents.tables import charged_twice
@@ -32,7 +32,7 @@ from mrtr_options.review.explore.show import (
     short,
 )
 from mrtr_options.review.judge.anomalies import ANOMALIES
-from mrtr_options.tool.author_code import author_code, changed_lines, compare
+from mrtr_options.tool.author_code import author_code
 from mrtr_options.tool.catalogue import Option, whole_deck
 
 
@@ -46,6 +46,7 @@ def document(told: Sequence[Told], chooser: Sequence[Mapping[str, Any]] = ()) ->
             if world["subject"] in behaviour.subjects:
                 world["behaviour"] = number
     subjects = {each.subject.name: each.subject for each in told}
+    deck = whole_deck()
     return {
         "made": made(),
         "dots": charged_twice(read()),
@@ -63,8 +64,9 @@ def document(told: Sequence[Told], chooser: Sequence[Mapping[str, Any]] = ()) ->
             for kind in EXPLORED.values()
         },
         "subjects": [_subject(subjects[name]) for name in sorted(subjects, key=_place)],
-        "options": {letter: _option(option) for letter, option in whole_deck().items()},
-        "diffs": _diffs(whole_deck()),
+        "options": {letter: _option(option) for letter, option in deck.items()},
+        "pairs": pairs(deck),
+        **differences(deck),
         "worlds": worlds,
         "untried": not_tried_in([each.row for each in told]),
         "names": {
@@ -208,18 +210,3 @@ def _option(option: Option) -> dict[str, Any]:
         "writes": own.writes if (own := option.guarantees) else "",
         "asks": own.asks_legacy if own else False,
     }
-
-
-def _diffs(deck: Mapping[str, Option]) -> dict[str, Any]:
-    """For each two options the hunks that `diff` shows: changed, and how many lines on either
-    side.
-    """
-    code = {letter: author_code(option.source) for letter, option in deck.items()}
-    found: dict[str, Any] = {}
-    for left, right in product(deck, deck):
-        hunks = compare(code[left], code[right])
-        found[left + right] = {
-            "changed_lines": changed_lines(hunks),
-            "hunks": [[int(hunk.changed), len(hunk.left), len(hunk.right)] for hunk in hunks],
-        }
-    return found

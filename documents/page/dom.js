@@ -75,3 +75,10 @@ function cards(label, head, groups) {
         heading && h("tr", { class: "heading", role: "row" }, h("th", { colspan: head.length, role: "rowheader" }, heading)),
         rows.map(rowOf)))));
 }
+
+/** Lines of code with their numbers. */
+function listing(label, lines) {
+  return h("div", { class: "scroll code", tabindex: 0, role: "region", "aria-label": label },
+    h("table", {}, lines.map(([number, text]) =>
+      h("tr", {}, h("td", { class: "number" }, String(number)), h("td", {}, h("code", {}, text))))));
+}

@@ -63,7 +63,6 @@ function answer(data, { policy, note, weak, faults, words, keys, untried }, subj
         subject.wrappers.includes("single-use") && [" The guard goes around the server: ", h("a", { href: "../../docs/CHOOSING.md#the-default-in-code" }, "in code"), "."]),
       h("li", {}, "Its weak spot: ", weak ? [h("b", {}, `${weak}, `), `${words}. `, keys === "no"
         ? h("a", { href: runAt({ policy }, subject.name, faults) }, "Watch it") : h("code", {}, command)] : untried ? `${untried}.` : "nothing was seen to go wrong with one fault.")),
-    h("div", { class: "scroll code", tabindex: 0, role: "region", "aria-label": `author code of ${option.file}` },
-      h("table", {}, option.code.map(([line, text]) => h("tr", {}, h("td", { class: "number" }, String(line)), h("td", {}, h("code", {}, text)))))),
+    listing(`author code of ${option.file}`, option.code),
   ];
 }

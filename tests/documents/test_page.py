@@ -268,8 +268,8 @@ def test_no_view_is_wider_than_the_screen_and_text_stands_out_from_what_is_behin
     seen.resize(width, 900, dark=dark)
     for fragment in (
         *("view=overview", "view=options&open=F", "view=play&subjects=F,H&faults=lost3&step=end"),
-        *("view=diff", "view=clients", "view=redeploys", "view=scoreboard"),
-        *("view=costs", "view=method"),
+        *("view=diff", "view=diff&left=E&right=A", "view=clients", "view=redeploys"),
+        *("view=scoreboard", "view=costs", "view=method"),
     ):
         show(seen, fragment)
         assert not seen.run("document.documentElement.scrollWidth > innerWidth"), fragment
@@ -339,7 +339,10 @@ def without_runs(data: Mapping[str, Any]) -> dict[str, Any]:
     """What a page says besides its runs, and the state of the project that it was made from."""
     return {
         name: data[name]
-        for name in ("dots", "advice", "tables", "why", "anomalies", "options", "diffs")
+        for name in (
+            *("dots", "advice", "tables", "why", "anomalies", "options"),
+            *("pairs", "diffs", "sdk"),
+        )
     }
 
 
