@@ -53,7 +53,7 @@ OF_ROUND_ONE = {"twice1", "both1", "lost1", "crash1", "crash@audit1", "gone@audi
     ("subject", "call", "shows"),
     [
         ("J¹ᵏ", calling(honours_keys=True), {}),
-        ("J¹ᵏ", calling(policy="call again", honours_keys=True), {}),
+        ("J¹ᵏ", calling(policy="calls again", honours_keys=True), {}),
         ("J", calling(honours_keys=True), {"duplicate audit": OF_ROUND_ONE}),
     ],
 )
@@ -304,7 +304,7 @@ def test_a_report_of_another_calls_answer_is_misrouted_and_one_of_nothing_answer
 
 def test_a_client_that_calls_again_does_so_more_often_than_faults_are_tried_at_a_time() -> None:
     """Else its giving up would look like the subject's doing."""
-    scenario = calling(policy="call again").under(parse("lost1 lost1.2 lost1.3 lost3"))
+    scenario = calling(policy="calls again").under(parse("lost1 lost1.2 lost1.3 lost3"))
     history = anyio.run(run, subject_named("F"), scenario)
     assert not {"stuck call", "orphan bill"} & anomalies.found(history)
 

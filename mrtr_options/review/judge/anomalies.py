@@ -110,8 +110,9 @@ ANOMALIES: tuple[Property, ...] = (
     ),
     _anomaly(
         "orphan bill",
-        "charged without result",
-        "A bill took place and the client holds no report.",
+        "charged, told of an error",
+        "A bill took place, and the last thing that the user was told is an error, or that no lookup was"
+        " made.",
         _orphan,
         harms="the user, who will try again",
         remedy="keep in the state what a retry needs, and give the bill an idempotency key, so that the"
