@@ -61,9 +61,7 @@ def keep(names: Collection[str], most: int, path: Path = FILE) -> int:
     here = [subject.name for subject in subjects]
     # Kept where Temporal is missing, too.
     on_temporal = [subject.name for subject in temporal_subjects()]
-    order = [
-        (name, policy) for name in dict.fromkeys(here + on_temporal) for policy in POLICIES
-    ]
+    order = [(name, policy) for name in dict.fromkeys(here + on_temporal) for policy in POLICIES]
     rows = [found[key] for key in order if key in found]
     path.write_text(json.dumps(rows, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
     return explore.name_unclassified(done)

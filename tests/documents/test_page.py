@@ -24,7 +24,6 @@ from mrtr_options.review.bench.run import run
 from mrtr_options.review.bench.scenario import POLICIES, Policy, calling
 from mrtr_options.review.bench.subjects import subject_named
 from mrtr_options.review.bench.telling import tell as rows_of
-from mrtr_options.review.explore import show as explore
 from mrtr_options.review.explore.combinations import in_words
 from mrtr_options.review.explore.counterexamples import weakest_of
 from mrtr_options.review.judge import anomalies

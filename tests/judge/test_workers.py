@@ -41,7 +41,10 @@ def test_ctrl_c_while_the_processes_start_is_for_the_command_alone(tmp_path: Pat
 )
 def test_shares_together_are_the_exploration(bound: int, tmp_path: Path) -> None:
     file = tmp_path / "explored.jsonl"
-    calls = {CALLED: bound, (CALLED[0], calling("Tokyo", policy="calls again", era="legacy")): bound}
+    calls = {
+        CALLED: bound,
+        (CALLED[0], calling("Tokyo", policy="calls again", era="legacy")): bound,
+    }
     every_found = {(found.subject, found.scenario): found for found in explored(calls, file)}
     for called, found in every_found.items():
         whole = anyio.run(counterexamples, *called, bound, backend_options=swift())

@@ -111,7 +111,9 @@ def test_one_set_of_faults_makes_another_behaviour_and_the_number_of_runs_does_n
     rows = [dict(row) for row in read() if row["subject"] in ("G", "I")]
     rows[0]["histories"] += 1
     (alike,) = behaviours(rows)
-    assert alike.histories["resends"] == sum(r["histories"] for r in rows if r["policy"] == "resends")
+    assert alike.histories["resends"] == sum(
+        r["histories"] for r in rows if r["policy"] == "resends"
+    )
     rows[0]["witnesses"] = rows[0]["witnesses"] | {"stuck call": ["lost1 lost2"]}
     assert [each.subjects for each in behaviours(rows)] == [("G",), ("I",)]
 

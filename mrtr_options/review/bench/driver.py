@@ -36,7 +36,8 @@ CALLS = 5
 OTHERWISE = {"place": "Springfield, Missouri", "units": "imperial", "consent": "yes"}
 """What the user says when they change their mind, and in another call; else `AGREE`."""
 
-_REFUSALS = (types.INVALID_PARAMS, types.MISSING_REQUIRED_CLIENT_CAPABILITY)
+REFUSALS = (types.INVALID_PARAMS, types.MISSING_REQUIRED_CLIENT_CAPABILITY)
+"""The codes of errors that say that the request is not taken, however often it is sent."""
 
 _AFTER = {"response": 0, "delivery": 0, "before": 1, "after": 2}
 """The order in which faults of a request take effect after it, by phase: what began before it goes
@@ -91,7 +92,7 @@ class Driver:
         if reply.reason == "request_state_expired" and self.keyed:
             self._round = 1  # what became of the call? As `sdk.resuming` asks
             return self._first
-        refused = reply.code in _REFUSALS
+        refused = reply.code in REFUSALS
         if refused and (self.keyed or policy == "resends"):
             return None
         if policy == "calls again" and (refused or self.keyed or self._round > 1):

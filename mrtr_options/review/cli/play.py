@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import argparse
 
-from mrtr_options.review.cli._shared import CLIENTS, CLIENTS_SAY, MARKS, add_form, add_setup, subjects
+from mrtr_options.review.cli._shared import (
+    CLIENTS,
+    CLIENTS_SAY,
+    MARKS,
+    add_form,
+    add_setup,
+    subjects,
+)
 from mrtr_options.terminal import refuse
 
 

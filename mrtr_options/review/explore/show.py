@@ -177,9 +177,7 @@ def as_json(proof: Proof | None) -> dict[str, Any]:
 def _print(found: Explored, proof: Proof | None) -> None:
     out, setup = console(), found.scenario.setup
     where = f": {found.scenario.location}, {setup.era}; {FLEETS[setup.fleet]}"
-    out.print(
-        Text.assemble((found.subject.title, "bold"), f"{where}; the client {setup.policy}")
-    )
+    out.print(Text.assemble((found.subject.title, "bold"), f"{where}; the client {setup.policy}"))
     lines: list[tuple[str, str, str]] = []
     never = proof.never if proof is not None and proof.holds else ()
     for anomaly in ANOMALIES:
