@@ -11,7 +11,7 @@ from documents import explored
 from documents.explored import FILE, read
 from mrtr_options.review.bench import temporal
 from mrtr_options.review.bench.faults import EXPLORED, Fault, parse
-from mrtr_options.review.bench.scenario import calling
+from mrtr_options.review.bench.scenario import POLICIES, calling
 from mrtr_options.review.bench.subjects import subject_named
 from mrtr_options.review.explore.combinations import in_words
 from mrtr_options.review.explore.counterexamples import counterexamples
@@ -129,10 +129,13 @@ def test_what_is_found_of_one_subject_takes_its_place_among_the_rows_of_the_othe
     file.write_text(json.dumps([*others, before]), encoding="utf-8")
     assert explored.keep(["G"], 0, file) == 0
     rows = read(file)
-    assert [row["subject"] for row in rows] == ["F", "F", "G", "G", "H", "H"]
+    subjects = [row["subject"] for row in rows]
+    assert subjects == sorted(subjects)
+    assert [row["policy"] for row in rows if row["subject"] == "G"] == [*POLICIES]
     assert [row for row in rows if row["subject"] != "G"] == others
     assert {row["histories"] for row in rows if row["subject"] == "G"} == {1}
-    assert [row.get("races") for row in rows[2:4]] == [before["races"], None]
+    races = {row["policy"]: row.get("races") for row in rows if row["subject"] == "G"}
+    assert races == {"stops": None, "calls again": None, "resends": before["races"]}
 
 
 def test_every_fault_has_words_for_a_cell() -> None:
