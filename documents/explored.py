@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from documents import ROOT
-from mrtr_options.review.bench.scenario import calling
+from mrtr_options.review.bench.scenario import POLICIES, calling
 from mrtr_options.review.bench.subjects import (
     Subject,
     all_subjects,
@@ -50,7 +50,7 @@ def keep(names: Collection[str], most: int, path: Path = FILE) -> int:
     calls = {
         (subject, calling(policy=policy)): _bound(subject, most)
         for subject in subjects
-        for policy in explore.CLIENTS
+        for policy in POLICIES
         if not names or subject.name in names
     }
     with sharing(calls, quiet=False) as on_share:
@@ -61,9 +61,7 @@ def keep(names: Collection[str], most: int, path: Path = FILE) -> int:
     here = [subject.name for subject in subjects]
     # Kept where Temporal is missing, too.
     on_temporal = [subject.name for subject in temporal_subjects()]
-    order = [
-        (name, policy) for name in dict.fromkeys(here + on_temporal) for policy in explore.CLIENTS
-    ]
+    order = [(name, policy) for name in dict.fromkeys(here + on_temporal) for policy in POLICIES]
     rows = [found[key] for key in order if key in found]
     path.write_text(json.dumps(rows, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
     return explore.name_unclassified(done)

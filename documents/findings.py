@@ -21,7 +21,7 @@ from documents import ROOT, explored
 from mrtr_options.review.bench.faults import parse
 from mrtr_options.review.bench.history import History
 from mrtr_options.review.bench.run import run
-from mrtr_options.review.bench.scenario import Policy, calling
+from mrtr_options.review.bench.scenario import POLICIES, Policy, calling
 from mrtr_options.review.bench.schedules import SCHEDULES, named
 from mrtr_options.review.bench.subjects import subject_named
 from mrtr_options.review.explore import show as explore
@@ -49,14 +49,15 @@ class Counterexample:
     subject: str
     faults: str = ""
     schedule: str = ""
-    policy: Policy = "retry"
+    policy: Policy = "resends"
 
     @property
     def command(self) -> str:
         """What shows it in a terminal."""
         words = ["play", self.subject]
         words += [self.schedule] if self.schedule else ["--faults", self.faults]
-        words += ["--client", "call-again"] if self.policy == "call again" else []
+        if not self.schedule:
+            words += ["--client", self.policy.replace(" ", "-")]
         return f"python -m mrtr_options {shlex.join(words)}"
 
     @property
@@ -78,7 +79,7 @@ COUNTEREXAMPLES: dict[str, Counterexample] = {
         "F: the first response is lost, and the client calls again",
         "F",
         faults="lost1",
-        policy="call again",
+        policy="calls again",
     ),
     "questions-by-position": Counterexample(
         "M: “metric” becomes the consent to be billed",
@@ -142,9 +143,9 @@ def affected(fault: str, rows: Iterable[Mapping[str, Any]]) -> str:
         ]
         if {each.name for each in parse(fault)} & {*explore.left_out(row)}:
             names.append(explore.NOT_TRIED)
-        cell = cells.setdefault(explore.short(row["subject"]), {"retry": "", "call again": ""})
+        cell = cells.setdefault(explore.short(row["subject"]), dict.fromkeys(POLICIES, ""))
         cell[row["policy"]] = ", ".join(names) or "none"
-    return grouped(("subjects", "the client resends", "the client calls again"), cells)
+    return grouped(("subjects", *(f"the client {policy}" for policy in POLICIES)), cells)
 
 
 FATES = ("ok", "asked again", "stale", "refused", "lost")

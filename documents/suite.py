@@ -13,7 +13,7 @@ ANOMALIES = ("duplicate bill", "orphan bill", "lost call")
 
 def beside_faults(kept: Results) -> str:
     """Return the suite's result for each style, beside the weakest faults that show an anomaly."""
-    rows = {row["subject"]: row for row in explored.read() if row["policy"] == "retry"}
+    rows = {row["subject"]: row for row in explored.read() if row["policy"] == "resends"}
     cells: dict[str, dict[str, str]] = {}
     for style, results in kept.results.items():
         suite = passed(results)

@@ -77,9 +77,9 @@ FAULTS = 2
 """How many at a time are tried for the documents."""
 
 LEADING: dict[str, tuple[Policy, str]] = {
-    "today's client: charged twice": ("call again", "duplicate bill"),
+    "today's client: charged twice": ("calls again", "duplicate bill"),
     **{
-        f"resending client: {WORDS[name]}": ("retry", name)
+        f"resending client: {WORDS[name]}": ("resends", name)
         for name in ("duplicate bill", "orphan bill", "duplicate audit", "asked again", "lost call")
     },
 }
@@ -98,9 +98,9 @@ IN_WRAPPERS = ("F+single-use", "F+single-use+call-key", "J+single-use+call-key")
 
 
 LOSES: dict[str, tuple[Policy, bool]] = {
-    "calls the tool again, by itself or when told to (today's)": ("call again", False),
-    "resends the lost request": ("retry", False),
-    "sends a call key": ("call again", True),
+    "calls the tool again, by itself or when told to (today's)": ("calls again", False),
+    "resends the lost request": ("resends", False),
+    "sends a call key": ("calls again", True),
 }
 """What a client does when the result is lost: in words, as a policy, and whether it sends a call
 key.

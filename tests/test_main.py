@@ -32,8 +32,8 @@ def test_the_tour_has_the_explored_bills_of_every_option() -> None:
     for row in rows:
         letter = row["option"]
         assert row["clean"]["bill"] == 1
-        assert row["resends"]["bill"] == 1 + ((letter, "retry") in twice)
-        assert row["calls_again"]["bill"] == 1 + ((letter, "call again") in twice)
+        assert row["resends"]["bill"] == 1 + ((letter, "resends") in twice)
+        assert row["calls_again"]["bill"] == 1 + ((letter, "calls again") in twice)
 
 
 def test_the_tour_is_25_lines_of_at_most_100_columns_and_says_what_to_read_next(

@@ -18,7 +18,11 @@ from mrtr_options.review.explore.workers import Called, explored
 from mrtr_options.review.judge.anomalies import WORDS
 
 FLEETS: tuple[Fleet, ...] = ("one", "sticky")
-CLIENTS: dict[str, Policy] = {"again": "call again", "resends": "retry", "key": "call again"}
+CLIENTS: dict[str, Policy] = {
+    "again": "calls again",
+    "resends": "resends",
+    "key": "calls again",
+}
 """What the client does: as today's clients; resends; or calls again with a call key."""
 
 NOTES = {

@@ -16,7 +16,7 @@ const plural = (number, noun) => `${number.toLocaleString("en")} ${noun}${number
 
 /** The command `play` and this page have the same client by default: one that resends. */
 const DEFAULTS = {
-  view: "overview", policy: "retry", open: "",
+  view: "overview", policy: "calls again", open: "",
   subjects: "", faults: "", round: "", step: "", left: "E", right: "F",
   instances: "sticky", client: "again", keys: "no",
 };

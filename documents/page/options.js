@@ -1,6 +1,6 @@
 // The options by behaviour: for each the fewest faults that cause each failure.
 
-const CLIENTS = { retry: "resends the lost request", "call again": "calls the tool again, by itself or when told to (today's)" };
+const CLIENTS = { stops: "stops, and reports the error (today's)", "calls again": "calls the tool again, by itself or when told to (today's)", resends: "resends the lost request" };
 const GROUPS = [["", "Options"], ["single-use", "In the single-use guard"], ["call-key", "Called with a call key"]];
 
 /** The subjects, those of one behaviour together. */

@@ -53,7 +53,7 @@ function chooserView(data, state, set) {
 
 function answer(data, { policy, note, weak, faults, words, keys, untried }, subject) {
   const option = data.options[subject.option], changed = data.diffs[`E${subject.option}`].changed_lines;
-  const command = `play ${subject.short} --faults "${faults}"${policy === "retry" ? "" : " --client call-again"}${keys === "yes" ? " --honours-keys" : ""}`;
+  const command = `play ${subject.short} --faults "${faults}" --client ${policy.replace(" ", "-")}${keys === "yes" ? " --honours-keys" : ""}`;
   return [
     h("p", { class: "take" }, "Take ", h("b", {}, subject.short), ` (${subject.says})`),
     note && h("p", {}, note),

@@ -53,7 +53,7 @@ function copier(what, text) {
 /** The command that shows the same in a terminal. */
 function commandOf(data, names, faults, state) {
   return `python -m mrtr_options play ${names.map((name) => data.bySubject.get(name).short).join(" ")}${faults.length ? ` --faults "${faults.join(" ")}"` : ""}`
-    + (state.policy === "retry" ? "" : " --client call-again");
+    + ` --client ${state.policy.replace(" ", "-")}`;
 }
 
 /** What a panel shows: the subject, its world, and the run under these faults or most of them. */

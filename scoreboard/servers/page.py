@@ -16,7 +16,6 @@ from rich.table import Table
 from mrtr_options.review.bench.faults import parse
 from mrtr_options.review.explore.combinations import in_words
 from mrtr_options.review.explore.counterexamples import weakest_of
-from mrtr_options.review.explore.show import CLIENTS
 from mrtr_options.review.judge.anomalies import ANOMALIES, WORDS
 from mrtr_options.review.judge.contract import LISTED, RULES
 from mrtr_options.terminal import markdown
@@ -149,7 +148,7 @@ def by_anomaly(board: Scoreboard) -> str:
                 continue
             cells = (least(tried, name) for name in names)
             lines.append(
-                (_link(peer, variant), peer.style, CLIENTS[tried.policy], *cells, departures(found))
+                (_link(peer, variant), peer.style, tried.policy, *cells, departures(found))
             )
     return markdown(
         ("server", "style", "the client", *(WORDS[each] for each in names), "departs"), lines
@@ -160,7 +159,7 @@ def by_routing(board: Scoreboard) -> str:
     """What is worse where rounds go to either instance."""
     lines: list[Sequence[str]] = []
     for peer, variant, found in played(board):
-        for policy in CLIENTS:
+        for policy in dict.fromkeys(tried.policy for tried in found.tried):
             here = {tried.fleet: tried for tried in found.tried if tried.policy == policy}
             if "free" not in here or "sticky" not in here:
                 continue
@@ -171,7 +170,7 @@ def by_routing(board: Scoreboard) -> str:
                 if name not in sticky.shown or ("" in free.shown[name]) > ("" in sticky.shown[name])
             ]
             if more:
-                lines.append((_link(peer, variant), CLIENTS[policy], "; ".join(more)))
+                lines.append((_link(peer, variant), policy, "; ".join(more)))
     return markdown(("server", "the client", "added by routing to either instance"), lines)
 
 

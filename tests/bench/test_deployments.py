@@ -57,7 +57,7 @@ async def test_a_client_that_calls_again_leaves_a_call_that_has_had_it_wait_for_
         return reply
 
     monkeypatch.setattr(memory, "exchange", exchanged)
-    history = await run(E, calling(policy="call again"))
+    history = await run(E, calling(policy="calls again"))
     assert sum(sent.request.state is None for sent, _ in history.exchanges) == 1
 
 

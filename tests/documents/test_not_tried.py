@@ -85,14 +85,14 @@ print(json.dumps(made))
 
 
 def test_explore_says_what_was_not_tried(command: Command) -> None:
-    told = command("mrtr_options explore N --client retry")
+    told = command("mrtr_options explore N --client resends")
     assert LINE in told
     assert re.search(r"not tried: redeploy .*asked twice", told)
     assert "not seen" not in told
-    (row,) = json.loads(command("mrtr_options explore N --client retry --json"))
+    (row,) = json.loads(command("mrtr_options explore N --client resends --json"))
     assert row["not_tried"] == {"redeploy": WHY}
     assert "asked again" not in row["witnesses"]
-    table = command("mrtr_options explore F N --client retry --markdown")
+    table = command("mrtr_options explore F N --client resends --markdown")
     assert "| redeploy (`redeploy3`) |" in table  # F
     assert "| not tried: redeploy |" in table
     assert table.endswith(f"not tried on N: redeploy ({WHY})")
@@ -153,10 +153,10 @@ def test_results_says_not_tried_in_each_cell(part: Callable[[str], str]) -> None
 def test_the_page_says_not_tried_in_each_cell(part: Callable[[str], Any]) -> None:
     found = part("page")
     (world,) = (
-        each for each in found["worlds"] if (each["subject"], each["policy"]) == ("N", "retry")
+        each for each in found["worlds"] if (each["subject"], each["policy"]) == ("N", "resends")
     )
     (other,) = (
-        each for each in found["worlds"] if (each["subject"], each["policy"]) == ("F", "retry")
+        each for each in found["worlds"] if (each["subject"], each["policy"]) == ("F", "resends")
     )
     assert world["untried"] == "not tried: redeploy"
     assert "asked again" not in world["weakest"]

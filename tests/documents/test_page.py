@@ -21,10 +21,9 @@ from documents.page.html import SCRIPTS, page
 from documents.page.runs import tell, tell_one, worlds_of
 from mrtr_options.review.bench.faults import parse
 from mrtr_options.review.bench.run import run
-from mrtr_options.review.bench.scenario import Policy, calling
+from mrtr_options.review.bench.scenario import POLICIES, Policy, calling
 from mrtr_options.review.bench.subjects import subject_named
 from mrtr_options.review.bench.telling import tell as rows_of
-from mrtr_options.review.explore import show as explore
 from mrtr_options.review.explore.combinations import in_words
 from mrtr_options.review.explore.counterexamples import weakest_of
 from mrtr_options.review.judge import anomalies
@@ -89,7 +88,7 @@ def show(seen: Tab, fragment: str) -> None:
     )
 
 
-@pytest.mark.parametrize("policy", explore.CLIENTS)
+@pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("faults", ["", "lost3", "crash@bill3", "failover2", "back3", "other2"])
 def test_a_story_is_the_run_that_play_makes(
     told: dict[str, Any], policy: Policy, faults: str
@@ -105,7 +104,7 @@ def test_a_story_is_the_run_that_play_makes(
     assert said == [row.label or row.text for row in drawn]
 
 
-def story_of(told: Mapping[str, Any], faults: str, policy: Policy = "retry") -> dict[str, Any]:
+def story_of(told: Mapping[str, Any], faults: str, policy: Policy = "resends") -> dict[str, Any]:
     (row,) = (row for row in told["worlds"] if row["policy"] == policy)
     names = [*told["names"]]
     added = [names[number] if number >= 0 else "" for number in row["added"]]
@@ -152,7 +151,7 @@ def test_a_cell_says_what_explore_says_in_the_same_words(seen: Tab, kept: dict[s
         "Object.fromEntries([...document.querySelectorAll('[data-cell]')]"
         ".map((each) => [each.dataset.cell, [each.textContent, each.title]]))"
     )
-    rows = [row for row in kept["worlds"] if row["policy"] == "retry"]
+    rows = [row for row in kept["worlds"] if row["policy"] == "resends"]
     first = {row["behaviour"]: row for row in reversed(rows)}  # a behaviour is told by its first
     assert cells == {
         f"{row['subject']}|{name}": [f"✗ {in_words(parse(faults))}", faults or "no fault"]
@@ -208,7 +207,7 @@ def test_a_set_that_is_not_on_the_page_is_said_to_be_missing(seen: Tab) -> None:
 UNKNOWN = {
     "view=play&subjects=F&faults=lost3,moon9": "moon9",
     "view=play&subjects=F&faults=lost,__proto__3": "lost, __proto__3",
-    "view=play&subjects=F,Z&policy=retry&faults=lost3": "Z",
+    "view=play&subjects=F,Z&policy=resends&faults=lost3": "Z",
     "view=play&subjects=F&policy=moon&step=x": "moon",
     "view=toString&keys=%3Cimg src=x%3E": "toString, <img src=x>",
     "view=diff&left=__proto__&era=x": "era, __proto__",
@@ -224,7 +223,7 @@ def test_a_link_with_something_unknown_shows_the_rest_and_says_so(seen: Tab) -> 
 
 
 def test_the_keyboard_opens_the_menu_chooses_and_steps(seen: Tab) -> None:
-    show(seen, "view=play&subjects=F&policy=retry")
+    show(seen, "view=play&subjects=F&policy=resends")
     seen.run("""document.querySelector('[data-at="response 3"]').focus()""")
     seen.press("Enter")
     assert seen.run("document.activeElement.dataset.fault") == "lost3"

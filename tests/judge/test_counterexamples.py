@@ -19,7 +19,7 @@ from mrtr_options.review.bench.faults import EXPLORED, NAMED, Fault, NoFault, pa
 from mrtr_options.review.bench.history import History, Received
 from mrtr_options.review.bench.loop import swift
 from mrtr_options.review.bench.run import run
-from mrtr_options.review.bench.scenario import Scenario, calling
+from mrtr_options.review.bench.scenario import POLICIES, Scenario, calling
 from mrtr_options.review.bench.schedules import SCHEDULES, name_of
 from mrtr_options.review.bench.subjects import WAIT_SECONDS, Subject, subject_named
 from mrtr_options.review.explore.combinations import explore as every_set
@@ -53,7 +53,7 @@ OF_ROUND_ONE = {"twice1", "both1", "lost1", "crash1", "crash@audit1", "gone@audi
     ("subject", "call", "shows"),
     [
         ("J¹ᵏ", calling(honours_keys=True), {}),
-        ("J¹ᵏ", calling(policy="call again", honours_keys=True), {}),
+        ("J¹ᵏ", calling(policy="calls again", honours_keys=True), {}),
         ("J", calling(honours_keys=True), {"duplicate audit": OF_ROUND_ONE}),
     ],
 )
@@ -304,15 +304,55 @@ def test_a_report_of_another_calls_answer_is_misrouted_and_one_of_nothing_answer
 
 def test_a_client_that_calls_again_does_so_more_often_than_faults_are_tried_at_a_time() -> None:
     """Else its giving up would look like the subject's doing."""
-    scenario = calling(policy="call again").under(parse("lost1 lost1.2 lost1.3 lost3"))
+    scenario = calling(policy="calls again").under(parse("lost1 lost1.2 lost1.3 lost3"))
     history = anyio.run(run, subject_named("F"), scenario)
     assert not {"stuck call", "orphan bill"} & anomalies.found(history)
 
 
 def test_play_says_who_ignored_the_key_of_two_bills(capsys: pytest.CaptureFixture[str]) -> None:
     note = "the destination ignored the key of a bill"
-    assert main(["play", "J", "--faults", "lost3"]) == 0
+    assert main(["play", "J", "--faults", "lost3", "--client", "resends"]) == 0
     assert note in capsys.readouterr().out
     for other in (["E", "--faults", "lost3"], ["J", "--faults", "lost3", "--honours-keys"]):
-        assert main(["play", *other]) == 0
+        assert main(["play", *other, "--client", "resends"]) == 0
         assert note not in capsys.readouterr().out
+
+
+OF_THE_CHARGED = {"lost3", "crash3", "crash@bill3", "gone@bill3"}
+
+
+@pytest.mark.parametrize("subject", ["E", "F", "H"])
+def test_a_client_that_stops_is_charged_and_told_of_an_error(subject: str) -> None:
+    found = anyio.run(counterexamples, subject_named(subject), calling(policy="stops"), 1)
+    shown = named(found)
+    assert shown["orphan bill"] == OF_THE_CHARGED
+    assert found.unclassified == {}
+
+
+@pytest.mark.parametrize("subject", ["E", "F"])
+def test_a_client_that_stops_says_nothing_of_whether_the_call_could_go_on(subject: str) -> None:
+    """Another client would send the round again after a loss or a failure."""
+    found = anyio.run(counterexamples, subject_named(subject), calling(policy="stops"), 1)
+    assert not {"stuck call", "lost call"} & found.counterexamples.keys()
+
+
+def test_a_client_that_stops_still_loses_a_call_that_no_client_can_go_on_with() -> None:
+    found = anyio.run(counterexamples, subject_named("H"), calling(policy="stops"), 1)
+    assert {"restart2", "failover2", "redeploy2"} <= named(found)["lost call"]
+
+
+@pytest.mark.parametrize("faults", ["lost1", "lost3", "fail@bill3", "crash3"])
+def test_a_client_that_stops_sends_nothing_after_an_error(faults: str) -> None:
+    scenario = calling(policy="stops").under(parse(faults))
+    history = anyio.run(run, subject_named("F"), scenario)
+    (fault,) = scenario.faults
+    last = history.attempts[-1]
+    assert (last.round, last.attempt) == (fault.round, 1)
+
+
+def test_a_run_in_which_a_client_lost_a_first_response_is_not_taken_for_another_clients() -> None:
+    made: dict[tuple[Fault, ...], History] = {}
+    for policy in POLICIES:
+        call = calling("Tokyo", policy=policy)
+        shared = anyio.run(partial(counterexamples, subject_named("F"), call, 1, made=made))
+        assert shared == anyio.run(counterexamples, subject_named("F"), call, 1)

@@ -41,7 +41,10 @@ def test_ctrl_c_while_the_processes_start_is_for_the_command_alone(tmp_path: Pat
 )
 def test_shares_together_are_the_exploration(bound: int, tmp_path: Path) -> None:
     file = tmp_path / "explored.jsonl"
-    calls = {CALLED: bound, (CALLED[0], calling("Tokyo", policy="call again", era="legacy")): bound}
+    calls = {
+        CALLED: bound,
+        (CALLED[0], calling("Tokyo", policy="calls again", era="legacy")): bound,
+    }
     every_found = {(found.subject, found.scenario): found for found in explored(calls, file)}
     for called, found in every_found.items():
         whole = anyio.run(counterexamples, *called, bound, backend_options=swift())
@@ -53,12 +56,12 @@ def test_shares_together_are_the_exploration(bound: int, tmp_path: Path) -> None
     told: list[str] = []
     again = explored(calls, file, lambda done, of, name: told.append(name))
     assert {(found.subject, found.scenario): found for found in again} == every_found
-    assert told == ["E, retry and call again, no fault"]
+    assert told == ["E, resends and calls again, no fault"]
 
 
 def test_a_run_is_made_once_for_clients_whose_policy_makes_no_difference_there() -> None:
     made: dict[Faults, History] = {}
-    policies: dict[Policy, bool] = {"retry": True, "call again": False}
+    policies: dict[Policy, bool] = {"resends": True, "calls again": False}
     for policy, new in policies.items():
         called = CALLED[0], calling("Tokyo", policy=policy)
         before = len(made)

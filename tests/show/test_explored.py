@@ -11,7 +11,7 @@ from documents import explored
 from documents.explored import FILE, read
 from mrtr_options.review.bench import temporal
 from mrtr_options.review.bench.faults import EXPLORED, Fault, parse
-from mrtr_options.review.bench.scenario import calling
+from mrtr_options.review.bench.scenario import POLICIES, calling
 from mrtr_options.review.bench.subjects import subject_named
 from mrtr_options.review.explore.combinations import in_words
 from mrtr_options.review.explore.counterexamples import counterexamples
@@ -25,8 +25,8 @@ ROWS: list[dict[str, Any]] = json.loads(FILE.read_text(encoding="utf-8"))
 
 NAMED = {f"{row['subject']}, {row['policy']}": row for row in ROWS}
 ONE_OF_EACH = (
-    *("E, retry", "F, retry", "F, call again", "H, retry"),
-    *("F+single-use, retry", "F+single-use+call-key, call again"),
+    *("E, resends", "F, resends", "F, calls again", "H, resends"),
+    *("F+single-use, resends", "F+single-use+call-key, calls again"),
 )
 """Of `make test`: an option that keeps nothing, one with markers, one with a frame, and the guard,
 alone and with a call key.
@@ -91,7 +91,7 @@ def test_what_is_kept_of_every_set_of_faults_is_what_is_found_now(row: dict[str,
 
 
 def test_a_set_of_faults_that_races_makes_no_difference_and_every_other_one_does() -> None:
-    row = NAMED["K, retry"]
+    row = NAMED["K, resends"]
     race, _ = row["races"]
     said = FILE.with_name("RESULTS.md").read_text(encoding="utf-8")
     for each in (each for each in ROWS if "races" in each):
@@ -111,7 +111,9 @@ def test_one_set_of_faults_makes_another_behaviour_and_the_number_of_runs_does_n
     rows = [dict(row) for row in read() if row["subject"] in ("G", "I")]
     rows[0]["histories"] += 1
     (alike,) = behaviours(rows)
-    assert alike.histories["retry"] == sum(r["histories"] for r in rows if r["policy"] == "retry")
+    assert alike.histories["resends"] == sum(
+        r["histories"] for r in rows if r["policy"] == "resends"
+    )
     rows[0]["witnesses"] = rows[0]["witnesses"] | {"stuck call": ["lost1 lost2"]}
     assert [each.subjects for each in behaviours(rows)] == [("G",), ("I",)]
 
@@ -123,14 +125,17 @@ def test_what_is_found_of_one_subject_takes_its_place_among_the_rows_of_the_othe
     monkeypatch.setattr(explored, "keyed_subjects", list)
     others = [row for row in read() if row["subject"] in ("F", "H")]
     file = tmp_path / "explored.json"
-    before = NAMED["G, retry"] | {"races": ["lost3 old3.2"]}
+    before = NAMED["G, resends"] | {"races": ["lost3 old3.2"]}
     file.write_text(json.dumps([*others, before]), encoding="utf-8")
     assert explored.keep(["G"], 0, file) == 0
     rows = read(file)
-    assert [row["subject"] for row in rows] == ["F", "F", "G", "G", "H", "H"]
+    subjects = [row["subject"] for row in rows]
+    assert subjects == sorted(subjects)
+    assert [row["policy"] for row in rows if row["subject"] == "G"] == [*POLICIES]
     assert [row for row in rows if row["subject"] != "G"] == others
     assert {row["histories"] for row in rows if row["subject"] == "G"} == {1}
-    assert [row.get("races") for row in rows[2:4]] == [before["races"], None]
+    races = {row["policy"]: row.get("races") for row in rows if row["subject"] == "G"}
+    assert races == {"stops": None, "calls again": None, "resends": before["races"]}
 
 
 def test_every_fault_has_words_for_a_cell() -> None:

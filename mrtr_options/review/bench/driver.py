@@ -1,7 +1,7 @@
 """The default client: it goes on after each fault as well as its policy lets it.
 
-A client that resends sends a lost round again with the state it holds. One that calls again starts
-over, as the hosts of shipped clients do. One that sends a call key does what `sdk.resuming` does:
+A client that stops reports the error to its application and sends nothing more. One that calls
+again starts over. One that resends sends a lost round again with the state it holds. One that sends a call key does what `sdk.resuming` does:
 of a state that is too old it asks under the key, and every other refusal is the end. Around each
 request it makes the scenario's faults happen (`faults`).
 
@@ -36,7 +36,8 @@ CALLS = 5
 OTHERWISE = {"place": "Springfield, Missouri", "units": "imperial", "consent": "yes"}
 """What the user says when they change their mind, and in another call; else `AGREE`."""
 
-_REFUSALS = (types.INVALID_PARAMS, types.MISSING_REQUIRED_CLIENT_CAPABILITY)
+REFUSALS = (types.INVALID_PARAMS, types.MISSING_REQUIRED_CLIENT_CAPABILITY)
+"""The codes of errors that say that the request is not taken, however often it is sent."""
 
 _AFTER = {"response": 0, "delivery": 0, "before": 1, "after": 2}
 """The order in which faults of a request take effect after it, by phase: what began before it goes
@@ -82,21 +83,21 @@ class Driver:
 
     async def _otherwise(self, request: Request, reply: Reply) -> Request | None:
         """What the client sends after a response that asks nothing, as its policy says."""
-        refused = reply.code in _REFUSALS
+        waited = reply.nothing == HUNG or reply.later  # for long enough
+        if reply.is_result or waited:
+            return None
+        self.chose, policy = True, self.scenario.setup.policy
+        if policy == "stops":
+            return None
         if reply.reason == "request_state_expired" and self.keyed:
             self._round = 1  # what became of the call? As `sdk.resuming` asks
             return self._first
-        if reply.is_result or (refused and self.keyed):
+        refused = reply.code in REFUSALS
+        if refused and (self.keyed or policy == "resends"):
             return None
-        if reply.nothing == HUNG or reply.later:  # it has waited for long enough
-            return None
-        if refused or self.keyed or self._round > 1:  # or else both send the first round again
-            self.chose, policy = True, self.scenario.setup.policy
-            if refused and policy == "retry":
-                return None
-            if policy == "call again":
-                self._round, self._begun = 1, self._begun + 1
-                return self._first if self._begun <= CALLS else None
+        if policy == "calls again" and (refused or self.keyed or self._round > 1):
+            self._round, self._begun = 1, self._begun + 1
+            return self._first if self._begun <= CALLS else None
         if reply.code is not None:  # the server failed, and is given some time
             self._failed += 1
             if self._failed > max(RETRIES_OF_FAILURES, len(self.scenario.faults)):

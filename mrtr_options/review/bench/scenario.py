@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from mrtr_options.review.bench.faults import CHANGE, KINDS, Era, Faults, Fleet, Kind, Need, names_of
 
@@ -331,11 +331,14 @@ Step = (
 
 # --- where, and by whom -------------------------------------------------------------------------
 
-Policy = Literal["retry", "call again"]
-"""What a client does when a response is lost: it sends the round again with the state it holds, or
-it calls the tool again, as the hosts of shipped clients do. Without a state the two are the
-same.
+Policy = Literal["stops", "calls again", "resends"]
+"""What a client does when a response is lost: it reports the error to the application and sends
+nothing more, as most shipped clients do; it calls the tool again from scratch, by itself or
+because its model does; or it sends the same request again. The first two are today's.
 """
+
+POLICIES: tuple[Policy, ...] = get_args(Policy)
+"""Every client's policy, today's first."""
 
 
 @dataclass(frozen=True)
@@ -352,7 +355,7 @@ class Setup:
 
     era: Era = "modern"
     fleet: Fleet = "one"
-    policy: Policy = "retry"
+    policy: Policy = "resends"
     honours_keys: bool = False
 
 
@@ -478,7 +481,7 @@ class Scenario:
 def calling(
     location: str = "Springfield",
     fleet: Fleet = "sticky",
-    policy: Policy = "retry",
+    policy: Policy = "resends",
     era: Era = "modern",
     *,
     honours_keys: bool = False,

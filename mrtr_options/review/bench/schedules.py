@@ -77,7 +77,7 @@ def _named(
     *,
     location: str = "Springfield",
     calls: int = 1,
-    policy: Policy = "retry",
+    policy: Policy = "resends",
     sticky: bool = False,
     honours_keys: bool = False,
 ) -> Named:
@@ -306,7 +306,7 @@ SCHEDULES: dict[str, Named] = {
             "lost-interim",
             "A response in the middle breaks off and the client, which kept no state, starts over.",
             "lost2",
-            policy="call again",
+            policy="calls again",
         ),
         _named(
             "lost-interim-resent",
@@ -324,7 +324,7 @@ SCHEDULES: dict[str, Named] = {
             "The result is lost on its way and the client gives up; the application calls the tool "
             "again.",
             "lost3",
-            policy="call again",
+            policy="calls again",
         ),
         # requests that arrive twice
         _named(

@@ -17,8 +17,14 @@ if TYPE_CHECKING:
 
 MARKS = "F+single-use is F¹, F+legacy-shim F², F+call-key Fᵏ, L+temporal Lᵀ"
 
-POLICIES: dict[str, Policy] = {"retry": "retry", "call-again": "call again"}
-"""What a client does when a response is lost, as it is typed."""
+CLIENTS: dict[str, Policy] = {
+    "stops": "stops",
+    "calls-again": "calls again",
+    "resends": "resends",
+}
+"""The clients by what they do when a response is lost, as it is typed; today's first."""
+
+CLIENTS_SAY = "report the error and stop; call the tool again from scratch; resend the request"
 
 MOST_FAULTS = 4
 TOO_MANY_FAULTS = f"--faults takes a number from 0 to {MOST_FAULTS}; each one more takes about forty times as long"

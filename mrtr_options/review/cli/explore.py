@@ -7,9 +7,10 @@ import sys
 from pathlib import Path
 
 from mrtr_options.review.cli._shared import (
+    CLIENTS,
+    CLIENTS_SAY,
     MARKS,
     MOST_FAULTS,
-    POLICIES,
     TOO_MANY_FAULTS,
     add_form,
     add_setup,
@@ -37,9 +38,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--client",
         dest="policy",
-        choices=(*POLICIES, "both"),
-        default="both",
-        help="what the client does when a response is lost (default: both)",
+        choices=(*CLIENTS, "all"),
+        default="all",
+        help=f"when a response is lost: {CLIENTS_SAY} (default: all three)",
     )
     add_setup(parser)
     parser.add_argument(
@@ -76,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
         everyone += [*keyed_subjects(), *fleet_subjects()]
     chosen = subjects(args.subjects) if args.subjects else everyone
     policies: list[Policy] = [
-        each for name, each in POLICIES.items() if args.policy in (name, "both")
+        each for name, each in CLIENTS.items() if args.policy in (name, "all")
     ]
     calls = {
         (

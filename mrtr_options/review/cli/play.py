@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import argparse
 
-from mrtr_options.review.cli._shared import MARKS, POLICIES, add_form, add_setup, subjects
+from mrtr_options.review.cli._shared import (
+    CLIENTS,
+    CLIENTS_SAY,
+    MARKS,
+    add_form,
+    add_setup,
+    subjects,
+)
 from mrtr_options.terminal import refuse
 
 
@@ -21,9 +28,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--client",
-        choices=POLICIES,
-        default="retry",
-        help="what the client does when a response is lost: resend the round (default), or call again",
+        choices=CLIENTS,
+        default="stops",
+        help=f"when a response is lost: {CLIENTS_SAY} (default: stops)",
     )
     parser.add_argument(
         "--by-hand", action="store_true", help="answer, and break the call, yourself"
@@ -61,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
         call = calling(
             args.location,
             args.fleet,
-            POLICIES[args.client],
+            CLIENTS[args.client],
             args.era,
             honours_keys=args.honours_keys,
         )

@@ -35,9 +35,6 @@ FLEETS: dict[Fleet, str] = {
     "sticky": "two instances, rounds go to the one that asked",
     "free": "two instances in turn",
 }
-CLIENTS: dict[Policy, str] = {"retry": "resends", "call again": "calls again"}
-"""What a client does when a response is lost."""
-
 NOT_SEEN, PROVED = "not seen (≤ {})", "never (proved)"
 """How it is said that an anomaly shows under no set of so many faults, or of any number but
 `EXCEPT`.
@@ -82,7 +79,7 @@ def name_unclassified(done: Sequence[Explored]) -> int:
     """Name each run that breaks a rule though it shows no anomaly; 1 if there is one."""
     for found in done:
         for faults, what in found.unclassified.items():
-            client = f"the client {CLIENTS[found.scenario.setup.policy]}"
+            client = f"the client {found.scenario.setup.policy}"
             where = f"{found.subject.title}, {client}, {names_of(faults) or 'no fault'}"
             print(f"unclassified violation: {where}: {what}", file=sys.stderr)
     return 1 if any(found.unclassified for found in done) else 0
@@ -180,9 +177,7 @@ def as_json(proof: Proof | None) -> dict[str, Any]:
 def _print(found: Explored, proof: Proof | None) -> None:
     out, setup = console(), found.scenario.setup
     where = f": {found.scenario.location}, {setup.era}; {FLEETS[setup.fleet]}"
-    out.print(
-        Text.assemble((found.subject.title, "bold"), f"{where}; the client {CLIENTS[setup.policy]}")
-    )
+    out.print(Text.assemble((found.subject.title, "bold"), f"{where}; the client {setup.policy}"))
     lines: list[tuple[str, str, str]] = []
     never = proof.never if proof is not None and proof.holds else ()
     for anomaly in ANOMALIES:
@@ -227,7 +222,7 @@ def markdown(rows: Sequence[Row]) -> str:
     cells = (
         (
             " ".join(map(short, behaviour.subjects)),
-            CLIENTS[policy],
+            policy,
             *(weakest(row, anomaly) for anomaly in shown),
             f"{behaviour.histories[policy]:,}",
         )

@@ -342,7 +342,7 @@ def _alike(calls: Mapping[Called, int]) -> list[list[Called]]:
     """The calls, together those that differ in the client's policy alone."""
     found: dict[tuple[Called, int], list[Called]] = {}
     for (subject, scenario), bound in calls.items():
-        of_any = replace(scenario, setup=replace(scenario.setup, policy="retry"))
+        of_any = replace(scenario, setup=replace(scenario.setup, policy="stops"))
         found.setdefault(((subject, of_any), bound), []).append((subject, scenario))
     return [*found.values()]
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from mrtr_options.review.bench.driver import MAX_REQUESTS
-from mrtr_options.review.bench.history import Failed, History, Request, Sent
+from mrtr_options.review.bench.driver import MAX_REQUESTS, REFUSALS
+from mrtr_options.review.bench.history import LOST, Failed, History, Request, Sent
 from mrtr_options.review.bench.scenario import AGREE, ENDED
 from mrtr_options.review.judge.properties import Problem, Property
 from mrtr_options.review.judge.reading import Reading
@@ -71,10 +71,17 @@ def _goes_on(request: Request) -> bool:
     return request.state is not None and request.asks and all(each in agreed for each in given)
 
 
+def _stops(reading: Reading) -> bool:
+    """Whether the client stops at an error, so that nobody learns if the call could go on."""
+    return reading.history.scenario.setup.policy == "stops"
+
+
 def _lost_call(reading: Reading) -> bool:
     end = reading.end
     if not end.is_refusal:
         return False
+    if _stops(reading) and end.code not in REFUSALS:
+        return False  # a failure, after which another client sends the round again
     mine = [(sent, got) for sent, got in reading.exchanges if sent.call == 1]
     last = [sent for sent, got in mine if got.reply is end or not (end.is_error or got.lost)][-1]
     failed = any(isinstance(event, Failed) for event in reading.history.events)
@@ -93,6 +100,8 @@ def _lost_call(reading: Reading) -> bool:
 def _stuck(reading: Reading) -> bool:
     end = reading.end
     requests = sum(isinstance(event, Sent) and event.call == 1 for event in reading.history.events)
+    if _stops(reading) and end.nothing == LOST:
+        return False
     gave_up = not end.questions or requests >= MAX_REQUESTS
     return not end.is_result and end.code is None and end.status not in ENDED and gave_up
 
@@ -110,8 +119,9 @@ ANOMALIES: tuple[Property, ...] = (
     ),
     _anomaly(
         "orphan bill",
-        "charged without result",
-        "A bill took place and the client holds no report.",
+        "charged, told of an error",
+        "A bill took place, and the last thing that the user was told is an error, or that no lookup was"
+        " made.",
         _orphan,
         harms="the user, who will try again",
         remedy="keep in the state what a retry needs, and give the bill an idempotency key, so that the"

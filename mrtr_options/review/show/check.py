@@ -13,7 +13,6 @@ from mrtr_options.review.bench.faults import Era, names_of, parse
 from mrtr_options.review.bench.schedules import SCHEDULES
 from mrtr_options.review.explore.counterexamples import Explored, weakest_of
 from mrtr_options.review.explore.show import (
-    CLIENTS,
     NOT_TRIED,
     as_in,
     kinds_in_short,
@@ -95,7 +94,7 @@ def _print_setups(explored: Sequence[Explored]) -> None:
     table.add_column("the client")
     for each in explored:
         setup = each.scenario.setup
-        table.add_column(f"{CLIENTS[setup.policy]}, {setup.fleet}")
+        table.add_column(f"{setup.policy}, {setup.fleet}")
     for name in dict.fromkeys(name for each in explored for name in each.counterexamples):
         table.add_row(WORDS[name], *(_least(each, name) for each in explored))
     console().print(table)

@@ -19,7 +19,7 @@ from mrtr_options.review.bench.scenario import Scenario
 from mrtr_options.review.bench.schedules import SCHEDULES
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.review.explore.combinations import OWN_LEDGER
-from mrtr_options.review.explore.show import CLIENTS, sentence, short
+from mrtr_options.review.explore.show import sentence, short
 from mrtr_options.review.judge import anomalies
 from mrtr_options.review.judge.reading import observe
 from mrtr_options.review.show.transcript import Transcript, end_of, note_on_keys
@@ -43,7 +43,7 @@ def play(subjects: Sequence[Subject], scenario: Scenario, faults: Faults, *, as_
         out.print(f"{scenario.name}: {scenario.why}")
     for subject, history in zip(subjects, histories, strict=True):
         policy = scenario.setup.policy
-        client = f"{history.era} client that {CLIENTS[policy]}"
+        client = f"{history.era} client that {policy}"
         name = (
             subject.title if not subject.wrappers else f"{short(subject.title)} ({subject.title})"
         )
