@@ -11,8 +11,6 @@ and multi round-trip requests (`inputRequests`, `inputResponses`).
 from __future__ import annotations
 
 import json
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any, Generic, TypeVar, cast, overload
@@ -26,6 +24,7 @@ from mcp_types.version import LATEST_MODERN_VERSION, is_version_at_least
 from pydantic import BaseModel, PydanticUserError, ValidationError
 
 from mrtr_options.sdk.handlers import check_protected, first_error
+from mrtr_options.sdk.keys import by_hand, latest_by_hand
 
 AnswerT = TypeVar("AnswerT", bound=BaseModel)
 A = TypeVar("A", bound=BaseModel)
@@ -254,69 +253,6 @@ def _schema(answer: type[BaseModel]) -> dict[str, Any]:
     return render_elicitation_schema(answer)
 
 
-def assumed(
-    questions: Sequence[Question[Any] | Inquiry[Any]], askable: Kinds
-) -> dict[str, BaseModel]:
-    """What is assumed for questions of a kind that the client cannot be asked, by key.
-
-    Raises:
-        ValueError: Two of the questions have one key.
-        CannotAsk: See `without_asking`.
-    """
-    keys = [question.key for question in questions]
-    if len(set(keys)) < len(keys):
-        raise ValueError(f"two questions have one key, and each needs its own: {', '.join(keys)}")
-    return {
-        question.key: without_asking(question)
-        for question in questions
-        if kind_of(question) not in askable
-    }
-
-
-class AsksTogether(ABC):
-    """What the contexts of linear handlers share: `elicit_all`, whose answers are typed one by
-    one.
-    """
-
-    __slots__ = ()
-
-    @overload
-    async def elicit_all(
-        self, one: Question[A] | Inquiry[A], two: Question[B] | Inquiry[B], /
-    ) -> tuple[A, B]: ...
-    @overload
-    async def elicit_all(
-        self,
-        one: Question[A] | Inquiry[A],
-        two: Question[B] | Inquiry[B],
-        three: Question[C] | Inquiry[C],
-        /,
-    ) -> tuple[A, B, C]: ...
-    @overload
-    async def elicit_all(
-        self, *questions: Question[AnswerT] | Inquiry[AnswerT]
-    ) -> tuple[AnswerT, ...]: ...
-    async def elicit_all(self, *questions: Question[Any] | Inquiry[Any]) -> tuple[Any, ...]:
-        """Ask several questions in one round. They may be answered one by one and in any order.
-
-        A decline or cancel of one is raised even if others have no answer yet.
-
-        Returns:
-            The answers, in the order of the questions.
-
-        Raises:
-            What `elicit` raises.
-            ValueError: Two of them have one key, and the stand-in cannot tell them apart.
-        """
-        return await self._answers_to(questions)
-
-    @abstractmethod
-    async def _answers_to(
-        self, questions: Sequence[Question[Any] | Inquiry[Any]]
-    ) -> tuple[Any, ...]:
-        """Their answers, in order; each key is one question's."""
-
-
 @overload
 def request_for(question: Question[BaseModel]) -> types.ElicitRequest: ...
 @overload
@@ -330,6 +266,11 @@ def request_for(question: Question[BaseModel] | Inquiry[BaseModel]) -> types.Inp
             message=question.message, requested_schema=_schema(question.answer)
         )
     )
+
+
+def are_same(one: Question[Any] | Inquiry[Any], other: Question[Any] | Inquiry[Any]) -> bool:
+    """Whether two questions show the client the same."""
+    return one is other or request_for(one) == request_for(other)
 
 
 def response_to(question: Question[Any] | Inquiry[Any]) -> type[BaseModel]:
@@ -414,35 +355,63 @@ def ask(
 
     Raises:
         MCPError: -32603, nothing protects the state on this server: see `protect`.
+        BadAnswer: With an answer of this round the state is too long to travel.
         ValueError: The next round would read another state: a validator changes it again, or JSON
-            does not hold it, as with an infinite number.
+            does not hold it, as with an infinite number, or a Decimal in a field of the type Any.
     """
     if state is not None:
         check_protected()
     return types.InputRequiredResult(
         input_requests={question.key: request_for(question)},
-        request_state=None if state is None else written(state),
+        request_state=None if state is None else fitting(written(state)),
     )
 
 
 def written(model: BaseModel, *, exclude_defaults: bool = True) -> str:
-    """A model as JSON, for a later round.
+    """Write a model as JSON, for a later round.
 
     Raises:
         ValueError: That round would read another value.
     """
-
-    def dumped(of: BaseModel) -> str:
-        return of.model_dump_json(by_alias=True, round_trip=True, exclude_defaults=exclude_defaults)
-
-    text, why = dumped(model), "its validators, or JSON, make another of it"
+    text = model.model_dump_json(by_alias=True, round_trip=True, exclude_defaults=exclude_defaults)
+    name = type(model).__name__
     try:
         read = type(model).model_validate_json(text)
     except ValidationError as error:
-        read, why = None, first_error(error)
-    if read is None or (read != model and dumped(read) != text):
-        raise ValueError(f"a later round would not read this {type(model).__name__}: {why}")
+        why = first_error(error)
+        raise ValueError(f"a later round would not read this {name}: {why}") from None
+    made, there = _travelling(model), _travelling(read)
+    for each in made:
+        if not is_same(made[each], there.get(each)):
+            why = f"its validators, or JSON, make {there.get(each)!r} of {made[each]!r} in {each!r}"
+            raise ValueError(f"a later round would not read this {name}: {why}")
     return text
+
+
+def is_same(made: Any, read: Any) -> bool:
+    """Whether JSON and a model make the same value of what this round has made.
+
+    An enumeration's member is the same as its value. A field that its model excludes does not
+    count. Two values of a class without an equality of its own are the same.
+    """
+    if isinstance(made, BaseModel):
+        return isinstance(read, BaseModel) and is_same(_travelling(made), _travelling(read))
+    if isinstance(made, str | int | float):
+        return made == read
+    if type(made) is not type(read):
+        return False
+    if isinstance(made, dict):
+        one, other = cast("dict[Any, Any]", made), cast("dict[Any, Any]", read)
+        return one.keys() == other.keys() and all(is_same(one[key], other[key]) for key in one)
+    if isinstance(made, list | tuple):
+        return len(made) == len(read) and all(map(is_same, made, read))  # pyright: ignore[reportUnknownArgumentType]
+    return type(made).__eq__ is object.__eq__ or made == read
+
+
+def _travelling(model: BaseModel) -> dict[str, Any]:
+    """The values of a model that go into its JSON, by field."""
+    excluded = {name for name, field in type(model).model_fields.items() if field.exclude}
+    return {name: value for name, value in model if name not in excluded}
 
 
 StateT = TypeVar("StateT", bound=BaseModel)
@@ -479,8 +448,30 @@ def check_length(key: str, state: BaseModel) -> None:
     Raises:
         BadAnswer: It is.
     """
-    if len(json.dumps(state.model_dump_json(exclude_defaults=True))) > MAX_STATE_BYTES:
+    if _length(state.model_dump_json(exclude_defaults=True)) > MAX_STATE_BYTES:
         raise BadAnswer(key, "it is too long")
+
+
+def fitting(state: str) -> str:
+    """Return a state that is about to travel, unless an answer of this round makes it too long.
+
+    One that is too long for another reason is refused where it is sealed.
+
+    Raises:
+        BadAnswer: The state would fit without this round's longest answer.
+    """
+    excess = _length(state) - MAX_STATE_BYTES
+    this = latest_by_hand()
+    if excess > 0 and this is not None and this.lengths:
+        longest = max(this.lengths, key=lambda key: this.lengths[key])
+        if this.lengths[longest] >= excess:
+            raise BadAnswer(longest, "it is too long")
+    return state
+
+
+def _length(state: str) -> int:
+    """How long a state is within the JSON text that a token holds."""
+    return len(json.dumps(state))
 
 
 def invalid_state() -> MCPError:
@@ -497,12 +488,18 @@ def answer_to(
 ) -> AnswerT | None:
     """This round's answer to a question, or None if it has to be asked.
 
-    Where the client cannot be asked, what the question assumes takes the answer's place.
+    Where the client cannot be asked, what the question assumes takes the answer's place. The same
+    question has the same answer, as often as it is asked for in a round.
 
     Raises:
         Declined, Cancelled, BadAnswer, CannotAsk: See there.
+        KeyUsedTwice: A ValueError; another question has the key in this round. It names both
+            places.
     """
+    this = by_hand(params)
+    this.uses.take("question", question.key, question, are_same)
     response = (params.input_responses or {}).get(question.key)
     if response is not None:
+        this.lengths[question.key] = _length(response.model_dump_json())
         return read_answer(question, response)
     return None if kind_of(question) in kinds(ctx) else without_asking(question)

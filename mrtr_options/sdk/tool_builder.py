@@ -9,7 +9,7 @@ asks is entered once more when its answer comes, and so is what is in it.
 The end step runs once per *delivery* of the final round. A duplicate runs it again; the state
 cannot tell.
 
-Knows `handlers` and `questions`.
+Knows `handlers`, `keys` and `questions`.
 """
 
 from __future__ import annotations
@@ -25,11 +25,13 @@ from pydantic import BaseModel, Field
 from typing_extensions import TypeVar
 
 from mrtr_options.sdk.handlers import NotAHandler, check_protected, settled, why_not
+from mrtr_options.sdk.keys import by_hand
 from mrtr_options.sdk.questions import (
     AnswerT,
     Inquiry,
     Question,
     answer_to,
+    fitting,
     load_state,
     request_for,
     written,
@@ -83,6 +85,47 @@ Step = Callable[
 End = Callable[[ServerRequestContext[DeskT, Any], ParamsT, Values], ResultT | Awaitable[ResultT]]
 
 
+class _Round(Generic[DeskT, ParamsT]):
+    """One run of the steps.
+
+    Attributes:
+        values: The state.
+    """
+
+    def __init__(self, ctx: ServerRequestContext[DeskT, Any], params: ParamsT) -> None:
+        self.values = load_state(params, Values)
+        self._ctx = ctx
+        self._params = params
+
+    async def finish(self, group: Mapping[str, Step[DeskT, ParamsT]]) -> types.InputRequests:
+        """Run the unfinished steps of a group, and return the questions that have no answer yet."""
+        asked: types.InputRequests = {}
+        for name, step in group.items():
+            if name in self.values.finished:
+                continue
+            value = await settled(step(self._ctx, self._params, self.values))
+            if isinstance(value, BaseModel):
+                self.values.put(name, value)
+                continue
+            uses = by_hand(self._params).uses  # no two steps have one answer
+            uses.take("question", value.key, value, place=f"in the step {name!r}")
+            answer = answer_to(value, self._ctx, self._params)
+            if answer is None:
+                asked[value.key] = request_for(value)
+            else:
+                self.values.put(name, answer, self._as_it_came(value))
+        return asked
+
+    def _as_it_came(
+        self, question: Question[BaseModel] | Inquiry[BaseModel]
+    ) -> dict[str, Any] | None:
+        """Return the content of a form; its model may change it, and does so once."""
+        said = (self._params.input_responses or {}).get(question.key)
+        if not isinstance(question, Question) or not isinstance(said, types.ElicitResult):
+            return None
+        return {key: each for key, each in (said.content or {}).items() if each is not None}
+
+
 class ToolBuilder(Generic[DeskT, ParamsT, ResultT]):
     """Puts a handler together from steps, in the order in which they are added: a tool's, or, if
     its types say so, a prompt's or a resource's.
@@ -104,7 +147,8 @@ class ToolBuilder(Generic[DeskT, ParamsT, ResultT]):
     def step(self, name: str, step: Step[DeskT, ParamsT]) -> Self:
         """Add a step that returns its value, or a question whose answer is its value.
 
-        Two steps that ask under one key are an error: the handler raises a ValueError.
+        Two steps that ask under one key are an error: the handler raises KeyUsedTwice, a
+        ValueError.
 
         Raises:
             ValueError: The name is empty or taken.
@@ -162,36 +206,14 @@ class ToolBuilder(Generic[DeskT, ParamsT, ResultT]):
         async def handler(
             ctx: ServerRequestContext[DeskT, Any], params: ParamsT
         ) -> ResultT | types.InputRequiredResult:
-            values = load_state(params, Values)
-            keys: set[str] = set()  # of this round: an answer belongs to one question
+            this = _Round(ctx, params)
             for group in groups:
-                asked: types.InputRequests = {}
-                for name, step in group.items():
-                    if name in values.finished:
-                        continue
-                    value = await settled(step(ctx, params, values))
-                    if not isinstance(value, BaseModel):
-                        if value.key in keys:
-                            raise ValueError(
-                                f"two steps ask {value.key!r}: each needs a key of its own"
-                            )
-                        keys.add(value.key)
-                        answer = answer_to(value, ctx, params)
-                        if answer is None:
-                            asked[value.key] = request_for(value)
-                            continue
-                        kept, said = None, (params.input_responses or {}).get(value.key)
-                        if isinstance(value, Question) and isinstance(said, types.ElicitResult):
-                            content = said.content or {}
-                            kept = {key: each for key, each in content.items() if each is not None}
-                        values.put(name, answer, kept)  # as it came: its model may change it, once
-                    else:
-                        values.put(name, value)
+                asked = await this.finish(group)
                 if asked:
                     check_protected()
-                    state = values.model_dump_json(exclude_defaults=True)
+                    state = fitting(this.values.model_dump_json(exclude_defaults=True))
                     return types.InputRequiredResult(input_requests=asked, request_state=state)
-            return await settled(end(ctx, params, values))
+            return await settled(end(ctx, params, this.values))
 
         return handler
 
