@@ -279,9 +279,9 @@ def protected() -> Generator[None]:
 class ProtectedRounds:
     """Server middleware around a `RequestStateBoundary`.
 
-    It lets handlers know that the boundary is there, and whom it takes a caller for. It refuses a request of an older protocol version that carries a modern round, and one with a text
-    that is no Unicode or a number out of range. An exception of the author's is an error without
-    its text.
+    It lets handlers know that the boundary is there, and whom it takes a caller for. It refuses a
+    request of an older protocol version that carries a modern round, and one with a text that is no
+    Unicode or a number out of range. An exception of the author's is an error without its text.
 
     Attributes:
         is_ephemeral: Whether the boundary's key is of this process only.
