@@ -37,6 +37,7 @@ import mcp_types as types
 from mcp import MCPError
 from mcp.server import ServerRequestContext
 
+from mrtr_options.sdk.handlers import refusal
 from mrtr_options.sdk.questions import is_modern
 
 CALL_KEY = "mrtr-options/call-key"
@@ -58,15 +59,13 @@ class CallKey:
     made: float
 
     def call_of(self, principal: str | None, name: str) -> str:
-        """A name for the call: the same for all its requests, and no other principal's or
-        tool's.
-        """
+        """Name the call, the same in all its requests, and no other principal's or tool's."""
         place = json.dumps([self.text, principal, name])
         return hashlib.sha256(place.encode()).hexdigest()[:32]
 
 
 def new_call_key() -> str:
-    """A key for a call."""
+    """Make a key for a call."""
     milliseconds = int(time.time() * 1000)
     random = secrets.randbits(74)
     return str(
@@ -83,8 +82,9 @@ def new_call_key() -> str:
 def call_key_of(
     ctx: ServerRequestContext[Any, Any], params: types.InputResponseRequestParams
 ) -> CallKey | None:
-    """The key of a request; None for a request without one, and for one of an old client, which has
-    a whole call in one request.
+    """Read the key of a request; None for a request without one.
+
+    It is None for one of an old client, too, which has a whole call in one request.
 
     Raises:
         MCPError: -32602, it is not a key.
@@ -105,32 +105,26 @@ def call_key_of(
 
 
 def digest_of(arguments: Mapping[str, Any] | None) -> str:
-    """What tells the arguments of two calls apart, whatever the order of their names."""
+    """Tell the arguments of two calls apart, whatever the order of their names."""
     return hashlib.sha256(json.dumps(arguments or {}, sort_keys=True).encode()).hexdigest()
 
 
 def other_arguments() -> MCPError:
-    """The key came with other arguments before."""
-    return MCPError(
-        types.INVALID_PARAMS,
+    """Make the refusal of a key that came with other arguments before."""
+    return refusal(
+        "call_key_reused",
         "This call key was used with other arguments. Make a new key for another call.",
-        {"reason": "call_key_reused"},
     )
 
 
 def too_old() -> MCPError:
-    """The key was made longer ago, or further ahead, than the server remembers keys."""
-    return MCPError(
-        types.INVALID_PARAMS,
-        "This call key is too old, or the clock that it was made by is wrong. This request did nothing;"
-        " an earlier one with the key may have.",
-        {"reason": "call_key_expired"},
+    """Make the refusal of a key made longer ago, or further ahead, than keys are remembered."""
+    return refusal(
+        "call_key_expired",
+        "This call key is too old, or the clock that it was made by is wrong. This request did"
+        " nothing; an earlier one with the key may have.",
     )
 
 
 def _no_key() -> MCPError:
-    return MCPError(
-        types.INVALID_PARAMS,
-        f"{CALL_KEY} is not a UUID of version 7 in lower case.",
-        {"reason": "bad_call_key"},
-    )
+    return refusal("bad_call_key", f"{CALL_KEY} is not a UUID of version 7 in lower case.")

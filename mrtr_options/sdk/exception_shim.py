@@ -94,7 +94,7 @@ def replayed(
     context: Callable[[Context, Params], ContextT],
     handler: Callable[[ContextT, Params], Awaitable[types.CallToolResult]],
 ) -> Handler:
-    """A handler that returns the questions which another one asks in such a context."""
+    """Make a handler that returns the questions which another one asks in such a context."""
 
     async def handle(ctx: Context, params: Params) -> Result:
         try:

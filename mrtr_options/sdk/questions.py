@@ -23,7 +23,7 @@ from mcp.server.elicitation import render_elicitation_schema
 from mcp_types.version import LATEST_MODERN_VERSION, is_version_at_least
 from pydantic import BaseModel, PydanticUserError, ValidationError
 
-from mrtr_options.sdk.handlers import check_protected, first_error
+from mrtr_options.sdk.handlers import check_protected, first_error, refusal
 from mrtr_options.sdk.keys import by_hand, latest_by_hand
 
 AnswerT = TypeVar("AnswerT", bound=BaseModel)
@@ -60,9 +60,10 @@ class Question(Generic[AnswerT_co]):
             _schema(self.answer)
         except (TypeError, AttributeError, PydanticUserError) as error:
             raise TypeError(
-                f"the question {self.key!r} cannot be asked as a form: {' '.join(str(error).split())};"
-                " its answer is a pydantic model whose fields are str, int, float, bool, date, datetime,"
-                " a Literal of texts, or a list of such a Literal"
+                f"the question {self.key!r} cannot be asked as a form:"
+                f" {' '.join(str(error).split())};"
+                " its answer is a pydantic model whose fields are str, int, float, bool, date,"
+                " datetime, a Literal of texts, or a list of such a Literal"
             ) from None
         assumed = cast("object", self.assumed)
         if not isinstance(assumed, BaseModel | None):
@@ -120,8 +121,8 @@ def roots(
 def link(key: str, message: str, url: str, *, unasked: str = "") -> Inquiry[types.ElicitResult]:
     """Ask the user to visit an address (url mode).
 
-    The answer is the user's consent alone. Whether they did what the page asks is known to the
-    server of that address.
+    The answer is the user's consent alone: an accepted link is not a finished payment. What became
+    of it is known to the server of that address: ask that before an effect that rests on it.
     """
     params = types.ElicitRequestURLParams(message=message, url=url)
     return Inquiry(key, types.ElicitRequest(params=params), types.ElicitResult, None, unasked)
@@ -164,9 +165,7 @@ class NotBegun(MCPError):
 
 
 def bad_answer(error: MCPError) -> str | None:
-    """The question whose answer an error is about, if that is what it is; also one from a
-    record.
-    """
+    """Return the question whose answer an error is about, also one from a record; or None."""
     match error.error.data:
         case {"reason": "invalid_answer", "question": str(key)}:
             return key
@@ -194,9 +193,7 @@ Kinds = frozenset[str]
 
 
 def kinds(ctx: ServerRequestContext[Any, Any]) -> Kinds:
-    """The kinds of question that may answer this request: what a modern client declared, else
-    none.
-    """
+    """Return the kinds of question that may answer this request: none for an old client."""
     if not is_modern(ctx):
         return _kinds(False, False, False, False)
     declared = ctx.session.client_capabilities or types.ClientCapabilities()
@@ -220,7 +217,7 @@ def kind_of(question: Question[Any] | Inquiry[Any]) -> str:
 
 
 def kind_of_request(request: types.InputRequest) -> str:
-    """The kind of a question on the wire; see `Kinds`."""
+    """Return the kind of a question on the wire; see `Kinds`."""
     match request:
         case types.ElicitRequest(params=types.ElicitRequestURLParams()):
             return "url"
@@ -238,7 +235,7 @@ def can_ask(ctx: ServerRequestContext[Any, Any]) -> bool:
 
 
 def without_asking(question: Question[AnswerT] | Inquiry[AnswerT]) -> AnswerT:
-    """What the question assumes, for a client that cannot be asked.
+    """Return what the question assumes, for a client that cannot be asked.
 
     Raises:
         CannotAsk: The question assumes nothing, so the call ends here.
@@ -258,7 +255,7 @@ def request_for(question: Question[BaseModel]) -> types.ElicitRequest: ...
 @overload
 def request_for(question: Question[BaseModel] | Inquiry[BaseModel]) -> types.InputRequest: ...
 def request_for(question: Question[BaseModel] | Inquiry[BaseModel]) -> types.InputRequest:
-    """The question as it goes to the client."""
+    """Return the question as it goes to the client."""
     if isinstance(question, Inquiry):
         return question.request
     return types.ElicitRequest(
@@ -274,7 +271,7 @@ def are_same(one: Question[Any] | Inquiry[Any], other: Question[Any] | Inquiry[A
 
 
 def response_to(question: Question[Any] | Inquiry[Any]) -> type[BaseModel]:
-    """What the client's response to it must be."""
+    """Return what the client's response to a question must be."""
     return question.answer if isinstance(question, Inquiry) else types.ElicitResult
 
 
@@ -284,12 +281,12 @@ def _validator(answer: type[BaseModel]) -> Any:
 
 
 def validator_of(schema: dict[str, Any]) -> Any:
-    """What holds a form's content against its schema."""
+    """Make what holds a form's content against its schema."""
     return Draft202012Validator(schema, format_checker=Draft202012Validator.FORMAT_CHECKER)
 
 
 def checked_form(key: str, validator: Any, response: types.ElicitResult) -> dict[str, Any] | None:
-    """The content of an accepted form, held against its schema. A field that is null is left out.
+    """Hold the content of an accepted form against its schema, and leave out fields that are null.
 
     Raises:
         BadAnswer: It does not keep the schema; in words that do not show it back.
@@ -318,7 +315,7 @@ def checked_form(key: str, validator: Any, response: types.ElicitResult) -> dict
 def read_answer(
     question: Question[AnswerT] | Inquiry[AnswerT], response: types.InputResponse
 ) -> AnswerT:
-    """The client's answer, checked against its question.
+    """Read the client's answer, checked against its question.
 
     Content that is sent with a decline or a cancel is ignored.
 
@@ -409,7 +406,7 @@ def is_same(made: Any, read: Any) -> bool:
 
 
 def _travelling(model: BaseModel) -> dict[str, Any]:
-    """The values of a model that go into its JSON, by field."""
+    """Return the values of a model that go into its JSON, by field."""
     excluded = {name for name, field in type(model).model_fields.items() if field.exclude}
     return {name: value for name, value in model if name not in excluded}
 
@@ -423,7 +420,7 @@ rest.
 
 
 def load_state(params: types.InputResponseRequestParams, model: type[StateT]) -> StateT:
-    """The state an earlier round handed out, or a new one on the first round.
+    """Read the state an earlier round handed out, or make a new one on the first round.
 
     Raises:
         MCPError: -32602, the state is genuine but not of this shape (an older version of the code);
@@ -475,10 +472,8 @@ def _length(state: str) -> int:
 
 
 def invalid_state() -> MCPError:
-    """The tool did not hand this state out."""
-    return MCPError(
-        types.INVALID_PARAMS, "Invalid or expired requestState", {"reason": "invalid_request_state"}
-    )
+    """Make the refusal of a state that the tool did not hand out."""
+    return refusal("invalid_request_state", "Invalid or expired requestState")
 
 
 def answer_to(
@@ -486,7 +481,7 @@ def answer_to(
     ctx: ServerRequestContext[Any, Any],
     params: types.InputResponseRequestParams,
 ) -> AnswerT | None:
-    """This round's answer to a question, or None if it has to be asked.
+    """Return this round's answer to a question, or None if it has to be asked.
 
     Where the client cannot be asked, what the question assumes takes the answer's place. The same
     question has the same answer, as often as it is asked for in a round.

@@ -1,5 +1,7 @@
-"""Option J: keyed replay. The handler runs from its first line in every round; answers, values and
-effects under the author's keys are taken from the record.
+"""Option J: keyed replay.
+
+The handler runs from its first line in every round; answers, values and effects under the author's
+keys are taken from the record.
 
 The record is the state: the answers by their questions' keys, the values of `memo`, the names of
 the effects that ran in `once`, and the call's own number. It holds values of the server's own, so
@@ -189,14 +191,19 @@ class Round(Generic[DeskT]):
         return bool(self._questions) or self._refusal is not None
 
     def check_open(self) -> None:
-        """Raises RoundOver or RuntimeError if it has ended."""
+        """Refuse to go on if it has ended.
+
+        Raises:
+            RoundOver: A question or a bad answer has ended it.
+            RuntimeError: The handler has returned.
+        """
         if self.is_over:
             raise RoundOver
         if self._finished:
             raise RuntimeError("this call has ended: its context cannot be used any more")
 
     def answers(self, questions: Sequence[Question[Any] | Inquiry[Any]]) -> tuple[Any, ...]:
-        """The answers to all of these, or the end of the round."""
+        """Return the answers to all of these, or end the round."""
         self.check_open()
         answers: list[Any] = []
         missing: dict[str, types.InputRequest] = {}
@@ -225,8 +232,8 @@ class Round(Generic[DeskT]):
         if self._reads[question.key] > MAX_READS:
             self._refuse(
                 RuntimeError(
-                    f"{question.key!r} was asked {MAX_READS} times in one round, which gives the same"
-                    " answer each time: give each turn of a loop a key of its own"
+                    f"{question.key!r} was asked {MAX_READS} times in one round, which gives the"
+                    " same answer each time: give each turn of a loop a key of its own"
                 )
             )
         asked = self.record.asked.get(question.key)
@@ -277,7 +284,11 @@ class Round(Generic[DeskT]):
         return hashlib.sha256(f"{self.record.call} {kind} {key}".encode()).hexdigest()[:32]
 
     async def end(self) -> types.InputRequiredResult:
-        """What the client gets from a round that a question or a bad answer has ended."""
+        """Return what the client gets from a round that has ended early.
+
+        Raises:
+            Exception: A bad answer, or a wrong use of the context, has ended it.
+        """
         for ended in self._at_work:  # an effect that still runs must be in the record
             await ended.wait()
         if self._refusal is not None:
@@ -335,7 +346,7 @@ class ReplayContext(AsksTogether, Generic[DeskT]):
         return self._round.answers(questions)
 
     async def memo(self, key: str, compute: Callable[[], Awaitable[T] | T]) -> T:
-        """A value that is computed once in a call and is the same in all of its rounds.
+        """Compute a value once in a call; it is the same in all of its rounds.
 
         Args:
             key: The value's name; the author's own, unique among memos, stable across versions.
@@ -386,8 +397,9 @@ def keyed_replay(
 ) -> Callable[
     [ServerRequestContext[DeskT, Any], ParamsT], Awaitable[ResultT | types.InputRequiredResult]
 ]:
-    """Turn a handler that elicits into one that returns its questions: a tool's, a prompt's or a
-    resource's.
+    """Turn a handler that elicits into one that returns its questions.
+
+    It is a tool's, a prompt's or a resource's.
 
     Raises (at call time):
         BadAnswer: -32602, an answer does not fit its question.
@@ -406,7 +418,7 @@ def keyed_replay(
 
 
 def _target_of(params: types.InputResponseRequestParams) -> str:
-    """What a request is for: the tool or the prompt with its arguments, or the resource."""
+    """Say what a request is for: the tool or prompt with its arguments, or the resource."""
     meant = {"input_responses", "request_state", "meta"}
     return json.dumps(params.model_dump(mode="json", exclude=meant), sort_keys=True)
 
@@ -421,7 +433,7 @@ def _recorded(response: types.InputResponse) -> dict[str, Any]:
 def _read(
     question: Question[AnswerT] | Inquiry[AnswerT], response: types.InputResponse | dict[str, Any]
 ) -> AnswerT:
-    """A response, or the record of one, checked against its question.
+    """Check a response, or the record of one, against its question.
 
     Raises:
         Declined, Cancelled, BadAnswer: See `questions.read_answer`.

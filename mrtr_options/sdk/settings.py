@@ -30,8 +30,9 @@ DATABASE_VARIABLE = "MRTR_DATABASE_URL"
 
 
 class BadDatabase(UsageError, ValueError):
-    """`MRTR_DATABASE_URL` is not a database's URL. The text is one line, without the URL's
-    password.
+    """`MRTR_DATABASE_URL` is not a database's URL.
+
+    The text is one line, without the URL's password.
     """
 
 
@@ -46,7 +47,7 @@ class Settings:
             an unknown caller.
         database: Where calls are kept by an option that keeps them in a database, as a URL.
         clock: Tells the time by which states and tasks age, in seconds since 1970; None for the
-            system's.
+            machine's. For instances on machines whose clocks differ: one that all of them follow.
         instance: What this instance is called in the states that it hands out, for a balancer to
             route on; None to name none.
 
@@ -74,7 +75,7 @@ class Settings:
 
     @staticmethod
     def from_environment() -> Settings:
-        """Settings from `MRTR_STATE_KEYS`, `MRTR_DATABASE_URL` and `MRTR_INSTANCE`.
+        """Read settings from `MRTR_STATE_KEYS`, `MRTR_DATABASE_URL` and `MRTR_INSTANCE`.
 
         Raises:
             BadKeys, BadInstance, BadDatabase: One line that says what to do.
@@ -87,8 +88,9 @@ class Settings:
 
 
 def settings_or_environment(settings: Settings | None) -> Settings:
-    """The settings themselves; where there are none, the environment's. One that cannot be used
-    ends the process in one line.
+    """Return the settings themselves; where there are none, the environment's.
+
+    An environment that cannot be used ends the process in one line.
 
     Raises:
         TypeError: They are not of the class `Settings`.
@@ -103,7 +105,7 @@ def settings_or_environment(settings: Settings | None) -> Settings:
 
 
 def database_from_environment() -> str | None:
-    """The URL in `MRTR_DATABASE_URL`, or None if unset.
+    """Read the URL in `MRTR_DATABASE_URL`; None if unset.
 
     Raises:
         BadDatabase: It is of no kind that can be used.

@@ -26,9 +26,7 @@ C = TypeVar("C", bound=BaseModel)
 
 
 class AsksTogether(ABC):
-    """What the contexts of linear handlers share: `elicit_all`, whose answers are typed one by
-    one.
-    """
+    """What the contexts of linear handlers share: `elicit_all`, with answers typed one by one."""
 
     __slots__ = ()
 
@@ -66,13 +64,13 @@ class AsksTogether(ABC):
     async def _answers_to(
         self, questions: Sequence[Question[Any] | Inquiry[Any]]
     ) -> tuple[Any, ...]:
-        """Their answers, in order; each key is one question's."""
+        """Return their answers, in order; each key is one question's."""
 
 
 def assumed(
     questions: Sequence[Question[Any] | Inquiry[Any]], askable: Kinds
 ) -> dict[str, BaseModel]:
-    """What is assumed for questions of a kind that the client cannot be asked, by key.
+    """Return what is assumed for questions of a kind that the client cannot be asked, by key.
 
     Raises:
         ValueError: Two of the questions have one key.

@@ -6,6 +6,9 @@ The end step runs when every value is there, and effects belong there only. The 
 first line: an abandoned call never reaches the end step, so it has no effect at all. A step that
 asks is entered once more when its answer comes, and so is what is in it.
 
+A link that the user accepts finishes its step: that is consent, and says nothing of what became of
+the page. Ask the server of the page in the end step, before an effect that rests on it.
+
 The end step runs once per *delivery* of the final round. A duplicate runs it again; the state
 cannot tell.
 
@@ -57,7 +60,8 @@ class Values(BaseModel):
         """Finish a step.
 
         Args:
-            step, value: Its name and its value.
+            step: Its name.
+            value: Its value.
             said: What a later round makes the value of, where that is not what the value is as
                 JSON.
 
@@ -68,7 +72,7 @@ class Values(BaseModel):
         self._fresh[step] = value
 
     def get(self, step: str, model: type[AnswerT]) -> AnswerT:
-        """The value of a finished step.
+        """Return the value of a finished step.
 
         Raises:
             KeyError: No such step, or it comes later.
@@ -127,10 +131,10 @@ class _Round(Generic[DeskT, ParamsT]):
 
 
 class ToolBuilder(Generic[DeskT, ParamsT, ResultT]):
-    """Puts a handler together from steps, in the order in which they are added: a tool's, or, if
-    its types say so, a prompt's or a resource's.
+    """Puts a handler together from steps, in the order in which they are added.
 
-    Steps and the end step are functions of (ctx, params, values), async or not:
+    It is a tool's, or, if its types say so, a prompt's or a resource's. Steps and the end step are
+    functions of (ctx, params, values), async or not:
 
         handler = (
             sdk.ToolBuilder[Any]()
@@ -194,7 +198,7 @@ class ToolBuilder(Generic[DeskT, ParamsT, ResultT]):
     ) -> Callable[
         [ServerRequestContext[DeskT, Any], ParamsT], Awaitable[ResultT | types.InputRequiredResult]
     ]:
-        """The handler.
+        """Make the handler.
 
         Raises:
             ValueError: No step, or no end step.

@@ -45,14 +45,17 @@ def by_hand(own: str = "") -> handlers.Handler:
 def built() -> handlers.Handler:
     """G's style."""
 
-    def asks(key: str) -> Any:
-        return lambda ctx, params, values: who(key)  # pyright: ignore[reportUnknownLambdaType]
+    def first(ctx: Context, params: Params, values: sdk.Values) -> sdk.Question[Name]:
+        return who()
+
+    def second(ctx: Context, params: Params, values: sdk.Values) -> sdk.Question[Name]:
+        return who("next")
 
     def end(ctx: Context, params: Params, values: sdk.Values) -> types.CallToolResult:
         names = [values.get(step, Name).name for step in ("who", "next")]
         return result(f"{len(names[0])} and {len(names[1])}")
 
-    return ToolBuilder[Any]().step("who", asks("who")).step("next", asks("next")).end(end).build()
+    return ToolBuilder[Any]().step("who", first).step("next", second).end(end).build()
 
 
 STYLES: dict[str, Callable[[], handlers.Handler]] = {"E": by_hand, "G": built}
