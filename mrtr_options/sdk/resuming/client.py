@@ -60,7 +60,7 @@ from mrtr_options.checks import check_functions, check_numbers
 from mrtr_options.sdk.call_key import CALL
 from mrtr_options.sdk.resuming.asking import QuestionContext, UserTime
 from mrtr_options.sdk.resuming.connection import Connection, Lost
-from mrtr_options.sdk.resuming.delivery import Delivery, Manner
+from mrtr_options.sdk.resuming.delivery import Delivery, Manner, Response
 from mrtr_options.sdk.resuming.errors import StateRefused, TooManyRounds, Unanswered
 from mrtr_options.sdk.resuming.kept import (
     CallFolder,
@@ -222,30 +222,49 @@ class ResumingClient(anyio.AsyncContextManagerMixin):
                     f"the call of {call.tool!r} is not kept: it has ended, or was dropped"
                 )
             call = kept or call
-            if call.whose != self._whose:
-                raise ValueError(f"the call is of another server or principal, {call.whose}")
+            self._check_owner(call)
             return await self._go_on(call)
 
     async def _go_on(self, call: KeptCall) -> types.CallToolResult:
-        connection = self._connected
+        _ = self._connected
         knows = False
         for _ in range(self.rounds + 1):
             call = await self._answered(call, knows=knows)
             self._records.keep(call, sent=True)
-            sent = Delivery(call, connection, self._user_time, self._manner, self._records)
-            response = await sent.response()
-            call = sent.call
+            response, call, was_repeated = await self.deliver(call)
             if isinstance(response, types.CallToolResult):
                 self._ended(call)
                 return response
             self._check_name(call, response)
-            knows = knows or (sent.was_repeated and call.name is not None)
+            knows = knows or (was_repeated and call.name is not None)
             call = call.asked(response)
             knows = knows and all(digest_of(*asked) in call.said for asked in call.open.items())
             self._records.keep(call)
             if not call.open:  # a state alone: the result is put off
                 await anyio.sleep(self.pause_seconds)
         raise TooManyRounds(f"the call of {call.tool!r} took more than {self.rounds} rounds", call)
+
+    async def deliver(self, call: KeptCall) -> tuple[Response, KeptCall, bool]:
+        """Send one round until it is answered.
+
+        Args:
+            call: The call, with the answers that the round brings.
+
+        Returns:
+            The response, the call as it was sent at last, and whether this is a response to a first
+            request that was sent before.
+
+        Raises:
+            As `resume`.
+        """
+        self._check_owner(call)
+        sent = Delivery(call, self._connected, self._user_time, self._manner, self._records)
+        response = await sent.response()
+        return response, sent.call, sent.was_repeated
+
+    def _check_owner(self, call: KeptCall) -> None:
+        if call.whose != self._whose:
+            raise ValueError(f"the call is of another server or principal, {call.whose}")
 
     async def _answered(self, call: KeptCall, *, knows: bool) -> KeptCall:
         """Return the call when none of its questions is open."""
