@@ -52,21 +52,26 @@ chaos: .venv/installed
 
 clients: .venv/installed
 	$(BIN)/python -m scoreboard.clients $(CLIENTS)
+	$(BIN)/python -m documents --kept
 
 docs: .venv/installed
 	$(BIN)/python -m scoreboard.cost
+	$(BIN)/python -m documents --kept
 	$(BIN)/python -m documents --explore all
 	$(MAKE) page notebooks
 
 conformance: .venv/installed
 	$(BIN)/python -m scoreboard.conformance
+	$(BIN)/python -m documents --kept
 
 scoreboard: .venv/installed
 	$(BIN)/python -m scoreboard.servers $(SERVERS)
 	$(BIN)/python -m scoreboard.frameworks $(FRAMEWORKS)
+	$(BIN)/python -m documents --kept
 
 suite-score: .venv/installed
 	$(BIN)/python -m scoreboard.conformance.score
+	$(BIN)/python -m documents --kept
 
 lint: .venv/installed
 	$(BIN)/ruff format --check .

@@ -10,7 +10,7 @@ from pathlib import Path
 import anyio
 
 from documents import explored
-from documents.parts import renewed
+from documents.parts import SOURCES, renewed
 from documents.tables import FAULTS, PICTURES, Runs, documents
 from mrtr_options.review.bench.subjects import all_subjects, subject_named
 from mrtr_options.review.judge import matrix
@@ -56,7 +56,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--faults", type=int, choices=(1, 2), default=FAULTS, help=f"how many (default {FAULTS})"
     )
+    parser.add_argument(
+        "--kept",
+        action="store_true",
+        help="write only the tables of what is kept of clients, servers, frameworks, the official"
+        " suite and costs (seconds)",
+    )
     args = parser.parse_args(argv)
+    if args.kept:
+        for source in SOURCES:
+            source.renew()
+        return 0
     paths: list[Path] = [path.resolve() for path in args.files] or documents()
     for path in paths:
         if path not in documents():

@@ -12,17 +12,16 @@ from pathlib import Path
 from documents import ROOT
 from mrtr_options.review.bench.scenario import calling
 from mrtr_options.review.bench.subjects import (
-    LEGACY_SHIM,
-    ON_TEMPORAL,
-    TEMPORAL,
     Subject,
     all_subjects,
     fleet_subjects,
     keyed_subjects,
+    temporal_subjects,
 )
 from mrtr_options.review.explore import show as explore
 from mrtr_options.review.explore.workers import results
 from mrtr_options.review.show.progress import sharing
+from mrtr_options.tool.notation import LEGACY_SHIM
 
 FILE = ROOT / "docs" / "explored.json"
 
@@ -60,9 +59,8 @@ def keep(names: Collection[str], most: int, path: Path = FILE) -> int:
     for row in explore.as_rows(done, proofs):
         found[_key(row)] = settled(row, found.get(_key(row), {}).get("races", ()))
     here = [subject.name for subject in subjects]
-    on_temporal = [
-        f"{letter}+{TEMPORAL}" for letter in ON_TEMPORAL
-    ]  # kept where it is missing, too
+    # Kept where Temporal is missing, too.
+    on_temporal = [subject.name for subject in temporal_subjects()]
     order = [
         (name, policy) for name in dict.fromkeys(here + on_temporal) for policy in explore.CLIENTS
     ]

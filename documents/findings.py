@@ -140,6 +140,8 @@ def affected(fault: str, rows: Iterable[Mapping[str, Any]]) -> str:
             for anomaly in ANOMALIES
             if {fault, ""} & (shows := set(row["witnesses"].get(anomaly.name, ())))
         ]
+        if {each.name for each in parse(fault)} & {*explore.left_out(row)}:
+            names.append(explore.NOT_TRIED)
         cell = cells.setdefault(explore.short(row["subject"]), {"retry": "", "call again": ""})
         cell[row["policy"]] = ", ".join(names) or "none"
     return grouped(("subjects", "the client resends", "the client calls again"), cells)
@@ -159,7 +161,18 @@ def redeployed(runs: Sequence[Observation]) -> str:
             if (seen.subject, seen.deployment) == (letter, "two") and seen.schedule in changes
         )
         cells[letter] = {fate: str(found[fate]) for fate in FATES}
-    return grouped(("options", *FATES), cells)
+        cells[letter][explore.NOT_TRIED] = str(len(changes) - found.total())
+    if all(row[explore.NOT_TRIED] == "0" for row in cells.values()):
+        return grouped(("options", *FATES), _without(cells, explore.NOT_TRIED))
+    return grouped(("options", *FATES, explore.NOT_TRIED), cells)
+
+
+def _without(cells: Mapping[str, dict[str, str]], column: str) -> dict[str, dict[str, str]]:
+    """Return the cells of a table without one of its columns."""
+    return {
+        name: {head: cell for head, cell in row.items() if head != column}
+        for name, row in cells.items()
+    }
 
 
 def keyed(runs: Sequence[Observation]) -> str:

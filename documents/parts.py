@@ -13,18 +13,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
-from documents import findings, tables
+from documents import findings, suite, tables
 from documents.api import api
 from documents.tables import Runs
 from mrtr_options.review.bench.schedules import SCHEDULES
 from mrtr_options.review.judge.matrix import LOST_RESPONSES
 from mrtr_options.terminal import with_parts
+from scoreboard import board
 from scoreboard.board import Scoreboard
 from scoreboard.clients import page as clients
 from scoreboard.conformance import report as conformance
-from scoreboard.conformance.score import table as suite
+from scoreboard.conformance.score import table as score
 from scoreboard.conformance.score.others import FIRST_DRAW, OTHER_CLIENTS, SECOND_DRAW, THIRD_DRAW
 from scoreboard.cost import report as costs
 from scoreboard.frameworks import findings as of_frameworks
@@ -93,11 +94,13 @@ class Source(Generic[T]):
     """What a command measures and keeps.
 
     Attributes:
+        read: Returns what is kept.
         pages: The documents that show it.
         parts: What writes each part; None leaves it as it is.
         more: The same for parts whose names say what they show.
     """
 
+    read: Callable[[], T]
     pages: Sequence[Path]
     parts: Mapping[str, Callable[[T], str | None]]
     more: Callable[[T, str], str | None] = lambda kept, name: None
@@ -110,13 +113,15 @@ class Source(Generic[T]):
 
         return with_parts(text, part)
 
-    def renew(self, kept: T) -> None:
+    def renew(self) -> None:
         """Write the parts again in every document that shows them."""
+        kept = self.read()
         for page in self.pages:
             page.write_text(self.renewed(page.read_text(encoding="utf-8"), kept), encoding="utf-8")
 
 
 SERVERS = Source[Scoreboard](
+    board.read,
     (servers.PAGE, *servers.FINDINGS),
     {
         "servers, anomalies": servers.by_anomaly,
@@ -132,6 +137,7 @@ SERVERS = Source[Scoreboard](
 )
 
 FRAMEWORKS = Source[Scoreboard](
+    board.read,
     (servers.PAGE, *map(of_frameworks.page_of, of_frameworks.FINDINGS)),
     {
         "frameworks, anomalies": frameworks.by_anomaly,
@@ -155,6 +161,7 @@ FRAMEWORKS = Source[Scoreboard](
 )
 
 CLIENTS = Source[clients.Report](
+    clients.read,
     (clients.PAGE,),
     {
         "clients": clients.versions,
@@ -166,38 +173,41 @@ CLIENTS = Source[clients.Report](
 )
 
 CONFORMANCE = Source[conformance.Results](
+    conformance.read,
     conformance.DOCUMENTS,
     {
         "conformance": conformance.by_server,
-        "official-suite: affected": conformance.beside_faults,
+        "official-suite: affected": suite.beside_faults,
     },
 )
 
-SUITE_SCORE = Source[suite.Kept](
-    suite.PAGES,
+SUITE_SCORE = Source[score.Kept](
+    score.read,
+    score.PAGES,
     {
-        "suite score": suite.numbers,
-        "suite sections": suite.scores,
-        "suite survivors": lambda kept: suite.survivors(kept, "server"),
-        "suite surviving clients": lambda kept: suite.survivors(kept, "client"),
-        "suite raised": lambda kept: suite.raised(kept, "server"),
-        "suite raised clients": lambda kept: suite.raised(kept, "client"),
-        "suite first draw": lambda kept: suite.others(kept, FIRST_DRAW),
-        "suite second draw": lambda kept: suite.others(kept, SECOND_DRAW),
-        "suite third draw": lambda kept: suite.others(kept, THIRD_DRAW),
-        "suite other clients": lambda kept: suite.others(kept, OTHER_CLIENTS),
-        "suite proposed idle": lambda kept: suite.idle(kept, "proposed"),
-        "suite found": lambda kept: suite.killed(kept, "server"),
-        "suite found clients": lambda kept: suite.killed(kept, "client"),
-        "suite idle": lambda kept: suite.idle(kept, "server"),
-        "suite idle clients": lambda kept: suite.idle(kept, "client"),
-        "suite unseen": lambda kept: suite.unseen(),
+        "suite score": score.numbers,
+        "suite sections": score.scores,
+        "suite survivors": lambda kept: score.survivors(kept, "server"),
+        "suite surviving clients": lambda kept: score.survivors(kept, "client"),
+        "suite raised": lambda kept: score.raised(kept, "server"),
+        "suite raised clients": lambda kept: score.raised(kept, "client"),
+        "suite first draw": lambda kept: score.others(kept, FIRST_DRAW),
+        "suite second draw": lambda kept: score.others(kept, SECOND_DRAW),
+        "suite third draw": lambda kept: score.others(kept, THIRD_DRAW),
+        "suite other clients": lambda kept: score.others(kept, OTHER_CLIENTS),
+        "suite proposed idle": lambda kept: score.idle(kept, "proposed"),
+        "suite found": lambda kept: score.killed(kept, "server"),
+        "suite found clients": lambda kept: score.killed(kept, "client"),
+        "suite idle": lambda kept: score.idle(kept, "server"),
+        "suite idle clients": lambda kept: score.idle(kept, "client"),
+        "suite unseen": lambda kept: score.unseen(),
     },
 )
 
 COSTS = Source[costs.Report](
+    costs.read,
     costs.DOCUMENTS,
     {"costs": costs.with_notes, "engines": costs.engines_with_notes, "price": costs.price},
 )
 
-SOURCES = (SERVERS, FRAMEWORKS, CLIENTS, CONFORMANCE, SUITE_SCORE, COSTS)
+SOURCES: tuple[Source[Any], ...] = (SERVERS, FRAMEWORKS, CLIENTS, CONFORMANCE, SUITE_SCORE, COSTS)

@@ -21,7 +21,7 @@ from mrtr_options.review.bench.deployments import Offered, offered
 from mrtr_options.review.bench.faults import NAMED, Era, parse
 from mrtr_options.review.bench.scenario import Policy, Scenario, Together
 from mrtr_options.review.bench.schedules import SCHEDULES
-from mrtr_options.review.bench.subjects import CALL_KEY, TEMPORAL, Subject
+from mrtr_options.review.bench.subjects import Subject, all_subjects
 from mrtr_options.review.explore import show as explore
 from mrtr_options.review.explore.combinations import in_words
 from mrtr_options.review.explore.counterexamples import weakest_of
@@ -34,6 +34,7 @@ from mrtr_options.terminal import markdown as table
 from mrtr_options.tool.author_code import author_code, unified
 from mrtr_options.tool.catalogue import DURABLE, Option, all_options, option_named
 from mrtr_options.tool.guarantees import Guarantees
+from mrtr_options.tool.notation import CALL_KEY, TEMPORAL
 
 PICTURES = {
     ROOT / "docs" / "lost-final.svg": findings.Counterexample(
@@ -146,7 +147,8 @@ def leading(runs: Runs) -> str:
     Wrapped, they share a row where these cells are the same. Then what a redeploy may do.
     """
     lines: dict[tuple[str, ...], list[str]] = {}
-    for behaviour in explore.behaviours(explored.read()):
+    rows = explored.read()
+    for behaviour in sorted(explore.behaviours(rows), key=_place):
         cells = tuple(
             _in_words(behaviour.rows[policy], anomaly) for policy, anomaly in LEADING.values()
         )
@@ -157,7 +159,20 @@ def leading(runs: Runs) -> str:
     failures = table(
         ("", *LEADING), ((_together(names), *cells) for (_, *cells), names in lines.items())
     )
-    return "\n\n".join([many() + LEGEND, failures, _stale(runs)])
+    return "\n\n".join([many() + LEGEND, failures, *_not_compared(rows), _stale(runs)])
+
+
+def _place(behaviour: explore.Behaviour) -> int:
+    """Put the behaviours first, then the options that are not compared, then those in wrappers."""
+    if any("+" not in each for each in behaviour.subjects):
+        return 0 if behaviour.is_compared else 1
+    return 2
+
+
+def _not_compared(rows: Sequence[explore.Row]) -> list[str]:
+    """Write a line for each option that was not tried under every kind of fault, with why."""
+    alone = [row for row in rows if "+" not in row["subject"]]
+    return [f"- {line}" for line in explore.not_tried_in(alone)]
 
 
 def _together(subjects: Sequence[str]) -> str:
@@ -176,21 +191,28 @@ def _together(subjects: Sequence[str]) -> str:
 def _in_words(row: explore.Row, anomaly: str) -> str:
     sets = row["witnesses"].get(anomaly)
     if sets is None:
-        return f"✓ {explore.weakest(row, anomaly)}"
+        said = explore.weakest(row, anomaly)
+        return said if said.startswith(explore.NOT_TRIED) else f"✓ {said}"
     weakest = weakest_of(sets)
     return f"✗ {in_words(parse(weakest) if weakest else ())}"
 
 
 def many() -> str:
-    """How many behaviours the options have, and of how many runs that is said."""
+    """Count the behaviours of the options that were tried under every kind of fault, and the runs.
+
+    An option with a kind of fault that was not tried is in no behaviour, and is named beside them.
+    """
     rows = [row for row in explored.read() if "+" not in row["subject"]]
-    found = explore.behaviours(rows)
-    options = sum(len(each.subjects) for each in found)
-    runs = sum(row["histories"] for row in rows)
+    behaviours = explore.behaviours(rows)
+    compared = [each for each in behaviours if each.is_compared]
+    others = [subject for each in behaviours if not each.is_compared for subject in each.subjects]
+    options = sum(len(each.subjects) for each in compared)
+    runs = sum(sum(each.histories.values()) for each in compared)
+    apart = f" **{' '.join(others)}** stands apart: not all faults were tried." if others else ""
     return (
-        f"**Under faults, the {options} options behave in {len(found)} ways**, the first"
-        f" {len(found)} rows. Options in one row fail under the\nsame sets of up to {FAULTS} faults"
-        f" ({runs:,} runs)."
+        f"**Under faults, the {options} options behave in {len(compared)} ways**, the first"
+        f" {len(compared)} rows. Options in one row fail under the\nsame sets of up to {FAULTS}"
+        f" faults ({runs:,} runs).{apart}"
     )
 
 
@@ -337,14 +359,26 @@ def _comes_to(seen: Observation) -> str:
 
 
 def rows(runs: Runs, *slugs: str, era: Era = "modern", deployment: str = "one") -> str:
-    """Rows of the matrix as a table, without its caption."""
+    """Write rows of the matrix as a table, without its caption."""
+    _, missing = matrix.split(
+        _in(runs),
+        schedules=[SCHEDULES[slug] for slug in slugs],
+        eras=[era],
+        deployments=[deployment],
+    )
     found = [
         each
         for slug in slugs
         for each in runs
         if (each.schedule, each.era, each.deployment) == (slug, era, deployment)
     ]
-    return markdown(found).partition("\n\n")[2]
+    return markdown(found, missing).partition("\n\n")[2]
+
+
+def _in(runs: Runs) -> list[Subject]:
+    """Return the subjects of some runs."""
+    names = {each.subject for each in runs}
+    return [subject for subject in all_subjects() if subject.name in names]
 
 
 def guaranteed() -> str:
@@ -379,7 +413,7 @@ def redeployed(runs: Runs) -> str:
     fates = {(each.schedule, each.subject): each.fate for each in runs if each.deployment == "two"}
     lines: list[Sequence[str]] = []
     for schedule in schedules:
-        row = [fates.get((schedule.name, letter)) or "" for letter in letters]
+        row = [fates.get((schedule.name, letter), explore.NOT_TRIED) or "" for letter in letters]
         cells = ["**stale**" if fate == "stale" else fate for fate in row]
         lines.append((f"`{schedule.name.removeprefix('redeploy-')}`", *cells))
     return table(("redeploy", *letters), lines)
@@ -389,10 +423,14 @@ def _stale(runs: Runs) -> str:
     """Which options may take an answer for another question after a redeploy."""
     found = {each.subject for each in runs if each.fate == "stale" and each.schedule in SCHEDULES}
     letters = " ".join(letter for letter in all_options() if letter in found)
+    _, missing = matrix.split(_in(runs), eras=["modern"])
+    left_out = {cell.subject.name for cell in missing}
+    others = " ".join(letter for letter in all_options() if letter in left_out)
+    untried = f" Not tried: **{others}**." if others else ""
     return (
         f"After a redeploy that changes a question, **{letters}**\nmay take the answer to the old"
         " question for the new one ([redeploys](docs/RESULTS.md#redeploys)): give a changed question"
-        " a new key."
+        f" a new key.{untried}"
     )
 
 

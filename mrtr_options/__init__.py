@@ -3,7 +3,8 @@
 from importlib.util import find_spec
 
 if find_spec("mcp") is None:
-    # `python -m` prints an import error of a package as one line.
+    # With the package's own name in it, `python -m` prints this error as one line.
     raise ModuleNotFoundError(
-        "the environment is not active: source .venv/bin/activate (make demo makes it)"
+        "the environment is not active: source .venv/bin/activate (make demo makes it)",
+        name=__name__,
     )

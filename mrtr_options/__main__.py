@@ -1,4 +1,4 @@
-"""The command line: finds the commands in `cli`. `python -m mrtr_options` alone is the tour."""
+"""The command line: finds the commands in `review.cli`. `python -m mrtr_options` is the tour."""
 
 from __future__ import annotations
 
@@ -10,7 +10,56 @@ from importlib import import_module
 from inspect import getdoc
 
 from mrtr_options.review import cli
-from mrtr_options.terminal import PROGRAM, Parser, refuse, run
+from mrtr_options.terminal import PROGRAM, Parser, prepare_output, refuse, run
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command, and return the exit code.
+
+    Bad input ends the program with code 2 and one line.
+
+    Args:
+        argv: The arguments; None for those of this process.
+    """
+    prepare_output()
+    given = sys.argv[1:] if argv is None else list(argv)
+    _refuse_empty(given)
+    args, unknown = _parser().parse_known_args(given)
+    if unknown:
+        args.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+    return run(lambda: args.run(args))
+
+
+def _parser() -> Parser:
+    """Return the parser of the program, with a parser for each command."""
+    parser = Parser(
+        prog=PROGRAM,
+        description="Without a command: a call, the same with its report lost, and all bills.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.set_defaults(run=_tour, parser=parser)
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
+    names = [module.name for module in pkgutil.iter_modules(cli.__path__)]
+    for name in names:
+        if name.startswith("_"):
+            continue
+        command = import_module(f"{cli.__name__}.{name}")
+        purpose = getdoc(command)
+        own = commands.add_parser(name, help=purpose, description=purpose, allow_abbrev=False)
+        command.add_arguments(own)
+        own.set_defaults(run=command.run, parser=own)
+    return parser
+
+
+def _refuse_empty(arguments: Sequence[str]) -> None:
+    """End the program over an argument that is an empty string."""
+    for place, argument in enumerate(arguments):
+        if argument:
+            continue
+        before = arguments[place - 1] if place else ""
+        what = before if before.startswith("-") else "an argument"
+        refuse(f"{what} is empty; give it a value, or leave it out")
 
 
 def _tour(args: argparse.Namespace) -> int:
@@ -19,40 +68,6 @@ def _tour(args: argparse.Namespace) -> int:
 
     name_left_out()
     return tour(as_json=args.json)
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command; the exit code. Bad input ends the program with code 2 and one line.
-
-    Args:
-        argv: The arguments; None for those of this process.
-    """
-    parser = Parser(
-        prog=PROGRAM,
-        description="Without a command: a call, the same with a lost response, and all options' bills.",
-        allow_abbrev=False,
-    )
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.set_defaults(run=_tour, parser=parser)
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
-    for found in pkgutil.iter_modules(cli.__path__):
-        if found.name.startswith("_"):
-            continue
-        command = import_module(f"{cli.__name__}.{found.name}")
-        says = getdoc(command)
-        of_command = commands.add_parser(
-            found.name, help=says, description=says, allow_abbrev=False
-        )
-        command.add_arguments(of_command)
-        of_command.set_defaults(run=command.run, parser=of_command)
-    given = sys.argv[1:] if argv is None else argv
-    if (place := next((at for at, each in enumerate(given) if not each), None)) is not None:
-        before = given[place - 1] if place and given[place - 1].startswith("-") else "an argument"
-        refuse(f"{before} is empty; give it a value, or leave it out")
-    args, more = parser.parse_known_args(given)
-    if more:
-        args.parser.error(f"unrecognized arguments: {' '.join(more)}")
-    return run(lambda: args.run(args))
 
 
 if __name__ == "__main__":

@@ -56,7 +56,7 @@ async def call_weather(ctx: Context, params: Params) -> Result:
 
 
 async def call_weather_legacy(ctx: Context, params: Params) -> CallToolResult:
-    """The weather tool, for old clients."""
+    """Report the weather to a client of the old era."""
     desk = ctx.lifespan_context
     location = location_of(params)
 

@@ -38,7 +38,7 @@ def units_step(ctx: Context, params: Params, values: Values) -> Question[UnitsAn
 
 
 async def end_step(ctx: Context, params: Params, values: Values) -> CallToolResult:
-    """The weather tool, once there is nothing left to ask."""
+    """Report the weather, once there is nothing left to ask."""
     desk = ctx.lifespan_context
     location = location_of(params)
     place = values.get("place", PlaceAnswer).place

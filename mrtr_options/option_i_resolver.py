@@ -62,12 +62,12 @@ Location = Annotated[str, Field(min_length=1, max_length=100)]
 
 
 def no_lookup(key: str, action: str) -> str:
-    """The result where the user said no; the SDK's own would be an error."""
+    """Return the result where the user said no; the SDK's own would be an error."""
     return weather.declined(key) if action == "decline" else weather.cancelled(key)
 
 
 async def call_weather(ctx: Context[Desk], location: Location, place: Place, units: Units) -> str:
-    """The weather tool, once there is nothing left to ask."""
+    """Report the weather, once there is nothing left to ask."""
     desk = ctx.request_context.lifespan_context
 
     await desk.audit(location)  # no hazard: but an abandoned call is never audited

@@ -6,6 +6,7 @@ Knows `rich` and `argparse`; nothing of MCP, so that a command can be refused wi
 from __future__ import annotations
 
 import argparse
+import codecs
 import errno
 import os
 import re
@@ -30,10 +31,27 @@ PIPED_COLUMNS = 100
 """How wide the output is where neither a terminal nor `COLUMNS` says."""
 
 
+ASCII = {"¹": "^1", "²": "^2", "ᵏ": "^k", "≤": "<=", "×": "x", "…": "...", "—": "-", "°": ""}
+"""Replacements for characters that an encoding lacks; a question mark replaces every other."""
+
+
+def prepare_output() -> None:
+    """Have standard output show ASCII in place of characters that its encoding lacks."""
+    codecs.register_error("mrtr-ascii", _in_ascii)
+    reconfigure = getattr(sys.stdout, "reconfigure", None)
+    if reconfigure is not None:
+        reconfigure(errors="mrtr-ascii")
+
+
+def _in_ascii(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    lacking = error.object[error.start : error.end]
+    return "".join(ASCII.get(character, "?") for character in lacking), error.end
+
+
 class _Console(Console):
-    """A console that does not pad lines. Once its reader has gone each print fails, until `run`
-    ends the program.
-    """
+    """A console that does not pad lines, and raises once its reader has gone (`| head`)."""
 
     def _render_buffer(self, buffer: Iterable[Segment]) -> str:
         return re.sub(r" +(?=\n)", "", super()._render_buffer(buffer))
@@ -43,9 +61,7 @@ class _Console(Console):
 
 
 def console(*, stderr: bool = False, quiet: bool = False) -> Console:
-    """A console on standard output (or standard error) that prints text as it is, without
-    markup.
-    """
+    """Return a console on standard output or error that prints text as it is, without markup."""
     stream = sys.stderr if stderr else sys.stdout
     width = None if stream.isatty() or "COLUMNS" in os.environ else PIPED_COLUMNS
     return _Console(
@@ -59,21 +75,22 @@ def paged(out: Console) -> Generator[None]:
     if not out.is_terminal:
         yield
         return
-    os.environ.setdefault(
-        "LESS", "FRX"
-    )  # with colours, and ends by itself where a screen is enough
+    # With colours; the pager ends by itself where a screen is enough.
+    os.environ.setdefault("LESS", "FRX")
     with out.pager(styles=True):
         yield
 
 
 def in_colour(out: Console) -> bool:
-    """Whether a console shows colours; where it does not, words or marks say the same."""
+    """Return whether a console shows colours; where it does not, marks say the same."""
     return out.color_system is not None and not out.no_color
 
 
 def run(command: Callable[[], int]) -> int:
-    """Run a command to its exit code; 2 after bad input, said in one line; 130 after Ctrl-C; 0 if
-    its reader has gone (`| head`).
+    """Run a command, and return its exit code.
+
+    Bad input ends the program with one line and code 2. Ctrl-C is code 130. A reader that has gone
+    (`| head`) is code 0.
     """
     try:
         code = command()
@@ -84,16 +101,11 @@ def run(command: Callable[[], int]) -> int:
         if error.details:
             print(error.details.rstrip("\n"), file=sys.stderr)
         refuse(error.reason)
-    except (BrokenPipeError, BaseExceptionGroup) as error:
-        # What is printed inside a task group fails as a part of that group.
-        if isinstance(error, BaseExceptionGroup):
-            for usage in _each(error):
-                if isinstance(usage, UsageError):
-                    refuse(usage.reason)
-            if error.split(BrokenPipeError)[1] is not None:
-                raise
+    except BrokenPipeError:
         _drop_output()
         return 0
+    except BaseExceptionGroup as errors:
+        return _code_of(errors)
     except OSError as error:
         if error.errno != errno.ENOSPC:
             raise
@@ -102,24 +114,34 @@ def run(command: Callable[[], int]) -> int:
     return code
 
 
-def _each(error: BaseException) -> Iterator[BaseException]:
-    """An exception, or those of a group."""
-    if isinstance(error, BaseExceptionGroup):
-        for part in cast("BaseExceptionGroup[BaseException]", error).exceptions:
-            yield from _each(part)
-    else:
-        yield error
+def _code_of(errors: BaseExceptionGroup[BaseException]) -> int:
+    """Return the exit code after a task group failed, in which something may have been printed."""
+    for error in _leaves(errors):
+        if isinstance(error, UsageError):
+            refuse(error.reason)
+    _, others = errors.split(BrokenPipeError)
+    if others is not None:
+        raise errors
+    _drop_output()
+    return 0
+
+
+def _leaves(errors: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:
+    """Yield the exceptions of a group and of the groups in it."""
+    for error in errors.exceptions:
+        if isinstance(error, BaseExceptionGroup):
+            yield from _leaves(cast("BaseExceptionGroup[BaseException]", error))
+        else:
+            yield error
 
 
 def _drop_output() -> None:
-    """The interpreter flushes standard output once more as it ends."""
+    """Send standard output nowhere: the interpreter flushes it once more as it ends."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser that refuses in one line, without the usage, and names what may be
-    meant.
-    """
+    """An argument parser that refuses in one line, and names the nearest known words."""
 
     def _get_formatter(self) -> argparse.HelpFormatter:
         return argparse.HelpFormatter(
@@ -127,9 +149,11 @@ class Parser(argparse.ArgumentParser):
         )
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
-        known = [*map(str, action.choices or ())]
-        if str(value) not in known and (near := nearest(str(value), known)):
-            refuse(f"there is no {''.join(action.option_strings) or 'command'} {value!r}; {near}")
+        known = [str(choice) for choice in action.choices or ()]
+        near = "" if str(value) in known else nearest(str(value), known)
+        if near:
+            what = "".join(action.option_strings) or "command"
+            refuse(f"there is no {what} {value!r}; {near}")
         super()._check_value(action, value)
 
     def error(self, message: str) -> NoReturn:
@@ -137,28 +161,30 @@ class Parser(argparse.ArgumentParser):
 
 
 def interpreter() -> str:
-    """The interpreter in use as people type it: its path from here, or `python` if it is
-    elsewhere.
-    """
-    path, here = Path(sys.executable), Path.cwd()
+    """Return the interpreter as people type it: its path from here, or `python`."""
+    path = Path(sys.executable)
+    here = Path.cwd()
     return str(path.relative_to(here)) if path.is_relative_to(here) else "python"
 
 
 def counts(audits: int, bills: int) -> Text:
-    """Effect counts as "audit/bill", red where one was duplicated."""
+    """Return effect counts as "audit/bill", red where an effect was duplicated."""
     numbers = (Text(str(times), "bold red" if times > 1 else "") for times in (audits, bills))
     return Text("/").join(numbers)
 
 
 def markdown(head: Sequence[str], rows: Iterable[Iterable[str]]) -> str:
-    """A table in Markdown."""
+    """Return a table in Markdown."""
     lines = ["| " + " | ".join(cells) + " |" for cells in (head, *rows)]
     return "\n".join([lines[0], "|---" * len(head) + "|", *lines[1:]])
 
 
 def with_parts(text: str, part: Callable[[str], str | None]) -> str:
-    """A document with its generated parts made again; `part` takes a name, and None leaves one
-    alone.
+    """Return a document with its generated parts renewed.
+
+    Args:
+        text: The document.
+        part: Takes the name of a part and returns its text; None leaves the part as it is.
     """
 
     def made(found: re.Match[str]) -> str:
@@ -169,5 +195,5 @@ def with_parts(text: str, part: Callable[[str], str | None]) -> str:
 
 
 def plural(number: int, noun: str) -> str:
-    """The number and the noun, as in "1 round" and "1,200 rounds"."""
+    """Return a number and its noun, as in "1 round" and "1,200 rounds"."""
     return f"{number:,} {noun if number == 1 else noun + 's'}"

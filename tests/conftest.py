@@ -46,12 +46,6 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.import_plugin("tests.fixtures")
 
 
-def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Without a proposal there is nothing to hold to the contract."""
-    is_named = config.getoption("--proposal") or collection_path.name != "test_invariant.py"
-    return None if is_named else True
-
-
 def pytest_collection_finish() -> None:
     """Collect garbage from here on, but look no more at what was imported."""
     gc.freeze()

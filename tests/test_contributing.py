@@ -41,7 +41,8 @@ def copy(tmp_path: Path) -> Path:
 
 def files(folder: Path) -> dict[str, str]:
     """The files of a project that an option may not change, or is."""
-    paths = [path for wanted in ("*.*", "*/**/*.py", "docs/*") for path in folder.glob(wanted)]
+    wanted = ("*.*", "*/**/*.py", "mrtr_options/**/*.toml", "docs/*")
+    paths = [path for each in wanted for path in folder.glob(each)]
     return {
         str(path.relative_to(folder)): path.read_text(encoding="utf-8")
         for path in paths
@@ -49,7 +50,7 @@ def files(folder: Path) -> dict[str, str]:
     }
 
 
-def test_an_option_is_one_new_file_and_is_everywhere(copy: Path) -> None:
+def test_an_option_is_a_file_with_its_next_versions_and_is_everywhere(copy: Path) -> None:
     def done(command: str) -> str:
         ended = run(command, copy)
         assert ended.returncode == 0, f"{command}: {ended.stdout}{ended.stderr}"
@@ -70,6 +71,7 @@ def test_an_option_is_one_new_file_and_is_everywhere(copy: Path) -> None:
     after = files(copy)
     assert {name for name in after if before.get(name) != after[name]} == {
         "mrtr_options/option_n_yours.py",
+        "mrtr_options/review/bench/next_versions/n.toml",
         "docs/explored.json",
     }
     behaviours = documented("leading", copy, table="OF_RUNS", of="[]")

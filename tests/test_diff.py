@@ -68,7 +68,7 @@ def shown(*argv: str) -> list[str]:
     return printed(main, "diff", *argv).splitlines()
 
 
-def test_author_code_is_what_is_left_without_docstrings_comments_imports_and_the_server() -> None:
+def test_author_code_is_what_is_left_without_docstrings_comments_and_imports() -> None:
     assert [(line.line, line.text) for line in author_code(SOURCE)] == [
         (9, "class Holder:"),
         (12, '    name = "# no comment"'),
@@ -78,6 +78,9 @@ def test_author_code_is_what_is_left_without_docstrings_comments_imports_and_the
         (21, "    return ("),
         (23, "        poem"),
         (24, "    )"),
+        (27, "server = build_server("),
+        (28, '    "weather", f'),
+        (29, ")"),
     ]
 
 
@@ -91,8 +94,9 @@ def test_stat_counts_every_option_against_e() -> None:
     rows = {row["option"]: row for row in diffed("--stat")}
     assert list(rows) == list(whole_deck())
     changed = {letter: row["changed_lines"] for letter, row in rows.items()}
-    # A is E's code to the letter; F writes `once` twice and another base of the state.
-    assert (changed["A"], changed["E"], changed["F"]) == (0, 0, 6)
+    # A wraps E's handler where the server is built; F writes `once` twice and another base of the
+    # state.
+    assert (changed["A"], changed["E"], changed["F"]) == (2, 0, 6)
     assert rows["A"]["author_lines"] == rows["E"]["author_lines"]
     assert list(rows.values()) == stat()
     assert any("continuation store" in line for line in shown("--stat"))
@@ -101,7 +105,7 @@ def test_stat_counts_every_option_against_e() -> None:
 def test_what_needs_an_extra_is_text_like_any_other(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(catalogue, "installed", Mock(return_value=False))
     assert not {"K", "L"} & set(all_options())
-    assert [diffed("E", other)["changed_lines"] for other in "EL"] == [0, 23]
+    assert [diffed("E", other)["changed_lines"] for other in "EL"] == [0, 27]
     assert {"K", "L"} <= {row["option"] for row in stat()}
 
 
@@ -130,6 +134,38 @@ def test_hunks_name_the_lines_of_the_files() -> None:
     assert found["changed_lines"] == sum(
         len(hunk["left"]) + len(hunk["right"]) for hunk in found["hunks"]
     )
+
+
+@pytest.mark.parametrize("other", ["A", "C"])
+def test_the_server_line_is_shown_and_its_name_is_no_difference(other: str) -> None:
+    said = shown("E", other)
+    changed = [line for line in said if line.startswith(("-server", "+server"))]
+    wrapped = ['-server = build_server("weather-e", call_weather)']
+    wrapped.append('+server = build_server("weather-a", legacy_shim(call_weather))')
+    assert changed == (wrapped if other == "A" else [])
+
+
+@pytest.mark.parametrize(
+    ("pair", "files"),
+    [
+        ("EA", ("", "sdk/legacy_shim.py")),
+        ("BM", ("sdk/exception_shim.py", "sdk/positional_replay.py")),
+        ("BH", ("sdk/exception_shim.py", "sdk/suspended/")),
+    ],
+)
+def test_where_the_handlers_are_the_same_the_stand_ins_are_shown(
+    pair: str, files: tuple[str, str]
+) -> None:
+    below = diffed(*pair)["sdk"]
+    assert below["left"] == files[0]
+    assert below["right"].startswith(files[1])
+    said = "\n".join(shown(*pair))
+    assert "The stand-ins: what an SDK would have to ship" in said
+
+
+def test_other_stand_ins_are_shown_where_that_is_asked_for() -> None:
+    assert "sdk" not in diffed("E", "F")
+    assert diffed("E", "F", "--sdk")["sdk"]["right"] == "sdk/once.py"
 
 
 def test_all_shows_what_is_no_author_code_too() -> None:
@@ -179,8 +215,8 @@ def test_a_diff_with_an_option_in_wrappers_shows_what_an_author_adds_and_it_runs
 ) -> None:
     said = shown("F", "F¹")
     assert '+wrappers = [single_use(SqliteStore("rounds.sqlite"))]' in said
-    assert '+    server = build_server("weather-f", call_weather)' in said
-    assert said[-1].startswith("3 changed lines of author code")
+    assert '     server = build_server("weather-f", call_weather)' in said  # indented, and the same
+    assert said[-1].startswith("2 changed lines of author code")
     file = tmp_path / "guarded.py"
     file.write_text(written("F²").source, encoding="utf-8")
     load(file, Settings(MemoryLedger()))

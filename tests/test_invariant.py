@@ -1,26 +1,145 @@
-"""A proposal (`--proposal FILE`), held to the contract and its own guarantees by `check`.
+"""The invariant of the deck: every option shows its user the same, and has the effects written here.
 
-The options are held to it in `judge/test_contract`, and to their guarantees in `judge/test_matrix`.
+Each option is called by the SDK's own client, of both eras, for a location with one question and for
+one with two. `pytest tests/test_invariant.py --proposal my_option.py` adds an option of your own.
 """
 
-import anyio
-import pytest
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
-from mrtr_options.review.judge import check
-from mrtr_options.review.judge.findings import story
+import anyio
+import mcp_types as types
+import pytest
+from mcp import Client
+from mcp.client.session import ClientRequestContext
+
+from mrtr_options.tool.catalogue import Option, all_options, load
+from mrtr_options.tool.settings import Settings
+from mrtr_options.tool.weather import SqliteLedger, count
+from tests.bounds import KEY, SECONDS
 from tests.fixtures import proposal_of
 
+EFFECTS = {
+    # The audits and bills of one call. An old client is asked; or the units are assumed, and a
+    # location with several places is refused.
+    #         modern                legacy
+    #     Tokyo  Springfield    Tokyo          Springfield
+    "A": ("2/1", "3/1", "2/1 asked", "3/1 asked"),  # E, and old clients are asked: audits repeat
+    "B": ("2/1", "3/1", "1/1 asked", "1/1 asked"),  # the handler runs again in each modern round
+    "C": ("2/1", "3/1", "1/1 asked", "1/1 asked"),
+    "D": ("2/1", "3/1", "1/1 asked", "1/1 asked"),
+    "E": ("2/1", "3/1", "1/1 assumed", "1/0 refused"),  # the audit stands above the questions
+    "F": ("1/1", "1/1", "1/1 assumed", "1/0 refused"),
+    "G": ("1/1", "1/1", "1/1 assumed", "0/0 refused"),  # no audit before the questions
+    "H": ("1/1", "1/1", "1/1 assumed", "1/0 refused"),
+    "I": ("1/1", "1/1", "1/1 asked", "1/1 asked"),
+    "J": ("1/1", "1/1", "1/1 assumed", "1/0 refused"),
+    "K": ("1/1", "1/1", "1/1 assumed", "1/0 refused"),
+    "L": ("1/1", "1/1", "1/1 assumed", "1/0 refused"),
+    "M": ("2/1", "3/1", "1/1 asked", "1/1 asked"),  # B with answers by position
+}
+COLUMNS = [(era, place) for era in ("modern", "legacy") for place in ("Tokyo", "Springfield")]
 
-def test_a_proposal_keeps_the_contract(request: pytest.FixtureRequest) -> None:
-    proposal = proposal_of(request.config)
-    assert proposal is not None, "name one: --proposal=my_option.py"
-    try:
-        report = anyio.run(check.check_file, proposal.path)
-    except check.CannotJudge as error:
-        pytest.fail(f"{error.reason}\n{error.details}", pytrace=False)
-    broken = [
-        f"{each.name} under {seen.schedule}: {seen.breaks[each.name]}"
-        for each, seen in report.broken
-    ]
-    stories = ["\n".join([each.rule, *story(each)]) for each in report.findings]
-    assert report.holds, "\n\n".join([*stories, *broken])
+UNITS = ["metric", "imperial"]
+PLACES = ["Springfield, Illinois", "Springfield, Massachusetts", "Springfield, Missouri"]
+QUESTIONS = {  # the message and the choices of each question, in order; the user takes the first
+    "Tokyo": [("Which units for Tokyo, Japan?", UNITS)],
+    "Springfield": [
+        ("Which Springfield?", PLACES),
+        ("Which units for Springfield, Illinois?", UNITS),
+    ],
+}
+REPORTS = {
+    "Tokyo": "Tokyo, Japan: 19 °C, clear.",
+    "Springfield": "Springfield, Illinois: 22 °C, partly cloudy.",
+}
+ASSUMED = " (metric assumed: this client cannot be asked)"
+REFUSED = f"error: 'Springfield' is ambiguous. Call again with one of: {'; '.join(PLACES)}."
+
+
+@dataclass
+class Seen:
+    """What one call shows its user, and its effects as "audit/bill"."""
+
+    questions: list[tuple[str, list[str]]]
+    text: str
+    effects: str
+
+    @property
+    def how(self) -> str:
+        """How this client was treated: asked, refused, or its answer assumed."""
+        if self.questions:
+            return "asked"
+        return "refused" if self.text.startswith("error") else "assumed"
+
+
+async def call(option: Option, column: tuple[str, str], folder: Path) -> Seen:
+    """Call an option, and answer every question with its first choice."""
+    era, location = column
+    questions: list[tuple[str, list[str]]] = []
+
+    async def user(context: ClientRequestContext, params: Any) -> types.ElicitResult:
+        ((name, schema),) = params.requested_schema["properties"].items()
+        questions.append((params.message, schema["enum"]))
+        return types.ElicitResult(action="accept", content={name: schema["enum"][0]})
+
+    ledger = SqliteLedger(folder / "ledger.sqlite")
+    server = load(option.path, Settings(ledger, keys=[KEY.encode()]))
+    mode = "legacy" if era == "legacy" else "2026-07-28"
+    with anyio.fail_after(SECONDS):
+        async with Client(server, mode=mode, elicitation_callback=user) as client:
+            result = await client.call_tool("weather", {"location": location})
+    text = "".join(block.text for block in result.content if block.type == "text")
+    done = count(await ledger.effects())
+    effects = f"{done['audit']}/{done['bill']}"
+    return Seen(questions, f"error: {text}" if result.is_error else text, effects)
+
+
+def meant(location: str, entry: str) -> Seen:
+    """Return what a call has to show and do, by its entry in the table."""
+    effects, _, how = entry.partition(" ")
+    if how == "assumed":
+        return Seen([], REPORTS[location] + ASSUMED, effects)
+    if how == "refused":
+        return Seen([], REFUSED, effects)
+    return Seen(QUESTIONS[location], REPORTS[location], effects)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Play every column, on every option that is found and on the proposal."""
+    metafunc.parametrize("column", COLUMNS, ids="-".join)
+    if "option" in metafunc.fixturenames:
+        proposal = proposal_of(metafunc.config)
+        options = [*all_options().values(), *([proposal] if proposal else [])]
+        metafunc.parametrize("option", options, ids=lambda option: option.letter)
+
+
+@pytest.mark.anyio
+async def test_an_option_shows_and_does_what_is_written_above(
+    option: Option, column: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MRTR_LEDGER", str(tmp_path / "ledger.sqlite"))  # for a proposal's own use
+    monkeypatch.setenv("MRTR_STATE_KEYS", KEY)
+    where = f"{option.path.name}, {column[0]} client, {column[1]}"
+    seen = await call(option, column, tmp_path)
+    if option.is_foreign:
+        entry = f"{seen.effects} {seen.how}"
+        print(f"{where}: audit/bill {entry}")
+        assert seen.effects.endswith(("/0", "/1")), f"{where}: more than one bill"
+    else:
+        assert option.letter in EFFECTS, f"{where}: add the option's effects to the table"
+        entry = EFFECTS[option.letter][COLUMNS.index(column)]
+    expected = meant(column[1], entry)
+    assert seen == expected, f"{where}:\n expected {expected}\n came     {seen}"
+
+
+@pytest.mark.anyio
+async def test_all_options_show_their_users_the_same(
+    column: tuple[str, str], tmp_path: Path
+) -> None:
+    shown: dict[str, set[str]] = {}
+    for option in all_options().values():
+        seen = await call(option, column, tmp_path)
+        shown.setdefault(seen.how, set()).add(f"{seen.questions} {seen.text}")
+    assert [len(texts) for texts in shown.values()] == [1] * len(shown), shown

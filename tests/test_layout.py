@@ -1,6 +1,4 @@
-"""The layout: the deck alone at the root, no part of the package knows one that is built on it, and
-pip and uv install the same versions.
-"""
+"""The layout: what each folder may import, no import circles, and the limits of length."""
 
 import ast
 import re
@@ -15,77 +13,148 @@ from tests.commands import REPOSITORY
 
 ROOT = Path(mrtr_options.__file__).parent
 
+BASE = {"checks", "errors", "files", "names", "terminal"}
+"""The modules of the root beside the options: small shared ideas that know no folder."""
+
 MAY_IMPORT = {
-    "sdk": {"sdk"},
-    "tool": {"tool", "sdk"},
+    # The deck knows nothing of the review.
+    **dict.fromkeys(BASE, BASE),
+    "sdk": {"sdk"} | BASE,
+    "tool": {"tool", "sdk"} | BASE,
     "option": {"tool", "sdk"},
-    "bench": {"bench", "option", "tool", "sdk"},
-    "judge": {"judge", "bench", "option", "tool", "sdk"},
-    "show": {"show", "judge", "bench", "option", "tool", "sdk"},
-    "demo": {"demo", "show", "judge", "bench", "option", "tool", "sdk"},
-    "cli": {"cli", "demo", "show", "judge", "bench", "option", "tool", "sdk"},
+    "demo": {"demo", "tool", "sdk"} | BASE,
+    # The review knows the deck.
+    "review.bench": {"review.bench", "option", "tool", "sdk"} | BASE,
+    "review.judge": {"review.judge", "review.bench", "option", "tool", "sdk"} | BASE,
+    "review.explore": {"review.explore", "review.judge", "review.bench", "option", "tool", "sdk"}
+    | BASE,
+    "review.check": {"review.check", "review.explore", "review.judge", "review.bench"}
+    | {"option", "tool", "sdk"}
+    | BASE,
+    "review.show": {"review.show", "review.check", "review.explore", "review.judge"}
+    | {"review.bench", "demo", "option", "tool", "sdk"}
+    | BASE,
+    "review.cli": {"review.cli", "review.show", "review.check", "review.explore", "review.judge"}
+    | {"review.bench", "demo", "option", "tool", "sdk"}
+    | BASE,
 }
-"""What the modules of each folder may import at the top. CONTRIBUTING draws the same directions."""
+"""The folders that the modules of each folder may import from. CONTRIBUTING draws the same."""
 
-BASE = {"handlers", "questions", "server", "settings"}
-"""All that `tool` may know of `sdk`: what any server needs, and no option's own machinery."""
-
-TERMINAL = "mrtr_options.terminal"
-"""How a command looks; it knows nothing, so any module that is a command may import it."""
+KNOWN_OF_SDK = {"files", "handlers", "protection", "questions", "server", "settings", "telemetry"}
+"""The modules of `sdk` that `tool` and `demo` may know: no option's own machinery."""
 
 
 def part_of(module: str) -> str:
-    """The folder that a module is in; "option" for an option file."""
-    name = module.split(".")[1]
-    return "option" if name.startswith("option_") else name
+    """Return the folder that a module is in; "option" for an option file."""
+    names = module.split(".")
+    if names[1].startswith("option_"):
+        return "option"
+    return ".".join(names[1:3]) if names[1] == "review" else names[1]
+
+
+def module_of(path: Path) -> str:
+    """Return the dotted name of a module, from its path in the repository."""
+    return ".".join(path.relative_to(REPOSITORY).with_suffix("").parts).removesuffix(".__init__")
 
 
 def imports_of(path: Path) -> Iterator[str]:
-    """The modules of this package that a file imports, wherever it does."""
+    """Yield what a file imports from this repository, wherever it does, as dotted names."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        names: list[str] = []
         if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
+            yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: imports are absolute here"
-            names = [f"{node.module}.{alias.name}" for alias in node.names]
-        modules = (
-            ".".join(name.split(".")[:3]) for name in names if name.startswith("mrtr_options.")
-        )
-        yield from (module for module in modules if part_of(module) in MAY_IMPORT)
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
-MODULES = sorted(
-    path for path in ROOT.rglob("*.py") if path.parent != ROOT or path.name.startswith("option_")
-)
+MODULES = sorted(path for path in ROOT.rglob("*.py") if not path.name.startswith("__"))
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_no_arrow_climbs(path: Path) -> None:
-    module = ".".join(path.relative_to(ROOT.parent).with_suffix("").parts)
-    part, imports = part_of(module), [*imports_of(path)]
-    if module == TERMINAL:
-        assert imports == []
-    # The last lines of an option file run it, which nothing that imports it does.
-    besides = {TERMINAL, *(["mrtr_options.demo.option"] if part == "option" else [])}
-    assert {each for each in imports if part_of(each) not in MAY_IMPORT[part]} <= besides
+def test_a_module_imports_only_from_the_folders_that_its_own_may_know(path: Path) -> None:
+    part = part_of(module_of(path))
+    imported = {name for name in imports_of(path) if name.startswith("mrtr_options.")}
+    known = {name for name in imported if part_of(name) in MAY_IMPORT}
+    allowed = MAY_IMPORT[part]
+    unknown = {name for name in known if part_of(name) not in allowed}
+    if part == "option":
+        unknown.discard("mrtr_options.demo.option.demo")  # in the lines that run the file
+    assert not unknown
     if part == "tool":
-        assert {each.rpartition(".")[2] for each in imports if part_of(each) == "sdk"} <= BASE
+        of_sdk = {name.split(".")[2] for name in known if part_of(name) == "sdk"}
+        assert of_sdk - {"server"} <= KNOWN_OF_SDK
 
 
-BESIDE = re.compile(r"^\s*(?:from|import) (?:documents|tests|scoreboard|examples)\b", re.MULTILINE)
+OUTSIDE = {
+    "mrtr_options": ("documents", "tests", "scoreboard", "examples", "model"),
+    "scoreboard": ("documents", "tests"),
+    "documents": ("tests",),
+    "examples": ("documents", "tests", "scoreboard"),
+    "model": ("documents", "tests", "scoreboard", "examples", "mrtr_options"),
+}
+"""The top folders that a top folder does not know."""
 
 
-def test_the_package_knows_nothing_beside_it() -> None:
-    assert BESIDE.search("def late():\n    from tests.chaos import crowd\n")
-    for path in ROOT.rglob("*.py"):
-        assert not BESIDE.search(path.read_text(encoding="utf-8")), path
+@pytest.mark.parametrize("folder", OUTSIDE)
+def test_a_top_folder_knows_nothing_of_those_beside_it(folder: str) -> None:
+    for path in (REPOSITORY / folder).rglob("*.py"):
+        names = {name.split(".")[0] for name in imports_of(path)}
+        assert names.isdisjoint(OUTSIDE[folder]), path
 
 
-def test_the_root_holds_the_deck_alone() -> None:
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    folders = ("mrtr_options", "documents", "scoreboard", "tests", "model")
+    paths = {
+        module_of(path): path
+        for folder in folders
+        for path in (REPOSITORY / folder).rglob("*.py")
+        if "corpus" not in path.parts
+    }
+    known = {
+        module: {_module_in(name, paths) for name in imports_of(path)} - {module, None}
+        for module, path in paths.items()
+    }
+    assert _circle_in(known) == set()
+
+
+def _module_in(name: str, paths: dict[str, Path]) -> str | None:
+    """Return the module that an imported name is, or is in."""
+    if name in paths:
+        return name
+    parent = name.rpartition(".")[0]
+    return parent if parent in paths else None
+
+
+def _circle_in(known: dict[str, set[str | None]]) -> set[str]:
+    """Return the modules that are left when those that import nothing left are taken away."""
+    left = dict(known)
+    while True:
+        free = [module for module, names in left.items() if names.isdisjoint(left)]
+        if not free:
+            break
+        for module in free:
+            del left[module]
+    # Of these, only modules that something left imports are part of a circle.
+    while True:
+        imported = {name for names in left.values() for name in names}
+        unused = [module for module in left if module not in imported]
+        if not unused:
+            return set(left)
+        for module in unused:
+            del left[module]
+
+
+def test_the_root_holds_the_options_and_what_each_of_them_needs() -> None:
     beside = {"__init__.py", "__main__.py", "guarantees.toml", "py.typed"}
+    beside |= {f"{name}.py" for name in BASE}
     files = {path.name for path in ROOT.iterdir() if path.is_file()}
     assert {name for name in files if not name.startswith("option_")} == beside
+
+
+def test_a_breakpoint_hits_in_the_module_that_is_started() -> None:
+    """The code that runs is the code in the file: nothing in the deck compiles or rewrites it."""
+    for path in (ROOT / "demo").rglob("*.py"):
+        assert not re.search(r"\b(exec|compile)\(", path.read_text(encoding="utf-8")), path
 
 
 def test_uv_has_the_constraints_of_pip() -> None:

@@ -13,6 +13,7 @@ from mrtr_options.review.bench.scenario import Policy, calling
 from mrtr_options.review.bench.subjects import subject_named
 from mrtr_options.review.explore.combinations import in_words
 from mrtr_options.review.explore.counterexamples import weakest_of
+from mrtr_options.review.explore.show import not_tried_cell
 from mrtr_options.review.explore.workers import Called, explored
 from mrtr_options.review.judge.anomalies import WORDS
 
@@ -52,10 +53,10 @@ def choices() -> list[dict[str, Any]]:
         ): 1
         for fleet, client, keys in answers
     }
-    shown = {(each.subject, each.scenario): each.counterexamples for each in explored(calls)}
+    done = {(each.subject, each.scenario): each for each in explored(calls)}
     found: list[dict[str, Any]] = []
     for (fleet, client, keys), called in zip(answers, calls, strict=True):
-        counterexamples = shown[called]
+        counterexamples, left_out = done[called].counterexamples, done[called].not_tried
         prevented = (
             "duplicate bill" if keys and client == "again" else None
         )  # by the key of the note
@@ -74,6 +75,7 @@ def choices() -> list[dict[str, Any]]:
                 "weak": WORDS[name] if name else "",
                 "faults": least,
                 "words": in_words(parse(least)) if name else "",
+                "untried": not_tried_cell(left_out) if left_out else "",
             }
         )
     return found

@@ -23,7 +23,14 @@ from mrtr_options.review.bench.schedules import SCHEDULES
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.review.explore.combinations import in_words
 from mrtr_options.review.explore.counterexamples import weakest_of
-from mrtr_options.review.explore.show import AROUND, behaviours, short
+from mrtr_options.review.explore.show import (
+    AROUND,
+    behaviours,
+    left_out,
+    not_tried_cell,
+    not_tried_in,
+    short,
+)
 from mrtr_options.review.judge.anomalies import ANOMALIES
 from mrtr_options.tool.author_code import author_code, changed_lines, compare
 from mrtr_options.tool.catalogue import Option, whole_deck
@@ -59,6 +66,7 @@ def document(told: Sequence[Told], chooser: Sequence[Mapping[str, Any]] = ()) ->
         "options": {letter: _option(option) for letter, option in whole_deck().items()},
         "diffs": _diffs(whole_deck()),
         "worlds": worlds,
+        "untried": not_tried_in([each.row for each in told]),
         "names": {
             name: {"words": in_words(parse(name)), "says": parse(name)[0].says}
             for name in tables.names
@@ -157,6 +165,7 @@ class _Tables:
         return row | {
             "every": FAULTS,
             "weakest": {name: weakest_of(sets) for name, sets in row["witnesses"].items()},
+            "untried": not_tried_cell(kinds) if (kinds := left_out(row)) else "",
             "clean": [clean.audits, clean.bills, clean.end[0]],
             "before": before,
             "added": added,

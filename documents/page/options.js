@@ -42,8 +42,10 @@ function optionsView(data, state, set) {
     h("p", { class: "key" },
       h("span", { class: "every" }, "✗ every call"), h("span", { class: "one" }, "✗ one fault"), h("span", { class: "two" }, "✗ two faults"),
       h("span", { class: "unseen" }, "✓ not seen (≤ 2)"), " in no run with up to two faults ",
+      data.untried.length > 0 && [h("span", { class: "untried" }, "not tried"), " a kind of fault was left out; see below "],
       h("span", { class: "proved" }, "✓ never (proved)"), " for any number of faults, as long as the code stays the same, effects succeed and no state expires"),
-    unseen.length > 0 && h("p", { class: "caption" }, `Not seen in any of these runs: ${unseen.map(({ words }) => words).join(", ")}.`),
+    data.untried.map((line) => h("p", { class: "caption" }, `${line}.`)),
+    unseen.length > 0 && h("p", { class: "caption" }, `${data.untried.length ? "Shown by none" : "Not seen in any"} of these runs: ${unseen.map(({ words }) => words).join(", ")}.`),
   ];
 }
 
@@ -61,8 +63,11 @@ function letterRow(data, subject, state, columns) {
 
 /** One cell: the fewest faults that cause a failure of a subject. */
 function optionCell(data, subject, anomaly, state) {
-  const { weakest, never, bound } = worldOf(data, subject.name, state);
+  const { weakest, never, bound, untried } = worldOf(data, subject.name, state);
   const about = `${subject.short}, ${anomaly.words}`, faults = weakest[anomaly.name];
+  if (faults === undefined && untried && !never.includes(anomaly.name)) {
+    return h("td", { class: "untried" }, h("a", { href: "#view=method", title: untried, "aria-label": `${about}: ${untried}` }, untried));
+  }
   if (faults === undefined) {
     const proved = never.includes(anomaly.name), says = proved ? "never (proved)" : `not seen (≤\u00a0${bound})`;
     const title = proved ? "proved for any number of faults, as long as the code stays the same, effects succeed and no state expires" : `in no run with up to ${plural(bound, "fault")}`;

@@ -51,7 +51,7 @@ function chooserView(data, state, set) {
   ];
 }
 
-function answer(data, { policy, note, weak, faults, words, keys }, subject) {
+function answer(data, { policy, note, weak, faults, words, keys, untried }, subject) {
   const option = data.options[subject.option], changed = data.diffs[`E${subject.option}`].changed_lines;
   const command = `play ${subject.short} --faults "${faults}"${policy === "retry" ? "" : " --client call-again"}${keys === "yes" ? " --honours-keys" : ""}`;
   return [
@@ -62,7 +62,7 @@ function answer(data, { policy, note, weak, faults, words, keys }, subject) {
         h("a", { href: fragmentOf({ ...DEFAULTS, view: "diff", left: "E", right: subject.option }) }, `Its diff against E: ${plural(changed, "line")}`), ".",
         subject.wrappers.includes("single-use") && [" The guard goes around the server: ", h("a", { href: "../../docs/CHOOSING.md#the-default-in-code" }, "in code"), "."]),
       h("li", {}, "Its weak spot: ", weak ? [h("b", {}, `${weak}, `), `${words}. `, keys === "no"
-        ? h("a", { href: runAt({ policy }, subject.name, faults) }, "Watch it") : h("code", {}, command)] : "nothing was seen to go wrong with one fault.")),
+        ? h("a", { href: runAt({ policy }, subject.name, faults) }, "Watch it") : h("code", {}, command)] : untried ? `${untried}.` : "nothing was seen to go wrong with one fault.")),
     h("div", { class: "scroll code", tabindex: 0, role: "region", "aria-label": `author code of ${option.file}` },
       h("table", {}, option.code.map(([line, text]) => h("tr", {}, h("td", { class: "number" }, String(line)), h("td", {}, h("code", {}, text)))))),
   ];

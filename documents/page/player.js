@@ -112,7 +112,8 @@ function shortest(data, world, state, set, name) {
       return h("button", { type: "button", "data-key": `${name}-${anomaly}`, "data-shortest": anomaly,
         onclick: () => set({ faults: faults.replaceAll(" ", ","), round: "", step: "end" }) }, `${does}: ${wordsOf(data, faults)}`);
     }
-    return h("span", {}, `${does}: ${world.never.includes(anomaly) ? "proved not to happen" : `not seen (≤ ${world.bound})`}`);
+    const unseen = world.untried || `not seen (≤ ${world.bound})`;
+    return h("span", {}, `${does}: ${world.never.includes(anomaly) ? "proved not to happen" : unseen}`);
   }));
 }
 

@@ -18,10 +18,11 @@ from mrtr_options.review.bench.history import History
 from mrtr_options.review.bench.run import in_memory, run
 from mrtr_options.review.bench.scenario import Scenario, calling
 from mrtr_options.review.bench.scratch import scratch
-from mrtr_options.review.bench.subjects import TEMPORAL, Subject, subject_named
+from mrtr_options.review.bench.subjects import Subject, subject_named
 from mrtr_options.review.explore.combinations import explore
 from mrtr_options.review.explore.show import Row
 from mrtr_options.review.explore.workers import Called, at_work, options_of, pool
+from mrtr_options.tool.notation import TEMPORAL
 
 FAULTS = 1
 """Up to how many faults at a time every set is played."""

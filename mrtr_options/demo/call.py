@@ -8,7 +8,8 @@ questions.
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -142,13 +143,19 @@ class Call:
 
     async def make(self) -> Outcome:
         """Connect, make the call, and return what the user saw."""
+        async with self.connected():
+            await self.play()
+        return self.outcome
+
+    @asynccontextmanager
+    async def connected(self) -> AsyncGenerator[None]:
+        """Keep the client connected in this block, and count the effects that happen in it."""
         before = await self.ledger.effects()
         self._seen = len(before)
         async with self.client:
-            await self.play()
+            yield
         after = await self.ledger.effects()
         self.outcome.effects = count(after[len(before) :])
-        return self.outcome
 
     async def play(self) -> None:
         """Play the call's rounds from the first one."""

@@ -1,6 +1,7 @@
 """The diff between two option files, which is the argument.
 
-By default only author code is compared (see `author_code`). An option in wrappers is the file as
+By default only author code is compared (see `author_code`). Where the handlers are the same, the
+stand-ins behind them are shown below. An option in wrappers is the file as
 its author would write it, with the wrappers around the server. Reads files as text and runs none of
 them.
 """
@@ -12,8 +13,11 @@ import json
 import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
 
 from rich import box
+from rich.console import Console
 from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
@@ -26,11 +30,13 @@ from mrtr_options.tool.author_code import (
     all_lines,
     author_code,
     changed_lines,
+    code_lines,
     compare,
     stat,
     unified,
 )
-from mrtr_options.tool.catalogue import TAKES_NO_WRAPPERS, CannotLoad, Option, option_named
+from mrtr_options.tool.catalogue import DECK, TAKES_NO_WRAPPERS, CannotLoad, Option
+from mrtr_options.tool.notation import ASK_AGAIN, LEGACY_SHIM, SINGLE_USE, option_and_words
 
 WIDE = 140
 """From how many columns on two files are shown side by side."""
@@ -52,50 +58,44 @@ class Written:
 
 
 AROUND = {
-    "single-use": (
+    SINGLE_USE: (
         'single_use(SqliteStore("rounds.sqlite"))',
         "single_use import SqliteStore, single_use",
     ),
-    "legacy-shim": ("legacy_shim", "legacy_shim import legacy_shim"),
-    "ask-again": ("ask_again", "ask_again import ask_again"),
+    LEGACY_SHIM: ("legacy_shim", "legacy_shim import legacy_shim"),
+    ASK_AGAIN: ("ask_again", "ask_again import ask_again"),
 }
 """For each wrapper what makes it, and what is imported for it from `sdk`."""
 
 
 def written(name: str) -> Written:
-    """What the author of an option writes, alone or in wrappers ("F", "F¹", "F+legacy-shim").
+    """Return what the author of an option writes, alone or in wrappers ("F", "F¹", "F+guard").
 
     Raises:
         CannotLoad: There is no such option, or its file cannot be read.
     """
-    try:
-        option, wrappers = option_named(name), ()
-    except CannotLoad:
-        from mrtr_options.review.bench.subjects import subject_named  # takes a second
-
-        subject = subject_named(name)
-        option, wrappers = (
-            subject.option,
-            tuple(each for each in subject.wrappers if each in AROUND),
-        )
+    option, words = option_and_words(name)
+    wrappers = tuple(word for word in words if word in AROUND)
     try:
         source = option.source
         ast.parse(source, option.path.name)
-        source = in_wrappers(option, wrappers) if wrappers else source
     except (SyntaxError, ValueError, OSError) as error:
         reason = f"{type(error).__name__}: {error}"
         raise CannotLoad(f"{option.path} cannot be read as Python: {reason}") from error
+    if wrappers:
+        source = in_wrappers(option, wrappers)
     around = f" in {', '.join(wrappers)}" if wrappers else ""
     return Written("+".join((option.letter, *wrappers)), f"{option.path.name}{around}", source)
 
 
 def in_wrappers(option: Option, wrappers: Sequence[str]) -> str:
-    """An option's file with wrappers around the server that it builds, innermost first.
+    """Return an option's file with wrappers around the server that it builds, innermost first.
 
     Raises:
         CannotLoad: It does not build the shared server.
     """
-    lines, body = option.source.splitlines(), ast.parse(option.source).body
+    lines = option.source.splitlines()
+    body = ast.parse(option.source).body
     imports = [node.lineno for node in body if isinstance(node, ast.ImportFrom)]
     built = [node for node in body if isinstance(node, ast.Assign) and "server" in _names(node)]
     shared = [
@@ -103,7 +103,8 @@ def in_wrappers(option: Option, wrappers: Sequence[str]) -> str:
     ]
     if len(imports) < 2 or not built or not shared:
         raise CannotLoad(TAKES_NO_WRAPPERS.format(option.path))
-    first, last = built[0].lineno - 1, built[0].end_lineno
+    first = built[0].lineno - 1
+    last = built[0].end_lineno
     imported = [
         "from dataclasses import replace\n",
         *(f"from mrtr_options.sdk.{AROUND[each][1]}" for each in wrappers),
@@ -130,42 +131,142 @@ def _names(node: ast.Assign) -> list[str]:
     return [each.id for each in node.targets if isinstance(each, ast.Name)]
 
 
-def print_diff(
-    left: Written, right: Written, *, everything: bool, is_unified: bool, as_json: bool
-) -> None:
-    """What differs between two files: side by side where there is room, or as a unified diff.
+@dataclass(frozen=True)
+class How:
+    """How a diff is printed.
 
-    Args:
-        left, right: The files.
+    Attributes:
         everything: The whole files, docstrings and imports too.
-        is_unified: A unified diff in any case.
+        with_sdk: The stand-ins below, also where more than the server line differs.
+        is_unified: A unified diff on wide terminals, too.
         as_json: One JSON object with the changed hunks instead.
     """
-    lines_of = all_lines if everything else author_code
+
+    everything: bool = False
+    with_sdk: bool = False
+    is_unified: bool = False
+    as_json: bool = False
+
+
+def print_diff(left: Written, right: Written, how: How) -> None:
+    """Print what differs between two files, and their stand-ins where that says more.
+
+    Args:
+        left: The one file.
+        right: The other.
+        how: How they are printed. Side by side where there is room.
+    """
+    lines_of = all_lines if how.everything else author_code
     here, there = lines_of(left.source), lines_of(right.source)
     hunks = compare(here, there)
-    if as_json:
-        found = {
-            "left": {"option": left.name, "file": left.file},
-            "right": {"option": right.name, "file": right.file},
-            "changed_lines": changed_lines(hunks),
-            "hunks": [asdict(hunk) for hunk in hunks if hunk.changed],
-        }
-        print(json.dumps(found, indent=2))
+    are_options = "+" not in left.name + right.name
+    says_more = are_options and is_handler_the_same(hunks)
+    below = stand_ins(left, right) if how.with_sdk or says_more else None
+    if how.as_json:
+        print(json.dumps(_as_json(left, right, hunks, below), indent=2))
         return
     out = console()
-    of = "" if everything else " of author code; --all shows the whole files"
-    if not changed_lines(hunks):
-        out.print(Text(f"{left.file} and {right.file}: no difference{of}"))
-        return
     with paged(out):
-        if is_unified or out.width < WIDE:
-            is_patch = not out.is_terminal and "COLUMNS" not in os.environ  # whose lines stay whole
-            for line in unified(here, there, (left.file, right.file)):
-                out.print(Text(line, _STYLES.get(line[0], "")), soft_wrap=is_patch)
+        of = "" if how.everything else " of author code; --all shows the whole files"
+        if changed_lines(hunks):
+            _print(out, left, right, (here, there), how)
+            out.print(Text(plural(changed_lines(hunks), "changed line") + of))
         else:
-            out.print(_side_by_side(left, right, hunks))
-        out.print(Text(plural(changed_lines(hunks), "changed line") + of))
+            out.print(Text(f"{left.file} and {right.file}: no difference{of}"))
+        if below is not None:
+            _print_stand_ins(out, *below, how)
+
+
+def is_handler_the_same(hunks: Sequence[Hunk]) -> bool:
+    """Return whether nothing inside a function or class differs: only how the server is built."""
+    changed = [line for hunk in hunks if hunk.changed for line in (*hunk.left, *hunk.right)]
+    return not any(line.text[:1].isspace() for line in changed)
+
+
+def _as_json(
+    left: Written, right: Written, hunks: Sequence[Hunk], below: tuple[Written, Written] | None
+) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "left": {"option": left.name, "file": left.file},
+        "right": {"option": right.name, "file": right.file},
+        "changed_lines": changed_lines(hunks),
+        "hunks": [asdict(hunk) for hunk in hunks if hunk.changed],
+    }
+    if below is not None:
+        found["sdk"] = {
+            "left": below[0].file,
+            "right": below[1].file,
+            "hunks": [
+                asdict(hunk)
+                for hunk in compare(code_lines(below[0].source), code_lines(below[1].source))
+                if hunk.changed
+            ],
+        }
+    return found
+
+
+def _print(
+    out: Console,
+    left: Written,
+    right: Written,
+    lines: tuple[Sequence[Line], Sequence[Line]],
+    how: How,
+) -> None:
+    """Print two files side by side, or as a unified diff where there is no room."""
+    if not how.is_unified and out.width >= WIDE:
+        out.print(_side_by_side(left, right, compare(*lines)))
+        return
+    is_patch = not out.is_terminal and "COLUMNS" not in os.environ  # whose lines stay whole
+    for line in unified(*lines, (left.file, right.file)):
+        out.print(Text(line, _STYLES.get(line[0], "")), soft_wrap=is_patch)
+
+
+# --- stand-ins ------------------------------------------------------------------------------------
+
+_SDK = "mrtr_options.sdk."
+
+
+def stand_ins(left: Written, right: Written) -> tuple[Written, Written]:
+    """Return the stand-ins of two options: the modules of `sdk` that only one of them imports.
+
+    Such a module is what an SDK would have to ship for that option. The source is empty where an
+    option imports none that the other does not.
+    """
+    of_left = _sdk_modules(left.source)
+    of_right = _sdk_modules(right.source)
+    return (
+        _as_one(left.name, [name for name in of_left if name not in of_right]),
+        _as_one(right.name, [name for name in of_right if name not in of_left]),
+    )
+
+
+def _sdk_modules(source: str) -> list[str]:
+    """Return the modules and packages of `sdk` that a file imports, by their names there."""
+    nodes = [node for node in ast.parse(source).body if isinstance(node, ast.ImportFrom)]
+    modules = [node.module or "" for node in nodes]
+    return [name.removeprefix(_SDK).split(".")[0] for name in modules if name.startswith(_SDK)]
+
+
+def _as_one(option: str, names: Sequence[str]) -> Written:
+    """Return the text of some modules of `sdk`, one after the other."""
+    files: list[Path] = []
+    for name in names:
+        package = DECK / "sdk" / name
+        files += sorted(package.glob("[!_]*.py")) if package.is_dir() else [DECK / f"sdk/{name}.py"]
+    paths = ", ".join(f"sdk/{path.relative_to(DECK / 'sdk')}" for path in files)
+    source = "\n".join(path.read_text(encoding="utf-8") for path in files)
+    return Written(option, paths, source)
+
+
+def _print_stand_ins(out: Console, left: Written, right: Written, how: How) -> None:
+    """Print the stand-ins of two options, without docstrings and comments."""
+    here, there = code_lines(left.source), code_lines(right.source)
+    out.print(Text("\nThe stand-ins: what an SDK would have to ship", "bold"))
+    for side, lines in ((left, here), (right, there)):
+        what = side.file or "nothing besides what the other one has"
+        out.print(Text(f"  {side.name}: {what} ({plural(len(lines), 'line')})"))
+    if here or there:
+        _print(out, left, right, (here, there), how)
 
 
 _STYLES = {"-": "red", "+": "green", "@": "cyan"}
@@ -212,7 +313,7 @@ def _cells(
 
 
 def print_stat(*, as_json: bool) -> None:
-    """The counts of `author_code.stat`, as a table or as JSON."""
+    """Print the counts of `author_code.stat`, as a table or as JSON."""
     rows = stat()
     if as_json:
         print(json.dumps(rows, indent=2))

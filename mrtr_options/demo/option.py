@@ -22,7 +22,7 @@ from rich.text import Text
 
 from mrtr_options.demo.call import ERAS, Call, Era, Outcome, Step, User, agreeable
 from mrtr_options.errors import refuse
-from mrtr_options.terminal import Parser, console, plural, run
+from mrtr_options.terminal import Parser, console, plural, prepare_output, run
 from mrtr_options.tool import weather
 from mrtr_options.tool.catalogue import Option, option_at
 
@@ -42,6 +42,7 @@ def demo(server: AnyServer, path: str) -> None:
         server: The module's server.
         path: The module's `__file__`.
     """
+    prepare_output()
     sys.exit(run(lambda: main(server, Path(path), sys.argv[1:])))
 
 

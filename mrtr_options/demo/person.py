@@ -76,7 +76,7 @@ class Person:
         return types.ElicitResult(action="accept", content=content)
 
     async def choose(self, others: Mapping[str, str]) -> str:
-        """The key of what they do, or nothing; `others` says what each key does."""
+        """Return the key that they choose of `others`, or "" for none."""
         if self.has_left:
             return ""
         self._list({"Enter": "goes on", **others})
@@ -93,7 +93,7 @@ class Person:
         self._console.print(Text(text), end=end)
 
     async def _read(self, what: str, at_end: str) -> str | None:
-        """A line, or None if they have left; at the end of the input, say what that counts as."""
+        """Return a line, or None if they have left; at the end of the input, print `at_end`."""
         self._print(f"    {what}? ", end="")
         line = await _read_line()
         if not line:
@@ -107,7 +107,7 @@ class Person:
 
 
 async def _read_line() -> str | None:
-    """A line from standard input with its end; nothing at the end of the input, None on Ctrl-C."""
+    """Return a line of standard input with its end; "" at the end of the input, None on Ctrl-C."""
     line = None
     async with anyio.create_task_group() as tasks:
 
@@ -124,7 +124,7 @@ async def _read_line() -> str | None:
 
 
 def read_line_here() -> str:
-    """The same, in a thread: gives up when the task that waits for it is cancelled."""
+    """Read a line in a thread; give up when the task that waits for it is cancelled."""
     stdin = sys.stdin.fileno()
     line = b""
     while not line.endswith(b"\n"):

@@ -1,8 +1,4 @@
-"""The tour: a call round by round, the same with its last response lost, and the bills of every
-option.
-
-Knows options only through the bench.
-"""
+"""The tour: a call round by round, the same with its report lost, and the bills of every option."""
 
 from __future__ import annotations
 
@@ -10,24 +6,22 @@ import json
 import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 import anyio
 from rich.console import Console
 from rich.text import Text
 
-from mrtr_options.review.bench.faults import parse
-from mrtr_options.review.bench.history import History
-from mrtr_options.review.bench.run import in_memory, run
-from mrtr_options.review.bench.scenario import Policy, calling
-from mrtr_options.review.bench.subjects import Subject
-from mrtr_options.review.bench.telling import tell
-from mrtr_options.review.judge.reading import observe
+from mrtr_options.demo.call import Call, Outcome
+from mrtr_options.demo.option import desk_of
 from mrtr_options.terminal import console, interpreter
-from mrtr_options.tool.catalogue import all_options
+from mrtr_options.tool.catalogue import all_options, load
+from mrtr_options.tool.settings import Settings
+from mrtr_options.tool.weather import MemoryLedger
 
 INTRODUCTION = (
-    "The same tool, written once per option. It asks for a place and for units, and has two effects:",
-    "an audit before the questions and a bill after them. A call should make one of each.",
+    "The same tool, written once per option. It asks for a place and for units, and has two",
+    "effects: an audit before the questions and a bill after them. A call should make one of each.",
 )
 
 SHOWN = "F"
@@ -42,106 +36,132 @@ NEXT = {
 }
 """What to run after the tour, and what it shows: a module of this package, or a command."""
 
+Policy = Literal["calls again", "resends"]
+"""What a client does that has lost the report: calls the tool again, or resends the request."""
+
 
 @dataclass(frozen=True)
 class Stop:
-    """What every option is put through: what goes wrong, if anything, and what its client does
-    then.
+    """One call that every option is put through.
+
+    Attributes:
+        words: What happens, in the words of the table.
+        policy: What the client does after it has lost the report; None where nothing is lost.
     """
 
-    says: str
-    faults: str = ""
-    policy: Policy = "retry"
+    words: str
+    policy: Policy | None = None
 
 
 STOPS = {
     "clean": Stop("a clean call"),
-    "retries": Stop("last response lost, the client resends", "lost3"),
-    "calls_again": Stop("last response lost, the client calls again", "lost3", "call again"),
+    "calls_again": Stop("the report is lost, the client calls again", "calls again"),
+    "resends": Stop("the report is lost, the client resends", "resends"),
 }
 
 
 def tour(*, as_json: bool) -> int:
-    """Print the tour; the exit code."""
-    found = anyio.run(_walk)
+    """Print the tour, and return the exit code."""
+    outcomes = anyio.run(_walk)
     if as_json:
-        print(json.dumps([_as_json(letter, calls) for letter, calls in found.items()], indent=2))
+        rows = [
+            {"option": letter, **{name: outcome.effects for name, outcome in calls.items()}}
+            for letter, calls in outcomes.items()
+        ]
+        print(json.dumps(rows, indent=2))
         return 0
     out = console()
     for line in INTRODUCTION:
         out.print(line)
-    if (shown := found.get(SHOWN)) is not None:
+    shown = outcomes.get(SHOWN)
+    if shown is not None:
         out.print(Text(f"\nOption {SHOWN}, a clean call", "bold"))
         _print_rounds(out, shown["clean"])
-        out.print(Text("The same call; its last response is lost, and the client resends", "bold"))
-        _print_rounds(out, shown["retries"])
-    _print_bills(out, found)
-    out.print(Text("\nRead next", "bold"))
-    commands = _commands()
-    width = max(map(len, commands))
-    between = "  " if width + max(map(len, commands.values())) + 4 <= out.width else "\n    "
-    for command, why in commands.items():
-        out.print(Text(f"  {command:<{width if between == '  ' else 0}}{between}{why}"))
+        out.print(Text("The same call; the report is lost, and the client resends", "bold"))
+        _print_rounds(out, shown["resends"])
+    _print_bills(out, outcomes)
+    _print_next(out)
     return 0
 
 
-def _commands() -> dict[str, str]:
-    start = f"{interpreter()} -m mrtr_options"
-    return {f"{start}{' ' if ' ' in what else '.'}{what}": why for what, why in NEXT.items()}
+async def _walk() -> dict[str, dict[str, Outcome]]:
+    """Put every option through every stop."""
+    outcomes: dict[str, dict[str, Outcome]] = {}
+    for letter, option in all_options().items():
+        ledger = MemoryLedger()
+        server = load(option.path, Settings(ledger))
+        async with desk_of(server):
+            outcomes[letter] = {
+                name: await _make(
+                    Call(server, ledger, "modern", "Springfield", loses_report=bool(stop.policy)),
+                    stop.policy,
+                )
+                for name, stop in STOPS.items()
+            }
+    return outcomes
 
 
-async def _walk() -> dict[str, dict[str, History]]:
-    """Each option's calls."""
-    found: dict[str, dict[str, History]] = {}
-    subjects = [Subject(option) for option in all_options().values()]
-    async with in_memory(subjects) as here:
-        for subject in subjects:
-            for name, stop in STOPS.items():
-                scenario = calling(policy=stop.policy).under(parse(stop.faults))
-                found.setdefault(subject.name, {})[name] = await run(subject, scenario, here)
-    return found
+async def _make(call: Call, policy: Policy | None) -> Outcome:
+    """Make a call; if its report was lost, do as the client's policy says."""
+    async with call.connected():
+        await call.play()
+        if policy == "calls again":
+            await call.play()
+        elif policy == "resends":
+            await call.resend()
+    return call.outcome
 
 
-def _as_json(letter: str, calls: dict[str, History]) -> dict[str, object]:
-    return {"option": letter, **{name: observe(history).effects for name, history in calls.items()}}
-
-
-def _print_rounds(out: Console, history: History) -> None:
-    for nth, sent, effects, reply in _rounds(history):
-        before = f"  {nth}  {sent:<24}{effects:<7}"
-        lines = textwrap.wrap(reply, max(out.width - len(before), 20))
+def _print_rounds(out: Console, outcome: Outcome) -> None:
+    for round, request, effects, response in _rounds(outcome):
+        before = f"  {round}  {request:<24}{effects:<7}"
+        lines = textwrap.wrap(response, max(out.width - len(before), 20))
         out.print(before + f"\n{'':{len(before)}}".join(lines))
 
 
-def _rounds(history: History) -> Iterator[tuple[int, str, str, str]]:
-    """Each round's number, what the client sent, the effects, and what came back."""
-    nth, sent, effects = 0, "", list[str]()
-    for row in tell(history):
-        match row.kind:
-            case "request":
-                nth, sent, effects = row.nth, row.label + " (again)" * row.again, []
-            case "effect":
-                effects.append(row.effect)
-            case "response":
-                yield (
-                    nth,
-                    sent,
-                    ", ".join(effects),
-                    f"{row.label} (lost)" if row.lost else row.label,
-                )
-            case _:
-                pass
+def _rounds(outcome: Outcome) -> Iterator[tuple[int, str, str, str]]:
+    """Yield each round's number, what the client sent, the effects, and the response."""
+    request = ""
+    effects: list[str] = []
+    for step in outcome.steps:
+        if step.kind == "request":
+            request = f"{step.label} (again)" if step.again else step.label
+            effects = []
+        elif step.kind == "effect":
+            effects.append(step.label)
+        elif step.kind == "response":
+            response = f"{step.label} (lost)" if step.lost else step.label
+            yield step.round, request, ", ".join(effects), response
 
 
-def _print_bills(out: Console, found: dict[str, dict[str, History]]) -> None:
-    """A row for each stop; two on a narrow terminal, the counts below what they are of."""
-    width = max(len(stop.says) for stop in STOPS.values())
-    end = "" if width + 4 * len(found) <= out.width else "\n"
+def _print_bills(out: Console, outcomes: dict[str, dict[str, Outcome]]) -> None:
+    """Print how often each option bills in each stop; in two lines on a narrow terminal."""
+    width = max(len(stop.words) for stop in STOPS.values())
+    fits = width + 4 * len(outcomes) <= out.width
+    end = "" if fits else "\n"
     heading = Text(f"\n{'Bills of one call':<{width}}{end}", "bold")
-    out.print(heading.append("".join(f"{letter:>4}" for letter in found)))
+    for letter in outcomes:
+        heading.append(f"{letter:>4}")
+    out.print(heading)
     for name, stop in STOPS.items():
-        row = Text(f"{stop.says:<{width}}{end}")
-        for calls in found.values():
-            bills = observe(calls[name]).most("bill")
+        row = Text(f"{stop.words:<{width}}{end}")
+        for calls in outcomes.values():
+            bills = calls[name].effects["bill"]
             row.append(f"{bills:>4}", "bold red" if bills > 1 else "")
         out.print(row)
+
+
+def _print_next(out: Console) -> None:
+    """Print the commands to run after the tour."""
+    out.print(Text("\nRead next", "bold"))
+    start = f"{interpreter()} -m mrtr_options"
+    commands = {
+        f"{start} {what}" if " " in what else f"{start}.{what}": why for what, why in NEXT.items()
+    }
+    width = max(len(command) for command in commands)
+    widest = width + max(len(why) for why in commands.values()) + 4
+    for command, why in commands.items():
+        if widest <= out.width:
+            out.print(Text(f"  {command:<{width}}  {why}"))
+        else:
+            out.print(Text(f"  {command}\n    {why}"))

@@ -1,22 +1,35 @@
-"""The call key: made by the client, one for each call that its user means to make.
+"""How a server knows a call that is made again: by its name.
 
 A client that got no response to a first request holds no state, so a server takes what it sends
-next for another call. A key says that it is the same one. It travels in the request's `_meta`,
-under `CALL_KEY`, with every request of the call: each delivery of the first one, the later rounds,
-and the first request of a host that calls again for the same intention. A server that does not know
-it ignores it.
+next for another call. A name says that it is the same one. It comes, in this order, from
 
-A key is a UUID of version 7 (RFC 9562): 74 random bits, and the time at which it was made. The time
-lets a server forget a key and still refuse it: a key is either remembered or too old. Two clocks
-are compared for that, so a client whose clock is further off than a server remembers keys is
-refused.
+1. the client's *call key*: made by the client, one for each call that its user means to make. It
+   travels in the request's `_meta`, under `CALL_KEY`, with every request of the call: each delivery
+   of the first one, the later rounds, and the first request of a host that calls again for the same
+   intention. A server that does not know it ignores it.
+2. an *argument* that the author names, such as an order's number: `call="reference"`;
+3. a *function* of the author's over caller and arguments: `call=lambda caller, arguments: ...`.
+
+`CallNaming` is what an author says about it, and `CallNaming.name_of` the name of one request's
+call. A name is bound to the server, the tool and the caller, and it is a digest: nothing that a
+client sends is kept as it came, and no name is longer than another.
+
+A call key is a UUID of version 7 (RFC 9562): 74 random bits, and the time at which it was made. The
+time lets a server forget a key and still refuse it: a key is either remembered or too old. Two
+clocks are compared for that, so a client whose clock is further off than a server remembers keys is
+refused. A name that the server makes has no time of its own: once it is forgotten, it begins
+another call.
 
 A server that has forgotten a call begins another under its key. So it names each call, at random,
 in the `_meta` of a question that answers a first request with a key (`CALL`): a client that is
 given another name does not take the new call for the old one.
 
-A key is of one principal and one tool. Without authentication it is a secret: who has it gets what
-its call was answered.
+Without authentication a call key is a secret: who has it gets what its call was answered. An
+argument is none: two strangers who send the same reference would share a call. So a server whose
+callers are unknown is refused such names (`check_naming`), unless the author says that only one
+caller can know the argument (`call_is_secret`).
+
+A result that is handed out again says so: `as_repeat`.
 
 Knows MCP's types. Used by the client (`client`), by the guard (`single_use`) and by the options
 that can tell one call from another by themselves (`replay`, `durable`).
@@ -29,21 +42,36 @@ import json
 import secrets
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from datetime import UTC, datetime
+from typing import Any, TypeVar
 
 import mcp_types as types
 from mcp import MCPError
 from mcp.server import ServerRequestContext
 
-from mrtr_options.sdk.handlers import refusal
+from mrtr_options.sdk.handlers import NAMES_CALLS, HandlerT, server_of, why_not
 from mrtr_options.sdk.questions import is_modern
+from mrtr_options.sdk.reasons import Reason
 
 CALL_KEY = "mrtr-options/call-key"
 """The entry of `_meta` that holds the key."""
 CALL = "mrtr-options/call"
 """The entry of a response's `_meta` that names the call which a first request with a key began."""
+REPEAT = "mrtr-options/repeat"
+"""The entry of a response's `_meta` that says that it is handed out again: `{"since": TIME}`, the
+time of the first one in ISO 8601.
+"""
+
+MAX_NOTE_CHARS = 1_000
+"""The longest sentence that a repeat adds to its content."""
+
+CallFunction = Callable[[str | None, Mapping[str, Any]], object]
+"""Names a call: given the caller (None if unknown) and the arguments. None for a call that has no
+name.
+"""
+ResponseT = TypeVar("ResponseT", bound=types.Result)
 
 
 @dataclass(frozen=True)
@@ -59,32 +87,155 @@ class CallKey:
     made: float
 
     def call_of(self, principal: str | None, name: str) -> str:
-        """Name the call, the same in all its requests, and no other principal's or tool's."""
-        place = json.dumps([self.text, principal, name])
-        return hashlib.sha256(place.encode()).hexdigest()[:32]
+        """Return the call's name, which no other server, tool or principal shares."""
+        return _digest("key", self.text, principal, name)
+
+
+@dataclass(frozen=True)
+class CallName:
+    """The name of a request's call.
+
+    Attributes:
+        handle: The name: 32 hexadecimal digits, the same for all first requests of the call.
+        made: When the client made its call key, by its clock; None where the server named the call.
+        source: What named it, for texts: "call key", "argument 'reference'" or "arguments".
+    """
+
+    handle: str
+    made: float | None
+    source: str
+
+    @property
+    def is_key(self) -> bool:
+        """Whether the client made it."""
+        return self.made is not None
+
+    def other_arguments(self) -> MCPError:
+        """Return the refusal of a request whose name came with other arguments before."""
+        return other_arguments(self.source)
+
+
+@dataclass(frozen=True)
+class CallNaming:
+    """What an author says about names of calls.
+
+    Attributes:
+        call: The argument whose value names a call, or a function of caller and arguments; None
+            where only a call key does.
+        call_is_secret: Whether only one caller can know what names a call, so that unknown callers
+            share none.
+
+    Raises:
+        TypeError: `call` is neither an argument's name nor a function of two things.
+    """
+
+    call: str | CallFunction | None = None
+    call_is_secret: bool = False
+
+    def __post_init__(self) -> None:
+        if isinstance(self.call, str):
+            is_fit = bool(self.call)
+        else:
+            is_fit = self.call is None or why_not(self.call, (str, dict)) is None
+        if not is_fit:
+            raise TypeError(
+                'call=... takes the name of an argument, as in call="reference", or a function of'
+                " caller and arguments, as in call=lambda caller, arguments:"
+                f' arguments["reference"]; not {self.call!r}'
+            )
+
+    def name_of(
+        self,
+        ctx: ServerRequestContext[Any, Any],
+        params: types.InputResponseRequestParams,
+        caller: str | None,
+    ) -> CallName | None:
+        """Return the name of the call that a first request belongs to; None for a call without one.
+
+        An argument that is absent, null or empty names no call.
+
+        Args:
+            ctx: The request.
+            params: Its parameters.
+            caller: Who sends it; None for an unknown caller.
+
+        Raises:
+            MCPError: -32602, it is not a call key; -32600, the name needs a caller and none is
+                known.
+        """
+        target = getattr(params, "name", None)
+        if not isinstance(target, str):  # a resource has no arguments
+            return None
+        if (key := call_key_of(ctx, params)) is not None:
+            return CallName(key.call_of(caller, target), key.made, "call key")
+        if self.call is None:
+            return None
+        arguments: dict[str, Any] = getattr(params, "arguments", None) or {}
+        if isinstance(self.call, str):
+            value, source = arguments.get(self.call), f"argument {self.call!r}"
+        else:
+            value, source = self.call(caller, arguments), "arguments"
+        if value is None or value == "":
+            return None
+        if caller is None and not self.call_is_secret:
+            raise _caller_unknown(source)
+        return CallName(_digest("name", source, value, caller, target), None, source)
+
+
+def naming_calls(handler: HandlerT, naming: CallNaming) -> HandlerT:
+    """Return the handler itself, marked as one whose calls are named so."""
+    vars(handler)[NAMES_CALLS] = naming
+    return handler
+
+
+def check_naming(
+    tool: str, handler: object, arguments: Mapping[str, Any], *, knows_callers: bool
+) -> None:
+    """Refuse to build a server whose calls cannot be named as their author says.
+
+    Args:
+        tool: The tool's name.
+        handler: Its handler, in all wrappers.
+        arguments: The properties of its input schema.
+        knows_callers: Whether the server knows who calls.
+
+    Raises:
+        ValueError: No argument has this name; or unknown callers would share calls.
+    """
+    naming = getattr(handler, NAMES_CALLS, None)
+    if not isinstance(naming, CallNaming) or naming.call is None:
+        return
+    if isinstance(naming.call, str) and naming.call not in arguments:
+        known = ", ".join(arguments) or "none"
+        raise ValueError(
+            f"calls of {tool!r} are named by its argument {naming.call!r}, and its arguments are:"
+            f" {known}"
+        )
+    if not knows_callers and not naming.call_is_secret:
+        raise ValueError(
+            f"calls of {tool!r} are named by what a caller sends, and this server does not know its"
+            " callers: two strangers would share a call. Write Settings(principal=...), or"
+            " Settings(authenticated=True) where the app around the server authenticates; or"
+            " call_is_secret=True where only one caller can know what names a call"
+        )
 
 
 def new_call_key() -> str:
     """Make a key for a call."""
     milliseconds = int(time.time() * 1000)
     random = secrets.randbits(74)
-    return str(
-        uuid.UUID(
-            int=milliseconds << 80
-            | 0x7 << 76
-            | (random >> 62) << 64
-            | 0b10 << 62
-            | random & (1 << 62) - 1
-        )
-    )
+    version, variant = 0x7, 0b10
+    high, low = random >> 62, random & (1 << 62) - 1
+    return str(uuid.UUID(int=milliseconds << 80 | version << 76 | high << 64 | variant << 62 | low))
 
 
 def call_key_of(
     ctx: ServerRequestContext[Any, Any], params: types.InputResponseRequestParams
 ) -> CallKey | None:
-    """Read the key of a request; None for a request without one.
+    """Return the key of a request.
 
-    It is None for one of an old client, too, which has a whole call in one request.
+    None for a request without one, and for one of an old client, which has a whole call in one
+    request.
 
     Raises:
         MCPError: -32602, it is not a key.
@@ -105,26 +256,89 @@ def call_key_of(
 
 
 def digest_of(arguments: Mapping[str, Any] | None) -> str:
-    """Tell the arguments of two calls apart, whatever the order of their names."""
+    """Return what tells the arguments of two calls apart, whatever the order of their names."""
     return hashlib.sha256(json.dumps(arguments or {}, sort_keys=True).encode()).hexdigest()
 
 
-def other_arguments() -> MCPError:
-    """Make the refusal of a key that came with other arguments before."""
-    return refusal(
-        "call_key_reused",
-        "This call key was used with other arguments. Make a new key for another call.",
+def as_repeat(response: ResponseT, since: float, note: str | None = None) -> ResponseT:
+    """Return a recorded response that says that it is one.
+
+    Args:
+        response: The response. Its `_meta` gets the entry `REPEAT`.
+        since: When the first one was, in seconds since 1970.
+        note: A sentence for the model, put before a tool's content, with "{since}" for the time;
+            None to add none.
+    """
+    meta = {**(response.meta or {}), REPEAT: {"since": _iso(since)}}
+    repeat = response.model_copy(update={"meta": meta})
+    return repeat if note is None else with_note(repeat, note)
+
+
+def with_note(repeat: ResponseT, note: str) -> ResponseT:
+    """Return a repeat that says so to the model, too. Only a tool's result has a place for it.
+
+    Args:
+        repeat: What `as_repeat` returned.
+        note: A sentence, with "{since}" for the time of the first.
+    """
+    if not isinstance(repeat, types.CallToolResult):
+        return repeat
+    since = (repeat.meta or {}).get(REPEAT, {}).get("since", "an earlier time")
+    sentence = types.TextContent(text=note.replace("{since}", since))
+    return repeat.model_copy(update={"content": [sentence, *repeat.content]})
+
+
+def check_note(user: str, note: str | None) -> None:
+    """Refuse a sentence that no repeat can add to its content.
+
+    Raises:
+        ValueError: It is empty or too long.
+    """
+    if note is not None and not 0 < len(note) <= MAX_NOTE_CHARS:
+        raise ValueError(f"{user} takes a repeat_note of 1 to {MAX_NOTE_CHARS} characters")
+
+
+def other_arguments(source: str = "call key") -> MCPError:
+    """Return the refusal of a name that came with other arguments before."""
+    other = "Make a new key" if source == "call key" else "Use another one"
+    return MCPError(
+        types.INVALID_PARAMS,
+        f"This {source} was used with other arguments. {other} for another call.",
+        {"reason": Reason.CALL_REUSED},
     )
 
 
 def too_old() -> MCPError:
-    """Make the refusal of a key made longer ago, or further ahead, than keys are remembered."""
-    return refusal(
-        "call_key_expired",
+    """Return the refusal of a key that was made too long ago, or too far in the future."""
+    return MCPError(
+        types.INVALID_PARAMS,
         "This call key is too old, or the clock that it was made by is wrong. This request did"
         " nothing; an earlier one with the key may have.",
+        {"reason": Reason.CALL_KEY_EXPIRED},
+    )
+
+
+def _digest(*parts: object) -> str:
+    place = json.dumps([*parts, server_of()], sort_keys=True)
+    return hashlib.sha256(place.encode()).hexdigest()[:32]
+
+
+def _iso(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
+
+
+def _caller_unknown(source: str) -> MCPError:
+    return MCPError(
+        types.INVALID_REQUEST,
+        f"Calls of this tool are named by their {source} for each caller, and this server does not"
+        " know who calls. Authenticate, or send a call key.",
+        {"reason": Reason.CALLER_UNKNOWN},
     )
 
 
 def _no_key() -> MCPError:
-    return refusal("bad_call_key", f"{CALL_KEY} is not a UUID of version 7 in lower case.")
+    return MCPError(
+        types.INVALID_PARAMS,
+        f"{CALL_KEY} is not a UUID of version 7 in lower case.",
+        {"reason": Reason.BAD_CALL_KEY},
+    )

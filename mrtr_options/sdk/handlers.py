@@ -2,8 +2,8 @@
 
 A handler answers `tools/call` on the lowlevel server: `async def (ctx, params)`. Everything here is
 either one, goes around one, or makes one. One that awaits its answers gets a context of its own and
-a `Call`. Effects may be async or plain functions. Knows the SDK's types
-and `keys`.
+a `Call`. Effects may be async or plain functions. Knows the SDK's types,
+`keys` and `reasons`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from types import UnionType
-from typing import Any, Literal, TypeVar, cast, get_origin
+from typing import Any, TypeVar, cast, get_origin
 
 import mcp_types as types
 from mcp import MCPError
@@ -28,6 +28,7 @@ from mcp_types.version import LATEST_MODERN_VERSION, is_version_at_least
 from pydantic import ValidationError
 
 from mrtr_options.sdk.keys import request_begun
+from mrtr_options.sdk.reasons import Reason
 
 Context = ServerRequestContext[Any, Any]
 Params = types.CallToolRequestParams
@@ -41,6 +42,8 @@ T = TypeVar("T")
 _logger = logging.getLogger(__name__)
 
 _NEEDS = "needs_while_serving"
+NAMES_CALLS = "calls_named_by"
+"""The mark of a handler whose calls its author names; see `call_key`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,40 +97,6 @@ class Crashed(MCPError):
 
     def __init__(self) -> None:
         super().__init__(types.INTERNAL_ERROR, "Internal server error")
-
-
-Reason = Literal[
-    "answered_differently",
-    "bad_call_key",
-    "call_ended",
-    "call_key_expired",
-    "call_key_reused",
-    "gave_up",
-    "indeterminate",
-    "invalid_answer",
-    "invalid_request_state",
-    "ledger_unusable",
-    "not_of_this_version",
-    "not_unicode",
-    "number_out_of_range",
-    "other_version",
-    "request_state_expired",
-    "round_spent",
-    "state_not_protected",
-    "state_too_long",
-    "still_at_work",
-    "store_not_entered",
-    "store_unusable",
-    "too_long",
-    "too_many_continuations",
-    "too_many_rounds",
-    "unknown_call",
-    "unknown_continuation",
-    "unknown_task",
-]
-"""Why a request is refused, as `data.reason` of an error says it. docs/USING.md says of each what a
-client may do.
-"""
 
 
 def refusal(
@@ -238,15 +207,47 @@ def needed_by(handler: object) -> object:
     return getattr(handler, _NEEDS, None)
 
 
+# --- refusals -----------------------------------------------------------------------------------
+
+_refusals: ContextVar[list[Exception] | None] = ContextVar("refusals", default=None)
+
+
+@contextmanager
+def hearing_refusals() -> Generator[list[Exception]]:
+    """Collect what ends handlers in this block without their user's consent.
+
+    That is a declined or dismissed question, or one that could not be asked. A wrapper sees a
+    result by then.
+    """
+    refusals: list[Exception] = []
+    token = _refusals.set(refusals)
+    try:
+        yield refusals
+    finally:
+        _refusals.reset(token)
+
+
+def tell_refusal(error: Exception) -> None:
+    """Tell the wrappers of this request that it ends without its user's consent."""
+    if (refusals := _refusals.get()) is not None:
+        refusals.append(error)
+
+
 # --- protection ---------------------------------------------------------------------------------
 
 _protected: ContextVar[bool] = ContextVar("protected", default=False)
 _principal: ContextVar[Principal] = ContextVar("principal", default=authenticated_principal)
+_server: ContextVar[str | None] = ContextVar("server", default=None)
 
 
 def caller_of(ctx: Context) -> str | None:
     """Name the caller, by the settings of the server; None for an unknown one."""
     return _principal.get()(ctx)
+
+
+def server_of() -> str | None:
+    """Return the name of the server that this request came to; None outside of `protected`."""
+    return _server.get()
 
 
 def check_protected() -> None:
@@ -257,7 +258,7 @@ def check_protected() -> None:
     """
     if not _protected.get():
         raise refusal(
-            "state_not_protected",
+            Reason.STATE_NOT_PROTECTED,
             "This server does not protect the state of its calls, and anyone could write one. Its"
             " author must build it with mrtr_options.sdk.build_server, or add sdk.protect(server).",
             code=types.INTERNAL_ERROR,
@@ -265,14 +266,15 @@ def check_protected() -> None:
 
 
 @contextmanager
-def protected() -> Generator[None]:
-    """Say that in this block states are sealed on their way out and checked on their way in."""
-    token = _protected.set(True)
+def protected(server: str | None) -> Generator[None]:
+    """Mark a block in which a server of this name seals states and checks them."""
+    tokens = _protected.set(True), _server.set(server)
     try:
         with request_begun():
             yield
     finally:
-        _protected.reset(token)
+        _protected.reset(tokens[0])
+        _server.reset(tokens[1])
 
 
 @dataclass(frozen=True)
@@ -286,16 +288,18 @@ class ProtectedRounds:
     Attributes:
         is_ephemeral: Whether the boundary's key is of this process only.
         principal: Names the caller to the boundary.
+        server: The server's name.
     """
 
     is_ephemeral: bool = False
     principal: Principal = authenticated_principal
+    server: str | None = None
 
     async def __call__(self, ctx: Context, call_next: CallNext) -> HandlerResult:
         _check_request(ctx)
         token = _principal.set(self.principal)
         try:
-            with protected():
+            with protected(self.server):
                 return await call_next(ctx)
         except (MCPError, ValidationError):
             raise  # of the parameters: `Rounds` has said what else is one
@@ -317,7 +321,7 @@ def _check_request(ctx: Context) -> None:
     is_round = any(params.get(name) is not None for name in ("inputResponses", "requestState"))
     if is_round and not is_version_at_least(ctx.protocol_version, LATEST_MODERN_VERSION):
         raise refusal(
-            "not_of_this_version",
+            Reason.NOT_OF_THIS_VERSION,
             "requestState and inputResponses need protocol version 2026-07-28 or later;"
             f" this request is of {ctx.protocol_version}.",
         )
@@ -326,8 +330,10 @@ def _check_request(ctx: Context) -> None:
         json.dumps(said, ensure_ascii=False, allow_nan=False, default=str).encode()
     except UnicodeEncodeError:
         raise refusal(
-            "not_unicode",
+            Reason.NOT_UNICODE,
             "A text of this request is cut within a character: it has half of a surrogate pair.",
         ) from None
     except ValueError:
-        raise refusal("number_out_of_range", "A number of this request is out of range.") from None
+        raise refusal(
+            Reason.NUMBER_OUT_OF_RANGE, "A number of this request is out of range."
+        ) from None

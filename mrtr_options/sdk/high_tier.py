@@ -25,7 +25,7 @@ def add(tool: Tool, server: MCPServer[Any]) -> None:
 
     async def call(**given: Any) -> Result:
         try:
-            with protected():
+            with protected(server.name):
                 return await _called(tool, given[name_of_context])
         except (MCPError, ToolError):
             raise

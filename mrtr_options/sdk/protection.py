@@ -44,6 +44,7 @@ from mcp_types.methods import is_input_required
 
 from mrtr_options.errors import UsageError
 from mrtr_options.sdk.handlers import refusal
+from mrtr_options.sdk.reasons import Reason
 
 KEYS_VARIABLE = "MRTR_STATE_KEYS"
 MIN_KEY_BYTES = 32
@@ -210,7 +211,7 @@ class Boundary(RequestStateBoundary):
 
 def state_expired() -> MCPError:
     """Make the refusal of a state that is the caller's own, and too old."""
-    return refusal("request_state_expired", "Invalid or expired requestState")
+    return refusal(Reason.STATE_EXPIRED, "Invalid or expired requestState")
 
 
 class InstanceCodec:

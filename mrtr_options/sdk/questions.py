@@ -1,8 +1,7 @@
 """What all stand-ins share: questions, how they are sent, and how answers are read.
 
 A `Question` is a form. An `Inquiry` asks for something else: a message from the client's model, its
-folders, or that the user visits an address.
-Knows the SDK's types and `handlers`.
+folders, or that the user visits an address. Knows the SDK's types, `handlers` and `keys`.
 
 Sources: MCP 2026-07-28, elicitation (form and url mode; accept, decline, cancel), sampling, roots
 and multi round-trip requests (`inputRequests`, `inputResponses`).
@@ -25,6 +24,7 @@ from pydantic import BaseModel, PydanticUserError, ValidationError
 
 from mrtr_options.sdk.handlers import check_protected, first_error, refusal
 from mrtr_options.sdk.keys import by_hand, latest_by_hand
+from mrtr_options.sdk.reasons import Reason
 
 AnswerT = TypeVar("AnswerT", bound=BaseModel)
 A = TypeVar("A", bound=BaseModel)
@@ -153,7 +153,7 @@ class BadAnswer(MCPError):
         super().__init__(
             types.INVALID_PARAMS,
             f"The answer to {key!r} does not fit the question: {why}",
-            {"reason": "invalid_answer", "question": key},
+            {"reason": Reason.INVALID_ANSWER, "question": key},
         )
 
 
@@ -347,8 +347,8 @@ def ask(
 ) -> types.InputRequiredResult:
     """End this round with a question, and hand the client the state for the next one.
 
-    The next round brings the answer to this question only. Without a state the tool has forgotten
-    every earlier answer by then: two questions without one ask in turn until the client gives up.
+    The next round brings the answer to this question only. Without a state every earlier answer is
+    forgotten by then: two questions without one ask in turn until the client gives up.
 
     Raises:
         MCPError: -32603, nothing protects the state on this server: see `protect`.
@@ -389,7 +389,7 @@ def is_same(made: Any, read: Any) -> bool:
     """Whether JSON and a model make the same value of what this round has made.
 
     An enumeration's member is the same as its value. A field that its model excludes does not
-    count. Two values of a class without an equality of its own are the same.
+    count, nor does what is in an object of a class without an equality of its own.
     """
     if isinstance(made, BaseModel):
         return isinstance(read, BaseModel) and is_same(_travelling(made), _travelling(read))
@@ -473,7 +473,7 @@ def _length(state: str) -> int:
 
 def invalid_state() -> MCPError:
     """Make the refusal of a state that the tool did not hand out."""
-    return refusal("invalid_request_state", "Invalid or expired requestState")
+    return refusal(Reason.INVALID_STATE, "Invalid or expired requestState")
 
 
 def answer_to(

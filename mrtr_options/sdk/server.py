@@ -29,12 +29,17 @@ from mcp import MCPError
 from mcp.server import MCPServer, Server
 from mcp.server.caching import CacheableMethod, CacheHint
 from mcp.server.extension import Extension
-from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
+from mcp.server.request_state import (
+    RequestStateBoundary,
+    RequestStateSecurity,
+    authenticated_principal,
+)
 from pydantic import BaseModel, ValidationError
 from typing_extensions import TypeVar
 
 from mrtr_options.checks import check_functions
 from mrtr_options.sdk.handlers import (
+    NAMES_CALLS,
     Context,
     Handler,
     Params,
@@ -45,8 +50,8 @@ from mrtr_options.sdk.handlers import (
     checked_result,
     first_error,
     needed_by,
+    tell_refusal,
 )
-from mrtr_options.sdk.lifespan import Resource, shared_lifespan
 from mrtr_options.sdk.protection import (
     AgingCodec,
     Boundary,
@@ -62,7 +67,12 @@ from mrtr_options.sdk.questions import (
     kind_of_request,
     kinds,
 )
-from mrtr_options.sdk.settings import Settings, settings_or_environment
+from mrtr_options.sdk.settings import (
+    Resource,
+    Settings,
+    settings_or_environment,
+    shared_lifespan,
+)
 from mrtr_options.sdk.telemetry import NamingCodec, Rounds
 
 _logger = logging.getLogger(__name__)
@@ -205,6 +215,19 @@ class Tool:
         _check_declared(ctx, result)
         return result
 
+    def check_naming(self, *, knows_callers: bool) -> None:
+        """Refuse names of calls that this tool's server cannot give.
+
+        Raises:
+            ValueError: See `call_key.check_naming`.
+        """
+        if not hasattr(self._wrapped, NAMES_CALLS):
+            return
+        from mrtr_options.sdk.call_key import check_naming  # most servers need none of it
+
+        properties = _schema_of(self.arguments)["properties"]
+        check_naming(self.name, self._wrapped, properties, knows_callers=knows_callers)
+
     @cached_property
     def _wrapped(self) -> Handler:
         wrapped: Handler = self._with_outcomes
@@ -217,6 +240,8 @@ class Tool:
             return checked_result(await self.handler(ctx, params))
         except Exception as error:
             if (result := self.outcome_of(error)) is not None:
+                if isinstance(error, Declined | Cancelled | CannotAsk):
+                    tell_refusal(error)
                 return result
             raise
 
@@ -229,9 +254,10 @@ class Tool:
         Raises:
             TypeError: The server is not an `MCPServer`.
             ValueError: The handler needs a store, and the server has no lifespan; or it is one of
-                K.
+                K; or its calls are named for callers that the server does not know.
         """
         check_server(server, MCPServer)
+        self.check_naming(knows_callers=_knows_callers(server))
         needed = needed_by(self.handler)
         if isinstance(_store_of(needed), Extension):
             raise ValueError(
@@ -253,6 +279,13 @@ class Tool:
 def _schema_of(model: type[BaseModel]) -> dict[str, Any]:
     """Make a model's JSON schema, which takes longer than the rest of a server."""
     return model.model_json_schema()
+
+
+def _knows_callers(server: MCPServer[Any]) -> bool:
+    """Whether a server of the high tier can tell two callers apart."""
+    principals = [each.principal for each in server.middleware if isinstance(each, ProtectedRounds)]
+    has_own = any(each is not authenticated_principal for each in principals)
+    return has_own or server.settings.auth is not None
 
 
 def without_names(schema: dict[str, Any]) -> dict[str, Any]:
@@ -322,8 +355,8 @@ def build_server(  # noqa: PLR0913 - each is a choice of its own, given by name
 
     Raises:
         TypeError: Something else is given for a tool, a resource, an extension, or the settings.
-        ValueError: Two tools have one name; or a handler needs a store that is not among the
-            resources.
+        ValueError: Two tools have one name; a handler needs a store that is not among the
+            resources; or calls are named for callers that the server does not know.
         SystemExit: The environment cannot be used; one line on standard error says why.
     """
     settings = settings_or_environment(settings)
@@ -341,6 +374,7 @@ def build_server(  # noqa: PLR0913 - each is a choice of its own, given by name
         raise ValueError(f"two tools have one name: {', '.join(tool.name for tool in tools)}")
     for tool in tools:
         _check_resources(tool, resources, extensions)
+        tool.check_naming(knows_callers=settings.knows_callers)
 
     async def list_tools(
         ctx: Context, params: types.PaginatedRequestParams | None
@@ -436,7 +470,9 @@ def protect(
     )
     ours = RequestStateBoundary | ProtectedRounds | Rounds
     others = [each for each in server.middleware if not isinstance(each, ours)]
-    rounds = [ProtectedRounds(not settings.keys, settings.principal), Rounds(server.name)]
+    is_ephemeral = not settings.keys
+    protection = ProtectedRounds(is_ephemeral, settings.principal, server.name)
+    rounds = [protection, Rounds(server.name)]
     server.middleware[:] = [*others, *rounds, boundary]
 
 

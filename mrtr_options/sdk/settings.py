@@ -1,4 +1,6 @@
-"""What one instance of a server is run with: its keys, its database, its name. Knows `protection`.
+"""What one instance of a server is run with: its keys, its database, what it keeps open.
+
+Knows `handlers` and `protection`.
 
 None of it is the author's business: it comes from the environment, or from whoever builds the
 server.
@@ -8,22 +10,28 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
+from typing import Any, TypeVar, cast
 from urllib.parse import urlsplit
 
+import anyio
 from mcp.server.request_state import authenticated_principal
 
 from mrtr_options.checks import check_functions, check_numbers
 from mrtr_options.errors import UsageError, in_one_line
-from mrtr_options.sdk.handlers import Context
+from mrtr_options.sdk.handlers import Context, needing
 from mrtr_options.sdk.protection import (
     check_instance,
     check_keys,
     instance_from_environment,
     keys_from_environment,
+    make_record_codec,
+    new_key,
 )
+
+LifespanT = TypeVar("LifespanT")
 
 STATE_TTL_SECONDS = 600.0
 DATABASE_VARIABLE = "MRTR_DATABASE_URL"
@@ -43,13 +51,15 @@ class Settings:
     Attributes:
         keys: The ring of state keys, the signing one first; None for a key of this process only.
         ttl_seconds: How long a state is valid for, from the round that handed it out.
-        principal: Names who is calling, for states, frames and call keys to be bound to; None for
-            an unknown caller.
+        principal: Names who is calling, for states, frames and calls to be bound to; None for an
+            unknown caller.
         database: Where calls are kept by an option that keeps them in a database, as a URL.
         clock: Tells the time by which states and tasks age, in seconds since 1970; None for the
             machine's. For instances on machines whose clocks differ: one that all of them follow.
         instance: What this instance is called in the states that it hands out, for a balancer to
             route on; None to name none.
+        authenticated: Whether the app around the server authenticates its callers, so that the
+            SDK's own principal is known. One of your own is taken to know them.
 
     Raises:
         BadKeys: A key is too short, is named twice, or the keys are not a list of bytes.
@@ -64,6 +74,7 @@ class Settings:
     database: str | None = None
     clock: Callable[[], float] | None = None
     instance: str | None = None
+    authenticated: bool = False
 
     def __post_init__(self) -> None:
         check_numbers("Settings", self.ttl_seconds)
@@ -72,6 +83,11 @@ class Settings:
             check_keys(self.keys, "Settings(keys=...)")
         if self.instance is not None:
             check_instance(self.instance, "Settings(instance=...)")
+
+    @property
+    def knows_callers(self) -> bool:
+        """Whether two callers can be told apart."""
+        return self.authenticated or self.principal is not authenticated_principal
 
     @staticmethod
     def from_environment() -> Settings:
@@ -132,3 +148,96 @@ def _is_database(url: str) -> bool:
             and not parts.query
         )
     return False
+
+
+# --- what is open while a server serves ----------------------------------------------------------
+
+Resource = AbstractAsyncContextManager[Any] | Callable[..., AbstractAsyncContextManager[Any]]
+"""What a handler needs while its server serves, or what opens it: see `build_server`."""
+
+
+class _Shared:
+    """Resources that are open while at least one connection uses them.
+
+    One that comes in while they are opened or closed waits until that is done.
+
+    Args:
+        opened: Opens all of them.
+    """
+
+    def __init__(self, opened: Callable[[], AbstractAsyncContextManager[AsyncExitStack]]) -> None:
+        self._opened = opened
+        self._connections = 0  # with those that wait for the resources to be opened or closed
+        self._serving = 0
+        self._turn = anyio.Lock()
+        self._held = AsyncExitStack()
+
+    @asynccontextmanager
+    async def connection(self) -> AsyncGenerator[None]:
+        """Use the resources for one connection."""
+        if self._connections == 0:
+            self._turn = anyio.Lock()  # of this event loop
+        self._connections += 1
+        try:
+            await self._enter()
+            try:
+                yield
+            finally:
+                await self._leave()
+        finally:
+            self._connections -= 1
+
+    async def _enter(self) -> None:
+        async with self._turn:
+            if self._serving == 0:
+                async with self._opened() as stack:
+                    self._held = stack.pop_all()
+            self._serving += 1
+
+    async def _leave(self) -> None:
+        with anyio.CancelScope(shield=True):
+            async with self._turn:
+                self._serving -= 1
+                if self._serving == 0:
+                    await self._held.aclose()
+
+
+def shared_lifespan(
+    settings: Settings, lifespan_context: LifespanT, resources: Sequence[Resource]
+) -> Callable[[object], AbstractAsyncContextManager[LifespanT]]:
+    """Make one lifespan for all connections of a server.
+
+    The SDK enters a server's lifespan once per in-memory connection and once per HTTP app. What is
+    held here belongs to the instance, so the first one in opens it and the last one out closes it.
+    """
+    codec = make_record_codec(settings.keys or [new_key()]) if resources else None
+
+    @asynccontextmanager
+    async def opened() -> AsyncGenerator[AsyncExitStack]:
+        async with AsyncExitStack() as stack:  # closes what was opened before one that fails
+            for resource in resources:
+                if not isinstance(resource, AbstractAsyncContextManager):
+                    resource = resource(
+                        lifespan_context,
+                        database=settings.database,
+                        principal=settings.principal,
+                        clock=settings.clock,
+                        codec=codec,
+                    )
+                await stack.enter_async_context(cast("Any", resource))
+            yield stack
+
+    shared = _Shared(opened)
+
+    @asynccontextmanager
+    async def lifespan(_: object) -> AsyncGenerator[LifespanT]:
+        async with shared.connection():
+            yield lifespan_context
+
+    def try_each() -> None:
+        for resource in resources:
+            store = getattr(resource, "__self__", None)
+            if hasattr(store, "try_database"):
+                cast("Any", store).try_database(settings.database)
+
+    return needing(lifespan, try_each)

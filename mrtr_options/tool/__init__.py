@@ -1,3 +1,1 @@
-"""Around the weather tool: domain, ledger, shared server, state protection, telemetry,
-catalogue.
-"""
+"""The weather tool: domain, ledger, shared server and settings; and the catalogue of options."""

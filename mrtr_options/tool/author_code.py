@@ -1,4 +1,6 @@
-"""What author code is: the lines of an option file that a tool author writes because of the option.
+"""Author code: the lines of an option file that a tool author writes because of the option.
+
+The line that builds the server belongs to it: a wrapper or a store stands there.
 
 Reads files as text and runs none of them. Knows the catalogue.
 """
@@ -7,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import io
+import re
 import tokenize
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -39,9 +42,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Hunk:
-    """Neighbouring lines of two files: the same in both (`changed` is false), or one for the
-    other.
-    """
+    """Neighbouring lines of two files: the same in both, or changed from left to right."""
 
     changed: bool
     left: list[Line]
@@ -54,7 +55,7 @@ def all_lines(source: str) -> list[Line]:
 
 
 def code_lines(source: str) -> list[Line]:
-    """The lines that hold code: no docstrings, comments or blank lines."""
+    """Return the lines that hold code: no docstrings, comments or blank lines."""
     docstrings = _lines_of(
         node
         for node in ast.walk(ast.parse(source))
@@ -77,10 +78,9 @@ def code_lines(source: str) -> list[Line]:
 
 
 def author_code(source: str) -> list[Line]:
-    """The author code of an option file.
+    """Return the author code of an option file.
 
-    That is its code without what every option file has in its own way whatever it is about: the
-    imports, the statement that assigns `server`, and the `if` at the end that runs the file.
+    That is its code without the imports and the `if` at the end that runs the file.
     """
     frame = _lines_of(node for node in ast.parse(source).body if _is_frame(node))
     return [line for line in code_lines(source) if line.line not in frame]
@@ -88,7 +88,7 @@ def author_code(source: str) -> list[Line]:
 
 def _is_frame(node: ast.stmt) -> bool:
     match node:
-        case ast.Import() | ast.ImportFrom() | ast.Assign(targets=[ast.Name("server")]):
+        case ast.Import() | ast.ImportFrom():
             return True
         case ast.If(test=ast.Compare(left=ast.Name("__name__"))):
             return True
@@ -105,8 +105,9 @@ def _lines_of(nodes: Iterable[ast.stmt]) -> set[int]:
 
 
 def compare(left: Sequence[Line], right: Sequence[Line]) -> list[Hunk]:
-    """Both files from top to bottom in hunks. A line that is only indented otherwise is the
-    same.
+    """Compare two files, and return them from top to bottom in hunks.
+
+    A line that is only indented otherwise is the same, and so is one with another server's name.
     """
     return [
         Hunk(tag != "equal", list(left[i1:i2]), list(right[j1:j2]))
@@ -114,9 +115,17 @@ def compare(left: Sequence[Line], right: Sequence[Line]) -> list[Hunk]:
     ]
 
 
+_SERVER_NAME = re.compile(r'"weather-\w+"')
+
+
+def _compared(line: Line) -> str:
+    """Return what is compared of a line."""
+    return _SERVER_NAME.sub('"weather"', line.text.strip())
+
+
 def _matcher(left: Sequence[Line], right: Sequence[Line]) -> SequenceMatcher[str]:
     return SequenceMatcher(
-        None, [line.text.strip() for line in left], [line.text.strip() for line in right]
+        None, [_compared(line) for line in left], [_compared(line) for line in right]
     )
 
 
@@ -124,16 +133,17 @@ CONTEXT_LINES = 2
 
 
 def unified(left: Sequence[Line], right: Sequence[Line], names: tuple[str, str]) -> list[str]:
-    """The same as the lines of a unified diff; what is only indented otherwise is shown as on the
-    right.
+    """Return two files as the lines of a unified diff.
 
     Args:
-        left, right: Lines of two files.
+        left: Lines of the one file.
+        right: Lines of the other. Lines that are the same are shown as they are here.
         names: The files' names.
     """
     lines: list[str] = []
     for group in _matcher(left, right).get_grouped_opcodes(CONTEXT_LINES):
-        (_, i1, _, j1, _), (_, _, i2, _, j2) = group[0], group[-1]
+        _, i1, _, j1, _ = group[0]
+        _, _, i2, _, j2 = group[-1]
         lines.append(f"@@ -{i1 + 1},{i2 - i1} +{j1 + 1},{j2 - j1} @@")
         for tag, i1, i2, j1, j2 in group:
             if tag == "equal":
@@ -145,12 +155,12 @@ def unified(left: Sequence[Line], right: Sequence[Line], names: tuple[str, str])
 
 
 def changed_lines(hunks: Iterable[Hunk]) -> int:
-    """Lines removed plus lines added, as a unified diff counts them."""
+    """Count the lines removed and added, as a unified diff counts them."""
     return sum(len(hunk.left) + len(hunk.right) for hunk in hunks if hunk.changed)
 
 
 def stat() -> list[dict[str, Any]]:
-    """For each option: its letter, name, lines of author code, and lines changed against E."""
+    """Return each option's letter, name, lines of author code, and lines changed against E."""
     options = whole_deck()
     lines = {letter: author_code(option.source) for letter, option in options.items()}
     return [

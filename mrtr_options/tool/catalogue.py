@@ -9,12 +9,11 @@ Knows `server` and `guarantees`.
 
 from __future__ import annotations
 
-import ast
 import importlib.util
 import os
 import re
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
@@ -115,7 +114,7 @@ class Option:
 
 
 def option_at(path: Path) -> Option:
-    """The option in a file, whatever the file is called.
+    """Return the option in a file, whatever the file is called.
 
     Raises:
         CannotLoad: There are guarantees beside it that cannot be read.
@@ -148,7 +147,7 @@ def installed(extra: str) -> bool:
 
 
 def whole_deck() -> dict[str, Option]:
-    """Every option of this package by its letter, in order, whatever it needs to be run.
+    """Return every option of this package by its letter, in order.
 
     Raises:
         CannotLoad: `guarantees.toml` cannot be read.
@@ -161,15 +160,13 @@ def whole_deck() -> dict[str, Option]:
 
 
 def all_options() -> dict[str, Option]:
-    """Every option of this package by its letter, in order, that can be run: its extra is
-    installed.
-    """
+    """Return the options of this package whose extra is installed, by letter and in order."""
     options = whole_deck().items()
     return {letter: each for letter, each in options if each.extra is None or installed(each.extra)}
 
 
 def runnable(option: Option) -> Option:
-    """The option, if what it needs is installed.
+    """Return the option, if what it needs is installed.
 
     Raises:
         CannotLoad: It needs an extra.
@@ -193,7 +190,7 @@ def _needs(extra: str) -> str:
 
 
 def option_named(name: str) -> Option:
-    """The option that somebody means: by its letter, its name, or a file.
+    """Return the option that somebody means: by its letter, its name, or a file.
 
     Args:
         name: As in "F", "once", "option_f_once", "option_f_once.py"; in either case. Or the path of
@@ -238,17 +235,16 @@ def load(
     path: Path,
     settings: Settings,
     *,
-    on_entry: Callable[[str], None] | None = None,
-    on_line: Callable[[int], None] | None = None,
+    code: CodeType | None = None,
+    names: Mapping[str, Any] | None = None,
 ) -> Server[Any] | MCPServer[Any]:
-    """A fresh instance of the option in a file: its server, of either tier, not yet serving.
+    """Load a fresh instance of the option in a file: its server, of either tier, not yet serving.
 
     Args:
         path: The file.
-        settings: What the instance is run with.
-        on_entry: Told the name of each of the author's handlers as it is entered: every function at
-            the top level of the file whose first parameter is `ctx`.
-        on_line: Told the first line of each statement of the author's functions before it runs.
+        settings: The settings that the instance runs with.
+        code: The file's code if it was compiled before; None to compile it.
+        names: Further global names that the code uses.
 
     Raises:
         CannotLoad: The file cannot be read, does not import, has neither a `server` nor a
@@ -260,7 +256,9 @@ def load(
 
     require_file(path)
     module = ModuleType(f"mrtr_options_loaded_{path.stem}")
-    module.__file__, module.__package__ = str(path), _package_of(path)
+    module.__file__ = str(path)
+    module.__package__ = _package_of(path)
+    module.__dict__.update(names or {})
     sys.modules[module.__name__] = module  # pydantic looks annotations up here
     wrapped: list[Handler] = []
 
@@ -272,23 +270,37 @@ def load(
         settings = replace(settings, wrappers=[*settings.wrappers, wrap])
     try:
         with configured(settings):
-            module.__dict__[_ENTERED] = on_entry or _ignore
-            module.__dict__[_REACHED] = on_line
-            exec(_compiled(path, path.stat().st_mtime_ns, on_line is not None), module.__dict__)
+            exec(code or compile_file(path), module.__dict__)
             server = _server_of(module)
     except ModuleNotFoundError as error:
         for extra, brought in _EXTRAS.items():
             if error.name == brought:
                 raise CannotLoad(f"{path.name} {_needs(extra)}") from error
-        raise CannotLoad(f"{path} does not import: {type(error).__name__}: {error}") from error
+        raise _not_importable(path, error) from error
     except (Exception, SystemExit) as error:
-        raise CannotLoad(f"{path} does not import: {type(error).__name__}: {error}") from error
+        raise _not_importable(path, error) from error
+    if server is None:
+        raise CannotLoad(f"{path} has no `server`; {BEGIN}")
     if not isinstance(server, Server | MCPServer):
-        other = "is not an option: its `server` is not a Server of the package mcp"
-        raise CannotLoad(f"{path} {'has no `server`' if server is None else other}; {BEGIN}")
+        not_a_server = "is not an option: its `server` is not a Server of the package mcp"
+        raise CannotLoad(f"{path} {not_a_server}; {BEGIN}")
     if settings.wrappers and not wrapped:
         raise CannotLoad(TAKES_NO_WRAPPERS.format(path))
     return cast("Server[Any] | MCPServer[Any]", server)
+
+
+def _not_importable(path: Path, error: BaseException) -> CannotLoad:
+    return CannotLoad(f"{path} does not import: {type(error).__name__}: {error}")
+
+
+def compile_file(path: Path) -> CodeType:
+    """Compile a Python file, once for each of its versions."""
+    return _compiled(path, path.stat().st_mtime_ns)
+
+
+@lru_cache(maxsize=64)
+def _compiled(path: Path, _changed: int) -> CodeType:
+    return compile(path.read_text(encoding="utf-8"), str(path), "exec")
 
 
 def _server_of(module: ModuleType) -> object:
@@ -308,71 +320,10 @@ def _server_of(module: ModuleType) -> object:
 
 @lru_cache(maxsize=64)
 def _package_of(path: Path) -> str:
-    """The package that a file is in, for its relative imports; nothing if it is in none."""
+    """Return the package that a file is in, for its relative imports; "" if it is in none."""
     names: list[str] = []
     folder = path.absolute().parent
     while (folder / "__init__.py").is_file():
         names.insert(0, folder.name)
         folder = folder.parent
     return ".".join(names)
-
-
-_ENTERED, _REACHED = "__entered__", "__reached__"
-
-
-def _ignore(function: str) -> None:
-    return
-
-
-@lru_cache(maxsize=64)
-def _compiled(path: Path, _changed: int, lines: bool) -> CodeType:
-    """The file's code, with a call at the top of each handler that tells who is entered, and
-    perhaps one before each statement of a function that tells its line.
-    """
-    tree = ast.parse(path.read_text(encoding="utf-8"), str(path))
-    if lines:
-        _Lines().visit(tree)
-    for node in tree.body:
-        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            continue
-        if [parameter.arg for parameter in node.args.args[:1]] == ["ctx"]:
-            node.body.insert(0, _told(_ENTERED, node.name, node.body[0]))
-    return compile(ast.fix_missing_locations(tree), str(path), "exec")
-
-
-class _Lines(ast.NodeTransformer):
-    """Puts a call before each statement of every function that tells its line."""
-
-    _inside = False
-
-    def generic_visit(self, node: ast.AST) -> ast.AST:
-        """Visit what is in a node; a docstring is no statement that runs."""
-        outside, self._inside = self._inside, self._inside or isinstance(node, _FUNCTIONS)
-        super().generic_visit(node)
-        if self._inside:
-            for name in ("body", "orelse", "finalbody"):
-                block: object = getattr(node, name, None)
-                if isinstance(block, list):
-                    setattr(
-                        node,
-                        name,
-                        [
-                            part
-                            for each in cast("list[ast.stmt]", block)
-                            for part in _with_line(each)
-                        ],
-                    )
-        self._inside = outside
-        return node
-
-
-_FUNCTIONS = ast.FunctionDef, ast.AsyncFunctionDef
-
-
-def _with_line(node: ast.stmt) -> list[ast.stmt]:
-    is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-    return [node] if is_text else [_told(_REACHED, node.lineno, node), node]
-
-
-def _told(name: str, what: str | int, place: ast.stmt) -> ast.stmt:
-    return ast.copy_location(ast.parse(f"{name}({what!r})").body[0], place)

@@ -57,6 +57,9 @@ class Guarantees(BaseModel):
         task: Whether a client that takes tasks is given one.
         departs: The contract's guarantees that the option does not keep, by their names in the
             review. The review must see each of them broken.
+        shown_in: The wrappers that tables show the option in, as in "single-use+call-key".
+        keyed_effects: Whether every effect has an idempotency key, so that a round may run again
+            where the destination honours keys.
         needs: The extra of this package without which the file does not import.
     """
 
@@ -75,11 +78,13 @@ class Guarantees(BaseModel):
     writes: str = ""
     task: bool = False
     departs: Annotated[tuple[str, ...], _ARRAY] = ()
+    shown_in: Annotated[tuple[str, ...], _ARRAY] = ()
+    keyed_effects: bool = False
     needs: str | None = None
 
 
 def guarantees_of(path: Path) -> Guarantees:
-    """The guarantees of one option, which stand at the top level of a file.
+    """Return the guarantees of one option, which stand at the top level of a file.
 
     Raises:
         BadGuarantees: The file is not TOML, or a key is missing, unknown, or has a wrong value.
@@ -88,7 +93,7 @@ def guarantees_of(path: Path) -> Guarantees:
 
 
 def guarantees_by_letter(path: Path) -> dict[str, Guarantees]:
-    """The guarantees of several options, one table for each; the file is there.
+    """Return the guarantees of several options from a file with one table for each.
 
     Raises:
         BadGuarantees: As `guarantees_of`.

@@ -1,5 +1,4 @@
-"""The weather tool on a server: what an option file names, and what the domain's outcomes look
-like.
+"""The weather tool on the shared server: the names that an option file imports.
 
 How a tool of any kind is served is in `sdk.server`; this is one user of it. What a server is
 configured with (its ledger, its keys) is not the author's business, so an option file does not
@@ -58,13 +57,14 @@ def build_server(
     resources: Sequence[Resource] = (),
     extensions: Sequence[Extension] = (),
 ) -> Server[weather.Desk]:
-    """The weather server around one option's handler.
+    """Return the weather server around one option's handler.
 
     Args:
         name: The server's name. States are bound to it: another option refuses them.
         handler: Answers `tools/call` for the weather tool; may raise the domain's outcomes.
         sealed: Whether clients must not be able to read the state (see `protection`).
-        resources, extensions: See `sdk.server.build_server`.
+        resources: See `sdk.server.build_server`.
+        extensions: See `sdk.server.build_server`.
     """
     settings = settings_in_force()
     arguments = weather.WeatherArguments
@@ -81,7 +81,7 @@ def build_server(
 
 
 def build_high_tier(name: str, tool: Callable[..., Awaitable[Any]]) -> MCPServer[weather.Desk]:
-    """The weather server on the SDK's high tier, around one option's tool.
+    """Return the weather server on the SDK's high tier, around one option's tool.
 
     Argument check, outcomes and the texts of errors are the SDK's own here, but for an exception of
     the tool's: it ends in an error as it does for every other option. The state is sealed, as it is
@@ -113,9 +113,7 @@ def build_high_tier(name: str, tool: Callable[..., Awaitable[Any]]) -> MCPServer
 
 
 def _ending_in_an_error(tool: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
-    """The tool, whose exceptions are errors with a code and not results: as on the lowlevel
-    tier.
-    """
+    """Wrap a tool so that its exceptions are errors with a code, as on the lowlevel tier."""
 
     async def call(*args: Any, **kwargs: Any) -> Any:
         try:
@@ -148,12 +146,12 @@ def _logging_as_it_is() -> Generator[None]:
 
 
 def location_of(params: HasArguments) -> str:
-    """The tool's one argument."""
+    """Return the tool's one argument."""
     return (params.arguments or {})["location"]
 
 
 def outcome_of(error: Exception) -> types.CallToolResult | None:
-    """What an outcome that a handler may raise looks like on the wire; None if it is not one."""
+    """Return an outcome that a handler raised as it goes on the wire; None for another error."""
     match error:
         case Declined():
             return text(weather.declined(error.key))
@@ -166,7 +164,7 @@ def outcome_of(error: Exception) -> types.CallToolResult | None:
 
 
 def _naming_the_ledger(handler: Handler) -> Handler:
-    """A handler whose client is told that the ledger is the reason."""
+    """Wrap a handler so that its client learns that the ledger is the reason."""
 
     async def call(ctx: Context, params: Params) -> Result:
         try:
@@ -181,6 +179,7 @@ def _naming_the_ledger(handler: Handler) -> Handler:
 def _without_ledger() -> MCPError:
     return MCPError(
         types.INTERNAL_ERROR,
-        "This server cannot do effects now, so the call ends here. Its earlier effects have happened.",
+        "This server cannot do effects now, so the call ends here."
+        " Its earlier effects have happened.",
         {"reason": "ledger_unusable"},
     )

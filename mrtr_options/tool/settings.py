@@ -59,7 +59,7 @@ class Settings(sdk.Settings):
 
     @staticmethod
     def from_environment() -> Settings:
-        """Settings from the environment, and `MRTR_LEDGER` (a SQLite file; else in memory).
+        """Return settings from the environment; `MRTR_LEDGER` names a SQLite file.
 
         Raises:
             BadKeys, BadInstance, BadDatabase, LedgerUnusable: One line that says what to do.
@@ -83,7 +83,7 @@ def configured(settings: Settings) -> Generator[None]:
 
 
 def settings_in_force() -> Settings:
-    """The settings that a server built now is run with.
+    """Return the settings that a server built now runs with.
 
     Where none are in force, an option file is imported or run by itself. An environment that cannot
     be used then ends the process with one line and exit code 2.

@@ -52,7 +52,7 @@ class UnknownPlace(Exception):
 
 
 def places_named(location: str) -> tuple[str, ...]:
-    """The labels that `location` may mean: a city ("Springfield") or a full label, in any case.
+    """Return the labels that `location` may mean: a city or a full label, in any case.
 
     Raises:
         UnknownPlace: Nothing by that name.
@@ -67,7 +67,7 @@ def places_named(location: str) -> tuple[str, ...]:
 
 
 def only_place(location: str) -> str | None:
-    """The label of the one place called `location`, or None if there are several.
+    """Return the label of the one place called `location`, or None if there are several.
 
     Raises:
         UnknownPlace: Nothing by that name.
@@ -145,7 +145,7 @@ def which_units(place: str) -> Question[UnitsAnswer]:
 
 
 def report(place: str, answer: UnitsAnswer) -> str:
-    """The tool's result for the place with this label."""
+    """Return the tool's result for the place with this label."""
     today = REPORTS[place]
     degrees = (
         f"{today.celsius} °C"
@@ -159,12 +159,12 @@ def report(place: str, answer: UnitsAnswer) -> str:
 
 
 def declined(key: str) -> str:
-    """The tool's result when the user declined the question with this key."""
+    """Return the tool's result when the user declined the question with this key."""
     return f"No lookup was made: the question {key!r} was declined."
 
 
 def cancelled(key: str) -> str:
-    """The tool's result when the user cancelled the question with this key."""
+    """Return the tool's result when the user cancelled the question with this key."""
     return f"No lookup was made: the question {key!r} was cancelled."
 
 
@@ -265,7 +265,7 @@ class SqliteLedger:
 
     @contextmanager
     def _transaction(self) -> Generator[sqlite3.Connection]:
-        """A transaction on the file, which must be the one that was opened first."""
+        """Open a transaction on the file, which must be the one that was opened first."""
         if why := replaced(self._path, self._file):
             raise LedgerUnusable(why)
         try:

@@ -13,13 +13,12 @@ from typing import TypeVar
 
 import anyio
 
-from documents.parts import CLIENTS
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.review.show.progress import counting
 from mrtr_options.terminal import Parser, console, refuse
 from mrtr_options.terminal import run as run_command
 from scoreboard import chosen
-from scoreboard.clients.page import FILE, About, Report, read, sentences, tables
+from scoreboard.clients.page import FILE, About, Report, sentences, tables
 from scoreboard.clients.play import (
     TROUBLES,
     Peer,
@@ -42,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = Parser(
         prog="python -m scoreboard.clients",
         description="What clients do when something goes wrong. Without arguments: all of it, in about"
-        " three minutes, kept in docs/clients.json and docs/CLIENTS.md.",
+        " three minutes, kept in docs/clients.json; `make clients` also writes docs/CLIENTS.md.",
         allow_abbrev=False,
     )
     parser.add_argument("--only", metavar="TROUBLE,...", help="some of what can go wrong")
@@ -68,7 +67,6 @@ def _clients(args: argparse.Namespace) -> int:
     whole = (args.only, args.clients, args.server) == (None, None, SERVER) and not left_out
     if whole:
         FILE.write_text(report.model_dump_json(indent=1) + "\n", encoding="utf-8")
-    CLIENTS.renew(read())
     out = console()
     for table in tables(report):
         out.print(table)

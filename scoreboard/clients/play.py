@@ -34,10 +34,11 @@ from mrtr_options.review.bench.faults import Era
 from mrtr_options.review.bench.ledger import effects_after
 from mrtr_options.review.bench.scratch import scratch
 from mrtr_options.review.bench.starting import START_SECONDS
-from mrtr_options.review.bench.subjects import LEGACY_SHIM, WRAPPED, Subject, subject_named
+from mrtr_options.review.bench.subjects import Subject, is_shown_in, subject_named
 from mrtr_options.sdk.protection import new_key
 from mrtr_options.sdk.serving import PATH
 from mrtr_options.tool import weather
+from mrtr_options.tool.notation import LEGACY_SHIM
 from mrtr_options.tool.server import TOOL
 from scoreboard import ROOT
 from scoreboard.clients.hostile import HOSTILE
@@ -495,7 +496,7 @@ def subject(name: str) -> Subject:
         CannotLoad: There is no such option.
     """
     subject = subject_named(name)
-    if subject.option.letter in WRAPPED[LEGACY_SHIM] and LEGACY_SHIM not in subject.wrappers:
+    if is_shown_in(subject.option, LEGACY_SHIM) and LEGACY_SHIM not in subject.wrappers:
         return Subject(subject.option, (*subject.wrappers, LEGACY_SHIM))
     return subject
 

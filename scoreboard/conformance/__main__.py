@@ -2,7 +2,8 @@
 
 Each server is started, and judged by the suite against its file of expected failures. Exit code: 0
 the suite found what was expected, 1 something else, 2 bad input or no npm, 130 after Ctrl-C. A
-complete run is kept in docs/conformance.json, and its tables in the documents.
+complete run is kept in docs/conformance.json, from which `python -m documents --kept` writes its
+tables.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from documents.parts import CONFORMANCE
 from mrtr_options.terminal import Parser, refuse, run
 from scoreboard.conformance import require_node, serving
 from scoreboard.conformance.report import EXPECTED, RESULTS, SUITE, Results
@@ -115,9 +115,8 @@ def status_of(checks: Path) -> str:
 
 
 def write(kept: Results) -> None:
-    """Keep a complete run, and write its tables into the documents."""
+    """Keep a complete run."""
     RESULTS.write_text(kept.model_dump_json(indent=2) + "\n", encoding="utf-8")
-    CONFORMANCE.renew(kept)
 
 
 if __name__ == "__main__":

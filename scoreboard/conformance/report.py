@@ -8,10 +8,6 @@ from __future__ import annotations
 
 from pydantic import BaseModel
 
-from documents import explored
-from documents.findings import grouped
-from mrtr_options.review.explore import show as explore
-from mrtr_options.review.judge.anomalies import WORDS
 from mrtr_options.terminal import markdown
 from scoreboard import ROOT
 
@@ -61,16 +57,3 @@ def by_server(kept: Results) -> str:
             for name, results in kept.results.items()
         ),
     )
-
-
-def beside_faults(kept: Results) -> str:
-    """What the suite says of each style, beside the weakest faults that show an anomaly."""
-    names = ("duplicate bill", "orphan bill", "lost call")
-    rows = {row["subject"]: row for row in explored.read() if row["policy"] == "retry"}
-    cells: dict[str, dict[str, str]] = {}
-    for style, results in kept.results.items():
-        suite, row = passed(results), rows.get(style)
-        cells[style] = {"suite": suite["multi-round"] or suite["Tasks"]} | {
-            name: "" if row is None else explore.weakest(row, name) for name in names
-        }
-    return grouped(("styles", "the suite passes", *(WORDS[name] for name in names)), cells)

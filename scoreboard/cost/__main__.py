@@ -1,5 +1,5 @@
 """`python -m scoreboard.cost`: measure everything (minutes), print it, keep it in docs/cost.json
-and the documents' tables.
+from which `python -m documents --kept` writes the documents' tables.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from documents.parts import COSTS
 from mrtr_options.review.bench.deployments import quiet_servers
 from mrtr_options.terminal import Parser, console, run
 from scoreboard.cost.measure import measure
@@ -53,7 +52,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"not measured: {line}", file=sys.stderr)
     if FILE.parent.is_dir() and not report.left_out:
         FILE.write_text(text + "\n", encoding="utf-8")
-        COSTS.renew(report)
         print(f"kept in {FILE.parent.name}/{FILE.name}", file=sys.stderr)
     return 0
 

@@ -19,17 +19,12 @@ from mcp.client.session import ClientRequestContext
 from mcp.server import MCPServer, Server
 
 from mrtr_options.review.bench.client import MODES, agreeable
-from mrtr_options.review.bench.subjects import (
-    CALL_KEY,
-    Subject,
-    make_wrappers,
-    open_store,
-    subject_named,
-)
+from mrtr_options.review.bench.subjects import Subject, make_wrappers, open_store, subject_named
 from mrtr_options.sdk.call_key import CALL_KEY as CALL_KEY_ENTRY
 from mrtr_options.sdk.call_key import new_call_key
 from mrtr_options.tool import weather
 from mrtr_options.tool.catalogue import all_options, load
+from mrtr_options.tool.notation import CALL_KEY
 from mrtr_options.tool.server import TOOL
 from mrtr_options.tool.settings import Settings
 from scoreboard.cost.floor import floor_server, shared_server

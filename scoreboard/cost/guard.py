@@ -6,9 +6,10 @@ from __future__ import annotations
 
 from contextlib import ExitStack, closing
 
-from mrtr_options.review.bench.subjects import SINGLE_USE, OpenStore, make_wrappers, open_store
+from mrtr_options.review.bench.subjects import OpenStore, make_wrappers, open_store
 from mrtr_options.tool import weather
 from mrtr_options.tool.catalogue import load, option_named
+from mrtr_options.tool.notation import SINGLE_USE
 from mrtr_options.tool.settings import Settings
 from scoreboard import postgres
 from scoreboard.cost.calls import clients_of, on_disk, one_call

@@ -28,9 +28,10 @@ from starlette.routing import BaseRoute
 from mrtr_options.review.bench.client import MODES
 from mrtr_options.review.bench.scenario import AGREE
 from mrtr_options.review.bench.starting import START_SECONDS, end, start_server
-from mrtr_options.review.bench.subjects import CALL_KEY, Subject
+from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.sdk.call_key import CALL_KEY as CALL_KEY_ENTRY
 from mrtr_options.sdk.call_key import new_call_key
+from mrtr_options.tool.notation import CALL_KEY
 from mrtr_options.tool.server import TOOL
 from scoreboard.cost.calls import servers_of
 from scoreboard.cost.report import CALLERS, FLOOR, Load

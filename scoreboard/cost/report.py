@@ -1,7 +1,7 @@
 """What the costs are: the figures of one run of `scoreboard.cost`, as one table, and in the
 documents.
 
-The figures of the last whole run are in docs/cost.json; `python -m scoreboard.cost.report` writes
+The figures of the last whole run are in docs/cost.json; `python -m documents --kept` writes
 the documents' tables from it. Knows nothing of how figures are measured, nor of how a table is
 printed.
 """
@@ -307,9 +307,3 @@ def price(report: Report) -> str:
         f" ({memory[guarded] / memory['F']:.1f} in memory; [costs](docs/COSTS.md)). If an instance dies"
         " after the charge,\nthe user has paid and gets an error."
     )
-
-
-if __name__ == "__main__":
-    from documents.parts import COSTS
-
-    COSTS.renew(read())

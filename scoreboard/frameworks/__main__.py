@@ -15,7 +15,6 @@ from functools import partial
 
 import anyio
 
-from documents.parts import FRAMEWORKS
 from mrtr_options.review.show.progress import counting
 from mrtr_options.terminal import Parser, console, refuse
 from mrtr_options.terminal import run as run_command
@@ -66,7 +65,6 @@ def _frameworks(args: argparse.Namespace) -> int:
             }
             kept = play(framework, board.frameworks.get(framework.name), begin, reviews)
             board = keep(Scoreboard(frameworks={framework.name: kept}), known)  # now: runs are long
-            FRAMEWORKS.renew(board)
     names = [each.name for each in wanted] or [*known]
     if args.json:
         kept = {name: board.frameworks[name] for name in names if name in board.frameworks}

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 import anyio
 
-from documents.parts import SERVERS
 from mrtr_options.review.show.progress import counting
 from mrtr_options.terminal import Parser, console
 from mrtr_options.terminal import run as run_command
@@ -53,7 +52,7 @@ def _servers(args: argparse.Namespace) -> int:
             if before is not None and before.digest == kept.digest:
                 for name in kept.variants.keys() & before.variants.keys():
                     kept.variants[name].life = before.variants[name].life
-            board = _kept(Scoreboard(servers={peer.name: kept}), known)  # now: runs are long
+            board = keep(Scoreboard(servers={peer.name: kept}), known)  # now: runs are long
         names = {each.name for each in wanted}
         aged = [row for row in played(board) if row[0].name in names and row[2].life is None]
         if aged:
@@ -61,19 +60,13 @@ def _servers(args: argparse.Namespace) -> int:
             lives = anyio.run(measured, [(peer, variant) for peer, variant, _ in aged])
             for (_, _, found), life in zip(aged, lives, strict=True):
                 found.life = life
-            board = _kept(Scoreboard(servers=board.servers), known)
+            board = keep(Scoreboard(servers=board.servers), known)
     console().print(table(board, [each.name for each in wanted] or [*known]))
     for line in reasons(board):
         print(line, file=sys.stderr)
     if not wanted:
         print(f"{FILE.name} has all of them; --only NAME reviews one again", file=sys.stderr)
     return 0
-
-
-def _kept(found: Scoreboard, known: Iterable[str]) -> Scoreboard:
-    board = keep(found, known)
-    SERVERS.renew(board)
-    return board
 
 
 if __name__ == "__main__":

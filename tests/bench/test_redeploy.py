@@ -2,12 +2,14 @@
 
 from dataclasses import replace
 from pathlib import Path
+from shutil import copyfile
 from typing import get_args
 
 import anyio
 import pytest
 
 from mrtr_options.review.bench import redeploys
+from mrtr_options.review.bench.history import form_of
 from mrtr_options.review.bench.run import run
 from mrtr_options.review.bench.scenario import (
     FIRST,
@@ -21,9 +23,10 @@ from mrtr_options.review.bench.scenario import (
 )
 from mrtr_options.review.bench.schedules import SCHEDULES
 from mrtr_options.review.bench.subjects import Subject
+from mrtr_options.review.explore.combinations import not_tried
 from mrtr_options.review.judge import matrix
 from mrtr_options.review.judge.reading import Observation, observe
-from mrtr_options.tool.catalogue import Option, all_options, option_named
+from mrtr_options.tool.catalogue import CannotLoad, Option, all_options, option_named
 
 CHANGES: tuple[Change, ...] = get_args(Change)
 REDEPLOYS = [slug for slug, schedule in SCHEDULES.items() if schedule.scenario.changes]
@@ -47,28 +50,106 @@ def test_wrappers_change_nothing_of_it(
 
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("letter", LETTERS)
+def test_every_option_has_a_next_version_that_fits_its_file(letter: str, change: Change) -> None:
+    option = option_named(letter)
+    assert redeploys.why_not(option, [change]) == ""
+    assert redeploys.source(option, change) != option.source
+
+
+ANSWERS = (
+    Send("place", Accept({"place": "Springfield, Missouri"}), if_asked=True),
+    Send("consent", Accept({"consent": "yes"}), if_asked=True),
+    Send("units", if_asked=True),
+)
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("letter", LETTERS)
 def test_a_clean_call_of_the_next_version_asks_what_it_asks(letter: str, change: Change) -> None:
-    answers = (
-        Send("place", Accept({"place": "Springfield, Missouri"}), if_asked=True),
-        Send("consent", Accept({"consent": "yes"}), if_asked=True),
-        Send("units", if_asked=True),
-    )
-    seen = played(option_named(letter), (Redeploy(change), FIRST, *answers, *answers))
+    seen = played(option_named(letter), (Redeploy(change), FIRST, *ANSWERS, *ANSWERS))
     place = "Springfield, Illinois" if change == "removed" else "Springfield, Missouri"
-    due = [message for message, _ in redeploys.questions(change, "Springfield", place).values()]
+    due = redeploys.questions(change, "Springfield", place).values()
+    asked = [
+        form_of(message, reply.schemas[key])
+        for reply in seen.replies
+        for key, message in reply.questions.items()
+    ]
     assert (seen.fate, seen.effects["bill"]) == ("ok", 1)
-    assert sorted(seen.questions) == sorted(due)
+    assert sorted(asked, key=str) == sorted(due, key=str)
     assert (seen.questions[0] == "Which units for Springfield?") == (change == "reordered")
     assert (seen.text or "").startswith(place)
 
 
-def test_a_file_that_no_change_fits_is_left_out(tmp_path: Path) -> None:
-    file = tmp_path / "stranger.py"
-    file.write_text("server = None\n", encoding="utf-8")
-    stranger = Option("?", "stranger", file)
-    assert not matrix.cells([Subject(stranger)], schedules=[SCHEDULES["redeploy-reworded"]])
-    with pytest.raises(ValueError, match=r"there is no version of stranger\.py"):
+@pytest.mark.parametrize("letter", LETTERS)
+def test_the_next_version_with_an_effect_more_audits_more(letter: str) -> None:
+    option = option_named(letter)
+    before, after = (
+        played(option, (Redeploy(change), FIRST, *ANSWERS)) for change in (None, "effect")
+    )
+    assert after.least("audit") > before.most("audit")
+
+
+@pytest.mark.parametrize("letter", LETTERS)
+def test_the_renamed_version_has_no_old_name(letter: str, tmp_path: Path) -> None:
+    option = option_named(letter)
+    path = redeploys.write(option, "renamed", tmp_path)
+    text = path.read_text(encoding="utf-8")
+    assert path.name != option.path.name
+    assert "call_weather" not in text
+    assert text.count("give_weather") == option.source.count("call_weather")
+
+
+@pytest.fixture
+def stranger(tmp_path: Path) -> Option:
+    """A file with F's code and nothing beside it."""
+    file = tmp_path / "my_option.py"
+    file.write_text(option_named("F").source, encoding="utf-8")
+    return Option("?", "my option", file)
+
+
+def test_a_file_without_next_versions_is_not_tried(stranger: Option, tmp_path: Path) -> None:
+    missing = "no next version of my_option.py is kept; add my_option.next.toml"
+    cells, left_out = matrix.split([Subject(stranger)], schedules=[SCHEDULES["redeploy-reworded"]])
+    assert (cells, {cell.missing for cell in left_out}) == ([], {missing})
+    assert not_tried(Subject(stranger), calling()) == {"redeploy": missing}
+    assert not_tried(Subject(stranger), calling(era="legacy")) == {}
+    with pytest.raises(ValueError, match=missing):
         redeploys.write(stranger, "reworded", tmp_path)
+
+
+def test_a_file_with_next_versions_beside_it_is_tried(stranger: Option) -> None:
+    kept = redeploys.next_versions_of(option_named("F"))
+    copyfile(kept, redeploys.next_versions_of(stranger))
+    assert not_tried(Subject(stranger), calling()) == {}
+    seen = played(stranger, (Redeploy("inserted"), FIRST, *ANSWERS))
+    assert "The report for Springfield, Missouri is billed. Go on?" in seen.questions
+
+
+def test_a_next_version_that_does_not_fit_is_not_tried(stranger: Option) -> None:
+    diff = "[inserted]\ndiff = '''\n-    of_another_file()\n'''\n"
+    redeploys.next_versions_of(stranger).write_text(diff, encoding="utf-8")
+    (why,) = not_tried(Subject(stranger), calling()).values()
+    assert why.startswith("the next version of my_option.py does not fit: my_option.next.toml: in")
+    assert "found 0 times" in why
+    kept = redeploys.why_not(stranger, ["effect"])
+    assert kept.endswith("is kept for it; add [effect] to my_option.next.toml")
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("[inserted", "my_option.next.toml: "),
+        ("[enlarged]\ndiff = 'x'", "my_option.next.toml: enlarged"),
+        ("[inserted]\npatch = 'x'", "my_option.next.toml: inserted.diff: Field required"),
+    ],
+)
+def test_a_file_of_next_versions_that_is_none_is_refused(
+    text: str, says: str, stranger: Option
+) -> None:
+    redeploys.next_versions_of(stranger).write_text(text, encoding="utf-8")
+    with pytest.raises(CannotLoad) as refused:
+        redeploys.covers(stranger, "inserted")
+    assert str(refused.value).startswith(says)
 
 
 def test_a_redeploy_without_a_change_is_a_restart() -> None:

@@ -21,7 +21,7 @@ from tests.chaos.disasters import Manner
 from tests.chaos.fleet import Fleet
 from tests.rounds import accepted
 
-TRY_AGAIN = ("still_at_work", "store_unusable", "too_many_rounds")
+TRY_AGAIN = ("still_at_work", "store_unusable", "store_full")
 """The reasons of errors after which the same round may be sent again."""
 PAUSE_SECONDS = (0.1, 1.0)
 """How long a client waits before it sends a round again, at first and at most."""

@@ -199,7 +199,7 @@ def test_the_command_prints_and_keeps_what_it_measured(
     assert max(map(len, said.splitlines())) <= 100 or flags
     assert report.read(tmp_path / "cost.json") == kept
     for copy, text in zip(copies, texts, strict=True):
-        assert COSTS.renewed(text, kept) == text, "stale: run python -m scoreboard.cost.report"
+        assert COSTS.renewed(text, kept) == text, "stale: run python -m documents --kept"
         assert copy.read_text(encoding="utf-8") == COSTS.renewed(
             re.sub(r"\d\.\d", "0.0", text), kept
         )

@@ -16,6 +16,7 @@ import pytest
 
 from mrtr_options.review.bench.deployments.children import Children
 from mrtr_options.review.bench.faults import Era, parse
+from mrtr_options.review.bench.patching import patched
 from mrtr_options.review.bench.run import run
 from mrtr_options.review.bench.scenario import Scenario, calling
 from mrtr_options.review.bench.schedules import named
@@ -26,7 +27,6 @@ from mrtr_options.review.judge.contract import violations
 from mrtr_options.tool.catalogue import option_at
 from tests.bounds import SECONDS
 from tests.evidence import every
-from tests.mutants.mutation import patched
 
 CORPUS = Path(__file__).parent / "corpus"
 HMAC, TABLE = (

@@ -8,18 +8,20 @@ anomaly and a smallest set of faults that shows it.
 Knows the package; `parts` is known to the mutants' files alone.
 """
 
-import re
 import tomllib
 from collections.abc import Generator
 from contextlib import contextmanager
 from difflib import get_close_matches
 from itertools import combinations
 from pathlib import Path
+from shutil import copyfile
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from mrtr_options.review.bench.deployments import environment
 from mrtr_options.review.bench.faults import Faults, parse
+from mrtr_options.review.bench.patching import CannotPatch, patched
+from mrtr_options.review.bench.redeploys import next_versions_of
 from mrtr_options.review.bench.run import in_memory, run
 from mrtr_options.review.bench.scenario import calling
 from mrtr_options.review.bench.schedules import SCHEDULES
@@ -40,27 +42,6 @@ MUTANTS = Path(__file__).with_name("mutants.toml")
 
 _FUTURE = "from __future__ import annotations\n"
 _PARTS = "\nfrom tests.mutants import parts\n"
-
-
-def patched(source: str, diff: str, name: str) -> str:
-    """A source with changes as `diff -u` prints them, without line numbers.
-
-    Args:
-        source: What is changed.
-        diff: The changes. A line that begins with "@@" starts another place.
-        name: Whose changes they are, for the error.
-
-    Raises:
-        CannotLoad: A place is not found once.
-    """
-    for place in re.split(r"^@@.*\n", diff, flags=re.MULTILINE):
-        lines = [line or " " for line in place.splitlines()]
-        before = "".join(f"{line[1:]}\n" for line in lines if line[0] in " -")
-        after = "".join(f"{line[1:]}\n" for line in lines if line[0] in " +")
-        if (found := source.count(f"\n{before}")) != 1:
-            raise CannotLoad(f"{name} this is found {found} times, not once: {before!r}")
-        source = source.replace(f"\n{before}", f"\n{after}")
-    return source
 
 
 class Mutant(BaseModel):
@@ -103,7 +84,10 @@ class Mutant(BaseModel):
         Raises:
             CannotLoad: A place of the diff is not found once in the option file.
         """
-        source = patched(self.of.source, self.diff, f"{MUTANTS.name}: [{self.name}]")
+        try:
+            source = patched(self.of.source, self.diff, f"{MUTANTS.name}: [{self.name}]")
+        except CannotPatch as error:
+            raise CannotLoad(str(error)) from error
         return source.replace(_FUTURE, _FUTURE + _PARTS) if "parts." in self.diff else source
 
     @contextmanager
@@ -116,9 +100,11 @@ class Mutant(BaseModel):
         with scratch() as folder:
             path, ledger = folder / f"{self.name}.py", folder / "ledger.sqlite"
             path.write_text(self.source, encoding="utf-8")
+            mutant = Option("?", self.name, path, self.of.guarantees)
+            copyfile(next_versions_of(self.of), next_versions_of(mutant))
             with environment(ledger, [new_key()]):
                 load(path, Settings(SqliteLedger(ledger)))
-            yield Subject(Option("?", self.name, path, self.of.guarantees))
+            yield Subject(mutant)
 
 
 def all_mutants() -> list[Mutant]:

@@ -20,7 +20,7 @@ from mrtr_options.sdk.protection import keys_from_environment, make_codec, new_k
 from mrtr_options.sdk.push import can_push
 from mrtr_options.sdk.replay import Round
 from mrtr_options.sdk.single_use import single_use
-from mrtr_options.sdk.single_use.store import Abandoned, Claim, Forgotten, Pending, Spent
+from mrtr_options.sdk.single_use.store import Abandoned, Claim, Forgotten, Pending, Spent, Stamp
 from mrtr_options.tool import weather
 from mrtr_options.tool.server import Context, Handler, Params, Result
 from mrtr_options.tool.settings import STATE_TTL_SECONDS
@@ -119,8 +119,8 @@ class RoundStore:
     def __init__(self, rounds: Rounds | None = None) -> None:
         self.rounds = _ROUNDS if rounds is None else rounds
 
-    async def now(self) -> float:
-        return time.time()
+    async def stamp(self) -> Stamp:
+        return Stamp(time.time(), "")
 
     async def reserve(self, claim: Claim) -> str | None:
         if time.time() - claim.begins >= STATE_TTL_SECONDS:

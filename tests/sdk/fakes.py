@@ -18,7 +18,7 @@ from mcp_types.version import LATEST_HANDSHAKE_VERSION, LATEST_MODERN_VERSION
 from pydantic import BaseModel
 
 from mrtr_options.sdk import handlers
-from mrtr_options.sdk.call_key import CALL_KEY, new_call_key
+from mrtr_options.sdk.call_key import CALL_KEY, REPEAT, new_call_key
 from mrtr_options.tool.weather import Question
 from tests.bounds import SECONDS
 from tests.rounds import Response
@@ -114,7 +114,7 @@ async def deliver(
     **arguments: Any,
 ) -> Response:
     """One delivery of a round, for a bounded time: of the first one, or of the one that answers
-    `asked`.
+    `asked`. Where the response is a repeat, it comes without the entry that says so.
 
     Args:
         handler: What it is delivered to.
@@ -126,7 +126,13 @@ async def deliver(
     meta: Any = None if key is None else {CALL_KEY: key}
     request = request.model_copy(update={"meta": meta, "arguments": arguments or request.arguments})
     with anyio.fail_after(SECONDS):
-        return await handler(ctx or modern(), request)
+        return first_of(await handler(ctx or modern(), request))
+
+
+def first_of(response: Response) -> Response:
+    """Return a repeat as the first one was."""
+    meta = {name: value for name, value in (response.meta or {}).items() if name != REPEAT}
+    return response.model_copy(update={"meta": meta or None})
 
 
 def called_by(name: Callable[[], str | None]) -> Any:

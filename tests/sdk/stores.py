@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from mrtr_options.sdk.single_use import SqliteStore
-from mrtr_options.sdk.single_use.store import Claim, SqlStore, Store
+from mrtr_options.sdk.single_use.sql import SqlStore
+from mrtr_options.sdk.single_use.store import Claim, Store
 from scoreboard.postgres import fresh
 
 
@@ -45,8 +46,9 @@ class Database:
     def grow_older(self, seconds: float) -> None:
         """Let what is recorded be older than it is."""
         self.execute(
-            f"UPDATE guard_rounds SET begins = begins - {seconds}, ends = ends - {seconds}",
-            f"UPDATE guard_horizon SET until = until - {seconds}",
+            f"UPDATE guard_rounds SET made = made - {seconds}, keeps = keeps - {seconds},"
+            f" ends = ends - {seconds}",
+            f"UPDATE guard_horizon SET until = until - {seconds}, started = started - {seconds}",
         )
 
 
@@ -67,4 +69,6 @@ def postgres(server: str) -> Database:
 
 async def claim(store: Store, number: str, **more: Any) -> Claim:
     """A delivery's claim to a round whose number is handed out now."""
-    return replace(Claim(number, "", begins=await store.now(), lease_seconds=60), **more)
+    stamp = await store.stamp()
+    made = Claim(number, "", begins=stamp.at, lease_seconds=60, mark=stamp.mark)
+    return replace(made, **more)

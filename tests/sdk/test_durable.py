@@ -398,7 +398,7 @@ async def test_a_call_begins_once_under_its_key_and_says_what_it_has_come_to(eng
         assert await there(key=key) == second
         last = await there(named("Bob", "two"), second)
         assert await here(key=key) == last
-        assert await refused(here, key=key, x=2) == "call_key_reused"
+        assert await refused(here, key=key, x=2) == "call_reused"
         assert await refused(here, key=key_made(0.0)) == "call_key_expired"
     assert world.kinds() == ["first", "last"]
 

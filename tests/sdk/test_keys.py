@@ -130,7 +130,7 @@ async def test_two_rounds_of_an_old_client_may_use_a_key_for_two_questions() -> 
         return YES["ok"]
 
     session = FakeSession(capabilities(form=True), can_send_request=True, user=user)
-    with handlers.protected():
+    with handlers.protected("server"):
         response = await deliver(tool, ctx=of_session(session, modern=False))
     assert text_of(response) == "done"
     assert len(session.pushed) == 2
@@ -140,6 +140,6 @@ async def test_two_requests_at_once_do_not_share_keys() -> None:
     wiped: list[str] = []
     first, second = (by_hand(each, each, wiped) for each in (PRICE, WIPE))
     for tool in (first, second):
-        with handlers.protected():
+        with handlers.protected("server"):
             await partial(deliver, tool)(await deliver(tool), YES)
     assert wiped == ["disk"] * 2

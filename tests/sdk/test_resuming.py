@@ -281,16 +281,16 @@ CASES = {
     "a round at work": Case({"raises": {2: refusal("still_at_work")}}, {}, "done", 3, 1),
     **{
         f"a round put off, {reason}": Case({"raises": {2: refusal(reason)}}, {}, "done", 3, 1)
-        for reason in ("store_unusable", "too_many_rounds", "too_many_continuations")
+        for reason in ("store_unusable", "store_full", "too_many_continuations")
     },
     "a round put off for ever": Case(
-        {"raises": dict.fromkeys(range(2, 6), refusal("too_many_rounds"))},
+        {"raises": dict.fromkeys(range(2, 6), refusal("store_full"))},
         {},
-        "It is too_many",
+        "It is store_full",
         5,
         0,
     ),
-    "a first request put off": Case({"raises": {1: refusal("too_many_rounds")}}, {}, MAY, 1, 0, ()),
+    "a first request put off": Case({"raises": {1: refusal("store_full")}}, {}, MAY, 1, 0, ()),
     "a new key found too old": Case({"raises": {1: OLD}}, {}, "done", 3, 1),
     "two of them": Case({"raises": {1: OLD, 2: OLD}}, {}, "call_key_expired", 2, 0, (), kept=False),
     "a host's key found too old": Case({"raises": {1: OLD}}, HOSTS, "call_key_expired", 1, 0, ()),
@@ -308,7 +308,7 @@ CASES = {
         f"a round refused, {reason}": Case(
             {"raises": {2: refusal(reason, INVALID)}}, KEYS, reason, 2, 0
         )
-        for reason in ("invalid_request_state", "round_spent")
+        for reason in ("invalid_request_state", "answered_differently")
     },
     "a state too old, its call known": Case(
         {"raises": EXPIRED, "questions": ("who", "next")}, KEYS, "done", 5, 1, ("who", "next")

@@ -26,13 +26,23 @@ from mrtr_options.sdk.questions import BadAnswer, NotBegun, ask, load_state
 from mrtr_options.sdk.single_use import SqliteStore, single_use
 from mrtr_options.tool.server import Handler
 from tests.rounds import Response
-from tests.sdk.fakes import Context, Params, key_made, modern, named, params, result, who
+from tests.sdk.fakes import (
+    Context,
+    Params,
+    first_of,
+    key_made,
+    modern,
+    named,
+    params,
+    result,
+    who,
+)
 from tests.sdk.stopped_time import StoppedTime
 
 WAIT, ROUND, KEEP = 10, 60, 1e6
 INVALID = types.INVALID_PARAMS
-SPENT = (INVALID, "round_spent")
-REUSED = (INVALID, "call_key_reused")
+SPENT = (INVALID, "answered_differently")
+REUSED = (INVALID, "call_reused")
 BAD = (INVALID, "invalid_answer")
 AWAY = (INVALID, "unknown_continuation")
 CLOSED = (-32050, "closed")
@@ -110,8 +120,9 @@ class Run:
 
 
 def seen(response: Response) -> Outcome:
+    """Return what a response says, whether it is the first or a repeat."""
     kind = "asks" if isinstance(response, types.InputRequiredResult) else "result"
-    return kind, response.model_dump_json()
+    return kind, first_of(response).model_dump_json()
 
 
 class Guarded(RuleBasedStateMachine):
@@ -170,8 +181,7 @@ class Guarded(RuleBasedStateMachine):
         if delivery.is_first:
             of = next(each for each in of.call if each.outcome is None or each.outcome[0] != "asks")
             if of.outcome is None and (of.taken is None or (self.attempts > 1 and of.ends <= now)):
-                name = of.call[0].states[0].meta  # of the call, as its first response had it
-                return seen(of.states[0].model_copy(update={"meta": name}))
+                return seen(of.states[0])
         if of.outcome is not None:
             return of.outcome if delivery.name in ("", of.taken) else SPENT
         if self.attempts == 1 and of.ends <= now:

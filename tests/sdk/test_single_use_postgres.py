@@ -144,3 +144,15 @@ async def test_a_database_that_does_not_answer_refuses_rounds_in_bounded_time(
         sum("it does not answer" in each for each in refused) == 2
     )  # those that waited for the first
     assert await take(store, "after") is None
+
+
+async def test_no_statement_is_prepared_which_a_pooler_would_run_elsewhere(
+    store: PostgresStore,
+) -> None:
+    """A pooler in transaction mode hands each transaction to any of its connections."""
+    for number in range(12):
+        held = await claim(store, f"{number}")
+        assert await store.reserve(held) is None
+        assert await store.record(held, "outcome")
+    db = store._db  # pyright: ignore[reportPrivateUsage]
+    assert db.execute("SELECT count(*) FROM pg_prepared_statements").fetchone() == (0,)

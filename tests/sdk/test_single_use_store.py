@@ -18,29 +18,28 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
-from mrtr_options.sdk.single_use.store import (
-    Abandoned,
-    Claim,
-    Forgotten,
-    Full,
-    Pending,
-    Spent,
-    SqlStore,
-)
+from mrtr_options.sdk.single_use.sql import SqlStore
+from mrtr_options.sdk.single_use.store import Abandoned, Claim, Forgotten, Full, Pending, Spent
 from tests.sdk.stores import Database, postgres, sqlite
 
 T = TypeVar("T")
 
-KEEP, HORIZON, LATE = 1050, 1155, 1260
+KEEP, EPOCH, EPOCHS = 1050, 105, 12
 BOUNDS = {"keep_seconds": KEEP, "max_rounds": 4, "max_rounds_per_caller": 2}
 
 
 @dataclass
 class Row:
-    """A round that is taken; `ends` is when its lease does."""
+    """A round that is taken.
+
+    Attributes:
+        ends: When its lease ends.
+        lasts: The last epoch in which it is remembered.
+    """
 
     claim: Claim
     ends: float
+    lasts: int
     outcome: str | None = None
 
 
@@ -49,16 +48,18 @@ class Model:
 
     Attributes:
         time: In seconds since the store was made.
-        horizon: It remembers every round whose number was handed out after it.
+        epoch: The number of epochs that have ended.
+        started: When the present one began.
         rows: The rounds that are taken, by number, oldest first.
     """
 
     def __init__(self) -> None:
-        self.time = self.horizon = 0
+        self.time = self.epoch = self.started = 0
         self.rows: dict[str, Row] = {}
 
     def found(self, claim: Claim) -> str | None:
-        if not max(self.horizon, self.time - KEEP) <= claim.begins <= self.time + KEEP:
+        is_remembered = self.epoch - EPOCHS <= epoch_of(claim) <= self.epoch
+        if not is_remembered or abs(claim.begins - self.time) > KEEP:
             raise Forgotten
         if claim.number not in self.rows:
             return None
@@ -73,11 +74,10 @@ class Model:
             raise Abandoned if row.ends <= self.time else Pending
         return row and row.outcome
 
-    def move_horizon(self) -> None:
-        if self.horizon < self.time - LATE:
-            self.horizon = self.time - HORIZON
-            old = [number for number, row in self.rows.items() if row.claim.begins < self.horizon]
-            for number in old:
+    def end_epoch(self) -> None:
+        if self.time - self.started > EPOCH:
+            self.epoch, self.started = self.epoch + 1, self.time
+            for number in [each for each, row in self.rows.items() if row.lasts < self.epoch]:
                 del self.rows[number]
 
     def take(self, claim: Claim) -> None:
@@ -86,12 +86,13 @@ class Model:
         ]
         if len(self.rows) >= BOUNDS["max_rounds"] or len(mine) >= BOUNDS["max_rounds_per_caller"]:
             raise Full
-        self.rows[claim.number] = Row(claim, self.time + claim.lease_seconds)
+        ends, lasts = self.time + claim.lease_seconds, self.epoch + EPOCHS
+        self.rows[claim.number] = Row(claim, ends, lasts)
 
     def reserve(self, claim: Claim) -> str | None:
         recorded = self.found(claim)
         if recorded is None:
-            self.move_horizon()
+            self.end_epoch()
             self.take(claim)
         return recorded
 
@@ -99,7 +100,7 @@ class Model:
         """The rest of `reserve`, for a process that was paused when it had found that it may take
         it.
         """
-        if claim.number in self.rows or claim.begins < self.horizon:
+        if claim.number in self.rows or epoch_of(claim) < self.epoch - EPOCHS:
             return self.reserve(claim)
         try:
             self.take(claim)
@@ -129,6 +130,11 @@ class Model:
             del self.rows[claim.number]
 
 
+def epoch_of(claim: Claim) -> int:
+    """Return the epoch in which a claim's number was handed out."""
+    return int(claim.mark)
+
+
 def outcome_of(use: Callable[[], object]) -> object:
     try:
         return use()
@@ -140,7 +146,7 @@ class Rounds(RuleBasedStateMachine):
     """Two processes that share a database, each with a store object of its own.
 
     Attributes:
-        numbers: Of the rounds that were handed out, with the time of that.
+        numbers: Of the rounds that were handed out, with the time and the epoch of that.
         claims: What each delivery had of a round, whether it got the round or not.
         finished: The rounds that have had an outcome.
     """
@@ -155,12 +161,13 @@ class Rounds(RuleBasedStateMachine):
         super().__init__()
         self.database, self.model = database, Model()
         self.loop = asyncio.Runner()
-        self.numbers: list[tuple[str, int]] = []
+        self.numbers: list[tuple[str, int, int]] = []
         self.claims: list[Claim] = []
         self.finished: set[str] = set()
         self.opened: list[AbstractContextManager[Any]] = []
         self.stores = [self.open_store(), self.open_store()]
-        self.begun = self.loop.run(self.stores[0].now())
+        stamp = self.loop.run(self.stores[0].stamp())
+        self.begun, self.name = stamp.at, stamp.mark.rpartition(".")[0]
         self.hand_out(0)
 
     def teardown(self) -> None:
@@ -180,17 +187,23 @@ class Rounds(RuleBasedStateMachine):
     def claim(
         self, back: int, answers: str = "a", lease: int = 50, caller: str | None = None
     ) -> Claim:
-        number, begins = self.numbers[-1 - back % len(self.numbers)]
-        self.claims.append(Claim(number, answers, begins, lease, caller, str(len(self.claims))))
+        number, begins, epoch = self.numbers[-1 - back % len(self.numbers)]
+        owner = str(len(self.claims))
+        self.claims.append(Claim(number, answers, begins, lease, caller, owner, str(epoch)))
         return self.claims[-1]
 
     def aged(self, claim: Claim) -> Claim:
         """What is recorded grows older in place of time passing, and so does what is claimed."""
-        return replace(claim, begins=self.begun + claim.begins - self.model.time)
+        begins = self.begun + claim.begins - self.model.time
+        return replace(claim, begins=begins, mark=f"{self.name}.{claim.mark}")
 
-    @rule(ahead=st.sampled_from([0, 0, 0, -1100, -100, 1000, 1100]))
-    def hand_out(self, ahead: int) -> None:
-        self.numbers.append((str(len(self.numbers)), self.model.time + ahead))
+    @rule(
+        ahead=st.sampled_from([0, 0, 0, -1100, -100, 1000, 1100]),
+        early=st.sampled_from([0, 0, 1, -1, 11, 12, 13]),
+    )
+    def hand_out(self, ahead: int, early: int = 0) -> None:
+        at, epoch = self.model.time + ahead, max(self.model.epoch - early, 0)
+        self.numbers.append((str(len(self.numbers)), at, epoch))
 
     @rule(back=which, process=processes, answers=said, lease=leases, caller=callers)
     def reserve(
@@ -237,12 +250,7 @@ class Rounds(RuleBasedStateMachine):
         claim = self.claimed(back)
         self.both(lambda: self.model.release(claim), self.stores[process].release(claim))
 
-    @rule(back=which, process=processes)
-    def look(self, back: int, process: int) -> None:
-        number, _ = self.numbers[-1 - back % len(self.numbers)]
-        self.both(lambda: self.model.outcome(number), self.stores[process].outcome(number))
-
-    @rule(steps=st.sampled_from([1, 1, 2, 13]))
+    @rule(steps=st.sampled_from([1, 1, 2, 2, 2, 13]))
     def pass_time(self, steps: int) -> None:
         self.database.grow_older(steps * 100)
         self.model.time += steps * 100
@@ -259,6 +267,7 @@ class Rounds(RuleBasedStateMachine):
         self.hand_out(0)
         back, store, other = 0, self.stores[process], 1 - process
         claim, outer, inner = self.claim(0), self.loop, asyncio.Runner()
+        aged = self.aged(claim)
         execute = store._execute  # pyright: ignore[reportPrivateUsage]
 
         def paused(statement: str, values: Any) -> Any:
@@ -278,12 +287,13 @@ class Rounds(RuleBasedStateMachine):
                         back += what == "another"
                         self.reserve(0 if what == "another" else back, other)
                 self.loop = outer
-                values["begins"] = float(values["begins"] or 0) - (self.model.time - since)
+                begins = aged.begins - (self.model.time - since)
+                object.__setattr__(aged, "begins", begins)
             return execute(statement, values)
 
         store._execute = paused  # pyright: ignore[reportPrivateUsage, reportAttributeAccessIssue]
-        self.model.move_horizon()
-        use = store.reserve(self.aged(claim))
+        self.model.end_epoch()
+        use = store.reserve(aged)
         got = outcome_of(lambda: outer.run(use))
         inner.close()
         assert got == outcome_of(lambda: self.model.reserve_after_a_pause(claim))

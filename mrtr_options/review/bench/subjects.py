@@ -4,48 +4,31 @@ call keys. Knows the catalogue and the wrappers.
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from mrtr_options.names import nearest
 from mrtr_options.review.bench import temporal
 from mrtr_options.sdk.ask_again import ask_again
 from mrtr_options.sdk.legacy_shim import legacy_shim
 from mrtr_options.sdk.single_use import SqliteStore, single_use
 from mrtr_options.sdk.single_use.store import Store
-from mrtr_options.tool.catalogue import CannotLoad, Option, all_options, option_named, runnable
+from mrtr_options.tool.catalogue import DURABLE, CannotLoad, Option, all_options, runnable
+from mrtr_options.tool.notation import (
+    ASK_AGAIN,
+    CALL_KEY,
+    LEGACY_SHIM,
+    SINGLE_USE,
+    TEMPORAL,
+    option_and_words,
+)
 from mrtr_options.tool.server import Handler
 
 if TYPE_CHECKING:
     from mrtr_options.sdk.single_use.postgres import PostgresStore
 
-SINGLE_USE, LEGACY_SHIM, ASK_AGAIN = "single-use", "legacy-shim", "ask-again"
-CALL_KEY = "call-key"
-"""No wrapper: the client sends a call key, for an option or a guard that honours it."""
-TEMPORAL = "temporal"
-"""No wrapper: the calls of a durable option are kept by Temporal."""
-MARKS = {SINGLE_USE: "¹", LEGACY_SHIM: "²", CALL_KEY: "ᵏ", TEMPORAL: "ᵀ"}
-
-WRAPPED = {SINGLE_USE: "EFGJ", LEGACY_SHIM: "FGHJ", ASK_AGAIN: ""}
-"""The options that each wrapper is shown around."""
-
-KEYED = (
-    *(f"{letter}+{SINGLE_USE}+{CALL_KEY}" for letter in "FGHJ"),
-    *(f"{letter}+{CALL_KEY}" for letter in "JKL"),
-)
-"""What is shown with call keys."""
-
-ON_TEMPORAL = "KL"
-"""The options that are shown on Temporal, too."""
-
-KEYED_EFFECTS = "J"
-"""The options that give every effect an idempotency key, and run a round from its first line: where
-the destination honours keys, a guard may run their rounds again.
-"""
 ATTEMPTS = 3
 KEEP_SECONDS = 24 * 3600.0
 """How long a guard under review remembers rounds: longer than a state is valid for, so that a
@@ -94,62 +77,64 @@ class Subject:
         return CALL_KEY in self.wrappers
 
     def attempts(self, honours_keys: bool) -> int:
-        """How often its guard tries a round that fails; effects honour keys or not."""
-        again = self.keyed and honours_keys and self.option.letter in KEYED_EFFECTS
+        """Return how often its guard tries a round that fails.
+
+        A guard may run a round again where every effect has an idempotency key that its
+        destination honours.
+        """
+        own = self.option.guarantees
+        has_keys = own is not None and own.keyed_effects
+        again = self.keyed and honours_keys and has_keys
         return ATTEMPTS if again else 1
 
 
 def all_subjects() -> list[Subject]:
-    """Every option alone, then every wrapped one."""
-    options = all_options()
-    plain = [Subject(option) for option in options.values()]
-    wrapped = [
-        Subject(options[letter], (wrapper,))
-        for wrapper, letters in WRAPPED.items()
-        for letter in letters
-    ]
-    return plain + wrapped
+    """Return every option alone, then the options in the one wrapper that they are shown in."""
+    plain = [Subject(option) for option in all_options().values()]
+    return [*plain, *_shown_in((SINGLE_USE,), (LEGACY_SHIM,), (ASK_AGAIN,))]
 
 
 def keyed_subjects() -> list[Subject]:
-    """What there is of `KEYED`."""
-    letters = all_options().keys()
-    return [subject_named(name) for name in KEYED if name[0] in letters]
+    """Return the subjects that are shown with a client that sends call keys."""
+    return _shown_in((SINGLE_USE, CALL_KEY), (CALL_KEY,))
+
+
+def temporal_subjects() -> list[Subject]:
+    """Return the subjects that are shown on Temporal, whether it is installed or not."""
+    return _shown_in((TEMPORAL,))
 
 
 def fleet_subjects() -> list[Subject]:
-    """What there is on Temporal; nothing where that is not installed."""
-    found = all_options() if temporal.installed() else {}
-    return [Subject(found[letter], (TEMPORAL,)) for letter in ON_TEMPORAL if letter in found]
+    """Return the subjects that are shown on Temporal; none where it is not installed."""
+    return temporal_subjects() if temporal.installed() else []
+
+
+def is_shown_in(option: Option, *words: str) -> bool:
+    """Return whether tables show an option in these wrappers, as its guarantees say."""
+    return option.guarantees is not None and "+".join(words) in option.guarantees.shown_in
+
+
+def _shown_in(*ways: tuple[str, ...]) -> list[Subject]:
+    """Return the options that are shown in these wrappers."""
+    return [
+        Subject(option, words)
+        for words in ways
+        for option in all_options().values()
+        if is_shown_in(option, *words)
+    ]
 
 
 def subject_named(name: str) -> Subject:
-    """A subject by its name: an option ("E", "option_e_mrtr_native", a file), or one in wrappers,
-    as in "F+single-use"; "F¹" (or "F1") for short, "F²" for "F+legacy-shim", "F¹ᵏ" with a call key,
-    "Lᵀ" on Temporal.
+    """Return a subject by its name (see `tool.notation`).
 
     Raises:
-        CannotLoad: There is none.
+        CannotLoad: There is none, or what it needs is not installed.
     """
-    short = {mark: name for name, mark in MARKS.items()}
-    if typed := re.fullmatch(r"([A-Za-z])\^?([12kt]+)", name):  # as well as a keyboard can
-        name = typed[1] + typed[2].translate(str.maketrans("12kt", "¹²ᵏᵀ"))
-    option, *wrappers = "".join(
-        f"+{short[each]}" if each in short else each for each in name
-    ).split("+")
-    if wrappers and not option:
-        raise CannotLoad(f"{name!r} names no option; put one before it, as in F¹ or F+single-use")
-    if len(set(wrappers)) < len(wrappers):
-        raise CannotLoad(f"{name!r} names a wrapper twice; name each once")
-    known = (*WRAPPED, CALL_KEY, TEMPORAL)
-    for wrapper in wrappers:
-        if wrapper not in known:
-            near = nearest(wrapper, known) or f"there are {', '.join(known)}"
-            raise CannotLoad(f"there is no wrapper {wrapper!r}; {near}")
-    subject = Subject(runnable(option_named(option)), tuple(wrappers))
-    if TEMPORAL in wrappers and subject.option.letter not in ON_TEMPORAL:
+    option, words = option_and_words(name)
+    subject = Subject(runnable(option), words)
+    if TEMPORAL in words and option.extra != DURABLE:
         raise CannotLoad(f"{name!r} keeps no calls that Temporal could keep; K and L do")
-    if TEMPORAL in wrappers and not temporal.installed():
+    if TEMPORAL in words and not temporal.installed():
         raise CannotLoad(f"{name} {temporal.MISSING}")
     return subject
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
-from mrtr_options.sdk.single_use.store import Claim, Store
+from mrtr_options.sdk.single_use.store import Claim, Stamp, Store
 
 Told = Callable[[str], None]
 
@@ -36,8 +36,8 @@ class WatchedStore:
         self._store = store
         self._told = told
 
-    async def now(self) -> float:
-        return await self._store.now()
+    async def stamp(self) -> Stamp:
+        return await self._store.stamp()
 
     async def reserve(self, claim: Claim) -> str | None:
         with self._telling():
@@ -45,9 +45,9 @@ class WatchedStore:
         self._told("takes the round" if found is None else "finds the outcome")
         return found
 
-    async def outcome(self, number: str) -> str | None:
+    async def outcome(self, call: str) -> str | None:
         with self._telling():
-            found = await self._store.outcome(number)
+            found = await self._store.outcome(call)
         self._told("finds nothing" if found is None else "finds the outcome")
         return found
 

@@ -17,22 +17,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--all", action="store_true", help="docstrings, comments and blank lines, too"
     )
+    parser.add_argument(
+        "--sdk",
+        action="store_true",
+        help="also what an SDK would have to ship for each; by itself where the handlers are the same",
+    )
     parser.add_argument("--unified", action="store_true", help="one column on wide terminals, too")
     add_form(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the diff or the counts."""
-    if args.stat and (args.options or args.all or args.unified):
+    if args.stat and (args.options or args.all or args.unified or args.sdk):
         refuse("diff --stat counts the author code of every option; leave out all else")
     if not args.stat and len(args.options) != 2:
         refuse("diff takes two options, as in: diff E F; or --stat for all of them")
 
-    from mrtr_options.demo.diff import print_diff, print_stat, written
+    from mrtr_options.demo.diff import How, print_diff, print_stat, written
 
     if args.stat:
         print_stat(as_json=args.json)
         return 0
     left, right = map(written, args.options)
-    print_diff(left, right, everything=args.all, is_unified=args.unified, as_json=args.json)
+    print_diff(left, right, How(args.all, args.sdk, args.unified, args.json))
     return 0

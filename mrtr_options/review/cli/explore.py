@@ -59,15 +59,11 @@ def run(args: argparse.Namespace) -> int:
 
     from mrtr_options.review.bench import temporal
     from mrtr_options.review.bench.scenario import Policy, calling
-    from mrtr_options.review.bench.subjects import (
-        LEGACY_SHIM,
-        all_subjects,
-        fleet_subjects,
-        keyed_subjects,
-    )
-    from mrtr_options.review.explore.show import name_unclassified, show
+    from mrtr_options.review.bench.subjects import all_subjects, fleet_subjects, keyed_subjects
+    from mrtr_options.review.explore.show import name_unclassified, short, show
     from mrtr_options.review.explore.workers import results
     from mrtr_options.review.show.progress import sharing
+    from mrtr_options.tool.notation import LEGACY_SHIM
 
     if not args.subjects:
         name_left_out()
@@ -90,6 +86,9 @@ def run(args: argparse.Namespace) -> int:
         for subject in chosen
         for policy in policies
     }
+    if fewer := sorted({called.name for (called, _), most in calls.items() if most < args.faults}):
+        where = ", ".join(map(short, fewer))
+        print(f"left out: more than one fault at a time on {where}; name them", file=sys.stderr)
     form = "json" if args.json else "markdown" if args.markdown else "text"
     with sharing(calls, quiet=args.json) as on_share:
         done, proofs = results(calls, Path(args.resume) if args.resume else None, on_share)

@@ -48,8 +48,8 @@ def run(args: argparse.Namespace) -> int:
     eras = (args.era,) if args.era else ERAS
     deployments = (args.deployment,) if args.deployment else matrix.IN_MEMORY
     schedules = [SCHEDULES[slug] for slug in chosen or SCHEDULES]
-    to_run = matrix.cells(columns, schedules=schedules, eras=eras, deployments=deployments)
-    if not to_run:
+    to_run, missing = matrix.split(columns, schedules=schedules, eras=eras, deployments=deployments)
+    if not (to_run or missing):
         refuse(
             "nothing of this can be played together; leave out --only, --options, --era or --deployment"
         )
@@ -57,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
     with counting("schedules", len(to_run), quiet=form != "table") as begin:
         observations = anyio.run(matrix.run, to_run, begin)
     judged = {column: matrix.judge(column, observations) for column in columns}
-    show(observations, judged, form)
+    show(observations, judged, form, missing)
     return 1 if any(judged.values()) else 0
 
 

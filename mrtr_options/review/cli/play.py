@@ -25,6 +25,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="retry",
         help="what the client does when a response is lost: resend the round (default), or call again",
     )
+    parser.add_argument(
+        "--by-hand", action="store_true", help="answer, and break the call, yourself"
+    )
     add_setup(parser)
     add_form(parser)
 
@@ -32,6 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Make the calls, and print them."""
     from mrtr_options.review.bench.faults import parse
+    from mrtr_options.review.bench.redeploys import why_not
     from mrtr_options.review.bench.scenario import calling
     from mrtr_options.review.bench.schedules import SCHEDULES
     from mrtr_options.review.explore.combinations import refuse_impossible
@@ -47,6 +51,12 @@ def run(args: argparse.Namespace) -> int:
     chosen = subjects(
         args.subjects if schedule is None else args.subjects[:-1], or_one_of=SCHEDULES
     )
+    if args.by_hand:
+        from mrtr_options.review.show.by_hand import play_by_hand
+
+        if schedule is not None or faults or args.json or len(chosen) > 1:
+            refuse("--by-hand takes one option, and no faults or schedule, as in: play F --by-hand")
+        return play_by_hand(chosen[0], args.era, args.location)
     if schedule is None:
         call = calling(
             args.location,
@@ -61,5 +71,8 @@ def run(args: argparse.Namespace) -> int:
     scenario = schedule.of(args.era)
     if scenario is None:
         refuse(f"{schedule.name} has no steps for a {args.era} client; choose the other --era")
+    for subject in chosen:
+        if why := why_not(subject.option, scenario.changes):
+            refuse(why)
     scenario = scenario.on_one() if args.fleet == "one" else scenario
     return play(chosen, scenario, (), as_json=args.json)

@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
     played = ["E", "F", "H", "F¹", *("K" for letter in all_options() if letter == "K")]
     chosen = subjects(args.subjects or played) if args.play else []
     shown: dict[str, dict[str, list[str]]] = {}
-    left_out: dict[str, list[str]] = {}
+    left_out: dict[str, dict[str, list[str]]] = {}
     if chosen:
         with counting("schedules", len(SCHEDULES), quiet=args.json) as begin:
             shown, left_out = anyio.run(of_schedules, chosen, begin)

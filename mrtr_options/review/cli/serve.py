@@ -6,14 +6,32 @@ import argparse
 import os
 import signal
 import sys
+from collections.abc import Callable
 from contextlib import closing
+from typing import TYPE_CHECKING
+
+from mrtr_options.review.cli._shared import MARKS
+from mrtr_options.terminal import refuse
+from mrtr_options.tool.notation import ASK_AGAIN, CALL_KEY, LEGACY_SHIM, SINGLE_USE
+
+if TYPE_CHECKING:
+    from mrtr_options.review.bench.subjects import Subject
+    from mrtr_options.sdk.handlers import Handler
+    from mrtr_options.tool.settings import Settings
+
+    Wrapper = Callable[[Handler], Handler]
 
 IN_MEMORY = "effects are counted in the memory of this process; --ledger FILE keeps them"
+ROUNDS_IN_MEMORY = (
+    "rounds are recorded in the memory of this process; --rounds FILE keeps them over a restart, and"
+    " shares them with other processes"
+)
+WAITING = "waiting for a client on standard input and output; Ctrl-C ends it"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """An option, and where it is served."""
-    parser.add_argument("option", metavar="OPTION", help="the option's letter or name")
+    """Add the subject, and where it is served."""
+    parser.add_argument("subject", metavar="SUBJECT", help=f"as in: serve F¹ --http 8000; {MARKS}")
     where = parser.add_mutually_exclusive_group(required=True)
     where.add_argument(
         "--http", type=int, metavar="PORT", help="streamable HTTP on 127.0.0.1 (0: any port)"
@@ -27,7 +45,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the SQLite file of effects (default: MRTR_LEDGER, or memory)",
     )
     parser.add_argument(
-        "--ask-again", action="store_true", help="ask again where an answer does not fit"
+        "--rounds",
+        metavar="FILE",
+        help="the SQLite file in which a guard records rounds (default: the memory of this process)",
     )
     parser.add_argument(
         "--log", action="store_true", help="a line on standard error for each round"
@@ -35,44 +55,72 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Serve until the client or a signal ends it."""
-    from mrtr_options.sdk.ask_again import ask_again
-    from mrtr_options.sdk.protection import instance_from_environment, keys_from_environment
+    """Serve until the client or a signal ends it, and return the exit code."""
+    from mrtr_options.review.bench.subjects import subject_named
     from mrtr_options.sdk.serving import listen, serve_http, serve_stdio, try_databases
     from mrtr_options.sdk.telemetry import log_to_standard_error
-    from mrtr_options.tool.catalogue import load, option_named
-    from mrtr_options.tool.settings import LEDGER_VARIABLE, Settings, database_url
-    from mrtr_options.tool.weather import MemoryLedger, SqliteLedger
+    from mrtr_options.tool.catalogue import load
 
-    file = args.ledger if args.ledger is not None else os.environ.get(LEDGER_VARIABLE) or None
-    option = option_named(args.option)
-    keys = keys_from_environment()
-    ledger = MemoryLedger() if file is None else SqliteLedger(file)
-    instance = instance_from_environment()
-    settings = Settings(
-        ledger,
-        keys=keys,
-        wrappers=[ask_again] if args.ask_again else (),
-        database=database_url(),
-        instance=instance,
-    )
-    server = load(option.path, settings)
+    subject = subject_named(args.subject)
+    server = load(subject.option.path, _settings(args, subject))
     try_databases(server)
     listener = None if args.stdio else listen(args.http)
     if args.log:
         log_to_standard_error()
-
     if listener is None:
         if sys.stdin.isatty():
-            print(
-                "waiting for a client on standard input and output; Ctrl-C ends it", file=sys.stderr
-            )
+            print(WAITING, file=sys.stderr)
         # The SDK reads standard input in a thread that only the end of the input can stop.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         serve_stdio(server)
         return 0
-    if file is None:
+    if _ledger_file(args) is None:
         print(IN_MEMORY, file=sys.stderr)
+    if SINGLE_USE in subject.wrappers and args.rounds is None:
+        print(ROUNDS_IN_MEMORY, file=sys.stderr)
     with closing(listener):
         serve_http(server, listener)
     return 0
+
+
+def _ledger_file(args: argparse.Namespace) -> str | None:
+    from mrtr_options.tool.settings import LEDGER_VARIABLE
+
+    return args.ledger if args.ledger is not None else os.environ.get(LEDGER_VARIABLE) or None
+
+
+def _settings(args: argparse.Namespace, subject: Subject) -> Settings:
+    """Return the settings of the instance: its ledger, keys, database, name and wrappers."""
+    from mrtr_options.sdk.protection import instance_from_environment, keys_from_environment
+    from mrtr_options.tool.settings import Settings, database_url
+    from mrtr_options.tool.weather import MemoryLedger, SqliteLedger
+
+    file = _ledger_file(args)
+    return Settings(
+        MemoryLedger() if file is None else SqliteLedger(file),
+        keys=keys_from_environment(),
+        wrappers=_wrappers(subject, args.rounds),
+        database=database_url(),
+        instance=instance_from_environment(),
+    )
+
+
+def _wrappers(subject: Subject, rounds: str | None) -> list[Wrapper]:
+    """Return a subject's wrappers, innermost first, with their own defaults."""
+    from mrtr_options.sdk.ask_again import ask_again
+    from mrtr_options.sdk.legacy_shim import legacy_shim
+    from mrtr_options.sdk.single_use import SqliteStore, single_use
+
+    wrappers: list[Wrapper] = []
+    for name in subject.wrappers:
+        if name == SINGLE_USE:
+            wrappers.append(single_use(SqliteStore(rounds or ":memory:")))
+        elif name == LEGACY_SHIM:
+            wrappers.append(legacy_shim)
+        elif name == ASK_AGAIN:
+            wrappers.append(ask_again)
+        elif name == CALL_KEY:
+            refuse(f"call keys are sent by a client; serve {subject.option.letter}+guard")
+        else:
+            refuse(f"{name} is chosen by MRTR_DATABASE_URL; serve {subject.option.letter} with it")
+    return wrappers

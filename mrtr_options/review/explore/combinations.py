@@ -20,12 +20,16 @@ from mrtr_options.review.bench.faults import (
     At,
     Fault,
     Faults,
+    Kind,
     NoFault,
 )
 from mrtr_options.review.bench.history import Effect, History, Sent
-from mrtr_options.review.bench.redeploys import covers
-from mrtr_options.review.bench.scenario import Scenario
+from mrtr_options.review.bench.redeploys import covers, why_not
+from mrtr_options.review.bench.scenario import Scenario, Setup
 from mrtr_options.review.bench.subjects import Subject
+
+OWN_LEDGER = "this file writes to the ledger by itself; try it with check"
+"""Why nothing goes wrong at the effects of a file, in this process."""
 
 Play = Callable[[Scenario], Awaitable[History]]
 """Makes a run."""
@@ -58,7 +62,7 @@ def refuse_impossible(subject: Subject, scenario: Scenario, faults: Faults) -> N
             f"{two[0]} needs two instances and rounds that go to the one that asked: --fleet sticky"
         )
     if "redeploy" in names and not covers(subject.option, CHANGE):
-        raise NoFault(f"there is no later version of {subject.name} to deploy; leave redeploy out")
+        raise NoFault(f"{why_not(subject.option, [CHANGE])}; or leave redeploy out")
     only = sorted(fault.name for fault in faults if fault.kind.modern)
     if only and scenario.setup.era == "legacy":
         raise NoFault(f"a legacy call is one request, so {only[0]} cannot happen; use --era modern")
@@ -70,6 +74,50 @@ def refuse_impossible(subject: Subject, scenario: Scenario, faults: Faults) -> N
                 f"{fault} cannot happen: this call has {rounds}; the second attempt of the last one is"
                 f" {fault.name}{last}.2"
             )
+
+
+def _can(name: str) -> None:
+    """Say of every kind of fault that a deployment can make it happen."""
+
+
+def not_tried(
+    subject: Subject,
+    scenario: Scenario,
+    *,
+    strikes: bool = True,
+    kinds: Collection[str] = tuple(EXPLORED),
+    cannot: Callable[[str], str | None] = _can,
+) -> dict[str, str]:
+    """Return the kinds of faults that this call can meet and that are not tried, each with why.
+
+    An anomaly that no run shows is "not seen" only where this is empty.
+
+    Args:
+        subject: What is called.
+        scenario: Where and by which client.
+        strikes: Whether something can go wrong at the effects.
+        kinds: What an exploration tries.
+        cannot: Says why the deployment cannot make a kind of fault happen; None if it can.
+    """
+    found: dict[str, str] = {}
+    for kind in (NAMED[name] for name in kinds):
+        if not _can_meet(scenario.setup, kind):
+            continue
+        why = cannot(kind.name)
+        if why is None and kind.name == "redeploy":
+            why = why_not(subject.option, [CHANGE])
+        if why is None and kind.at is not None and not strikes:
+            why = OWN_LEDGER
+        if why:
+            found[kind.name] = why
+    return found
+
+
+def _can_meet(setup: Setup, kind: Kind) -> bool:
+    """Whether a call by this client and to these instances can meet a kind of fault."""
+    if kind.needs_two and setup.fleet != "sticky":
+        return False
+    return setup.era == "modern" or not kind.modern
 
 
 def possible(

@@ -22,7 +22,7 @@ from mrtr_options.review.bench.scenario import Scenario
 from mrtr_options.review.bench.schedules import SCHEDULES, name_of
 from mrtr_options.review.bench.scratch import scratch
 from mrtr_options.review.bench.subjects import Subject
-from mrtr_options.review.explore.combinations import explore, possible
+from mrtr_options.review.explore.combinations import OWN_LEDGER, explore, not_tried, possible
 from mrtr_options.review.judge import anomalies, guarantees, matrix
 from mrtr_options.review.judge.contract import violations
 
@@ -40,7 +40,7 @@ class Explored:
             which no smaller part does.
         unclassified: For each set of faults that breaks a rule and shows no anomaly of its own:
             what is wrong, in a line.
-        strikes: Whether something could go wrong at the effects.
+        not_tried: The kinds of faults that were left out, each with why.
     """
 
     subject: Subject
@@ -49,11 +49,12 @@ class Explored:
     histories: int = 0
     counterexamples: dict[str, list[Faults]] = field(default_factory=dict[str, list[Faults]])
     unclassified: dict[Faults, str] = field(default_factory=dict[Faults, str])
-    strikes: bool = True
+    not_tried: dict[str, str] = field(default_factory=dict[str, str])
 
     def as_json(self) -> dict[str, Any]:
-        """One JSON object."""
+        """Return one JSON object. It has `not_tried` where a kind of fault was left out."""
         setup = self.scenario.setup
+        left_out = {"not_tried": self.not_tried} if self.not_tried else {}
         return {
             "subject": self.subject.name,
             "fleet": setup.fleet,
@@ -68,6 +69,7 @@ class Explored:
                 for name in (anomaly.name for anomaly in anomalies.ANOMALIES)
                 if name in self.counterexamples
             },
+            **left_out,
         }
 
     def take(self, faults: Faults, shown: frozenset[str]) -> None:
@@ -126,7 +128,8 @@ async def begin(subject: Subject, scenario: Scenario) -> tuple[Explored, Faults]
     """
     async with in_memory([subject]) as here:
         history = await run(subject, scenario, here)
-    found = Explored(subject, scenario, 0, strikes=history.strikes)
+    found = Explored(subject, scenario, 0)
+    found.not_tried = not_tried(subject, scenario, strikes=history.strikes)
     if (what := wrong(subject, history)) is not None:
         found.unclassified[()] = what
     found.take((), anomalies.found(history))
@@ -170,7 +173,9 @@ async def counterexamples(
             clean = frozenset[str]()
             async for history in explore(subject, scenario, bound, play, first=first):
                 faults, shown = history.scenario.faults, anomalies.found(history)
-                clean = clean if faults else shown
+                if not faults:
+                    clean = shown
+                    found.not_tried = not_tried(subject, scenario, strikes=history.strikes)
                 if first is None or faults:
                     if shown <= clean and (what := wrong(subject, history)) is not None:
                         found.unclassified[faults] = what
@@ -185,7 +190,8 @@ def joined(bound: int, parts: Sequence[Explored]) -> Explored:
         bound: How many faults at most.
         parts: The first has the run in which nothing goes wrong.
     """
-    whole = Explored(parts[0].subject, parts[0].scenario, bound, strikes=parts[0].strikes)
+    whole = Explored(parts[0].subject, parts[0].scenario, bound)
+    whole.not_tried = parts[0].not_tried
     for name in (anomaly.name for anomaly in anomalies.ANOMALIES):
         sets = [faults for part in parts for faults in part.counterexamples.get(name, [])]
         for faults in sorted(sets, key=len):
@@ -198,27 +204,36 @@ def joined(bound: int, parts: Sequence[Explored]) -> Explored:
 
 async def of_schedules(
     subjects: Sequence[Subject], on_begin: Callable[[str], None] = lambda name: None
-) -> tuple[dict[str, dict[str, list[str]]], dict[str, list[str]]]:
-    """The anomalies that the schedules with names show, each with the subjects in which they do;
-    and for each subject the schedules that could not be played on it.
+) -> tuple[dict[str, dict[str, list[str]]], dict[str, dict[str, list[str]]]]:
+    """Play the schedules with names.
+
+    Returns the anomalies that each schedule shows, with the subjects in which it does; and for each
+    subject the schedules that were not tried on it, by why.
 
     Args:
         subjects: What is played. Of a schedule whose client takes tasks, those that have them.
         on_begin: Told the name of each schedule before it is played.
     """
     shown: dict[str, dict[str, list[str]]] = {slug: {} for slug in SCHEDULES}
-    left_out: dict[str, list[str]] = {}
+    left_out: dict[str, dict[str, list[str]]] = {}
+
+    def leave_out(subject: Subject, why: str, slug: str) -> None:
+        left_out.setdefault(subject.name, {}).setdefault(why, []).append(slug)
+
     async with in_memory(subjects) as here:
         for slug, schedule in SCHEDULES.items():
             on_begin(slug)
             two = schedule.modern is not None and schedule.modern.needs_two
             deployment = "two" if two or slug == "failover" else "one"
-            for cell in matrix.cells(
+            cells, missing = matrix.split(
                 subjects, schedules=[schedule], eras=("modern",), deployments=(deployment,)
-            ):
+            )
+            for cell in missing:
+                leave_out(cell.subject, cell.missing, slug)
+            for cell in cells:
                 history = await run(cell.subject, cell.scenario, here)
                 if cell.scenario.at_effects and not history.strikes:
-                    left_out.setdefault(cell.subject.name, []).append(slug)
+                    leave_out(cell.subject, OWN_LEDGER, slug)
                     continue
                 for name in sorted(anomalies.found(history)):
                     shown[slug].setdefault(name, []).append(cell.subject.name)

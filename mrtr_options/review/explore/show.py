@@ -6,8 +6,9 @@ Knows what was explored and the terminal.
 from __future__ import annotations
 
 import json
+import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -17,13 +18,14 @@ from rich.text import Text
 
 from mrtr_options.review.bench.faults import Faults, Fleet, names_of, parse
 from mrtr_options.review.bench.scenario import Policy
-from mrtr_options.review.bench.subjects import CALL_KEY, MARKS, SINGLE_USE, Subject
+from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.review.explore.combinations import in_words
 from mrtr_options.review.explore.counterexamples import Explored, weakest_of
 from mrtr_options.review.explore.proof import Proof
 from mrtr_options.review.judge.anomalies import ANOMALIES, WORDS
 from mrtr_options.terminal import console, plural
 from mrtr_options.terminal import markdown as table
+from mrtr_options.tool.notation import CALL_KEY, MARKS, SINGLE_USE
 
 AROUND = {SINGLE_USE: "in guard", CALL_KEY: "+ key"}
 """What is around an option, after its name."""
@@ -36,13 +38,16 @@ FLEETS: dict[Fleet, str] = {
 CLIENTS: dict[Policy, str] = {"retry": "resends", "call again": "calls again"}
 """What a client does when a response is lost."""
 
-OWN_LEDGER = "this file writes to the ledger by itself; try it with check"
-"""Why nothing goes wrong at the effects of a file, in this process."""
-
 NOT_SEEN, PROVED = "not seen (≤ {})", "never (proved)"
 """How it is said that an anomaly shows under no set of so many faults, or of any number but
 `EXCEPT`.
 """
+
+NOT_TRIED = "not tried"
+"""How it is said that nothing shows an anomaly, and that a kind of fault was left out."""
+
+FEW = 3
+"""How many kinds of faults a cell names."""
 
 COUNTS = {1: "one fault", 2: "two faults", 3: "three faults", 4: "four faults"}
 Row = dict[str, Any]
@@ -97,6 +102,11 @@ class Behaviour:
     rows: Mapping[Policy, Row]
     histories: Mapping[Policy, int]
 
+    @property
+    def is_compared(self) -> bool:
+        """Whether every kind of fault was tried, so that it can be told from the others."""
+        return not any(map(left_out, self.rows.values()))
+
 
 def behaviours(rows: Sequence[Row]) -> list[Behaviour]:
     """Group subjects: those are together that show each anomaly under the same sets of faults, with
@@ -127,6 +137,39 @@ def _shown(row: Row) -> dict[str, Any]:
     return other | {"witnesses": {name: sorted(sets) for name, sets in row["witnesses"].items()}}
 
 
+def left_out(row: Mapping[str, Any]) -> Mapping[str, str]:
+    """Return the kinds of faults that were not tried in a row, each with why."""
+    return row.get("not_tried", {})
+
+
+def kinds_in_short(kinds: Iterable[str]) -> str:
+    """Name some kinds of faults: "redeploy, crash@"; those at several effects as one."""
+    return ", ".join(dict.fromkeys(re.sub("@.*", "@", name) for name in kinds))
+
+
+def not_tried_cell(kinds: Collection[str]) -> str:
+    """Write the cell of an anomaly that nothing shows where some kinds of faults were left out."""
+    said = kinds_in_short(kinds)
+    count = said.count(",") + 1
+    return f"{NOT_TRIED}: {said if count <= FEW else f'{count} kinds of fault'}"
+
+
+def not_tried_lines(kinds: Mapping[str, str], on: str = "") -> list[str]:
+    """Write a line for each reason why kinds of faults were left out: "not tried: redeploy (...)".
+
+    Args:
+        kinds: The kinds, each with why.
+        on: The subject, where a table has several.
+    """
+    by_reason: dict[str, list[str]] = {}
+    for name, why in kinds.items():
+        by_reason.setdefault(why, []).append(name)
+    where = f" on {on}" if on else ""
+    return [
+        f"{NOT_TRIED}{where}: {kinds_in_short(names)} ({why})" for why, names in by_reason.items()
+    ]
+
+
 def as_json(proof: Proof | None) -> dict[str, Any]:
     """What is proved, as a part of a JSON object."""
     if proof is None or not proof.holds:
@@ -151,7 +194,8 @@ def _print(found: Explored, proof: Proof | None) -> None:
             lines.append((anomaly.words, "red", sentence(parse(first)) + also + more))
     left = [each.name for each in ANOMALIES if each.name not in found.counterexamples]
     unseen = [WORDS[name] for name in left if name not in never]
-    lines.append((NOT_SEEN.format(found.bound), "", ", ".join(unseen) or "no other anomaly"))
+    label = not_tried_cell(found.not_tried) if found.not_tried else NOT_SEEN.format(found.bound)
+    lines.append((label, "", ", ".join(unseen) or "no other anomaly"))
     runs = plural(found.histories, "run")
     if proof is not None and proof.holds:
         lines.append(
@@ -162,8 +206,9 @@ def _print(found: Explored, proof: Proof | None) -> None:
     for name, style, says in lines:
         table.add_row(Text(name, style), says)
     out.print(Padding(table, (0, 0, 0, 2), expand=False))
-    left_out = "" if found.strikes else f"; left out: what goes wrong at an effect ({OWN_LEDGER})"
-    out.print(f"  {runs}{left_out}\n")
+    for line in (runs, *not_tried_lines(found.not_tried)):
+        out.print(Padding(Text(line), (0, 0, 0, 2), expand=False))
+    out.print()
 
 
 def sentence(faults: Faults) -> str:
@@ -189,7 +234,16 @@ def markdown(rows: Sequence[Row]) -> str:
         for behaviour in behaviours(rows)
         for policy, row in behaviour.rows.items()
     )
-    return table(("options", "client", *(WORDS[each] for each in shown), "runs"), cells)
+    head = ("options", "client", *(WORDS[each] for each in shown), "runs")
+    return "\n\n".join([table(head, cells), *not_tried_in(rows)])
+
+
+def not_tried_in(rows: Sequence[Row]) -> list[str]:
+    """Write a line for each subject of some rows and each reason why kinds of faults were left out
+    of its runs.
+    """
+    lines = (line for row in rows for line in not_tried_lines(left_out(row), short(row["subject"])))
+    return [*dict.fromkeys(lines)]
 
 
 def short(subject: str) -> str:
@@ -210,10 +264,13 @@ def as_in(subjects: Sequence[str]) -> str:
 
 
 def weakest(row: Mapping[str, Any], anomaly: str) -> str:
-    """A cell of a table: the least that has to go wrong for an anomaly, or how far there is
-    none.
+    """Write a cell of a table: the least that has to go wrong for an anomaly, or how far there is
+    none. It is "not seen" only where every kind of fault was tried.
     """
     if sets := row["witnesses"].get(anomaly):
         least = weakest_of(sets)
         return in_words(parse(least), row["location"]) + (f" (`{least}`)" if least else "")
-    return PROVED if anomaly in row["never"] else NOT_SEEN.format(row["bound"])
+    if anomaly in row["never"]:
+        return PROVED
+    kinds = left_out(row)
+    return not_tried_cell(kinds) if kinds else NOT_SEEN.format(row["bound"])

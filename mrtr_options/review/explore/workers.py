@@ -29,6 +29,7 @@ from mrtr_options.errors import UsageError
 from mrtr_options.review.bench.faults import Faults, names_of, parse
 from mrtr_options.review.bench.history import History
 from mrtr_options.review.bench.loop import swift
+from mrtr_options.review.bench.redeploys import next_versions
 from mrtr_options.review.bench.scenario import Scenario
 from mrtr_options.review.bench.starting import context, end_with_the_bench
 from mrtr_options.review.bench.subjects import Subject
@@ -72,8 +73,10 @@ class Share:
     @property
     def name(self) -> str:
         """Names it in a file."""
+        option = self.subject.option
         about = Explored(self.subject, self.scenario, self.bound).as_json()
-        about["source"] = hashlib.sha256(self.subject.option.source.encode()).hexdigest()
+        files = option.source + next_versions(option)
+        about["source"] = hashlib.sha256(files.encode()).hexdigest()
         return json.dumps([*about.values(), names_of(self.first)])
 
 

@@ -34,13 +34,13 @@ from mrtr_options.review.bench.scenario import DECLINE, ListTools, Policy, Scena
 from mrtr_options.review.bench.schedules import named
 from mrtr_options.review.bench.scratch import scratch
 from mrtr_options.review.bench.subjects import Subject, all_subjects
-from mrtr_options.review.explore.combinations import explore, possible
+from mrtr_options.review.explore.combinations import explore, not_tried, possible
 from mrtr_options.review.explore.counterexamples import Explored
 from mrtr_options.review.judge import anomalies, guarantees
 from mrtr_options.review.judge.cases import at_random, elsewhere, for_one_user, systematic, units
 from mrtr_options.review.judge.contract.allowed import ROOM
 from mrtr_options.review.judge.findings import GIVE_UP, Finding, Made, on_its_own, smallest
-from mrtr_options.review.judge.matrix import cells, run
+from mrtr_options.review.judge.matrix import Cell, cells, run, split
 from mrtr_options.review.judge.properties import Problem
 from mrtr_options.review.judge.reading import Observation
 from mrtr_options.review.judge.report import Nearest, Report
@@ -310,7 +310,10 @@ class _Review:
             before: Is held against the contract before all of them.
         """
         report, extent = self.report, self.extent
-        before, slugs = list(before), self._able(_named(self.subject))
+        named, missing = _named(self.subject)
+        before, slugs = list(before), self._able(named)
+        for cell in missing:
+            self._leave_out(cell)
         cases = self._able(map(self.fit, systematic()))
         self.deadly = [each for each in cases if each.is_deadly]
         cases = [each for each in cases if not each.is_deadly]
@@ -372,6 +375,13 @@ class _Review:
         except CannotStart:  # it is as it was found
             return finding
 
+    def _leave_out(self, cell: Cell) -> None:
+        """Count a run that deploys a version that is not kept, if it is asked for."""
+        if self.extent.only and cell.scenario.name not in self.extent.only:
+            return
+        why = self.where.cannot(cell.scenario) or f"with a redeploy: {cell.missing}"
+        self.report.left_out[why] += 1
+
     def _able(self, scenarios: Iterable[Scenario]) -> list[Scenario]:
         """Those that are asked for and can be made there; the others are counted as left out."""
         found: list[Scenario] = []
@@ -403,6 +413,7 @@ class _Review:
             return self.where.cannot(scenario.under((Fault(1, 1, name),)))
 
         can = [name for name in self.kinds if cannot(name) is None]
+        missing = partial(not_tried, self.subject, scenario, kinds=tuple(self.kinds), cannot=cannot)
         async for history in explore(self.subject, scenario, found.bound, play, can):
             shown, faults = anomalies.found(history), history.scenario.faults
             found.take(faults, shown)
@@ -410,6 +421,7 @@ class _Review:
             if is_first and any(faults in found.counterexamples[name] for name in shown):
                 report.histories[names_of(faults)] = history
             if not faults:
+                found.not_tried = missing(strikes=history.strikes)
                 every = [cannot(each.name) for each in possible(self.subject, history, self.kinds)]
                 self.of += every.count(None)
                 if is_first:
@@ -605,14 +617,18 @@ def _by_itself(calm: Iterable[str], raised: Iterable[str]) -> list[str]:
     ]
 
 
-def _named(subject: Subject) -> list[Scenario]:
-    """The schedules with names, on one instance and on two; those that deploy a version on one if
-    that is enough.
+def _named(subject: Subject) -> tuple[list[Scenario], list[Cell]]:
+    """Return the schedules with names, on one instance and on two, and the runs that lack a version
+    to deploy. What deploys a version is played on one instance if that is enough.
     """
-    found = cells([subject])
+    made, missing = (_once(found) for found in split([subject]))
+    return [cell.scenario for cell in made], missing
+
+
+def _once(found: Sequence[Cell]) -> list[Cell]:
     alone = {cell.scenario.name for cell in found if cell.deployment == "one"}
     return [
-        cell.scenario
+        cell
         for cell in found
         if cell.deployment == "one" or not (cell.scenario.changes and cell.scenario.name in alone)
     ]

@@ -11,12 +11,13 @@ from dataclasses import replace
 
 from mrtr_options.review.bench.faults import Era
 from mrtr_options.review.bench.history import History
-from mrtr_options.review.bench.subjects import LEGACY_SHIM, SINGLE_USE, Subject
+from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.review.judge.contract.rules import CONTRACT
 from mrtr_options.review.judge.properties import Problem, Property
 from mrtr_options.review.judge.reading import Observation, Reading
 from mrtr_options.tool import weather
 from mrtr_options.tool.guarantees import EVERY_DELIVERY, Guarantees
+from mrtr_options.tool.notation import LEGACY_SHIM, SINGLE_USE
 
 ILLINOIS = weather.report("Springfield, Illinois", weather.UnitsAnswer(units="metric"))
 TOKYO = weather.report("Tokyo, Japan", weather.UnitsAnswer(units="metric"))

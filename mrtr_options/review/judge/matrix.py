@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from mrtr_options.review.bench.deployments import offered
 from mrtr_options.review.bench.deployments.memory import Memory
 from mrtr_options.review.bench.faults import ERAS, Era
 from mrtr_options.review.bench.history import History
-from mrtr_options.review.bench.redeploys import covers
+from mrtr_options.review.bench.redeploys import why_not
 from mrtr_options.review.bench.run import in_memory
 from mrtr_options.review.bench.run import run as run_one
 from mrtr_options.review.bench.scenario import Scenario, Send, Together, Update
@@ -52,6 +53,22 @@ class Cell:
         scenario = self.scenario
         return f"{self.subject.name}: {scenario.name}, {scenario.setup.era}, {self.deployment}"
 
+    @property
+    def missing(self) -> str:
+        """Why it cannot be made: a version that it deploys is not kept; "" where it can."""
+        return why_not(self.subject.option, self.scenario.changes)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return one JSON object, for a run that was not made."""
+        return {
+            "option": self.subject.option.letter,
+            "wrappers": self.subject.wrappers,
+            "era": self.scenario.setup.era,
+            "deployment": self.deployment,
+            "schedule": self.scenario.name,
+            "not_tried": self.missing,
+        }
+
 
 def cells(
     subjects: Sequence[Subject],
@@ -61,6 +78,28 @@ def cells(
     deployments: Sequence[str] = IN_MEMORY,
 ) -> list[Cell]:
     """Every possible run: a schedule that does not apply to an era has none in that era."""
+    made, _ = split(subjects, schedules=schedules, eras=eras, deployments=deployments)
+    return made
+
+
+def split(
+    subjects: Sequence[Subject],
+    *,
+    schedules: Sequence[Named] | None = None,
+    eras: Sequence[Era] = ERAS,
+    deployments: Sequence[str] = IN_MEMORY,
+) -> tuple[list[Cell], list[Cell]]:
+    """Return the possible runs, and those that lack a version to deploy and are not tried."""
+    every = _applicable(subjects, schedules, eras, deployments)
+    return [cell for cell in every if not cell.missing], [cell for cell in every if cell.missing]
+
+
+def _applicable(
+    subjects: Sequence[Subject],
+    schedules: Sequence[Named] | None,
+    eras: Sequence[Era],
+    deployments: Sequence[str],
+) -> list[Cell]:
     return [
         Cell(subject, scenario.on_one() if where.instances == 1 else scenario, where.name)
         for where in map(offered().__getitem__, deployments)
@@ -70,7 +109,6 @@ def cells(
         if (scenario := schedule.of(era)) is not None
         if where.where.cannot(scenario) is None
         if where.instances > 1 or not scenario.needs_two
-        if all(covers(subject.option, change) for change in scenario.changes)
         if subject.option.takes_tasks or not scenario.takes_tasks
     ]
 

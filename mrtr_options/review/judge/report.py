@@ -83,6 +83,11 @@ class Report:
         """Whether so many requests go unanswered that the rest need not be tried."""
         return self.unanswered >= GIVE_UP
 
+    @property
+    def not_tried(self) -> dict[str, str]:
+        """The kinds of faults that a call was not made under, each with why."""
+        return self.explored.not_tried if self.explored else {}
+
     def hold(self, history: History) -> None:
         """Hold a run against the contract."""
         for event in history.events:

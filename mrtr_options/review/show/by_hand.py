@@ -6,6 +6,7 @@ of the person, that they answer and choose.
 
 from __future__ import annotations
 
+import anyio
 import mcp_types as types
 from rich.console import Console
 from rich.text import Text
@@ -18,8 +19,8 @@ from mrtr_options.review.bench.player import Player, converse
 from mrtr_options.review.bench.run import run
 from mrtr_options.review.bench.scenario import Caller, Scenario, Setup, WholeCall
 from mrtr_options.review.bench.subjects import Subject
-from mrtr_options.review.show.transcript import Transcript
-from mrtr_options.tool.catalogue import Option
+from mrtr_options.review.show.transcript import Transcript, end_of
+from mrtr_options.terminal import console
 
 LOSE, TWICE, OTHER, RESTART = "l", "t", "o", "r"
 CHOICES = {LOSE: "lose it", TWICE: "deliver it twice", OTHER: "other instance", RESTART: "restart"}
@@ -33,8 +34,16 @@ FAULTS = {
 }
 
 
+def play_by_hand(subject: Subject, era: Era, location: str) -> int:
+    """Let the person at the terminal make a call and break it, and return the exit code."""
+    out = console()
+    out.print(Text(f"{subject.title}, {era} client, {location!r}", "bold cyan"))
+    out.print(end_of(anyio.run(call_by_hand, subject, era, location, Person(out), out)))
+    return 0
+
+
 async def call_by_hand(
-    option: Option, era: Era, location: str, person: Person, out: Console
+    subject: Subject, era: Era, location: str, person: Person, out: Console
 ) -> History:
     """Make one call on two instances in memory, as a person says, and show it.
 
@@ -49,7 +58,7 @@ async def call_by_hand(
         player.instances.recording.on_event = hand.tell
         await hand.call(Request(location, era=era))
 
-    return await run(Subject(option), scenario, user=person, client=client)
+    return await run(subject, scenario, user=person, client=client)
 
 
 class _Hand:

@@ -12,12 +12,19 @@ from rich.text import Text
 from mrtr_options.review.bench.faults import Era, names_of, parse
 from mrtr_options.review.bench.schedules import SCHEDULES
 from mrtr_options.review.explore.counterexamples import Explored, weakest_of
-from mrtr_options.review.explore.show import CLIENTS, as_in, sentence, short
+from mrtr_options.review.explore.show import (
+    CLIENTS,
+    NOT_TRIED,
+    as_in,
+    kinds_in_short,
+    sentence,
+    short,
+)
 from mrtr_options.review.judge.anomalies import WORDS
 from mrtr_options.review.judge.reading import Verdict
 from mrtr_options.review.judge.report import Report
 from mrtr_options.review.show.matrix import COLOURS, LEGEND
-from mrtr_options.review.show.report import broken, judged, risks_heading, verdict
+from mrtr_options.review.show.report import broken, judged, risks_heading, unseen, verdict
 from mrtr_options.terminal import console, plural
 
 MOST_NAMED = 5
@@ -78,6 +85,8 @@ def _print_risks(report: Report, *, everything: bool) -> None:
             out.print(Padding(Text(anomaly.says), (0, 0, 0, 4), expand=False))
     if not report.risks:
         out.print("  no risks found")
+    if report.not_tried:
+        out.print(Padding(Text(unseen(report)), (0, 0, 0, 2), expand=False))
 
 
 def _print_setups(explored: Sequence[Explored]) -> None:
@@ -88,13 +97,16 @@ def _print_setups(explored: Sequence[Explored]) -> None:
         setup = each.scenario.setup
         table.add_column(f"{CLIENTS[setup.policy]}, {setup.fleet}")
     for name in dict.fromkeys(name for each in explored for name in each.counterexamples):
-        sets = [
-            [names_of(faults) for faults in each.counterexamples.get(name, [])] for each in explored
-        ]
-        table.add_row(
-            WORDS[name], *(weakest_of(each) or "every call" if each else "" for each in sets)
-        )
+        table.add_row(WORDS[name], *(_least(each, name) for each in explored))
     console().print(table)
+
+
+def _least(explored: Explored, anomaly: str) -> str:
+    """The least that shows an anomaly; empty where no run shows it and all was tried."""
+    sets = [names_of(faults) for faults in explored.counterexamples.get(anomaly, [])]
+    if sets:
+        return weakest_of(sets) or "every call"
+    return NOT_TRIED if explored.not_tried else ""
 
 
 def _under(counterexamples: Sequence[str], *, everything: bool) -> str:
@@ -113,6 +125,8 @@ def _print_nearest(report: Report) -> None:
     differs = (
         f"differs in {plural(len(under), 'schedule')}: {some}" if under else "behaves the same"
     )
+    if report.not_tried:
+        differs += f"; {NOT_TRIED}: {kinds_in_short(report.not_tried)}"
     console().print(f"most similar option: {short(report.nearest.option)} ({differs})")
 
 

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 from rich.table import Table
 from rich.text import Text
 
 from mrtr_options.review.bench.deployments import offered
-from mrtr_options.review.bench.subjects import LEGACY_SHIM, MARKS, SINGLE_USE, Subject
-from mrtr_options.review.explore.show import short
+from mrtr_options.review.bench.faults import Era
+from mrtr_options.review.bench.subjects import Subject, all_subjects
+from mrtr_options.review.explore.show import NOT_TRIED, short
 from mrtr_options.review.judge import matrix
 from mrtr_options.review.judge.contract import RULES
 from mrtr_options.review.judge.guarantees import declared, guarantees_of, kept, undeclared
 from mrtr_options.review.judge.reading import Observation, Verdict
 from mrtr_options.terminal import console, in_colour, plural
 from mrtr_options.terminal import markdown as in_markdown
+from mrtr_options.tool.notation import LEGACY_SHIM, MARKS, SINGLE_USE
 
 COLOURS: dict[Verdict, str] = {
     "once": "green",
@@ -44,20 +46,31 @@ def show(
     observations: Sequence[Observation],
     judged: Mapping[Subject, matrix.Broken],
     form: Literal["table", "json", "markdown"],
+    missing: Sequence[matrix.Cell] = (),
 ) -> None:
-    """Print runs of the matrix, and which guarantees each column breaks in them."""
+    """Print runs of the matrix, and which guarantees each column breaks in them.
+
+    Args:
+        observations: The runs.
+        judged: The guarantees that each column breaks.
+        form: How they are printed.
+        missing: The runs that were not tried.
+    """
     if form == "json":
-        print(json.dumps([seen.as_json() for seen in observations], ensure_ascii=False, indent=1))
+        found = [seen.as_json() for seen in observations] + [cell.as_json() for cell in missing]
+        print(json.dumps(found, ensure_ascii=False, indent=1))
     elif form == "markdown":
-        print("\n\n".join(markdown(group) for group in _groups(observations)))
+        print("\n\n".join(map(_markdown, _groups(observations, missing))))
+        for line in _left_out(missing):
+            print(f"\n{line}")
     else:
         out = console()
-        for group in _groups(observations):
+        for group in _groups(observations, missing):
             out.print(_title(group))
             for table in _tables(group, out.width):
                 out.print(table)
                 out.print()
-        for line in LEGEND:
+        for line in (*LEGEND, *_left_out(missing)):
             out.print(line)
         if in_colour(out):
             out.print(
@@ -73,61 +86,130 @@ def show(
                 console(stderr=True).print(line)
 
 
-def _groups(observations: Sequence[Observation]) -> list[list[Observation]]:
-    """The observations of one table each: one deployment and one era."""
-    keys = dict.fromkeys((seen.deployment, seen.era) for seen in observations)
-    return [[seen for seen in observations if (seen.deployment, seen.era) == key] for key in keys]
+@dataclass(frozen=True)
+class _Shown:
+    """A cell of a table.
 
-
-def heading(seen: Observation) -> str:
-    """A column's letter, with the mark of what the option was put into."""
-    return seen.option + "".join(MARKS.get(name, "+") for name in seen.wrappers)
-
-
-def _rows(group: Sequence[Observation]) -> dict[str, list[Observation | None]]:
-    """By schedule: what was seen in each column, in the columns' order; None where it is not
-    played.
+    Attributes:
+        deployment, era, schedule: Where.
+        subject: The name of what was called.
+        heading: The letter of its column, with the marks of its wrappers.
+        text: What is in the cell.
+        verdict: What that says of the effects; None for a run that was not tried.
     """
-    columns = list(dict.fromkeys(seen.subject for seen in group))
-    rows: dict[str, dict[str, Observation]] = {}
-    for seen in group:
-        rows.setdefault(seen.schedule, {})[seen.subject] = seen
+
+    deployment: str
+    era: Era
+    schedule: str
+    subject: str
+    heading: str
+    text: str
+    verdict: Verdict | None
+
+
+def _seen(seen: Observation) -> _Shown:
+    heading = seen.option + _marks(seen.wrappers)
+    where = seen.deployment, seen.era, seen.schedule
+    return _Shown(*where, seen.subject, heading, seen.cell, seen.verdict)
+
+
+def _missing(cell: matrix.Cell) -> _Shown:
+    subject, scenario = cell.subject, cell.scenario
+    heading = subject.option.letter + _marks(subject.wrappers)
+    where = cell.deployment, scenario.setup.era, scenario.name
+    return _Shown(*where, subject.name, heading, NOT_TRIED, None)
+
+
+def _marks(wrappers: Iterable[str]) -> str:
+    return "".join(MARKS.get(name, "+") for name in wrappers)
+
+
+def _groups(
+    observations: Sequence[Observation], missing: Sequence[matrix.Cell]
+) -> list[list[_Shown]]:
+    """The cells of one table each: one deployment and one era."""
+    cells = [*map(_seen, observations), *map(_missing, missing)]
+    keys = dict.fromkeys((each.deployment, each.era) for each in cells)
+    return [[each for each in cells if (each.deployment, each.era) == key] for key in keys]
+
+
+def _columns(group: Sequence[_Shown]) -> dict[str, str]:
+    """The heading of each subject, in the order of all subjects."""
+    order = {subject.name: place for place, subject in enumerate(all_subjects())}
+    found = {each.subject: each.heading for each in group}
+    return {name: found[name] for name in sorted(found, key=lambda name: order.get(name, 99))}
+
+
+def _rows(group: Sequence[_Shown]) -> dict[str, list[_Shown | None]]:
+    """By schedule: what is shown in each column; None where the schedule does not apply."""
+    rows: dict[str, dict[str, _Shown]] = {}
+    for each in group:
+        rows.setdefault(each.schedule, {})[each.subject] = each
+    columns = _columns(group)
     return {slug: [row.get(column) for column in columns] for slug, row in rows.items()}
 
 
-def _headings(group: Sequence[Observation]) -> list[str]:
-    return list(dict.fromkeys(heading(seen) for seen in group))
-
-
-def _title(group: Sequence[Observation]) -> str:
+def _title(group: Sequence[_Shown]) -> str:
     return f"{group[0].era} client, {offered()[group[0].deployment].says}"
 
 
-def _tables(group: Sequence[Observation], width: int) -> Iterator[Table]:
+def _tables(group: Sequence[_Shown], width: int) -> Iterator[Table]:
     """As many columns in a table as there is room for."""
-    rows, headings = _rows(group), _headings(group)
-    room = max(1, (width - max(map(len, rows)) - 1) // 4)
-    for first in range(0, len(headings), room):
+    rows, headings = _rows(group), [*_columns(group).values()]
+    first = 0
+    while first < len(headings):
+        last, room = first, width - max(map(len, rows)) - 1
+        while last < len(headings):
+            room -= _width(row[last] for row in rows.values()) + 1
+            if room < 0 and last > first:
+                break
+            last += 1
         table = Table(box=None, padding=(0, 1, 0, 0))
         table.add_column("audit/bill", no_wrap=True)
-        for heading in headings[first : first + room]:
+        for heading in headings[first:last]:
             table.add_column(heading, justify="center", min_width=3)
         for slug, row in rows.items():
-            cells = (Text(each.cell, COLOURS[each.verdict]) if each else "" for each in row)
-            table.add_row(slug, *islice(cells, first, first + room))
+            table.add_row(slug, *map(_coloured, row[first:last]))
         yield table
+        first = last
 
 
-def markdown(group: Sequence[Observation]) -> str:
-    """One table in Markdown; a duplicated effect stands out in bold."""
+def _width(column: Iterable[_Shown | None]) -> int:
+    return max(3, *(len(each.text) for each in column if each is not None))
+
+
+def _coloured(each: _Shown | None) -> Text:
+    if each is None:
+        return Text("")
+    return Text(each.text, COLOURS[each.verdict] if each.verdict else "")
+
+
+def markdown(group: Sequence[Observation], missing: Sequence[matrix.Cell] = ()) -> str:
+    """Write the runs of one deployment and one era as a table in Markdown; a duplicated effect
+    stands out in bold.
+    """
+    (cells,) = _groups(group, missing)
+    return _markdown(cells)
+
+
+def _markdown(group: Sequence[_Shown]) -> str:
     rows = ((f"`{slug}`", *map(_bold, row)) for slug, row in _rows(group).items())
-    return f"{_title(group)}:\n\n{in_markdown(('audit/bill', *_headings(group)), rows)}"
+    head = ("audit/bill", *_columns(group).values())
+    return f"{_title(group)}:\n\n{in_markdown(head, rows)}"
 
 
-def _bold(seen: Observation | None) -> str:
-    if seen is None:
+def _bold(each: _Shown | None) -> str:
+    if each is None:
         return ""
-    return f"**{seen.cell}**" if seen.verdict == "duplicated" else seen.cell
+    return f"**{each.text}**" if each.verdict == "duplicated" else each.text
+
+
+def _left_out(missing: Sequence[matrix.Cell]) -> list[str]:
+    """A line for each reason why runs were not tried."""
+    by_reason: dict[str, dict[str, None]] = {}
+    for cell in missing:
+        by_reason.setdefault(cell.missing, {})[cell.scenario.name] = None
+    return [f"{NOT_TRIED}: {', '.join(slugs)} ({why})" for why, slugs in by_reason.items()]
 
 
 def _print_guarantees(
@@ -149,6 +231,9 @@ def _said(
 ) -> Iterator[str]:
     own = guarantees_of(column)
     seen = [each for each in observations if each.subject == column.name]
+    if not seen:
+        yield f"{NOT_TRIED} in these schedules"
+        return
     proven, more = (kept(seen, of(own), own) if own else [] for of in (declared, undeclared))
     held = [] if any(each.name in RULES for each, _ in lacks) else ["the contract"]
     if proven or not held:

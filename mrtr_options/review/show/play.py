@@ -18,7 +18,8 @@ from mrtr_options.review.bench.run import run
 from mrtr_options.review.bench.scenario import Scenario
 from mrtr_options.review.bench.schedules import SCHEDULES
 from mrtr_options.review.bench.subjects import Subject
-from mrtr_options.review.explore.show import CLIENTS, OWN_LEDGER, sentence, short
+from mrtr_options.review.explore.combinations import OWN_LEDGER
+from mrtr_options.review.explore.show import CLIENTS, sentence, short
 from mrtr_options.review.judge import anomalies
 from mrtr_options.review.judge.reading import observe
 from mrtr_options.review.show.transcript import Transcript, end_of, note_on_keys

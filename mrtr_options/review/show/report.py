@@ -13,7 +13,8 @@ from pathlib import Path
 
 from mrtr_options.review.bench.faults import parse
 from mrtr_options.review.bench.schedules import SCHEDULES
-from mrtr_options.review.explore.show import COUNTS, as_in
+from mrtr_options.review.explore.show import COUNTS, as_in, not_tried_cell, not_tried_lines
+from mrtr_options.review.judge.anomalies import ANOMALIES
 from mrtr_options.review.judge.contract import RULES, SOURCES
 from mrtr_options.review.judge.findings import Finding, story
 from mrtr_options.review.judge.report import Report
@@ -71,7 +72,11 @@ def judged(report: Report) -> list[str]:
         for why, runs in report.left_out.items()
     )
     judged = f"judged in {plural(report.runs, 'run')}{by}, against the contract {held}"
-    return [judged, *(f"left out: {runs} {why}" for runs, why in left)]
+    return [
+        judged,
+        *(f"left out: {runs} {why}" for runs, why in left),
+        *not_tried_lines(report.not_tried),
+    ]
 
 
 def page(report: Report) -> str:
@@ -153,7 +158,18 @@ def _risks(report: Report) -> list[str]:
         parts.append(f'<p class="small">Among {calls} under at most {most}.</p>')
     for risk in report.risks:
         parts += _risk(report, risk)
-    return parts if report.risks else [*parts, "<p>No risks found.</p>"]
+    if not report.risks:
+        parts.append("<p>No risks found.</p>")
+    if report.not_tried:
+        parts.append(f"<p>{escape(unseen(report))}.</p>")
+    return parts
+
+
+def unseen(report: Report) -> str:
+    """Say what nothing showed where some kinds of faults were not tried."""
+    shown = {risk.anomaly.name for risk in report.risks}
+    words = [anomaly.words for anomaly in ANOMALIES if anomaly.name not in shown]
+    return f"{not_tried_cell(report.not_tried)}; so this may still happen: {', '.join(words)}"
 
 
 def _risk(report: Report, risk: Risk) -> list[str]:

@@ -14,7 +14,7 @@ from rich.table import Table
 from mrtr_options.review.bench.faults import NAMED
 from mrtr_options.review.bench.schedules import SCHEDULES
 from mrtr_options.review.bench.subjects import Subject
-from mrtr_options.review.explore.show import OWN_LEDGER, short
+from mrtr_options.review.explore.show import NOT_TRIED, short
 from mrtr_options.review.judge.anomalies import WORDS
 from mrtr_options.terminal import console
 
@@ -24,7 +24,7 @@ Shown = Mapping[str, Mapping[str, Sequence[str]]]
 def show(
     subjects: Sequence[Subject],
     shown: Shown,
-    left_out: Mapping[str, Sequence[str]],
+    left_out: Mapping[str, Mapping[str, Sequence[str]]],
     *,
     as_json: bool,
 ) -> None:
@@ -34,7 +34,11 @@ def show(
     faults = {name: kind.says for name, kind in NAMED.items()}
     says = {slug: schedule.why for slug, schedule in SCHEDULES.items()}
     if as_json:
-        found = {"faults": faults, "schedules": says} | ({"anomalies": shown} if subjects else {})
+        found: dict[str, object] = {"faults": faults, "schedules": says}
+        if subjects:
+            found["anomalies"] = shown
+        if left_out:
+            found["not_tried"] = left_out
         print(json.dumps(found, ensure_ascii=False, indent=1))
         return
     out = console()
@@ -46,8 +50,9 @@ def show(
         out.print(_table(("schedule", "what happens", on), rows))
     else:
         out.print(_table(("schedule", "what happens"), says.items()))
-    for name, slugs in left_out.items():
-        out.print(f"left out on {short(name)}: {', '.join(slugs)} ({OWN_LEDGER})")
+    for name, reasons in left_out.items():
+        for why, slugs in reasons.items():
+            out.print(f"{NOT_TRIED} on {short(name)}: {', '.join(slugs)} ({why})")
 
 
 def _lines(found: Mapping[str, Sequence[str]]) -> str:

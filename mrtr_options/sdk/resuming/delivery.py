@@ -23,7 +23,7 @@ Response = types.CallToolResult | types.InputRequiredResult
 
 LONGEST_PAUSE_SECONDS = 10.0
 
-_LATER = ("store_unusable", "too_many_rounds", "too_many_continuations")
+_LATER = ("store_unusable", "store_full", "too_many_continuations")
 """What a server says that could not finish a request, or not begin it, and takes it later."""
 
 

@@ -5,7 +5,8 @@ duplicate from the first. The guard can: it puts a number that is valid for one 
 state, and reserves that number in a store that all instances share before the round runs.
 
 - A duplicate (same state, same answers; at once or later, on any instance) gets the recorded
-  response, and the handler does not run.
+  response, and the handler does not run. The response says in its `_meta` that it is a repeat, and
+  since when (`call_key.REPEAT`).
 - The same state with other answers, or with none, is refused once the round has run. While it runs,
   the other request waits for its outcome: `MAX_WAITERS` of them on each instance, so that many
   requests for one round do not block the store for others.
@@ -26,16 +27,27 @@ in which no code of the tool's ran (`NotBegun`): option H's store is full, or th
 another instance. In a round that asked several questions an effect may stand between two answers,
 so there a bad answer that the handler finds is recorded.
 
-The first request of a call carries no state, so two first requests are two calls, unless the client
-says with a call key (`call_key`) that they are one. With a key the first round is taken like any
-other, under the principal, the tool and the key:
+Named calls
+-----------
+The first request of a call carries no state, so two first requests are two calls, unless they have
+one name (`call_key`): the client's call key, else what the author says in `call=`. Then the first
+round is taken like any other, under the name:
 
-- A first request whose key is known gets the call's result, or the question that is open now. So
+- A first request of a known name gets the call's result, or the question that is open now. So
   nothing is asked or done again, whichever response was lost.
-- The same key with other arguments is refused. So is a key that is older than the store remembers
-  rounds, and one whose call was in a store that is lost.
-- Give the store a `keep_seconds` that is longer than a state is valid for: a client whose state has
-  expired can then still ask under its key what became of the call.
+- The same name with other arguments is refused.
+- A call key that is older than the store remembers rounds is refused, and so is one whose call was
+  in a store that is lost. Give the store a `keep_seconds` that is longer than a state is valid for:
+  a client whose state has expired can then still ask under its key what became of the call.
+- A name of the server's is known for `call_seconds` after the last round of its call. After that,
+  and after a store is lost, it begins another call.
+- A call that ended because the user declined or dismissed its question, or could not be asked
+  (`Declined`, `Cancelled` or `CannotAsk` left the handler), frees a name of the server's: a user
+  who wants it after all is asked again. A call key stays with its call: another intention has
+  another key.
+
+What a name costs: two calls that are meant to be two, under one name, are one. The second gets the
+first one's result, which says that it is a repeat; `repeat_note` says so to the model as well.
 
 `attempts` is for handlers whose every effect has an idempotency key that its destination honours,
 as in option J. A round that fails is then tried again at once, and one whose outcome is not known
@@ -44,30 +56,33 @@ is run again instead of being refused: its effects are absorbed.
 What it costs: a store; and a round that has begun is finished and recorded even when its client is
 gone (it is shielded from cancellation for up to `round_seconds`).
 
-Knows MCP's types, `questions`, `call_key` and `store`; works around any handler that returns its
-questions.
+`rounds` is what the guard puts into states and into the store, `running` runs a round. Knows MCP's
+types, `call_key` and the modules beside it; works around any handler that returns its questions.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
-import logging
-import secrets
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
-from functools import partial, wraps
-from typing import Any, Literal, TypeGuard, TypeVar, cast
+from functools import wraps
+from typing import cast
 
 import anyio
 import mcp_types as types
-from mcp import MCPError
 from mcp.server.session import ServerSession
-from pydantic import BaseModel, TypeAdapter
 
 from mrtr_options.checks import check_numbers
-from mrtr_options.sdk.call_key import CALL, call_key_of, digest_of, other_arguments, too_old
+from mrtr_options.sdk.call_key import (
+    CallFunction,
+    CallName,
+    CallNaming,
+    check_note,
+    digest_of,
+    naming_calls,
+    too_old,
+    with_note,
+)
 from mrtr_options.sdk.handlers import (
     Context,
     Handler,
@@ -75,19 +90,25 @@ from mrtr_options.sdk.handlers import (
     Result,
     caller_of,
     check_handler,
-    check_protected,
     checked_result,
 )
 from mrtr_options.sdk.protection import state_expired
-from mrtr_options.sdk.questions import (
-    MAX_STATE_BYTES,
-    BadAnswer,
-    NotBegun,
-    bad_answer,
-    checked_form,
-    invalid_state,
-    validator_of,
+from mrtr_options.sdk.single_use.refusals import (
+    answered_differently,
+    indeterminate,
+    still_at_work,
+    store_full,
+    store_unusable,
 )
+from mrtr_options.sdk.single_use.rounds import (
+    RoundState,
+    checked_answers,
+    digest_of_answers,
+    in_new_round,
+    load,
+    read_outcome,
+)
+from mrtr_options.sdk.single_use.running import SessionOfGuest, TakenRound
 from mrtr_options.sdk.single_use.store import (
     Abandoned,
     Claim,
@@ -99,69 +120,44 @@ from mrtr_options.sdk.single_use.store import (
     Unusable,
 )
 
-T = TypeVar("T")
-OutcomeT = TypeVar("OutcomeT")
-
-MAX_RESPONSE_BYTES = 256 * 1024
-"""The longest recorded response; a longer one is given once and cannot be repeated."""
-
 MAX_WAITERS = 16
-"""How many deliveries of one round wait for its outcome; one more is told at once that it is at
-work.
-"""
+"""How many deliveries of one round wait for its outcome. One more is told that it is at work."""
 
-TOLD_SECONDS = 2.0
-"""How long progress of a round waits for its client to take it."""
-
-_MAX_SCHEMA_BYTES = 2 * 1024
-
-_logger = logging.getLogger(__name__)
+CALL_SECONDS = 24 * 3600.0
+"""How long a call is known by the name that the server gave it, unless its author says else."""
 
 
-class _State(BaseModel):
-    """The state that travels.
-
-    Attributes:
-        number: The guard's, for the next round.
-        begins: When that number was first handed out, by the store's clock.
-        asked: The questions of the round, by key: the schema of a form, unless it is long; None for
-            what the handler alone can check.
-        state: The handler's own.
-    """
-
-    number: str
-    begins: float
-    asked: dict[str, dict[str, Any] | None]
-    state: str | None
-
-    @property
-    def is_first(self) -> bool:
-        """Whether it is of a first round, under a call key. What asked nothing has a state."""
-        return not self.asked and self.state is None
-
-
-class _Refusal(types.ErrorData):
-    """A recorded JSON-RPC error."""
-
-    kind: Literal["error"] = "error"
-
-
-_Outcome = _Refusal | types.InputRequiredResult | types.CallToolResult
-_OUTCOME = TypeAdapter[Any](_Outcome | types.GetPromptResult | types.ReadResourceResult)
-
-
-def single_use(
+def single_use(  # noqa: PLR0913
     store: Store,
     *,
+    call: str | CallFunction | None = None,
+    call_seconds: float = CALL_SECONDS,
+    call_is_secret: bool = False,
+    repeat_note: str | None = None,
     wait_seconds: float = 10.0,
     round_seconds: float = 60.0,
     attempts: int = 1,
 ) -> Callable[[Handler], Handler]:
-    """A wrapper that runs every round with a state, and every first round with a call key, at most
-    once.
+    """Make a wrapper that runs every round with a state at most once.
+
+    So it does with every first round of a call that has a name: the client's call key, else what
+    `call` says.
+
+        single_use(store, call="reference")
 
     Args:
         store: Shared by all instances that may take a round.
+        call: Names calls for which the client made no key: the name of an argument, such as an
+            order's number; or a function of caller and arguments. Calls with one name are one call
+            for each caller, at this tool of this server. An argument that is absent, null or empty
+            names none. Without `call` only a call key names a call.
+        call_seconds: How long after its last round a call is known by the name that `call` gave it.
+        call_is_secret: Whether only one caller can know what `call` takes for a name. Without it a
+            server that does not know its callers is refused, since two strangers would share a
+            call.
+        repeat_note: A sentence for the model, put before the content of a result that a call gets
+            because an earlier one had its name; "{since}" in it is the time of the first. None to
+            say so in `_meta` alone.
         wait_seconds: How long a second delivery waits for the first before it is told that the
             round is still at work; 0 not to wait.
         round_seconds: How long a round may take. Beyond it the round is indeterminate, and no
@@ -170,32 +166,44 @@ def single_use(
             an idempotency key that its destination honours.
 
     Raises:
-        TypeError: What is given is not a store.
-        ValueError: A number is not over 0.
+        TypeError: What is given is not a store, or `call` names no calls.
+        ValueError: A number is not over 0, or the note is empty or too long.
     """
-    check_numbers("single_use", wait_seconds or 1, round_seconds, attempts)  # 0: none waits
+    # A wait of 0 is fit: none waits.
+    check_numbers("single_use", wait_seconds or 1, round_seconds, attempts, call_seconds)
+    check_note("single_use", repeat_note)
     if isinstance(store, type) or not hasattr(store, "reserve"):
         raise TypeError(
             "single_use takes a store first and goes around a handler then:"
             ' single_use(SqliteStore("rounds.sqlite"))(handler)'
         )
+    naming = CallNaming(call, call_is_secret)
 
     def wrap(handler: Handler) -> Handler:
         check_handler(handler, "single_use")
-        guard = _Guard(handler, store, wait_seconds, round_seconds, attempts)
+        guard = _Guard(
+            handler=handler,
+            store=store,
+            naming=naming,
+            call_seconds=call_seconds,
+            repeat_note=repeat_note,
+            wait_seconds=wait_seconds,
+            round_seconds=round_seconds,
+            attempts=attempts,
+        )
 
         @wraps(handler)
         async def guarded(ctx: Context, params: Params) -> Result:
             return await guard.deliver(ctx, params)
 
-        return guarded
+        return naming_calls(guarded, naming)
 
     return wrap
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class _Guard:
-    """One handler's; see `single_use`.
+    """The guard of one handler; see `single_use`.
 
     Attributes:
         waiting: How many deliveries wait for a round that another one runs, by the round's number.
@@ -203,106 +211,143 @@ class _Guard:
 
     handler: Handler
     store: Store
+    naming: CallNaming
+    call_seconds: float
+    repeat_note: str | None
     wait_seconds: float
     round_seconds: float
     attempts: int
     waiting: Counter[str] = field(default_factory=Counter[str])
 
     async def deliver(self, ctx: Context, params: Params) -> Result:
-        caller = caller_of(ctx)
+        """Return the response to one delivery of a round."""
+        caller, name = caller_of(ctx), None
         if params.request_state is not None:
-            state = _load(params.request_state)
-        elif ctx.method != "resources/read" and (key := call_key_of(ctx, params)) is not None:
-            number = key.call_of(caller, params.name)
-            state = _State(number=number, begins=key.made, asked={}, state=None)
+            state = load(params.request_state)
+        elif (name := self.naming.name_of(ctx, params, caller)) is not None:
+            state = RoundState.of_first_round(name)
         else:
-            result = await self.handler(ctx, params)
-            try:
-                return await _in_new_round(result, self.store.now)
-            except Unusable as error:
-                raise _unusable(error, "and cannot ask what this call needs to know") from None
-        answers = _checked(state, params.input_responses or {})
-        digest = digest_of(params.arguments) if state.is_first else _digest(answers)
-        claim = Claim(state.number, digest, state.begins, self.round_seconds, caller)
-        give_up = anyio.current_time() + self.wait_seconds
-        until = 0.0
+            return await self.begin(ctx, params)
+        answers = checked_answers(state, params.input_responses or {})
+        claim = self.claim(state, answers, params, caller)
+        taking = _Taking(self.round_seconds)
 
-        async def take() -> str | None:
-            nonlocal until
-            until = (
-                anyio.current_time() + self.round_seconds
-            )  # not after the lease that the store gives
-            return await self.take(claim, state.is_first)
+        async def look() -> str | None:
+            taking.begin()
+            return await self.take(claim, name)
 
-        recorded = await self.wait(state.number, take, give_up)
+        recorded = await self.wait(claim.number, look)
         if recorded is not None:
-            outcome = _read(recorded)
-            if state.is_first and isinstance(outcome, types.InputRequiredResult):
-                outcome = _named(
-                    await self.latest(outcome, give_up), (outcome.meta or {}).get(CALL)
-                )
-            if isinstance(outcome, _Refusal):
-                raise MCPError.from_error_data(outcome)
-            return outcome
-        params = params.model_copy(
+            return self.repeat(recorded, name)
+        request = params.model_copy(
             update={"request_state": state.state, "input_responses": answers or None}
         )
-        done: Result | None = None
-        told = replace(ctx, session=cast("ServerSession", _Session(ctx.session)))
+        guest = replace(ctx, session=cast("ServerSession", SessionOfGuest(ctx.session)))
 
         async def handle() -> Result:
-            return checked_result(await self.handler(told, params))
+            return checked_result(await self.handler(guest, request))
 
+        taken = TakenRound(self.store, self.attempts, claim, state, taking.until)
+        done: Result | None = None
         with anyio.CancelScope(shield=True):
-            done = await _Taken(self, claim, state, until).run(handle)
+            done = await taken.run(handle)
         assert done is not None
         return done
 
-    async def take(self, claim: Claim, is_first: bool) -> str | None:
-        """Take a round; its recorded outcome if it has run.
+    async def begin(self, ctx: Context, params: Params) -> Result:
+        """Return the response to the first round of a call without a name: it is not recorded."""
+        result = await self.handler(ctx, params)
+        if not isinstance(result, types.InputRequiredResult):
+            return result
+        try:
+            return in_new_round(result, await self.store.stamp())
+        except Unusable as error:
+            raise store_unusable(error, "and cannot ask what this call needs to know") from None
+
+    def claim(
+        self, state: RoundState, answers: types.InputResponses, params: Params, caller: str | None
+    ) -> Claim:
+        """Return this delivery's claim to a round."""
+        claim = Claim(
+            number=state.number,
+            answers="" if state.is_first else digest_of_answers(answers),
+            begins=state.begins,
+            lease_seconds=self.round_seconds,
+            caller=caller,
+            mark=state.mark,
+        )
+        if state.call is None:
+            return claim
+        arguments = digest_of(params.arguments)
+        is_key = state.call.made is not None
+        return replace(
+            claim,
+            answers=claim.answers or arguments,
+            call=state.call.handle,
+            arguments=arguments,
+            made=state.call.made,
+            call_seconds=0.0 if is_key else self.call_seconds,
+        )
+
+    async def take(self, claim: Claim, name: CallName | None) -> str | None:
+        """Take a round.
+
+        Returns:
+            None if it is now this delivery's; its recorded outcome if it has run.
 
         Raises:
             MCPError: Forgotten or spent (-32602); or full (-32603).
+            Pending, Abandoned, Unusable: The store says so.
         """
         try:
             return await self.store.reserve(claim)
         except Abandoned:
             if self.attempts == 1:
                 raise
-            if await self.store.take_over(claim):
-                return None
-            raise Pending from None  # another delivery was first
+            return await self.take_abandoned(claim)
         except Forgotten:
-            raise (too_old() if is_first else state_expired()) from None
+            raise (state_expired() if name is None else too_old()) from None
         except Spent:
-            if is_first:
-                raise other_arguments() from None
-            raise MCPError(
-                types.INVALID_PARAMS,
-                "This round has been answered differently before.",
-                {"reason": "round_spent"},
-            ) from None
+            raise (answered_differently() if name is None else name.other_arguments()) from None
         except Full:
-            raise MCPError(
-                types.INTERNAL_ERROR,
-                "This server remembers as many rounds as it may, of all callers or of you. Try again"
-                " later.",
-                {"reason": "too_many_rounds"},
-            ) from None
+            raise store_full() from None
 
-    async def wait(
-        self, number: str, look: Callable[[], Awaitable[str | None]], give_up: float
-    ) -> str | None:
-        """What is known about a round once it has ended.
+    async def take_abandoned(self, claim: Claim) -> str | None:
+        """Take a round whose process died, to run it again.
+
+        A first request gets the question of its call's abandoned round: it is open again.
+        """
+        if claim.is_first and claim.call is not None:
+            question = await self.store.outcome(claim.call)
+            if question is not None:
+                return question
+        if await self.store.take_over(claim):
+            return None
+        raise Pending  # another delivery was first
+
+    def repeat(self, recorded: str, name: CallName | None) -> Result:
+        """Return a recorded response.
+
+        Raises:
+            MCPError: An error is recorded, or what is recorded cannot be read.
+        """
+        outcome = read_outcome(recorded)
+        is_of_another_request = name is not None
+        if is_of_another_request and self.repeat_note is not None:
+            return with_note(outcome, self.repeat_note)
+        return outcome
+
+    async def wait(self, number: str, look: Callable[[], Awaitable[str | None]]) -> str | None:
+        """Return what is known about a round once it has ended.
 
         Args:
             number: The round's number.
             look: Finds it out.
-            give_up: Until when to wait, by the event loop's clock.
 
         Raises:
             MCPError: Still at work (-32001); indeterminate or without a store (-32603).
         """
+        give_up = anyio.current_time() + self.wait_seconds
         waits, pause = False, 0.005
         try:
             while True:
@@ -311,11 +356,11 @@ class _Guard:
                 except Pending:
                     is_crowd = not waits and self.waiting[number] >= MAX_WAITERS
                     if is_crowd or anyio.current_time() >= give_up:
-                        raise _still_at_work() from None
+                        raise still_at_work() from None
                 except Unusable as error:
-                    raise _unusable(error, "and has not begun this one") from None
+                    raise store_unusable(error, "and has not begun this one") from None
                 except Abandoned:
-                    raise _indeterminate() from None
+                    raise indeterminate() from None
                 self.waiting[number] += not waits
                 waits = True
                 await anyio.sleep(pause)
@@ -326,292 +371,17 @@ class _Guard:
                 if not self.waiting[number]:
                     del self.waiting[number]
 
-    async def latest(self, outcome: _Outcome, give_up: float) -> _Outcome:
-        """What a call has come to: from its first outcome, each round leads to the next.
 
-        Where an abandoned round may be run again, its question is open.
-        """
-
-        async def look(number: str) -> str | None:
-            try:
-                return await self.store.outcome(number)
-            except Abandoned:
-                if self.attempts > 1:
-                    return None
-                raise
-
-        while isinstance(outcome, types.InputRequiredResult):
-            following = _load(outcome.request_state or "").number
-            recorded = await self.wait(following, partial(look, following), give_up)
-            if recorded is None:
-                break
-            outcome = _read(recorded)
-        return outcome
-
-
-@dataclass(frozen=True)
-class _Taken:
-    """A round that this delivery runs. Where the store cannot be used, it may be a moment later.
+@dataclass
+class _Taking:
+    """The time that a round may take, from the look that takes it.
 
     Attributes:
-        guard: Whose round it is.
-        claim: What the round was taken with.
-        state: The state that came.
-        until: How long the round may take, by the event loop's clock. Beyond it it is
-            indeterminate.
+        until: Its end, by the event loop's clock: not after the lease that the store gives.
     """
 
-    guard: _Guard
-    claim: Claim
-    state: _State
-    until: float
+    round_seconds: float
+    until: float = 0.0
 
-    async def run(self, handle: Callable[[], Awaitable[Result]]) -> Result:
-        """The handler's result, recorded; or its error, recorded or not."""
-        result: Result | None = None
-        may_run_again = self.guard.attempts > 1
-        try:
-            with anyio.CancelScope(deadline=self.until):
-                result = await self.tried(handle)
-        except NotBegun:
-            await self.release()
-            raise
-        except MCPError as error:
-            if bad_answer(error) is not None and len(self.state.asked) == 1:
-                await self.release()
-            else:
-                await self.record(_refusal(error))
-            raise
-        except Exception:
-            if may_run_again:
-                await self.release()
-            else:
-                # The handler failed half-way: which of its effects happened is not known.
-                await self.record(_refusal(_indeterminate()))
-            raise
-        if result is None:
-            _logger.warning("a round took longer than its lease; its outcome is not known")
-            error = _indeterminate(may_run_again)
-            if not may_run_again:
-                await self.record(_refusal(error))
-            raise error
-        if self.asks_again(result):  # the user may still answer this round
-            await self.release()
-            return _in_round(result, self.state.number, self.state.begins)
-        try:
-            result = await _in_new_round(result, partial(self.insist, self.guard.store.now))
-        except MCPError as error:
-            await self.record(_refusal(error))
-            raise
-        if self.state.is_first:
-            result = _named(result, secrets.token_urlsafe(16))
-        await self.record(result)
-        return result
-
-    def asks_again(self, result: Result) -> TypeGuard[types.InputRequiredResult]:
-        """Whether it asks what this round was to answer, since no answer came."""
-        return (
-            isinstance(result, types.InputRequiredResult)
-            and self.claim.answers == _digest({})
-            and not self.state.is_first
-            and set(result.input_requests or {}) == set(self.state.asked)
-        )
-
-    async def tried(self, handle: Callable[[], Awaitable[Result]]) -> Result:
-        """The result of an attempt that does not fail. An MCPError is the handler's answer."""
-        pause = 0.05
-        for _ in range(self.guard.attempts - 1):
-            try:
-                return await handle()
-            except MCPError:
-                raise
-            except Exception as error:
-                _logger.warning("a round failed and is tried again: %r", error)
-            await anyio.sleep(pause)
-            pause *= 2
-        return await handle()
-
-    async def record(self, outcome: BaseModel) -> None:
-        """Record the result of the round.
-
-        Raises:
-            MCPError: -32603, its lease ended, and the result of another run of it is recorded.
-        """
-        try:
-            text = outcome.model_dump_json(by_alias=True, exclude_none=True)
-        except ValueError:  # it holds what has no JSON
-            await self.record(_refusal(_indeterminate()))
-            raise
-        if _length(text) > MAX_RESPONSE_BYTES:
-            text = _refusal(_indeterminate()).model_dump_json(exclude_none=True)
-        if not await self.insist(partial(self.guard.store.record, self.claim, text)):
-            raise _indeterminate(self.guard.attempts > 1)
-
-    async def release(self) -> None:
-        await self.insist(partial(self.guard.store.release, self.claim))
-
-    async def insist(self, use: Callable[[], Awaitable[T]]) -> T:
-        pause = 0.05
-        while True:
-            try:
-                return await use()
-            except Unusable as error:
-                if anyio.current_time() >= self.until:
-                    _logger.error("the outcome of a round is not recorded: %s", error)
-                    raise _indeterminate() from None
-            await anyio.sleep(pause)
-            pause = min(pause * 2, 1.0)
-
-
-class _Session:
-    """The SDK's session of a request whose client may leave while its round goes on: over HTTP a
-    notification would then wait for ever. After one that is not taken, all others are dropped.
-    """
-
-    def __init__(self, session: ServerSession) -> None:
-        self._session = session
-        self._has_left = False
-
-    def __getattr__(self, name: str) -> Any:
-        known = getattr(self._session, name)
-        tells = name.startswith(("report_", "send_")) and name not in ("send_request", "send_ping")
-        return partial(self._tell, known) if tells else known
-
-    async def _tell(self, known: Callable[..., Awaitable[None]], *args: Any, **named: Any) -> None:
-        if not self._has_left:
-            with anyio.move_on_after(TOLD_SECONDS) as late:
-                await known(*args, **named)
-            self._has_left = late.cancelled_caught
-
-
-def _load(text: str) -> _State:
-    check_protected()
-    try:
-        return _State.model_validate_json(text)
-    except ValueError:
-        raise invalid_state() from None
-
-
-def _checked(state: _State, responses: types.InputResponses) -> types.InputResponses:
-    """The answers to what the round asked.
-
-    Raises:
-        BadAnswer: One of them does not fit, or is too long for the next state.
-    """
-    answers = {key: responses[key] for key in state.asked if key in responses}
-    for key, answer in answers.items():
-        schema = state.asked[key]
-        if schema is None:
-            continue
-        if not isinstance(answer, types.ElicitResult):
-            raise BadAnswer(key, "it is not of the type ElicitResult")
-        if answer.action == "accept":
-            checked_form(key, validator_of(schema), answer)
-        # A handler may keep all answers in its state.
-        if _length(json.dumps([state.state, _plain(answers)])) > MAX_STATE_BYTES:
-            raise BadAnswer(key, "it is too long")
-    return answers
-
-
-def _read(recorded: str) -> _Outcome:
-    try:
-        return _OUTCOME.validate_json(recorded)
-    except ValueError as error:  # of another version, or damaged
-        _logger.error("the recorded outcome of a round cannot be read: %s", type(error).__name__)
-        raise _indeterminate() from None
-
-
-async def _in_new_round(result: Result, now: Callable[[], Awaitable[float]]) -> Result:
-    """The result with a new round's number in its state, if it asks.
-
-    Raises:
-        MCPError: -32603, the handler's state is too long to travel.
-    """
-    if not isinstance(result, types.InputRequiredResult):
-        return result
-    check_protected()
-    if _length(json.dumps(result.request_state)) > MAX_STATE_BYTES:
-        _logger.error(
-            "a call was ended: the handler's state is longer than %s bytes", MAX_STATE_BYTES
-        )
-        raise MCPError(
-            types.INTERNAL_ERROR,
-            "The state of this call is too long to travel, so the call ends here. Its effects may have"
-            " happened.",
-            {"reason": "state_too_long"},
-        )
-    return _in_round(result, secrets.token_urlsafe(16), await now())
-
-
-def _named(outcome: OutcomeT, name: object) -> OutcomeT:
-    """A question with the name of its call, for a client that has no state of it."""
-    if not isinstance(outcome, types.InputRequiredResult):
-        return outcome
-    return outcome.model_copy(update={"meta": {**(outcome.meta or {}), CALL: name}})
-
-
-def _in_round(
-    result: types.InputRequiredResult, number: str, begins: float
-) -> types.InputRequiredResult:
-    asked = {key: _schema(request) for key, request in (result.input_requests or {}).items()}
-    state = _State(number=number, begins=begins, asked=asked, state=result.request_state)
-    return result.model_copy(update={"request_state": state.model_dump_json()})
-
-
-def _schema(request: types.InputRequest) -> dict[str, Any] | None:
-    match request:
-        case types.ElicitRequest(params=types.ElicitRequestFormParams(requested_schema=schema)):
-            return schema if _length(json.dumps(schema)) <= _MAX_SCHEMA_BYTES else None
-        case _:
-            return None
-
-
-def _plain(answers: types.InputResponses) -> dict[str, Any]:
-    return {
-        key: answer.model_dump(by_alias=True, mode="json", exclude_none=True)
-        for key, answer in answers.items()
-    }
-
-
-def _digest(answers: types.InputResponses) -> str:
-    return hashlib.sha256(json.dumps(_plain(answers), sort_keys=True).encode()).hexdigest()
-
-
-def _length(text: str) -> int:
-    return len(text.encode())
-
-
-def _refusal(error: MCPError) -> _Refusal:
-    return _Refusal(**error.error.model_dump())
-
-
-def _unusable(error: Unusable, consequence: str) -> MCPError:
-    _logger.error("a round was refused: %s", error)
-    return MCPError(
-        types.INTERNAL_ERROR,
-        f"This server cannot record rounds now, {consequence}. Try again later.",
-        {"reason": "store_unusable"},
-    )
-
-
-def _still_at_work() -> MCPError:
-    return MCPError(
-        types.REQUEST_TIMEOUT,
-        "Outcome not known yet: this round started and may still be at work. Send the same request again"
-        " later.",
-        {"reason": "still_at_work"},
-    )
-
-
-def _indeterminate(again: bool = False) -> MCPError:
-    """The outcome of a round is not known.
-
-    Args:
-        again: Whether it may be run again.
-    """
-    then = "Send it again later." if again else "It will not be retried."
-    return MCPError(
-        types.INTERNAL_ERROR,
-        f"Outcome unknown: this round started but no result was recorded. {then}",
-        {"reason": "indeterminate"},
-    )
+    def begin(self) -> None:
+        self.until = anyio.current_time() + self.round_seconds

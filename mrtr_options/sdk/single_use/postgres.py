@@ -5,7 +5,10 @@ again: a round whose connection broke while it was taken is found to be the stor
 connection that stalls (a machine vanished, a proxy swallows packets) is broken off after
 `STALL_SECONDS`; no time limit of the driver's covers that.
 
-Needs psycopg (the extra `durable`). Knows `store`.
+A pooler between the store and the database may give each transaction another connection of its
+own: nothing here outlives a transaction, and no statement is prepared.
+
+Needs psycopg (the extra `durable`). Knows `sql`.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ import re
 import socket
 import threading
 from collections.abc import Callable, Generator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cache
 from typing import Any, TypeVar
 
@@ -23,26 +26,21 @@ import anyio
 import anyio.to_thread
 import psycopg
 
-from mrtr_options.sdk.single_use.store import (
-    MAX_ROUNDS_PER_CALLER,
-    Claim,
-    SqlStore,
-    Unusable,
-    Values,
-)
+from mrtr_options.sdk.single_use.sql import MAX_ROUNDS_PER_CALLER, SqlStore, Values
+from mrtr_options.sdk.single_use.store import Claim, Unusable
 
 T = TypeVar("T")
 
 STALL_SECONDS = 5.0
 """How long the database may take to connect, and how long to serve a store once it has."""
 PATIENCE_SECONDS = 15.0
-"""How long a round waits for those before it: one may stall on the old connection, while a new one
-is made, and on the new one.
+"""How long a round waits for those before it.
+
+One may stall on the old connection, while a new one is made, and on the new one.
 """
 
 _SPELLING = {
     "now": "CAST(extract(epoch FROM clock_timestamp()) AS double precision)",
-    "latest": "greatest",
     "serial": "BIGINT GENERATED ALWAYS AS IDENTITY",
 }
 
@@ -76,13 +74,18 @@ class PostgresStore(SqlStore):
         self._url = url
         with _telling():
             self._db = self._connect()
-            with self._db.transaction():
+            with self._transaction():
                 # IF NOT EXISTS does not hold for two that look at once.
                 self._db.execute("SELECT pg_advisory_xact_lock(hashtext('guard_rounds'))")
                 self._make_tables()
 
     def _connect(self) -> psycopg.Connection[tuple[Any, ...]]:
-        return psycopg.connect(self._url, autocommit=True, connect_timeout=int(STALL_SECONDS))
+        return psycopg.connect(
+            self._url,
+            autocommit=True,
+            connect_timeout=int(STALL_SECONDS),
+            prepare_threshold=None,  # a pooler runs the next one elsewhere
+        )
 
     def close(self) -> None:
         """Close the connection."""
@@ -91,6 +94,9 @@ class PostgresStore(SqlStore):
 
     def _execute(self, statement: str, values: Values) -> psycopg.Cursor[tuple[Any, ...]]:
         return self._db.execute(_spelled(statement), values)
+
+    def _transaction(self) -> AbstractContextManager[object]:
+        return self._db.transaction()
 
     async def reserve(self, claim: Claim) -> str | None:
         with anyio.move_on_after(PATIENCE_SECONDS):  # once it is in the thread it runs to its end
@@ -135,7 +141,8 @@ def _telling() -> Generator[None]:
     except psycopg.Error as error:
         what = str(error).strip().partition("\n")[0]
         raise Unusable(
-            f"the guard's database cannot be used ({what}); name one that answers: postgresql://HOST/NAME"
+            f"the guard's database cannot be used ({what});"
+            " name one that answers: postgresql://HOST/NAME"
         ) from error
 
 

@@ -22,8 +22,8 @@ from mrtr_options.sdk.questions import (
     read_answer,
     without_asking,
 )
-from mrtr_options.sdk.together import AsksTogether, assumed
 from mrtr_options.sdk.suspended.detached import Parking, Task, parking, stop
+from mrtr_options.sdk.together import AsksTogether, assumed
 
 DeskT = TypeVar("DeskT")
 

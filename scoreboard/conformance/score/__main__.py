@@ -21,7 +21,6 @@ from pathlib import Path
 
 from pydantic import BaseModel, Field
 
-from documents.parts import SUITE_SCORE
 from mrtr_options.terminal import Parser, refuse, run
 from scoreboard.conformance import require_node, serving
 from scoreboard.conformance.report import SUITE
@@ -103,7 +102,6 @@ def _score(again: Sequence[str]) -> int:
             keep(kept, side, name, Outcome(code=code, checks=checks))
             found = "" if name == "correct" else ", ".join(kept.found_by(side, name)) or "survived"
             print(f"{number}/{len(to_run)} {side} {name}: {found or len(checks)}", flush=True)
-    SUITE_SCORE.renew(kept)
     print(numbers(kept).replace("**", ""))
     return 0
 

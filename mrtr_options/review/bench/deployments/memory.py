@@ -53,11 +53,11 @@ from mrtr_options.review.bench.scenario import Change, Declares, Keys, Scenario
 from mrtr_options.review.bench.scratch import scratch
 from mrtr_options.review.bench.subjects import KEEP_SECONDS, Subject, make_wrappers
 from mrtr_options.review.bench.watch import Watch, WatchedStore, watching_the_engine
+from mrtr_options.review.bench.watching import load_watched
 from mrtr_options.sdk.handlers import Died
 from mrtr_options.sdk.protection import new_key
 from mrtr_options.sdk.single_use import SqliteStore
 from mrtr_options.tool import weather
-from mrtr_options.tool.catalogue import load
 from mrtr_options.tool.settings import Handler, Settings
 
 _system_time = time.time
@@ -322,7 +322,7 @@ class MemoryInstances(Instances):
                 watch.line(here.count, path, place, here.round_at(place), line)
 
         with environment(self._ledger_file, self._keys) if self._foreign else nullcontext():
-            return load(path, settings, on_entry=enter, on_line=reach if watch else None)
+            return load_watched(path, settings, on_entry=enter, on_line=reach if watch else None)
 
     async def _hold(self, server: Any, *, task_status: anyio.abc.TaskStatus[_Instance]) -> None:
         # A task of its own for each instance: instances end in any order, their clients' scopes

@@ -1,0 +1,24 @@
+"""What the official suite says of each style, beside what was explored of it."""
+
+from __future__ import annotations
+
+from documents import explored
+from documents.findings import grouped
+from mrtr_options.review.explore import show as explore
+from mrtr_options.review.judge.anomalies import WORDS
+from scoreboard.conformance.report import Results, passed
+
+ANOMALIES = ("duplicate bill", "orphan bill", "lost call")
+
+
+def beside_faults(kept: Results) -> str:
+    """Return the suite's result for each style, beside the weakest faults that show an anomaly."""
+    rows = {row["subject"]: row for row in explored.read() if row["policy"] == "retry"}
+    cells: dict[str, dict[str, str]] = {}
+    for style, results in kept.results.items():
+        suite = passed(results)
+        row = rows.get(style)
+        cells[style] = {"suite": suite["multi-round"] or suite["Tasks"]} | {
+            name: "" if row is None else explore.weakest(row, name) for name in ANOMALIES
+        }
+    return grouped(("styles", "the suite passes", *(WORDS[name] for name in ANOMALIES)), cells)

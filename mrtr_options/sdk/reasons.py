@@ -1,0 +1,66 @@
+"""Why a server refuses a request, for programs: `reason` in the data of a JSON-RPC error.
+
+One word for one thing, whichever stand-in says it. A client decides by the word; the text of the
+error is for people.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Reason(StrEnum):
+    """The reasons of all stand-ins; docs/USING.md says what a client may do about each."""
+
+    INVALID_STATE = "invalid_request_state"
+    """The state is not this server's, not for this request, or not this caller's."""
+    STATE_EXPIRED = "request_state_expired"
+    """The state is the caller's own, and too old."""
+    INVALID_ANSWER = "invalid_answer"
+    """The answer does not fit its question. It may be corrected."""
+    ANSWERED_DIFFERENTLY = "answered_differently"
+    """This question has been answered before, with something else."""
+    STILL_AT_WORK = "still_at_work"
+    """The outcome is not known yet. The same request may be sent again later."""
+    INDETERMINATE = "indeterminate"
+    """The outcome is not known and will not be: effects may have happened."""
+    STORE_UNUSABLE = "store_unusable"
+    """The server cannot record calls now. The request did nothing and may be sent again later."""
+    STORE_FULL = "store_full"
+    """The server records no more calls now. The request did nothing and may be sent again later."""
+    TOO_LONG = "too_long"
+    """An answer or a state is longer than the server takes or hands out."""
+    BAD_CALL_KEY = "bad_call_key"
+    """The call key is not a UUID of version 7."""
+    CALL_KEY_EXPIRED = "call_key_expired"
+    """The call key was made longer ago than the server remembers keys."""
+    CALL_REUSED = "call_reused"
+    """The call's name was used with other arguments before."""
+    CALLER_UNKNOWN = "caller_unknown"
+    """The call is named for its caller, and nothing says who that is."""
+    NOT_OF_THIS_VERSION = "not_of_this_version"
+    """A state or answers came under an old version of the protocol."""
+    NOT_UNICODE = "not_unicode"
+    """A text of the request is cut within a character."""
+    NUMBER_OUT_OF_RANGE = "number_out_of_range"
+    """A number of the request is not finite."""
+    STATE_NOT_PROTECTED = "state_not_protected"
+    """The server's author must protect its states."""
+    LEDGER_UNUSABLE = "ledger_unusable"
+    """The server cannot do effects now."""
+    UNKNOWN_CALL = "unknown_call"
+    """The call is not known here, or not any more: effects may have happened."""
+    UNKNOWN_CONTINUATION = "unknown_continuation"
+    """The same, of a call whose handler waits in the memory of one server."""
+    UNKNOWN_TASK = "unknown_task"
+    """The task is not known here, or not any more."""
+    GAVE_UP = "gave_up"
+    """The call was given up after several tries: effects may have happened."""
+    OTHER_VERSION = "other_version"
+    """No server is left of the version of the tool with which the call began."""
+    CALL_ENDED = "call_ended"
+    """The server ended the call: effects may have happened."""
+    STORE_NOT_ENTERED = "store_not_entered"
+    """The server's author must open the store."""
+    TOO_MANY_CONTINUATIONS = "too_many_continuations"
+    """The server holds no more calls now. The request may be sent again later."""

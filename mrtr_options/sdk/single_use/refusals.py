@@ -1,0 +1,76 @@
+"""The errors of the guard, as clients see them. Knows MCP's types and `reasons`."""
+
+from __future__ import annotations
+
+import logging
+
+import mcp_types as types
+from mcp import MCPError
+
+from mrtr_options.sdk.reasons import Reason
+from mrtr_options.sdk.single_use.store import Unusable
+
+_logger = logging.getLogger(__name__)
+
+
+def answered_differently() -> MCPError:
+    """Return the refusal of a round that has run with other answers."""
+    return MCPError(
+        types.INVALID_PARAMS,
+        "This round has been answered differently before.",
+        {"reason": Reason.ANSWERED_DIFFERENTLY},
+    )
+
+
+def store_full() -> MCPError:
+    """Return the refusal of a round for which the store has no room."""
+    return MCPError(
+        types.INTERNAL_ERROR,
+        "This server remembers as many rounds as it may, of all callers or of you. Try again"
+        " later.",
+        {"reason": Reason.STORE_FULL},
+    )
+
+
+def store_unusable(error: Unusable | str, consequence: str) -> MCPError:
+    """Return the refusal of a round that cannot be recorded; the log has why."""
+    _logger.error("a round was refused: %s", error)
+    return MCPError(
+        types.INTERNAL_ERROR,
+        f"This server cannot record rounds now, {consequence}. Try again later.",
+        {"reason": Reason.STORE_UNUSABLE},
+    )
+
+
+def still_at_work() -> MCPError:
+    """Return what is known of a round that has begun and not ended."""
+    return MCPError(
+        types.REQUEST_TIMEOUT,
+        "Outcome not known yet: this round started and may still be at work. Send the same request"
+        " again later.",
+        {"reason": Reason.STILL_AT_WORK},
+    )
+
+
+def indeterminate(*, may_run_again: bool = False) -> MCPError:
+    """Return what is known of a round whose outcome is not recorded.
+
+    Args:
+        may_run_again: Whether the same request may be sent again.
+    """
+    then = "Send it again later." if may_run_again else "It will not be retried."
+    return MCPError(
+        types.INTERNAL_ERROR,
+        f"Outcome unknown: this round started but no result was recorded. {then}",
+        {"reason": Reason.INDETERMINATE},
+    )
+
+
+def state_too_long() -> MCPError:
+    """Return the end of a call whose state cannot travel."""
+    return MCPError(
+        types.INTERNAL_ERROR,
+        "The state of this call is too long to travel, so the call ends here. Its effects may have"
+        " happened.",
+        {"reason": Reason.TOO_LONG},
+    )

@@ -1,0 +1,215 @@
+"""A round that a delivery runs: its handler, and the record of how it ended.
+
+Knows MCP's types, `questions`, `rounds` and the interface of a store.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, TypeGuard, TypeVar
+
+import anyio
+import mcp_types as types
+from mcp import MCPError
+from mcp.server.session import ServerSession
+
+from mrtr_options.sdk.handlers import Result, hearing_refusals
+from mrtr_options.sdk.questions import NotBegun, bad_answer
+from mrtr_options.sdk.single_use.refusals import indeterminate, store_unusable
+from mrtr_options.sdk.single_use.rounds import (
+    RoundState,
+    digest_of_answers,
+    in_new_round,
+    in_round,
+    write_error,
+    write_response,
+)
+from mrtr_options.sdk.single_use.store import Claim, Store, Unusable
+
+T = TypeVar("T")
+Handle = Callable[[], Awaitable[Result]]
+
+TOLD_SECONDS = 2.0
+"""How long progress of a round waits for its client to take it."""
+GIVE_BACK_SECONDS = 5.0
+"""How long a round that was taken too late to begin waits for its store to take it back."""
+
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class TakenRound:
+    """A round that this delivery runs. Where the store cannot be used, it may be a moment later.
+
+    Attributes:
+        store: Where it was taken.
+        attempts: How often it is tried.
+        claim: What it was taken with.
+        state: The state that came.
+        until: How long it may take, by the event loop's clock. Beyond it it is indeterminate.
+    """
+
+    store: Store
+    attempts: int
+    claim: Claim
+    state: RoundState
+    until: float
+
+    async def run(self, handle: Handle) -> Result:
+        """Return the handler's result, recorded; or raise its error, recorded or not."""
+        if anyio.current_time() >= self.until:
+            await self._give_back_unbegun()
+        with hearing_refusals() as refusals:
+            result = await self._handled(handle)
+        if result is None:
+            raise await self._late()
+        if self._asks_again(result):  # the user may still answer this round
+            await self._release()
+            return in_round(result, self.state)
+        if isinstance(result, types.InputRequiredResult):
+            result = await self._in_next_round(result)
+        is_key = self.claim.made is not None
+        is_unwanted = bool(refusals) and not is_key
+        await self._record_response(result, frees=is_unwanted)
+        return result
+
+    async def _give_back_unbegun(self) -> None:
+        """Give back a round that waited so long for its store that there is no time to run it.
+
+        Raises:
+            MCPError: -32603, this delivery has not begun it.
+        """
+        deadline = anyio.current_time() + GIVE_BACK_SECONDS
+        await self._insist(partial(self.store.release, self.claim), deadline)
+        raise store_unusable("it was locked for too long", "and took this one too late to begin it")
+
+    async def _handled(self, handle: Handle) -> Result | None:
+        """Return the handler's result; None if it took too long. An error is recorded."""
+        result: Result | None = None
+        try:
+            with anyio.CancelScope(deadline=self.until):
+                result = await self._tried(handle)
+        except NotBegun:
+            await self._release()
+            raise
+        except MCPError as error:
+            may_be_corrected = bad_answer(error) is not None and len(self.state.asked) == 1
+            if may_be_corrected:
+                await self._release()
+            else:
+                await self._record(write_error(error))
+            raise
+        except Exception:
+            if self.attempts > 1:
+                await self._release()
+            else:
+                # The handler failed half-way: which of its effects happened is not known.
+                await self._record(write_error(indeterminate()))
+            raise
+        return result
+
+    async def _tried(self, handle: Handle) -> Result:
+        """Return the result of an attempt that does not fail. An `MCPError` is an answer."""
+        pause = 0.05
+        for _ in range(self.attempts - 1):
+            try:
+                return await handle()
+            except MCPError:
+                raise
+            except Exception as error:
+                _logger.warning("a round failed and is tried again: %r", error)
+            await anyio.sleep(pause)
+            pause *= 2
+        return await handle()
+
+    async def _late(self) -> MCPError:
+        """Return the error of a round that took longer than its lease."""
+        _logger.warning("a round took longer than its lease; its outcome is not known")
+        may_run_again = self.attempts > 1
+        error = indeterminate(may_run_again=may_run_again)
+        if not may_run_again:
+            await self._record(write_error(error))
+        return error
+
+    def _asks_again(self, result: Result) -> TypeGuard[types.InputRequiredResult]:
+        """Whether a result asks what this round was to answer, since no answer came."""
+        return (
+            isinstance(result, types.InputRequiredResult)
+            and self.claim.answers == digest_of_answers({})
+            and not self.state.is_first
+            and set(result.input_requests or {}) == set(self.state.asked)
+        )
+
+    async def _in_next_round(self, result: types.InputRequiredResult) -> Result:
+        try:
+            stamp = await self._insist(self.store.stamp, self.until)
+            return in_new_round(result, stamp, self.state.call)
+        except MCPError as error:
+            await self._record(write_error(error))
+            raise
+
+    # --- the record ---
+
+    async def _record_response(self, response: types.Result, *, frees: bool) -> None:
+        try:
+            text = write_response(response)
+        except ValueError:
+            await self._record(write_error(indeterminate()))
+            raise
+        await self._record(text, frees=frees)
+
+    async def _record(self, outcome: str, *, frees: bool = False) -> None:
+        """Record the outcome of the round.
+
+        Raises:
+            MCPError: -32603, its lease ended, and the outcome of another run of it is recorded.
+        """
+        claim = replace(self.claim, frees=True) if frees else self.claim
+        if not await self._insist(partial(self.store.record, claim, outcome), self.until):
+            raise indeterminate(may_run_again=self.attempts > 1)
+
+    async def _release(self) -> None:
+        await self._insist(partial(self.store.release, self.claim), self.until)
+
+    async def _insist(self, use: Callable[[], Awaitable[T]], deadline: float) -> T:
+        """Use the store as soon as it can be used.
+
+        Raises:
+            MCPError: -32603, it cannot be used by the deadline.
+        """
+        pause = 0.05
+        while True:
+            try:
+                return await use()
+            except Unusable as error:
+                if anyio.current_time() >= deadline:
+                    _logger.error("the outcome of a round is not recorded: %s", error)
+                    raise indeterminate() from None
+            await anyio.sleep(pause)
+            pause = min(pause * 2, 1.0)
+
+
+class SessionOfGuest:
+    """The SDK's session of a request whose client may leave while its round goes on.
+
+    Over HTTP a notification would then wait for ever. After one that is not taken, all others are
+    dropped.
+    """
+
+    def __init__(self, session: ServerSession) -> None:
+        self._session = session
+        self._has_left = False
+
+    def __getattr__(self, name: str) -> Any:
+        known = getattr(self._session, name)
+        tells = name.startswith(("report_", "send_")) and name not in ("send_request", "send_ping")
+        return partial(self._tell, known) if tells else known
+
+    async def _tell(self, known: Callable[..., Awaitable[None]], *args: Any, **named: Any) -> None:
+        if not self._has_left:
+            with anyio.move_on_after(TOLD_SECONDS) as late:
+                await known(*args, **named)
+            self._has_left = late.cancelled_caught

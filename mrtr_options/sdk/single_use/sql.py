@@ -1,0 +1,397 @@
+"""The guard's rounds in a database: one set of statements for SQLite and PostgreSQL.
+
+What keeps a round from running twice, whatever clocks do
+---------------------------------------------------------
+- A store counts *epochs*: each is a tenth of `keep_seconds`, and ends with the first round that is
+  taken after that. A clock that jumps ends one epoch and no more; one that comes back goes on from
+  where it is.
+- A state carries the epoch in which it was handed out, and the store's name. It is refused when
+  more than `EPOCHS` have ended since, or the store is another one: its file was lost. A round is
+  remembered for as long. So what is refused and what is forgotten is decided by the same count, and
+  no clock can part the two.
+- Beside that a state is refused when it is older than `keep_seconds` by the clock. A clock that is
+  wrong for a while refuses what is old by it, and nothing after it has come back.
+- A call key carries a time of its client's. The store has a *horizon* for these: the latest time of
+  a key that it has forgotten. Older keys are refused, and so are those from before the store.
+- What is forgotten goes in portions, one with each round that is taken.
+
+Named calls
+-----------
+Each round of a named call has the call's name, and a first request is answered by the latest of
+them: one read, however many rounds there were. A name that is free again (its call was declined, or
+is older than its author wants to hear of it) is taken by another call; the first round of the old
+one is set aside.
+
+Every row carries a fencing token, the `owner`: of the delivery that took the round, and then of the
+one that took it over. Only that one records its outcome or gives it back, so a delivery that was
+paused beyond its lease changes nothing of a round that another runs, in its own process or
+elsewhere. What belongs together is one statement or one transaction: a process that dies leaves
+nothing half done.
+
+Knows SQL; nothing of MCP.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any, NamedTuple, TypeVar
+
+import anyio
+
+from mrtr_options.checks import check_numbers
+from mrtr_options.sdk.single_use.store import (
+    Abandoned,
+    Claim,
+    Forgotten,
+    Full,
+    Pending,
+    Spent,
+    Stamp,
+    Unusable,
+)
+
+T = TypeVar("T")
+
+MAX_ROUNDS_PER_CALLER = 10_000
+"""How many rounds of one authenticated caller a store holds."""
+EPOCHS_IN_KEEP = 10
+"""How many epochs `keep_seconds` is long."""
+EPOCHS = EPOCHS_IN_KEEP + 2
+"""How many epochs a round is remembered for: a state may carry the epoch before the present one."""
+PORTION = 200
+"""How many rounds are forgotten at once."""
+
+# How a database spells what differs: {now}, and a {serial} number for each row.
+_TABLES = (
+    """CREATE TABLE IF NOT EXISTS guard_rounds (
+        seq {serial} PRIMARY KEY, number TEXT NOT NULL UNIQUE, answers TEXT NOT NULL,
+        begins DOUBLE PRECISION NOT NULL, ends DOUBLE PRECISION NOT NULL, outcome TEXT
+    )""",
+    """CREATE TABLE IF NOT EXISTS guard_horizon (
+        id INTEGER PRIMARY KEY CHECK (id = 1), until DOUBLE PRECISION NOT NULL
+    )""",
+    "INSERT INTO guard_horizon (id, until) VALUES (1, {now}) ON CONFLICT DO NOTHING",
+)
+_COLUMNS_OF_ROUNDS = "SELECT * FROM guard_rounds LIMIT 0"
+_COLUMNS_OF_HORIZON = "SELECT * FROM guard_horizon LIMIT 0"
+_ADDED = {  # what tables of older versions lack
+    _COLUMNS_OF_ROUNDS: {
+        "owner": "ALTER TABLE guard_rounds ADD COLUMN owner TEXT NOT NULL DEFAULT ''",
+        "caller": "ALTER TABLE guard_rounds ADD COLUMN caller TEXT",
+        "call": "ALTER TABLE guard_rounds ADD COLUMN call TEXT",
+        "arguments": "ALTER TABLE guard_rounds ADD COLUMN arguments TEXT NOT NULL DEFAULT ''",
+        "made": "ALTER TABLE guard_rounds ADD COLUMN made DOUBLE PRECISION",
+        "frees": "ALTER TABLE guard_rounds ADD COLUMN frees INTEGER NOT NULL DEFAULT 0",
+        "keeps": "ALTER TABLE guard_rounds ADD COLUMN keeps DOUBLE PRECISION NOT NULL DEFAULT 0",
+        "lasts": f"ALTER TABLE guard_rounds ADD COLUMN lasts BIGINT NOT NULL DEFAULT {EPOCHS}",
+    },
+    _COLUMNS_OF_HORIZON: {
+        "epoch": "ALTER TABLE guard_horizon ADD COLUMN epoch BIGINT NOT NULL DEFAULT 0",
+        "started": (
+            "ALTER TABLE guard_horizon ADD COLUMN started DOUBLE PRECISION NOT NULL DEFAULT 0"
+        ),
+        "store": "ALTER TABLE guard_horizon ADD COLUMN store TEXT NOT NULL DEFAULT ''",
+    },
+}
+_INDEXES = (
+    "DROP INDEX IF EXISTS guard_rounds_by_age",  # of an older version
+    "CREATE INDEX IF NOT EXISTS guard_rounds_by_epoch ON guard_rounds (lasts)",
+    "CREATE INDEX IF NOT EXISTS guard_rounds_by_call ON guard_rounds (call, seq)"
+    " WHERE call IS NOT NULL",
+    "CREATE INDEX IF NOT EXISTS guard_rounds_by_caller ON guard_rounds (caller)"
+    " WHERE caller IS NOT NULL",
+)
+_NAME = "UPDATE guard_horizon SET store = :store, started = {now} WHERE store = ''"
+_EPOCH = "SELECT {now}, store, epoch FROM guard_horizon"
+_SEEN = """
+SELECT {now}, store, epoch, started, until, seq, answers, arguments, outcome, ends <= {now},
+    keeps <= {now}, frees, owner
+FROM guard_horizon LEFT JOIN guard_rounds ON
+"""
+_SEE_ROUND = f"{_SEEN} number = :number"
+_SEE_CALL = f"{_SEEN} seq = (SELECT max(seq) FROM guard_rounds WHERE call = :call)"
+_END_EPOCH = """
+UPDATE guard_horizon SET
+    epoch = epoch + CASE WHEN started <= {now} THEN 1 ELSE 0 END, started = {now}
+WHERE {now} NOT BETWEEN started AND started + :epoch_seconds
+"""
+_FORGET = """
+DELETE FROM guard_rounds WHERE seq IN (
+    SELECT seq FROM guard_rounds
+    WHERE lasts < (SELECT epoch FROM guard_horizon) AND keeps <= {now}
+    ORDER BY lasts LIMIT :portion
+) RETURNING made
+"""
+_MOVE_HORIZON = "UPDATE guard_horizon SET until = :until WHERE until < :until"
+# The span of `seq` bounds the count, so rounds are counted only where it is as long as that: what
+# is kept for longer than the rest leaves gaps. Each end is a query of its own: SQLite looks one of
+# them up, and scans the table for both.
+_SPAN = "(SELECT max(seq) FROM guard_rounds) - (SELECT min(seq) FROM guard_rounds)"
+_ROOM = f"""(
+    coalesce({_SPAN} + 1, 0) < :max
+    OR (SELECT count(*) FROM guard_rounds) < :max
+) AND (SELECT count(*) FROM guard_rounds WHERE caller = :caller) < :each"""
+_HAS_ROOM = f"SELECT {_ROOM}"
+# The conflict is for two at once; an epoch may have ended while this process was paused.
+_TAKE = f"""
+INSERT INTO guard_rounds (
+    number, answers, owner, begins, ends, caller, call, arguments, made, keeps, lasts
+)
+SELECT :number, :answers, :owner, :begins, {{now}} + :lease_seconds, :caller, :call, :arguments,
+    :made, :keeps + CASE WHEN :keeps_from_now = 1 THEN {{now}} ELSE 0 END,
+    (SELECT epoch FROM guard_horizon) + :epochs
+WHERE :good_from_epoch >= (SELECT epoch FROM guard_horizon)
+    AND :good_until >= (SELECT until FROM guard_horizon) AND {_ROOM}
+ON CONFLICT (number) DO NOTHING
+"""
+_SET_ASIDE = """
+UPDATE guard_rounds SET number = number || '.' || CAST(seq AS TEXT)
+WHERE number = :number AND seq <= :seq
+"""
+_OUTCOME = """
+SELECT outcome FROM guard_rounds
+WHERE call = :call AND outcome IS NOT NULL
+    AND seq >= (SELECT seq FROM guard_rounds WHERE number = :call)
+ORDER BY seq DESC LIMIT 1
+"""
+_TAKE_OVER = """
+UPDATE guard_rounds SET ends = {now} + :lease_seconds, owner = :owner
+WHERE number = :number AND answers = :answers AND outcome IS NULL
+    AND (ends <= {now} OR owner = :owner)
+"""
+# The same outcome is no other one: the connection may have broken after it was recorded.
+_RECORD = """
+UPDATE guard_rounds SET outcome = :outcome, frees = :frees
+WHERE number = :number AND owner = :owner AND coalesce(outcome, :outcome) = :outcome
+"""
+_RELEASE = "DELETE FROM guard_rounds WHERE number = :number AND owner = :owner AND outcome IS NULL"
+
+_ALWAYS = 2**53
+"""An epoch that no store reaches, and a time that no key is made at."""
+
+Values = dict[str, str | float | None]
+
+
+class _Seen(NamedTuple):
+    """What the store says about itself and about a round, or about a call's latest round."""
+
+    now: float
+    store: str
+    epoch: int
+    started: float
+    until: float
+    seq: int | None
+    answers: str | None
+    arguments: str | None
+    outcome: str | None
+    is_over: bool
+    is_late: bool
+    frees: bool
+    owner: str | None
+
+    def is_free(self, claim: Claim) -> bool:
+        """Whether a round is not taken, or a call's name may begin another call."""
+        if self.seq is None:
+            return True
+        if not claim.is_first or claim.made is not None:
+            return False
+        is_at_work = self.outcome is None and not self.is_over
+        return bool(self.frees) or (bool(self.is_late) and not is_at_work)
+
+    def recorded(self, claim: Claim) -> str:
+        """Return the recorded outcome of a round that is taken.
+
+        Raises:
+            Spent, Pending, Abandoned: There is none for this claim.
+        """
+        if claim.is_first and self.arguments != claim.arguments:
+            raise Spent
+        if self.outcome is None:
+            raise Abandoned if self.is_over else Pending
+        if not claim.is_first and self.answers != claim.answers:
+            raise Spent
+        return self.outcome
+
+
+class SqlStore:
+    """A store in a database. A subclass connects, and says how its database runs the statements.
+
+    Args:
+        keep_seconds, max_rounds, max_rounds_per_caller: See `SqliteStore`.
+
+    Raises:
+        ValueError: A number is not over 0.
+    """
+
+    def __init__(self, keep_seconds: float, max_rounds: int, max_rounds_per_caller: int) -> None:
+        check_numbers(type(self).__name__, keep_seconds, max_rounds, max_rounds_per_caller)
+        self._keep = keep_seconds
+        self._values: Values = {
+            "epoch_seconds": keep_seconds / EPOCHS_IN_KEEP,
+            "portion": PORTION,
+            "max": max_rounds,
+            "each": max_rounds_per_caller,
+        }
+        self._epoch: tuple[str, float] | None = None
+        self._has_more_to_forget = False
+        # One connection serves one round at a time, so one thread is enough. It is the store's own:
+        # handlers that hang in threads of the process keep no round from being taken.
+        self._thread = anyio.CapacityLimiter(1)
+        self._lock = threading.Lock()
+
+    # --- what a database has to say ---
+
+    def _execute(self, statement: str, values: Values) -> Any:
+        """Return the cursor of a statement, which commits by itself outside of a transaction."""
+        raise NotImplementedError
+
+    def _transaction(self) -> AbstractContextManager[object]:
+        """Return a block whose statements commit together."""
+        raise NotImplementedError
+
+    async def _use(self, use: Callable[[], T]) -> T:
+        """Use the connection, alone and in the store's thread; `Unusable` where that fails."""
+        raise NotImplementedError
+
+    def _make_tables(self) -> None:
+        """Make what is missing, in a transaction that no two processes have at once."""
+        for statement in _TABLES:
+            self._execute(statement, {})
+        for look, added in _ADDED.items():
+            columns = [column[0] for column in self._execute(look, {}).description]
+            for name, statement in added.items():
+                if name not in columns:
+                    self._execute(statement, {})
+        for statement in _INDEXES:
+            self._execute(statement, {})
+        self._execute(_NAME, {"store": secrets.token_urlsafe(6)})
+
+    # --- rounds ---
+
+    async def _now(self) -> float | None:
+        """Return the time, where that needs no look into the database."""
+        return None
+
+    async def stamp(self) -> Stamp:
+        known, now = self._epoch, await self._now()
+        if known is not None and now is not None and time.monotonic() < known[1]:
+            return Stamp(now, known[0])
+        return await self._use(self._stamp)
+
+    def _stamp(self) -> Stamp:
+        now, store, epoch = self._row(_EPOCH, {})
+        return Stamp(now, self._saw(store, epoch))
+
+    def _saw(self, store: str, epoch: int) -> str:
+        """Keep the store's mark; within an epoch of its look it may be handed out."""
+        mark = f"{store}.{epoch}"
+        self._epoch = mark, time.monotonic() + self._keep / EPOCHS_IN_KEEP
+        return mark
+
+    async def reserve(self, claim: Claim) -> str | None:
+        values = {**self._values, **vars(claim), **self._keeps(claim)}
+        return await self._use(lambda: self._reserve(claim, values))
+
+    def _keeps(self, claim: Claim) -> Values:
+        """Return for how long a claim's round is remembered, and until when it may be taken."""
+        epoch = claim.mark.rpartition(".")[2]
+        is_state = not claim.is_first
+        epochs = EPOCHS
+        if claim.made is not None:
+            keeps = claim.made + self._keep * EPOCHS / EPOCHS_IN_KEEP
+        else:
+            keeps = claim.call_seconds
+            epochs += int(keeps / self._keep * EPOCHS_IN_KEEP)
+        return {
+            "keeps": keeps,
+            "keeps_from_now": int(claim.made is None and claim.call is not None),
+            "epochs": epochs,
+            "good_from_epoch": int(epoch) + EPOCHS if is_state and _is_count(epoch) else _ALWAYS,
+            "good_until": claim.made if claim.made is not None and claim.is_first else _ALWAYS,
+        }
+
+    def _reserve(self, claim: Claim, values: Values) -> str | None:
+        look = _SEE_CALL if claim.is_first else _SEE_ROUND
+        taking = False
+        while True:
+            seen = _Seen(*self._row(look, values))
+            self._saw(seen.store, seen.epoch)
+            if seen.owner == claim.owner:
+                return None  # the connection broke after it was taken
+            if self._is_forgotten(claim, seen):
+                raise Forgotten
+            if not seen.is_free(claim):
+                return seen.recorded(claim)
+            if taking and not self._row(_HAS_ROOM, values)[0]:
+                raise Full
+            self._forget(seen)
+            taking = True
+            if seen.seq is not None:
+                self._execute(_SET_ASIDE, {**values, "seq": seen.seq})
+            if self._execute(_TAKE, values).rowcount:
+                return None
+            # There is no room; or another took it between the statements and may have given it
+            # back.
+
+    def _is_forgotten(self, claim: Claim, seen: _Seen) -> bool:
+        earliest, latest = seen.now - self._keep, seen.now + self._keep
+        if claim.is_first:
+            return claim.made is not None and not (
+                max(seen.until, earliest) <= claim.made <= latest
+            )
+        store, _, epoch = claim.mark.rpartition(".")
+        if store != seen.store or not _is_count(epoch):
+            return True
+        is_remembered = seen.epoch - EPOCHS <= int(epoch) <= seen.epoch
+        return not is_remembered or not earliest <= claim.begins <= latest
+
+    def _forget(self, seen: _Seen) -> None:
+        """End the epoch if it is over, and forget a portion of what is old."""
+        since = seen.now - seen.started
+        if not 0 <= since <= self._keep / EPOCHS_IN_KEEP:
+            is_ended = self._execute(_END_EPOCH, self._values).rowcount == 1
+            self._has_more_to_forget = self._has_more_to_forget or is_ended
+        if not self._has_more_to_forget:
+            return
+        with self._transaction():
+            rows = self._execute(_FORGET, self._values).fetchall()
+            made = [row[0] for row in rows if row[0] is not None]
+            if made:
+                self._execute(_MOVE_HORIZON, {"until": max(made)})
+        self._has_more_to_forget = len(rows) == PORTION
+
+    async def outcome(self, call: str) -> str | None:
+        def look() -> str | None:
+            found = self._execute(_OUTCOME, {"call": call}).fetchone()
+            return None if found is None else found[0]
+
+        return await self._use(look)
+
+    async def take_over(self, claim: Claim) -> bool:
+        return await self._changed(_TAKE_OVER, claim)
+
+    async def record(self, claim: Claim, outcome: str) -> bool:
+        return await self._changed(_RECORD, claim, outcome)
+
+    async def release(self, claim: Claim) -> None:
+        await self._changed(_RELEASE, claim)
+
+    async def _changed(self, statement: str, claim: Claim, outcome: str | None = None) -> bool:
+        values: Values = {**vars(claim), "frees": int(claim.frees), "outcome": outcome}
+        return await self._use(lambda: self._execute(statement, values).rowcount == 1)
+
+    def _row(self, statement: str, values: Values) -> tuple[Any, ...]:
+        row = self._execute(statement, values).fetchone()
+        if row is None:
+            raise Unusable(
+                "the table guard_horizon is empty; drop it and guard_rounds, and restart"
+            )
+        return row
+
+
+def _is_count(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) <= 15

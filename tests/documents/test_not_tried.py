@@ -1,0 +1,187 @@
+"""What is not tried is never shown as "not seen": an option without next versions in a copy."""
+
+import json
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from documents.explored import read
+from documents.page import costs
+from documents.page.document import document
+from documents.page.html import page
+from documents.page.runs import tell_one, worlds_of
+from tests.browser import tab
+from tests.commands import REPOSITORY, copy_of_the_project, run
+
+pytestmark = pytest.mark.slow
+
+OPTION = "option_n_phases.py"
+KEPT = "mrtr_options/review/bench/next_versions/n.toml"
+WHY = f"no next version of option N is kept; add {KEPT}"
+LINE = f"not tried: redeploy ({WHY})"
+ASKED_TWICE = "asked twice"
+
+Command = Callable[[str], str]
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the project with option N, a `match` on an enum, explored under one fault."""
+    copy = copy_of_the_project(tmp_path_factory.mktemp("not_tried"))
+    shutil.copy(REPOSITORY / "tests" / "bench" / OPTION, copy / "mrtr_options")
+    return copy
+
+
+@pytest.fixture(scope="module")
+def command(copy: Path) -> Command:
+    def done(arguments: str) -> str:
+        ended = run(f"python -m {arguments}", copy)
+        assert ended.returncode == 0, ended.stdout + ended.stderr
+        return " ".join(ended.stdout.split())
+
+    return done
+
+
+@pytest.fixture(scope="module")
+def part(copy: Path, command: Command) -> Callable[[str], str]:
+    """Makes a part of the documents from the copy, once N is explored and played."""
+    command("documents --explore N --faults 1 docs/API.md")
+    made = copy / "made.py"
+    made.write_text(MAKE, encoding="utf-8")
+    ended = run("python made.py", copy)
+    assert ended.returncode == 0, ended.stderr
+    return json.loads(ended.stdout).__getitem__
+
+
+MAKE = """
+import json
+
+import anyio
+
+from documents.page.document import document
+from documents.page.runs import tell_one, worlds_of
+from documents.explored import read
+from documents.parts import OF_RUNS, PARTS
+from mrtr_options.review.bench.schedules import SCHEDULES
+from mrtr_options.review.bench.subjects import subject_named
+from mrtr_options.review.judge import matrix
+
+REDEPLOYS = [each for each in SCHEDULES.values() if each.scenario.changes]
+subjects = [*map(subject_named, "FN")]
+runs = anyio.run(
+    matrix.run, matrix.cells(subjects, schedules=REDEPLOYS + [SCHEDULES["lost-final"]])
+)
+names = ("leading", "redeploys", "redeploys, effects", "questions-by-position: affected")
+made = {name: OF_RUNS[name](runs) for name in names} | {"anomalies": PARTS["anomalies"]()}
+worlds = worlds_of(row for row in read() if row["subject"] in ("F", "N"))
+shown = document([tell_one(*called, row) for called, row in worlds.items()])
+made["page"] = {name: shown[name] for name in ("untried", "worlds", "anomalies")}
+print(json.dumps(made))
+"""
+
+
+def test_explore_says_what_was_not_tried(command: Command) -> None:
+    told = command("mrtr_options explore N --client retry")
+    assert LINE in told
+    assert re.search(r"not tried: redeploy .*asked twice", told)
+    assert "not seen" not in told
+    (row,) = json.loads(command("mrtr_options explore N --client retry --json"))
+    assert row["not_tried"] == {"redeploy": WHY}
+    assert "asked again" not in row["witnesses"]
+    table = command("mrtr_options explore F N --client retry --markdown")
+    assert "| redeploy (`redeploy3`) |" in table  # F
+    assert "| not tried: redeploy |" in table
+    assert table.endswith(f"not tried on N: redeploy ({WHY})")
+
+
+def test_check_says_what_was_not_tried_and_what_may_still_happen(
+    command: Command, tmp_path: Path
+) -> None:
+    quick = "--only clean-springfield,redeploy-reworded --drawn 0 --faults 1"
+    html = tmp_path / "report.html"
+    told = command(f"mrtr_options check N {quick} --html {html}")
+    assert f"left out: 1 run with a redeploy: {WHY}" in told
+    assert LINE in told
+    assert re.search("not tried: redeploy; so this may still happen: .*asked twice", told)
+    assert "so this may still happen" in html.read_text(encoding="utf-8")
+    found = json.loads(command(f"mrtr_options check N {quick} --json"))
+    assert found["explored"]["not_tried"] == {"redeploy": WHY}
+
+
+def test_the_matrix_says_which_schedules_were_not_tried(command: Command) -> None:
+    only = "--only lost-final,redeploy-reworded --era modern --deployment one"
+    told = command(f"mrtr_options matrix --options FN {only}")
+    assert re.search(r"redeploy-reworded 1/1 not tried 1/1", told)
+    assert f"not tried: redeploy-reworded ({WHY})" in told
+    rows = json.loads(command(f"mrtr_options matrix --options N {only} --json"))
+    assert [(row["schedule"], row.get("not_tried", "")) for row in rows] == [
+        ("lost-final", ""),
+        ("redeploy-reworded", WHY),
+    ]
+
+
+def test_readme_counts_it_in_no_behaviour_and_names_what_was_not_tried(
+    part: Callable[[str], str],
+) -> None:
+    leading = part("leading")
+    options = {row["subject"] for row in read() if "+" not in row["subject"]}
+    assert f"the {len(options)} options behave in" in leading  # without N
+    assert "**N** stands apart: not all faults were tried." in leading
+    cells = next(line for line in leading.splitlines() if line.startswith("| **N** |"))
+    assert "| not tried: redeploy |" in cells
+    assert "not seen" not in cells
+    assert f"- not tried on N: redeploy ({WHY})" in leading
+    assert "Not tried: **N**." in leading
+
+
+def test_results_says_not_tried_in_each_cell(part: Callable[[str], str]) -> None:
+    rows = [line for line in part("anomalies").splitlines() if line.startswith("| N | resends")]
+    assert "not tried: redeploy" in rows[0]
+    assert "not seen" not in rows[0]
+    assert f"not tried on N: redeploy ({WHY})" in part("anomalies")
+    head, _, *fates = part("redeploys").splitlines()
+    assert head.endswith("| N |")
+    assert all(line.endswith("| not tried |") for line in fates)
+    assert part("redeploys, effects").count("not tried") == 2
+    assert "N | 0 | 0 | 0 | 0 | 0 | 22 |" in part("questions-by-position: affected")
+
+
+def test_the_page_says_not_tried_in_each_cell(part: Callable[[str], Any]) -> None:
+    found = part("page")
+    (world,) = (
+        each for each in found["worlds"] if (each["subject"], each["policy"]) == ("N", "retry")
+    )
+    (other,) = (
+        each for each in found["worlds"] if (each["subject"], each["policy"]) == ("F", "retry")
+    )
+    assert world["untried"] == "not tried: redeploy"
+    assert "asked again" not in world["weakest"]
+    assert other["untried"] == ""
+    assert world["behaviour"] != other["behaviour"]
+    assert found["untried"] == [f"not tried on N: redeploy ({WHY})"]
+
+
+def test_a_browser_shows_not_tried_in_the_cell(tmp_path: Path) -> None:
+    rows: list[dict[str, Any]] = []
+    for row in read():
+        if row["subject"] in ("E", "F"):
+            shown = {
+                name: [faults for faults in sets if "redeploy" not in faults]
+                for name, sets in row["witnesses"].items()
+            }
+            witnesses = {name: sets for name, sets in shown.items() if sets}
+            rows.append(row | {"not_tried": {"redeploy": WHY}, "witnesses": witnesses})
+    told = [tell_one(*called, row) for called, row in worlds_of(rows).items()]
+    file = tmp_path / "index.html"
+    file.write_text(page(document(told), costs.read()), encoding="utf-8")
+    with tab(tmp_path) as seen:
+        seen.open(f"{file.as_uri()}#view=options")
+        cells = seen.run("[...document.querySelectorAll('td')].map((each) => each.textContent)")
+        whole = seen.run("document.body.textContent")
+    assert "not tried: redeploy" in cells
+    assert not any("not seen" in cell for cell in cells)
+    assert f"not tried on F: redeploy ({WHY})." in whole

@@ -1,0 +1,182 @@
+"""Names of calls: where they come from, what they are bound to, and who is refused one."""
+
+from typing import Any
+
+import mcp_types as types
+import pytest
+from mcp import MCPError
+from mcp.server import MCPServer
+from pydantic import BaseModel
+
+from mrtr_options import sdk
+from mrtr_options.sdk.call_key import (
+    CALL_KEY,
+    CallName,
+    CallNaming,
+    as_repeat,
+    naming_calls,
+    new_call_key,
+)
+from mrtr_options.sdk.handlers import protected
+from tests.sdk.fakes import Context, FakeSession, Params, modern, of_session, result
+
+REFERENCE = CallNaming("reference")
+SECRET = CallNaming("reference", call_is_secret=True)
+
+
+def name_of(
+    naming: CallNaming,
+    arguments: dict[str, Any] | None,
+    *,
+    caller: str | None = "ada",
+    tool: str = "transfer",
+    server: str = "bank",
+    key: str | None = None,
+    ctx: Context | None = None,
+) -> CallName | None:
+    """Return the name of a request's call."""
+    meta: Any = None if key is None else {CALL_KEY: key}
+    given = Params(name=tool, arguments=arguments, _meta=meta)
+    with protected(server):
+        return naming.name_of(ctx or modern(), given, caller)
+
+
+def test_a_call_key_comes_before_an_argument_and_an_argument_before_none() -> None:
+    key = new_call_key()
+    by_key = name_of(REFERENCE, {"reference": "R1"}, key=key)
+    by_argument = name_of(REFERENCE, {"reference": "R1"})
+    assert by_key is not None
+    assert by_key == name_of(CallNaming(), {}, key=key)
+    assert by_key.is_key
+    assert by_argument is not None
+    assert (by_argument.is_key, by_argument.source) == (False, "argument 'reference'")
+    assert by_argument != by_key
+    assert name_of(CallNaming(), {"reference": "R1"}) is None
+
+
+def test_a_name_is_the_same_for_each_request_and_no_other_callers_tools_or_servers() -> None:
+    given = {"reference": "R1"}
+    here = name_of(REFERENCE, given)
+    assert here == name_of(REFERENCE, given | {"amount": 5})
+    others = [
+        name_of(REFERENCE, {"reference": "R2"}),
+        name_of(REFERENCE, given, caller="bob"),
+        name_of(REFERENCE, given, tool="pay"),
+        name_of(REFERENCE, given, server="another"),
+        name_of(CallNaming("other"), {"other": "R1"}),
+        name_of(SECRET, given, caller=None),
+    ]
+    assert len({each.handle for each in [here, *others] if each is not None}) == 7
+
+
+def test_a_call_key_is_another_call_at_another_server() -> None:
+    key = new_call_key()
+    here, there = (name_of(REFERENCE, {}, key=key, server=each) for each in ("bank", "another"))
+    assert here is not None
+    assert there is not None
+    assert here.handle != there.handle
+
+
+def test_a_function_names_calls_by_caller_and_arguments() -> None:
+    naming = CallNaming(lambda caller, arguments: [caller, arguments.get("to")])
+    one = name_of(naming, {"to": "Bob", "note": "x"})
+    assert one is not None
+    assert one == name_of(naming, {"note": "y", "to": "Bob"})
+    assert one != name_of(naming, {"to": "Eve"})
+    assert name_of(CallNaming(lambda caller, arguments: None), {}) is None
+
+
+@pytest.mark.parametrize("absent", [{}, None, {"reference": None}, {"reference": ""}])
+def test_an_absent_argument_names_no_call(absent: dict[str, Any] | None) -> None:
+    assert name_of(REFERENCE, absent) is None
+
+
+VALUES: list[Any] = ["x" * 200_000, 0, 7, [1, {"a": None}], {"deep": [[1]]}]
+NO_NAMES: list[Any] = ["", 5, lambda: None, lambda caller: None]  # pyright: ignore
+
+
+@pytest.mark.parametrize("value", VALUES)
+def test_a_name_has_one_length_whatever_the_client_sends(value: Any) -> None:
+    found = name_of(REFERENCE, {"reference": value})
+    assert found is not None
+    assert len(found.handle) == 32
+
+
+def test_an_old_client_has_names_by_argument_and_none_by_key() -> None:
+    old = of_session(FakeSession(None), modern=False)
+    assert name_of(CallNaming(), {}, key=new_call_key(), ctx=old) is None
+    assert name_of(REFERENCE, {"reference": "R1"}, ctx=old) is not None
+
+
+def test_an_unknown_caller_is_refused_a_name_that_two_could_share() -> None:
+    with pytest.raises(MCPError, match="does not know who calls") as refusal:
+        name_of(REFERENCE, {"reference": "R1"}, caller=None)
+    assert refusal.value.code == types.INVALID_REQUEST
+    assert refusal.value.data == {"reason": "caller_unknown"}
+    assert name_of(REFERENCE, {}, caller=None, key=new_call_key()) is not None
+    assert name_of(SECRET, {"reference": "R1"}, caller=None) is not None
+
+
+@pytest.mark.parametrize("call", NO_NAMES)
+def test_what_names_no_calls_is_refused(call: Any) -> None:
+    with pytest.raises(TypeError, match="name of an argument"):
+        CallNaming(call)
+
+
+class Transfer(BaseModel):
+    """What a transfer is about."""
+
+    reference: str
+    amount: int = 1
+
+
+async def transfer(ctx: sdk.Context, params: sdk.Params) -> sdk.Result:
+    return sdk.text("done")
+
+
+def tool_named_by(naming: CallNaming) -> sdk.Tool:
+    """Return a tool whose calls are named so, in a wrapper of another kind."""
+
+    def wrap(handler: sdk.Handler) -> sdk.Handler:
+        async def named(ctx: sdk.Context, params: sdk.Params) -> sdk.Result:
+            return await handler(ctx, params)
+
+        return naming_calls(named, naming)
+
+    return sdk.Tool("transfer", "Transfers.", Transfer, transfer, [wrap, sdk.ask_again])
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [sdk.Settings(authenticated=True), sdk.Settings(principal=lambda ctx: "ada")],
+    ids=["by the app", "by its own principal"],
+)
+def test_a_server_that_knows_its_callers_may_name_their_calls(settings: sdk.Settings) -> None:
+    sdk.build_server("bank", tool_named_by(REFERENCE), settings=settings)
+
+
+def test_a_server_that_does_not_know_its_callers_is_refused_when_it_is_built() -> None:
+    with pytest.raises(ValueError, match="two strangers would share a call"):
+        sdk.build_server("bank", tool_named_by(REFERENCE), settings=sdk.Settings())
+    with pytest.raises(ValueError, match="two strangers would share a call"):
+        tool_named_by(REFERENCE).add_to(MCPServer("bank"))
+    sdk.build_server("bank", tool_named_by(SECRET), settings=sdk.Settings())
+    tool_named_by(SECRET).add_to(MCPServer("bank"))
+
+
+def test_an_argument_that_the_tool_does_not_have_is_refused_when_the_server_is_built() -> None:
+    tool = tool_named_by(CallNaming("referenc", call_is_secret=True))
+    with pytest.raises(ValueError, match="its arguments are: reference, amount"):
+        sdk.build_server("bank", tool, settings=sdk.Settings())
+
+
+def test_a_repeat_says_so_and_since_when() -> None:
+    first = result("done").model_copy(update={"meta": {"theirs": 1}})
+    again = as_repeat(first, 1_000_000_000.5)
+    since = {"since": "2001-09-09T01:46:40.500+00:00"}
+    assert again.meta == {"theirs": 1, "mrtr-options/repeat": since}
+    assert again.content == first.content
+    told = as_repeat(first, 1_000_000_000.5, "This was done at {since}.")
+    assert isinstance(told.content[0], types.TextContent)
+    assert told.content[0].text == "This was done at 2001-09-09T01:46:40.500+00:00."
+    assert told.content[1:] == first.content

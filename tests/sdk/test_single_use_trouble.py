@@ -1,0 +1,237 @@
+"""The guard's stores in trouble: clocks that jump, files that are locked, much to forget."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import stat
+import threading
+from contextlib import closing, suppress
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.to_thread
+import mcp_types as types
+import pytest
+from mcp import MCPError
+
+from mrtr_options.sdk.single_use import SqliteStore, single_use, sqlite
+from mrtr_options.sdk.single_use.sql import EPOCHS, PORTION
+from mrtr_options.sdk.single_use.store import Unusable
+from tests.bounds import SECONDS
+from tests.rounds import Response
+from tests.sdk.fakes import deliver, key_made, named, refused, result
+from tests.sdk.stores import Database, claim
+from tests.sdk.test_single_use import Tool
+
+pytestmark = pytest.mark.anyio
+
+HOUR, YEAR = 3600.0, 365 * 24 * 3600.0
+ADA = named("Ada")
+
+
+async def begin_and_end(handler: Any) -> Response:
+    """Make one call."""
+    return await deliver(handler, await deliver(handler), ADA)
+
+
+@pytest.mark.parametrize("rounds", [1, 40])
+@pytest.mark.parametrize("jump", [HOUR, YEAR, -HOUR, -YEAR])
+async def test_a_clock_that_jumps_and_comes_back_refuses_no_call_after_it(
+    jump: float, rounds: int, path: Path
+) -> None:
+    now = start = 2_000_000_000.0
+    with closing(SqliteStore(path, clock=lambda: now)) as store:
+        tool = Tool()
+        handler = single_use(store)(tool)
+        early = await deliver(handler)
+        await deliver(handler, early, ADA)
+        now = start + jump
+        for _ in range(rounds):
+            await begin_and_end(handler)
+            now += 10
+        now = start + rounds * 10
+        for _ in range(3):
+            assert await begin_and_end(handler) == result("Ada, asked 1 times")
+            assert await deliver(handler, key=key_made(now)) is not None
+            now += 100
+        done = len(tool.effects)
+        with suppress(MCPError):
+            await deliver(handler, early, ADA)
+        assert len(tool.effects) == done, "a round ran twice"
+
+
+@pytest.mark.parametrize("jump", [HOUR, YEAR, -HOUR])
+async def test_a_clock_that_jumps_again_and_again_has_no_round_run_twice(
+    jump: float, path: Path
+) -> None:
+    now = 2_000_000_000.0
+    with closing(SqliteStore(path, clock=lambda: now)) as store:
+        tool, key = Tool(), key_made(now)
+        handler = single_use(store)(tool)
+        early, keyed = await deliver(handler), await deliver(handler, key=key)
+        await deliver(handler, early, ADA)
+        await deliver(handler, keyed, ADA, key=key)
+        for number in range(3 * EPOCHS):
+            now += jump if number % 2 == 0 else 10 - jump
+            with suppress(MCPError):
+                await begin_and_end(handler)
+            done = len(tool.effects)
+            for sent in (early, keyed, None):
+                with suppress(MCPError):
+                    assert await deliver(handler, sent, ADA if sent else None, key=key)
+            assert len(tool.effects) == done
+
+
+async def test_a_named_call_is_known_after_a_clock_was_ahead_for_a_while(path: Path) -> None:
+    now = 2_000_000_000.0
+    tool = Tool()
+    with closing(SqliteStore(path, clock=lambda: now)) as store:
+        guard = single_use(store, call="x", call_is_secret=True)
+        handler = guard(tool)
+        await deliver(handler, await deliver(handler, x=1), ADA, x=1)
+        now += 25 * HOUR
+        for other in range(100):
+            await deliver(handler, x=other + 10)
+        now -= 24 * HOUR
+        assert await deliver(handler, x=1) == result("Ada, asked 1 times")
+    assert tool.effects == ["Ada"]
+
+
+async def test_what_is_old_is_forgotten_in_portions(database: Database) -> None:
+    many = 4 * PORTION
+    with database.open() as store:
+        for number in range(many):
+            await store.reserve(await claim(store, f"{number}"))
+        database.execute(
+            "UPDATE guard_rounds SET lasts = -1",
+            "UPDATE guard_horizon SET started = started - 100",
+        )
+        held = [many]
+        for number in range(6):
+            await store.reserve(await claim(store, f"new {number}"))
+            held.append(len(database.rounds()))
+    forgotten = [before + 1 - after for before, after in pairwise(held)]
+    assert forgotten == [PORTION] * 4 + [0, 0]
+
+
+async def test_what_is_left_to_forget_is_forgotten_by_another_process(database: Database) -> None:
+    with database.open() as store:
+        for number in range(PORTION + 10):
+            await store.reserve(await claim(store, f"{number}"))
+        database.execute(
+            "UPDATE guard_rounds SET lasts = -1",
+            "UPDATE guard_horizon SET started = started - 100",
+        )
+        await store.reserve(await claim(store, "one"))
+    database.execute("UPDATE guard_horizon SET started = started - 100")
+    with database.open() as store:
+        await store.reserve(await claim(store, "two"))
+    assert [number for number, _ in database.rounds()] == ["one", "two"]
+
+
+async def test_rounds_that_wait_for_a_locked_file_share_one_limit(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite, "PATIENCE_SECONDS", 0.4)
+    with (
+        closing(SqliteStore(path)) as store,
+        closing(sqlite3.connect(path, isolation_level=None)) as other,
+    ):
+        claims = [await claim(store, f"{number}") for number in range(5)]
+        other.execute("BEGIN IMMEDIATE")
+        waited: list[float] = []
+        began = anyio.current_time()
+
+        async def reserve(number: int) -> None:
+            with pytest.raises(Unusable, match="locked"):
+                await store.reserve(claims[number])
+            waited.append(anyio.current_time() - began)
+
+        async with anyio.create_task_group() as group:
+            for number in range(5):
+                group.start_soon(reserve, number)
+        other.execute("ROLLBACK")
+        assert max(waited) < 4 * 0.4, "they waited one after the other"
+        for each in claims:
+            assert await store.reserve(each) is None, "the store waits as long as before"
+
+
+async def test_a_round_that_waited_too_long_to_begin_is_given_back(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with closing(SqliteStore(path)) as store:
+        tool = Tool()
+        handler = single_use(store, round_seconds=0.2)(tool)
+        asked = await deliver(handler)
+        reserve = store.reserve
+
+        async def reserve_late(given: Any) -> str | None:
+            await anyio.sleep(0.25)
+            return await reserve(given)
+
+        monkeypatch.setattr(store, "reserve", reserve_late)
+        for _ in range(2):
+            expected = (types.INTERNAL_ERROR, "store_unusable")
+            assert await refused(handler, asked, ADA) == expected
+        monkeypatch.setattr(store, "reserve", reserve)
+        assert await deliver(handler, asked, ADA) == result("Ada, asked 1 times")
+    assert tool.effects == ["Ada"]
+
+
+async def test_a_file_is_locked_for_longer_than_a_round_and_no_round_is_lost(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite, "PATIENCE_SECONDS", 0.3)
+    with (
+        closing(SqliteStore(path)) as store,
+        closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as other,
+    ):
+        tool = Tool()
+        handler = single_use(store, round_seconds=0.6)(tool)
+        asked = [await deliver(handler) for _ in range(3)]
+        other.execute("BEGIN IMMEDIATE")
+        unlock = threading.Timer(0.65, other.execute, ["ROLLBACK"])
+        unlock.start()
+        reasons: list[tuple[int, str]] = []
+
+        async def send(each: Response) -> None:
+            try:
+                await deliver(handler, each, ADA)
+            except MCPError as error:
+                reasons.append((error.code, error.data["reason"]))
+
+        async with anyio.create_task_group() as group:
+            for each in asked:
+                group.start_soon(send, each)
+        await anyio.to_thread.run_sync(unlock.join, SECONDS)
+        assert set(reasons) <= {(types.INTERNAL_ERROR, "store_unusable")}
+        for each in asked:
+            assert await deliver(handler, each, ADA) == result("Ada, asked 1 times")
+    assert tool.effects == ["Ada"] * 3
+
+
+def mode_of(path: Path) -> str:
+    """Return who may do what with a file, in octal."""
+    return oct(stat.S_IMODE(path.stat().st_mode))
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [(None, "0o600"), (0o644, "0o640"), (0o666, "0o660"), (0o600, "0o600")]
+)
+def test_a_file_is_its_owners_and_what_is_beside_it(
+    before: int | None, after: str, path: Path
+) -> None:
+    if before is not None:
+        path.touch()
+        path.chmod(before)
+    old = os.umask(0o022)
+    try:
+        with closing(SqliteStore(path)):
+            beside = sorted(path.parent.glob(f"{path.name}-*"))
+            assert len(beside) == 2
+            assert {mode_of(each) for each in (path, *beside)} == {after}
+    finally:
+        os.umask(old)
