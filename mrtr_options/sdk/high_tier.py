@@ -1,20 +1,35 @@
-"""A tool of ours on the SDK's high tier. Knows `server`."""
+"""A tool of ours on the SDK's high tier. Knows `handlers`."""
 
 from __future__ import annotations
 
 import inspect
 import logging
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, Protocol, cast
 
+import mcp_types as types
 from mcp import MCPError
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context as HighTierContext
 from mcp.server.mcpserver.exceptions import ToolError
+from pydantic import BaseModel
 
-from mrtr_options.sdk.handlers import Crashed, Params, Result, protected
-from mrtr_options.sdk.server import Tool
+from mrtr_options.sdk.handlers import Context, Crashed, Params, Result, protected
 
 _logger = logging.getLogger(__name__)
+
+
+class Tool(Protocol):
+    """As much of `server.Tool` as is needed here."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def description(self) -> str: ...
+    @property
+    def arguments(self) -> type[BaseModel]: ...
+    @property
+    def annotations(self) -> types.ToolAnnotations | None: ...
+    async def call(self, ctx: Context, params: Params) -> Result: ...
 
 
 def add(tool: Tool, server: MCPServer[Any]) -> None:
