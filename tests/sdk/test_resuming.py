@@ -753,7 +753,7 @@ async def test_the_time_of_an_old_clients_user_is_not_the_servers(thinks: bool) 
                     await client.call_tool("tool", {})
 
 
-async def test_a_time_limit_goes_on_where_it_stood_still() -> None:
+async def test_a_time_limit_goes_on_where_it_stopped() -> None:
     time, user = 0.1, UserTime()
     with anyio.fail_after(SECONDS):
         with pytest.raises(MCPError, match=r"timed out after 0\.1 s"):
@@ -795,7 +795,7 @@ async def test_a_call_made_again_under_its_key_may_have_its_arguments_as_python_
 
 
 @pytest.mark.parametrize("suffix", [".json", ".lock"])
-def test_a_pipe_among_kept_calls_keeps_nobody_waiting(
+def test_a_pipe_among_kept_calls_keeps_no_reader_waiting(
     suffix: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     calls, call = CallFolder(tmp_path), KeptCall(server="", principal="", tool="tool")

@@ -38,7 +38,7 @@ class QuestionContext(ClientRequestContext):
 
 
 class UserTime:
-    """Time limits that stand still while a callback of the host's is at work.
+    """Time limits that stop while a callback of the host's is at work.
 
     On a legacy connection a request is a whole call, and its user answers within it. The callbacks
     do not learn to which request they belong, so one stops the limits of all of a connection.

@@ -24,7 +24,7 @@ The rules
 - *A state that the server takes no more* ends in `StateRefused`. A call whose state is too old is
   dropped; one whose state was refused otherwise is kept and marked: another instance may take it.
 - *The user's time is not the server's.* No response is waited for while a question is open. On a
-  legacy connection, where the user answers within the request, its time limit stands still then.
+  legacy connection, where the user answers within the request, its time limit stops then.
   A callback of a modern connection is told whose question it is (`QuestionContext`).
 - *The user is asked once for each question.* A question that a repeated first request brings once
   more gets the answer on record, where the server names the call as it did at first. Where it names
