@@ -66,9 +66,7 @@ def ask_again(handler: Handler) -> Handler:
 
 
 def _asked_again(result: Result, wrong: dict[str, str], times: int) -> Result:
-    """The result; where it asks again, with what was wrong in the message, and a count in the
-    state.
-    """
+    """Add to a result that asks again what was wrong, and count in the state how often."""
     if not isinstance(result, types.InputRequiredResult):
         return result
     told = dict(result.input_requests or {})

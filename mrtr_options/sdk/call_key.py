@@ -51,7 +51,7 @@ import mcp_types as types
 from mcp import MCPError
 from mcp.server import ServerRequestContext
 
-from mrtr_options.sdk.handlers import HandlerT, server_of, why_not
+from mrtr_options.sdk.handlers import NAMES_CALLS, HandlerT, server_of, why_not
 from mrtr_options.sdk.questions import is_modern
 from mrtr_options.sdk.reasons import Reason
 
@@ -66,8 +66,6 @@ time of the first one in ISO 8601.
 
 MAX_NOTE_CHARS = 1_000
 """The longest sentence that a repeat adds to its content."""
-
-_NAMED = "calls_named_by"
 
 CallFunction = Callable[[str | None, Mapping[str, Any]], object]
 """Names a call: given the caller (None if unknown) and the arguments. None for a call that has no
@@ -186,7 +184,7 @@ class CallNaming:
 
 def naming_calls(handler: HandlerT, naming: CallNaming) -> HandlerT:
     """Return the handler itself, marked as one whose calls are named so."""
-    vars(handler)[_NAMED] = naming
+    vars(handler)[NAMES_CALLS] = naming
     return handler
 
 
@@ -204,7 +202,7 @@ def check_naming(
     Raises:
         ValueError: No argument has this name; or unknown callers would share calls.
     """
-    naming = getattr(handler, _NAMED, None)
+    naming = getattr(handler, NAMES_CALLS, None)
     if not isinstance(naming, CallNaming) or naming.call is None:
         return
     if isinstance(naming.call, str) and naming.call not in arguments:

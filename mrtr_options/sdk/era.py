@@ -12,5 +12,5 @@ Era = Literal["legacy", "modern"]
 
 
 def era(ctx: ServerRequestContext[Any, Any]) -> Era:
-    """The era of this request, from the protocol version it was made under."""
+    """Return the era of this request, from the protocol version it was made under."""
     return "modern" if is_modern(ctx) else "legacy"

@@ -9,7 +9,7 @@ the fault.
 The interrupt is an ordinary exception, as in the implementations that this option stands for: an
 author's `except Exception` around a question swallows it.
 
-Knows `handlers`, `questions` and `push`.
+Knows `handlers`, `keys`, `questions` and `push`.
 """
 
 from __future__ import annotations
@@ -22,11 +22,13 @@ from mcp.server import ServerRequestContext
 from pydantic import BaseModel, Field
 
 from mrtr_options.sdk.handlers import Context, Handler, Params, Result
+from mrtr_options.sdk.keys import Uses
 from mrtr_options.sdk.push import push
 from mrtr_options.sdk.questions import (
     AnswerT,
     Question,
     answer_to,
+    are_same,
     ask,
     check_length,
     is_modern,
@@ -60,23 +62,28 @@ class ReplayContext(Generic[DeskT]):
         self._ctx = ctx
         self._params = params
         self._state = load_state(params, Answers)
+        self._uses = Uses()
 
     async def elicit(self, question: Question[AnswerT]) -> AnswerT:
         """Ask the user; replays the handler from the top on the modern era.
 
         Raises:
             Declined, Cancelled, BadAnswer, CannotAsk: See `questions`.
+            KeyUsedTwice: A ValueError; another question has the key in this round.
         """
         if not is_modern(self._ctx):
             return await push(self._ctx, question)
+        self._uses.take("question", question.key, question, are_same)
         recorded = self._state.accepted.get(question.key)
         if recorded is not None:
             return read_answer(question, types.ElicitResult(action="accept", content=recorded))
         answer = answer_to(question, self._ctx, self._params)
         if answer is None:
             raise _Interrupt(ask(question, self._state))
-        self._state.accepted[question.key] = answer.model_dump(mode="json")
-        check_length(question.key, self._state)
+        said = (self._params.input_responses or {}).get(question.key)
+        if isinstance(said, types.ElicitResult):  # recorded as it came, under the form's names
+            self._state.accepted[question.key] = dict(said.content or {})
+            check_length(question.key, self._state)
         return answer
 
 
@@ -87,7 +94,7 @@ def replayed(
     context: Callable[[Context, Params], ContextT],
     handler: Callable[[ContextT, Params], Awaitable[types.CallToolResult]],
 ) -> Handler:
-    """A handler that returns the questions which another one asks in such a context."""
+    """Make a handler that returns the questions which another one asks in such a context."""
 
     async def handle(ctx: Context, params: Params) -> Result:
         try:

@@ -2,7 +2,8 @@
 
 A handler answers `tools/call` on the lowlevel server: `async def (ctx, params)`. Everything here is
 either one, goes around one, or makes one. One that awaits its answers gets a context of its own and
-a `Call`. Effects may be async or plain functions. Knows the SDK's types.
+a `Call`. Effects may be async or plain functions. Knows the SDK's types,
+`keys` and `reasons`.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
+import logging
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -25,6 +27,9 @@ from mcp.server.request_state import authenticated_principal
 from mcp_types.version import LATEST_MODERN_VERSION, is_version_at_least
 from pydantic import ValidationError
 
+from mrtr_options.sdk.keys import request_begun
+from mrtr_options.sdk.reasons import Reason
+
 Context = ServerRequestContext[Any, Any]
 Params = types.CallToolRequestParams
 Result = types.CallToolResult | types.InputRequiredResult
@@ -34,13 +39,18 @@ HandlerT = TypeVar("HandlerT", bound=Callable[..., Any])
 ResultT = TypeVar("ResultT", bound=types.Result)
 T = TypeVar("T")
 
+_logger = logging.getLogger(__name__)
+
 _NEEDS = "needs_while_serving"
+NAMES_CALLS = "calls_named_by"
+"""The mark of a handler whose calls its author names; see `call_key`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What a handler that awaits its answers gets in place of a request's parameters: the part that
-    all rounds share.
+    """What a handler that awaits its answers gets in place of a request's parameters.
+
+    It is the part that all rounds share.
 
     Attributes:
         name: The tool, or the prompt.
@@ -52,8 +62,9 @@ class Call:
 
 
 class CallAbandoned(BaseException):
-    """Raised in a handler whose call is given up: a question stays unanswered for too long, or the
-    server that keeps the call shuts down.
+    """Raised in a handler whose call is given up.
+
+    A question stays unanswered for too long, or the server that keeps the call shuts down.
 
     Not an `Exception`, so that the author's `except Exception` does not take it for a failure;
     their `finally` blocks run.
@@ -61,7 +72,7 @@ class CallAbandoned(BaseException):
 
 
 async def settled(result: Awaitable[T] | T) -> T:
-    """What an author's function returned, which may be async or not."""
+    """Return what an author's function returned, which may be async or not."""
     return await result if inspect.isawaitable(result) else cast("T", result)
 
 
@@ -72,22 +83,38 @@ def first_error(error: ValidationError) -> str:
 
 
 class Died(asyncio.CancelledError):
-    """Raised in an effect to simulate the death of its process: nothing more of its call is
-    recorded.
+    """Raised in an effect to simulate the death of its process.
+
+    Nothing more of its call is recorded.
     """
 
 
 class Crashed(MCPError):
-    """The author's code raised an exception that is not an outcome of the tool. Its text stays in
-    the log.
+    """The author's code raised an exception that is not an outcome of the tool.
+
+    Its text stays in the log.
     """
 
     def __init__(self) -> None:
         super().__init__(types.INTERNAL_ERROR, "Internal server error")
 
 
+def refusal(
+    reason: Reason, message: str, *, code: int = types.INVALID_PARAMS, **more: str
+) -> MCPError:
+    """Make the error of a refused request.
+
+    Args:
+        reason: Why, for programs.
+        message: Why, for people.
+        code: The code of JSON-RPC.
+        more: What else programs may know.
+    """
+    return MCPError(code, message, {"reason": reason, **more})
+
+
 def checked_result(result: ResultT) -> ResultT:
-    """What a handler returned.
+    """Return what a handler returned, if it is a result.
 
     Raises:
         TypeError: It is no result.
@@ -107,8 +134,8 @@ def check_server(server: object, *kinds: type) -> None:
         name = f"{type(server).__module__.partition('.')[0]}.{type(server).__name__}"
         of = " or ".join(kind.__name__ for kind in kinds)
         raise TypeError(
-            f"{name} is not an {of} of the package mcp; write MCPServer(...) from mcp.server, and add"
-            " the tool to that"
+            f"{name} is not an {of} of the package mcp; write MCPServer(...) from mcp.server, and"
+            " add the tool to that"
         )
 
 
@@ -120,8 +147,9 @@ _ROUND = (ServerRequestContext, types.RequestParams)
 
 
 def check_handler(handler: object, user: str, takes: tuple[type, type] = _ROUND) -> None:
-    """Refuse what is not a handler: a tool of `MCPServer`, one that awaits answers, a plain
-    function.
+    """Refuse what is not a handler.
+
+    That is a tool of `MCPServer`, one that awaits answers, or a plain function.
 
     Args:
         handler: What was given.
@@ -140,14 +168,14 @@ def check_handler(handler: object, user: str, takes: tuple[type, type] = _ROUND)
             f"{user} takes `async def {name}(ctx: {context}, params: {call})`, and {name} {why}"
         )
     raise NotAHandler(
-        f"{user} takes a handler, `async def {name}(ctx, params)`, and {name} {why}. One that awaits"
-        " its answers goes through keyed_replay(...) or store.linear(...) first; on an MCPServer, write"
-        " Tool(...).add_to(server)"
+        f"{user} takes a handler, `async def {name}(ctx, params)`, and {name} {why}. One that"
+        " awaits its answers goes through keyed_replay(...) or store.linear(...) first; on an"
+        " MCPServer, write Tool(...).add_to(server)"
     )
 
 
 def why_not(given: object, takes: tuple[type, ...], *, is_async: bool = False) -> str | None:
-    """Why something is no function that takes these, or not async; None if it is."""
+    """Say why something is no function that takes these, or not async; None if it is."""
     if not callable(given):
         return "is not a function"
     try:
@@ -169,13 +197,13 @@ def why_not(given: object, takes: tuple[type, ...], *, is_async: bool = False) -
 
 
 def needing(handler: HandlerT, resource: object) -> HandlerT:
-    """The handler itself, marked as one that works only while a resource is open."""
+    """Mark a handler as one that works only while a resource is open, and return it."""
     vars(handler)[_NEEDS] = resource
     return handler
 
 
 def needed_by(handler: object) -> object:
-    """What has to be open while this handler serves; None if nothing has to."""
+    """Return what has to be open while this handler serves; None if nothing has to."""
     return getattr(handler, _NEEDS, None)
 
 
@@ -213,7 +241,7 @@ _server: ContextVar[str | None] = ContextVar("server", default=None)
 
 
 def caller_of(ctx: Context) -> str | None:
-    """Who sends a request, by the settings of its server; None for an unknown caller."""
+    """Name the caller, by the settings of the server; None for an unknown one."""
     return _principal.get()(ctx)
 
 
@@ -229,11 +257,11 @@ def check_protected() -> None:
         MCPError: -32603, this request did not come through `ProtectedRounds`.
     """
     if not _protected.get():
-        raise MCPError(
-            types.INTERNAL_ERROR,
-            "This server does not protect the state of its calls, and anyone could write one. Its author"
-            " must build it with mrtr_options.sdk.build_server, or add sdk.protect(server).",
-            {"reason": "state_not_protected"},
+        raise refusal(
+            Reason.STATE_NOT_PROTECTED,
+            "This server does not protect the state of its calls, and anyone could write one. Its"
+            " author must build it with mrtr_options.sdk.build_server, or add sdk.protect(server).",
+            code=types.INTERNAL_ERROR,
         )
 
 
@@ -242,7 +270,8 @@ def protected(server: str | None) -> Generator[None]:
     """Mark a block in which a server of this name seals states and checks them."""
     tokens = _protected.set(True), _server.set(server)
     try:
-        yield
+        with request_begun():
+            yield
     finally:
         _protected.reset(tokens[0])
         _server.reset(tokens[1])
@@ -250,11 +279,11 @@ def protected(server: str | None) -> Generator[None]:
 
 @dataclass(frozen=True)
 class ProtectedRounds:
-    """Server middleware around a `RequestStateBoundary`: lets handlers know that it is there, and
-    whom it takes a caller for.
+    """Server middleware around a `RequestStateBoundary`.
 
-    Refuses a request of an older protocol version that carries a modern round, and one with a text
-    that is no Unicode.
+    It lets handlers know that the boundary is there, and whom it takes a caller for. It refuses a
+    request of an older protocol version that carries a modern round, and one with a text that is no
+    Unicode or a number out of range. An exception of the author's is an error without its text.
 
     Attributes:
         is_ephemeral: Whether the boundary's key is of this process only.
@@ -267,29 +296,44 @@ class ProtectedRounds:
     server: str | None = None
 
     async def __call__(self, ctx: Context, call_next: CallNext) -> HandlerResult:
-        params = ctx.params or {}
-        is_round = any(params.get(name) is not None for name in ("inputResponses", "requestState"))
-        if is_round and not is_version_at_least(ctx.protocol_version, LATEST_MODERN_VERSION):
-            raise MCPError(
-                types.INVALID_PARAMS,
-                "requestState and inputResponses need protocol version 2026-07-28 or later;"
-                f" this request is of {ctx.protocol_version}.",
-                {"reason": "not_of_this_version"},
-            )
-        try:
-            said = {name: value for name, value in params.items() if name != "requestState"}
-            json.dumps(said, ensure_ascii=False, default=str).encode()
-        except (
-            UnicodeEncodeError
-        ):  # no state and no record can hold it, and it comes after the effects
-            raise MCPError(
-                types.INVALID_PARAMS,
-                "A text of this request is cut within a character: it has half of a surrogate pair.",
-                {"reason": "not_unicode"},
-            ) from None
+        _check_request(ctx)
         token = _principal.set(self.principal)
         try:
             with protected(self.server):
                 return await call_next(ctx)
+        except (MCPError, ValidationError):
+            raise  # of the parameters: `Rounds` has said what else is one
+        except Exception as error:
+            # The SDK's dispatcher for old clients would send them its text.
+            _logger.exception("the handler of %r raised", ctx.method)
+            raise Crashed from error
         finally:
             _principal.reset(token)
+
+
+def _check_request(ctx: Context) -> None:
+    """Check what comes in, before any code of the author's has run.
+
+    Raises:
+        MCPError: -32602; no state and no record could hold what the request says.
+    """
+    params = ctx.params or {}
+    is_round = any(params.get(name) is not None for name in ("inputResponses", "requestState"))
+    if is_round and not is_version_at_least(ctx.protocol_version, LATEST_MODERN_VERSION):
+        raise refusal(
+            Reason.NOT_OF_THIS_VERSION,
+            "requestState and inputResponses need protocol version 2026-07-28 or later;"
+            f" this request is of {ctx.protocol_version}.",
+        )
+    said = {name: value for name, value in params.items() if name != "requestState"}
+    try:
+        json.dumps(said, ensure_ascii=False, allow_nan=False, default=str).encode()
+    except UnicodeEncodeError:
+        raise refusal(
+            Reason.NOT_UNICODE,
+            "A text of this request is cut within a character: it has half of a surrogate pair.",
+        ) from None
+    except ValueError:
+        raise refusal(
+            Reason.NUMBER_OUT_OF_RANGE, "A number of this request is out of range."
+        ) from None

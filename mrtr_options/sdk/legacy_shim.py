@@ -5,6 +5,12 @@ inside one request: whatever the handler asks, the shim pushes to the client, an
 again with the answers and the state. The handler cannot tell the difference, so it works around
 *any* handler: E's, F's, G's or H's.
 
+- A round makes progress if it asks something that this call has not asked before. Rounds without
+  progress are bounded; the number of questions is not, as far as a user answers them.
+- A response with a state alone puts the result off. The handler is called again after a pause that
+  grows, for a bounded time.
+- After a decline or a cancel the other questions of the round are not shown.
+
 The loop sits behind the state boundary, so the state it passes round never leaves the server and is
 not sealed. It needs a back-channel, that is a connection held open for the whole call; without one
 (stateless HTTP) the handler sees the legacy client as it is. That depends on the deployment; the
@@ -18,6 +24,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import wraps
 
+import anyio
 import mcp_types as types
 from mcp import MCPError
 from mcp_types.version import LATEST_MODERN_VERSION
@@ -25,15 +32,23 @@ from mcp_types.version import LATEST_MODERN_VERSION
 from mrtr_options.sdk.handlers import Context, Handler, Params, Result, check_handler
 from mrtr_options.sdk.push import can_push, push_request
 
-MAX_ROUNDS = 10
-"""How often one legacy request may call the handler."""
+MAX_IDLE_ROUNDS = 10
+"""How many rounds of one request may ask nothing new."""
+MAX_ROUNDS = 1_000
+"""How many rounds of one request may ask."""
+FIRST_PAUSE_SECONDS = 0.05
+"""How long the first pause is where a result is put off; each one is twice as long."""
+LONGEST_PAUSE_SECONDS = 2.0
+MAX_WAIT_SECONDS = 600.0
+"""For how long in a row a result may be put off."""
 
 
 def legacy_shim(handler: Handler) -> Handler:
     """Give legacy clients the whole conversation of a handler written for modern ones.
 
     Raises (at call time):
-        MCPError: -32603, the handler still asks after ten rounds.
+        MCPError: -32603, the handler asks the same again and again, or puts its result off for too
+            long.
     """
     check_handler(handler, "legacy_shim")
 
@@ -42,16 +57,84 @@ def legacy_shim(handler: Handler) -> Handler:
         if not can_push(ctx):
             return await handler(ctx, params)
         as_modern = replace(ctx, protocol_version=LATEST_MODERN_VERSION)
-        for _ in range(MAX_ROUNDS):
+        asking, waiting = _Asking(), _Waiting()
+        while True:
             result = await handler(as_modern, params)
             if isinstance(result, types.CallToolResult):
                 return result
-            answers: types.InputResponses = {}
-            for key, request in (result.input_requests or {}).items():
-                answers[key] = await push_request(ctx, key, request)
+            requests = result.input_requests or {}
+            if requests:
+                waiting = _Waiting()
+                asking.count(requests)
+            else:
+                await waiting.pause()
+            answers = await _answers(ctx, requests)
             params = params.model_copy(
                 update={"input_responses": answers, "request_state": result.request_state}
             )
-        raise MCPError(types.INTERNAL_ERROR, f"The tool still asks after {MAX_ROUNDS} rounds.")
 
     return shimmed
+
+
+async def _answers(ctx: Context, requests: types.InputRequests) -> types.InputResponses:
+    """Push questions, one after the other, until the user answers one with a no."""
+    answers: types.InputResponses = {}
+    for key, request in requests.items():
+        answer = answers[key] = await push_request(ctx, key, request)
+        if isinstance(answer, types.ElicitResult) and answer.action != "accept":
+            break
+    return answers
+
+
+class _Asking:
+    """What one request has asked so far."""
+
+    def __init__(self) -> None:
+        self._asked: set[str] = set()
+        self._rounds = 0
+        self._idle = 0
+
+    def count(self, requests: types.InputRequests) -> None:
+        """Count a round that asks.
+
+        Raises:
+            MCPError: -32603, too many have asked nothing new, or too many have asked.
+        """
+        shown = {f"{key}\n{each.model_dump_json()}" for key, each in requests.items()}
+        if shown <= self._asked:
+            self._idle += 1
+        self._asked |= shown
+        self._rounds += 1
+        if self._idle >= MAX_IDLE_ROUNDS:
+            raise _given_up("asks again and again what it has asked before")
+        if self._rounds > MAX_ROUNDS:
+            raise _given_up(f"still asks after {MAX_ROUNDS} rounds")
+
+
+class _Waiting:
+    """For how long a result has been put off in a row."""
+
+    def __init__(self) -> None:
+        self._begun = anyio.current_time()
+        self._pause = FIRST_PAUSE_SECONDS
+
+    async def pause(self) -> None:
+        """Wait before the handler is called again.
+
+        Raises:
+            MCPError: -32603, it has put its result off for too long.
+        """
+        waited = anyio.current_time() - self._begun
+        if waited > MAX_WAIT_SECONDS:
+            raise _given_up(
+                f"has put its result off for {MAX_WAIT_SECONDS:g} s, and may still be at work"
+            )
+        await anyio.sleep(self._pause)
+        self._pause = min(self._pause * 2, LONGEST_PAUSE_SECONDS)
+
+
+def _given_up(why: str) -> MCPError:
+    return MCPError(
+        types.INTERNAL_ERROR,
+        f"This call is given up: the tool {why}. Its effects may have happened.",
+    )

@@ -8,7 +8,7 @@ again. The final round has no checkpoint at all.
 
 An effect that is not wrapped still runs in every round.
 
-Knows `handlers`: the markers travel in whatever state the author keeps.
+Knows `handlers` and `keys`: the markers travel in whatever state the author keeps.
 """
 
 from __future__ import annotations
@@ -16,15 +16,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cached_property
 
-import anyio
 from pydantic import BaseModel, Field
 
 from mrtr_options.sdk.handlers import settled
+from mrtr_options.sdk.keys import Uses
 
 
 class Markers(BaseModel):
-    """Base of a state that remembers which effects have run. It must be signed or sealed: a client
-    that can write markers can skip effects.
+    """Base of a state that remembers which effects have run.
+
+    It must be signed or sealed: a client that can write markers can skip effects.
 
     Attributes:
         done: Keys of the effects that have run, in the order in which they did.
@@ -33,30 +34,24 @@ class Markers(BaseModel):
     done: list[str] = Field(default_factory=list[str])
 
     @cached_property  # pydantic takes ten times as long over a private attribute
-    def _running(self) -> dict[str, anyio.Event | None]:
-        return {}
+    def _uses(self) -> Uses:
+        return Uses()
 
     async def once(self, key: str, effect: Callable[[], object]) -> None:
         """Run an effect unless its marker is in the state.
 
-        Two tasks of one round that use the same key run the effect once; the second waits for the
-        first. An effect that raises leaves no marker and may be tried again.
+        A key is one effect's: a second use of it in one round is an error. An effect that raises
+        leaves no marker and may be tried again under its key.
 
         Args:
             key: The effect's name; the author's own, unique in the tool, stable across versions.
             effect: Does the effect; async or not.
+
+        Raises:
+            KeyUsedTwice: A ValueError; the key was used in this round. It names both places.
+            TypeError, ValueError: The key is not a text that a state can hold.
         """
-        running = self._running
-        while key in running:
-            ended = running[key] = running[key] or anyio.Event()
-            await ended.wait()
-        if key in self.done:
-            return
-        running[key] = None  # a task that waits for it makes the event; most effects need none
-        try:
-            await settled(effect())
-            self.done.append(key)
-        finally:
-            ended = running.pop(key)
-            if ended is not None:
-                ended.set()
+        with self._uses.taken("effect", key):
+            if key not in self.done:
+                await settled(effect())
+                self.done.append(key)

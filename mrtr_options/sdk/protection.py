@@ -2,7 +2,7 @@
 
 The SDK's `RequestStateBoundary` binds every state to time, method, tool, arguments, audience and
 principal; this module gives it a codec, and tells a caller whose own state is too old that it is.
-Knows the SDK's boundary and nothing of the tool.
+Knows the SDK's boundary, `handlers` and nothing of the tool.
 
 Two codecs, one guarantee (a client cannot change the state) and one difference:
 
@@ -23,12 +23,12 @@ import os
 import re
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
+from datetime import UTC, datetime
 from typing import Any
 
-import mcp_types as types
 from itsdangerous import BadSignature, Signer
 from mcp import MCPError
 from mcp.server import ServerRequestContext
@@ -38,9 +38,13 @@ from mcp.server.request_state import (
     InvalidRequestState,
     RequestStateBoundary,
     RequestStateCodec,
+    RequestStateSecurity,
 )
+from mcp_types.methods import is_input_required
 
 from mrtr_options.errors import UsageError
+from mrtr_options.sdk.handlers import refusal
+from mrtr_options.sdk.reasons import Reason
 
 KEYS_VARIABLE = "MRTR_STATE_KEYS"
 MIN_KEY_BYTES = 32
@@ -48,6 +52,12 @@ MIN_DISTINCT_BYTES = 16
 """Of 32 random bytes at least this many differ, but for one key in more than 10**12."""
 MAX_TOKEN_BYTES = 16 * 1024
 """The longest state token, in bytes, that is accepted or handed out."""
+
+ANSWER_BY = "mrtr-options/answer-by"
+"""The entry of a question's `_meta` that says until when its answer is taken, as RFC 3339 has it.
+
+A tool that takes it for a shorter time may say so itself.
+"""
 
 CLOCKS_DIFFER_SECONDS = 60.0
 """How far the clock of the instance that handed a state out may be ahead; as in the SDK."""
@@ -122,12 +132,11 @@ class BoundedCodec:
 
 
 class AgingCodec:
-    """Leaves the age of a state to `Boundary`, which has a reason of its own for one that is too
-    old.
+    """Leaves the age of a state to `Boundary`, which has a reason of its own for one too old.
 
     Args:
         codec: Protects the payload.
-        clock: Tells the time by which states age, in seconds since 1970; None for the system's.
+        clock: Tells the time by which states age; see `Settings`.
     """
 
     def __init__(self, codec: RequestStateCodec, clock: Callable[[], float] | None = None) -> None:
@@ -149,12 +158,28 @@ class AgingCodec:
 
 
 class Boundary(RequestStateBoundary):
-    """The SDK's boundary round an `AgingCodec`, with a reason of its own for a state that is too
-    old.
+    """The SDK's boundary round an `AgingCodec`, which says more about the age of states.
 
-    That is a state that would be accepted if it were younger: genuine, for this very request, and
-    this principal's. All others are refused as the SDK refuses them, whatever their age.
+    It has a reason of its own for a state that is too old: one that would be accepted if it were
+    younger, that is genuine, for this very request, and this principal's. All others are refused as
+    the SDK refuses them, whatever their age. A question says until when its answer is taken.
+
+    Args:
+        security: How states are protected.
+        default_audience: The server's name.
+        clock: Tells the time by which states age; see `Settings`.
     """
+
+    def __init__(
+        self,
+        security: RequestStateSecurity,
+        *,
+        default_audience: str | None,
+        clock: Callable[[], float] | None = None,
+    ) -> None:
+        super().__init__(security, default_audience=default_audience)
+        self._ttl = security.ttl
+        self._clock = clock or time.time
 
     async def __call__(
         self, ctx: ServerRequestContext[Any, Any], call_next: CallNext
@@ -166,16 +191,27 @@ class Boundary(RequestStateBoundary):
 
         token = _in_time.set(True)
         try:
-            return await super().__call__(ctx, if_in_time)
+            return self._with_deadline(await super().__call__(ctx, if_in_time))
         finally:
             _in_time.reset(token)
 
+    def _with_deadline(self, result: HandlerResult) -> HandlerResult:
+        """Add to a question with a state until when its answer is taken."""
+        if not is_input_required(result):
+            return result
+        if not isinstance(result, Mapping):
+            result = result.model_dump(by_alias=True, mode="json", exclude_none=True)
+        if not result.get("inputRequests") or result.get("requestState") is None:
+            return result
+        until = datetime.fromtimestamp(int(self._clock() + self._ttl), UTC)
+        told: dict[str, Any] = result.get("_meta") or {}
+        deadline = {ANSWER_BY: until.isoformat().replace("+00:00", "Z")}
+        return {**result, "_meta": deadline | told}
+
 
 def state_expired() -> MCPError:
-    """The state is the caller's own, and too old."""
-    return MCPError(
-        types.INVALID_PARAMS, "Invalid or expired requestState", {"reason": "request_state_expired"}
-    )
+    """Make the refusal of a state that is the caller's own, and too old."""
+    return refusal(Reason.STATE_EXPIRED, "Invalid or expired requestState")
 
 
 class InstanceCodec:
@@ -212,13 +248,14 @@ def _marked(instance: str, payload: bytes) -> bytes:
 
 
 def make_codec(keys: Sequence[bytes], *, sealed: bool) -> RequestStateCodec:
-    """A bounded codec over a ring of keys; the first key seals, all unseal."""
+    """Make a bounded codec over a ring of keys; the first key seals, all unseal."""
     return BoundedCodec(AESGCMRequestStateCodec(keys) if sealed else SignedCodec(keys))
 
 
 def make_record_codec(keys: Sequence[bytes]) -> RequestStateCodec:
-    """Seals what a server keeps in its own database. Its keys are derived: what it seals is no
-    state.
+    """Make a codec that seals what a server keeps in its own database.
+
+    Its keys are derived: what it seals is no state.
     """
     return AESGCMRequestStateCodec(
         [hmac.digest(key, b"mrtr-options/records", "sha256") for key in keys]
@@ -226,9 +263,7 @@ def make_record_codec(keys: Sequence[bytes]) -> RequestStateCodec:
 
 
 def read_without_key(token: str) -> bytes | None:
-    """What any client can read out of a token: the payload if it is signed, None if it is
-    sealed.
-    """
+    """Read what any client can read out of a token: the payload; None if it is sealed."""
     token = token.rpartition(_AT)[2]
     if not token.startswith(_SIGNED_PREFIX):
         return None
@@ -237,12 +272,12 @@ def read_without_key(token: str) -> bytes | None:
 
 
 def new_key() -> bytes:
-    """A fresh key, as text for an environment variable."""
+    """Make a fresh key, as text for an environment variable."""
     return secrets.token_hex(MIN_KEY_BYTES).encode()
 
 
 def keys_from_environment() -> list[bytes] | None:
-    """The ring in `MRTR_STATE_KEYS` (comma-separated, the signing key first), or None if unset.
+    """Read the ring in `MRTR_STATE_KEYS`, with commas and the signing key first; None if unset.
 
     Raises:
         BadKeys: A key is shorter than 32 bytes, repeats a few bytes, or is named twice.
@@ -254,7 +289,7 @@ def keys_from_environment() -> list[bytes] | None:
 
 
 def instance_from_environment() -> str | None:
-    """The name of this instance in `MRTR_INSTANCE`, or None if unset.
+    """Read the name of this instance in `MRTR_INSTANCE`, or None if unset.
 
     Raises:
         BadInstance: See `check_instance`.
@@ -264,7 +299,7 @@ def instance_from_environment() -> str | None:
 
 
 def check_instance(name: str, source: str = INSTANCE_VARIABLE) -> str:
-    """The name itself, if a balancer can read it.
+    """Return the name itself, if a balancer can read it.
 
     Raises:
         BadInstance: Not of 1 to 32 letters, digits, "_" and "-".
@@ -275,7 +310,7 @@ def check_instance(name: str, source: str = INSTANCE_VARIABLE) -> str:
 
 
 def check_keys(keys: Sequence[bytes], source: str = KEYS_VARIABLE) -> list[bytes]:
-    """The ring itself, if it can be used.
+    """Return the ring itself, if it can be used.
 
     A key that is written in hex or base64 has the length of what it encodes.
 
@@ -308,7 +343,7 @@ def check_keys(keys: Sequence[bytes], source: str = KEYS_VARIABLE) -> list[bytes
 
 
 def _decoded(key: bytes) -> bytes:
-    """What a key in hex or base64 encodes; any other is the key itself."""
+    """Return what a key in hex or base64 encodes; any other is the key itself."""
     with suppress(ValueError):
         return bytes.fromhex(key.decode())
     for alphabet in (b"+/", b"-_"):

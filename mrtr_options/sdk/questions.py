@@ -1,8 +1,7 @@
 """What all stand-ins share: questions, how they are sent, and how answers are read.
 
 A `Question` is a form. An `Inquiry` asks for something else: a message from the client's model, its
-folders, or that the user visits an address.
-Knows the SDK's types and `handlers`.
+folders, or that the user visits an address. Knows the SDK's types, `handlers` and `keys`.
 
 Sources: MCP 2026-07-28, elicitation (form and url mode; accept, decline, cancel), sampling, roots
 and multi round-trip requests (`inputRequests`, `inputResponses`).
@@ -11,8 +10,6 @@ and multi round-trip requests (`inputRequests`, `inputResponses`).
 from __future__ import annotations
 
 import json
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any, Generic, TypeVar, cast, overload
@@ -25,7 +22,9 @@ from mcp.server.elicitation import render_elicitation_schema
 from mcp_types.version import LATEST_MODERN_VERSION, is_version_at_least
 from pydantic import BaseModel, PydanticUserError, ValidationError
 
-from mrtr_options.sdk.handlers import check_protected, first_error
+from mrtr_options.sdk.handlers import check_protected, first_error, refusal
+from mrtr_options.sdk.keys import by_hand, latest_by_hand
+from mrtr_options.sdk.reasons import Reason
 
 AnswerT = TypeVar("AnswerT", bound=BaseModel)
 A = TypeVar("A", bound=BaseModel)
@@ -61,9 +60,10 @@ class Question(Generic[AnswerT_co]):
             _schema(self.answer)
         except (TypeError, AttributeError, PydanticUserError) as error:
             raise TypeError(
-                f"the question {self.key!r} cannot be asked as a form: {' '.join(str(error).split())};"
-                " its answer is a pydantic model whose fields are str, int, float, bool, date, datetime,"
-                " a Literal of texts, or a list of such a Literal"
+                f"the question {self.key!r} cannot be asked as a form:"
+                f" {' '.join(str(error).split())};"
+                " its answer is a pydantic model whose fields are str, int, float, bool, date,"
+                " datetime, a Literal of texts, or a list of such a Literal"
             ) from None
         assumed = cast("object", self.assumed)
         if not isinstance(assumed, BaseModel | None):
@@ -121,8 +121,8 @@ def roots(
 def link(key: str, message: str, url: str, *, unasked: str = "") -> Inquiry[types.ElicitResult]:
     """Ask the user to visit an address (url mode).
 
-    The answer is the user's consent alone. Whether they did what the page asks is known to the
-    server of that address.
+    The answer is the user's consent alone: an accepted link is not a finished payment. What became
+    of it is known to the server of that address: ask that before an effect that rests on it.
     """
     params = types.ElicitRequestURLParams(message=message, url=url)
     return Inquiry(key, types.ElicitRequest(params=params), types.ElicitResult, None, unasked)
@@ -153,7 +153,7 @@ class BadAnswer(MCPError):
         super().__init__(
             types.INVALID_PARAMS,
             f"The answer to {key!r} does not fit the question: {why}",
-            {"reason": "invalid_answer", "question": key},
+            {"reason": Reason.INVALID_ANSWER, "question": key},
         )
 
 
@@ -165,9 +165,7 @@ class NotBegun(MCPError):
 
 
 def bad_answer(error: MCPError) -> str | None:
-    """The question whose answer an error is about, if that is what it is; also one from a
-    record.
-    """
+    """Return the question whose answer an error is about, also one from a record; or None."""
     match error.error.data:
         case {"reason": "invalid_answer", "question": str(key)}:
             return key
@@ -195,9 +193,7 @@ Kinds = frozenset[str]
 
 
 def kinds(ctx: ServerRequestContext[Any, Any]) -> Kinds:
-    """The kinds of question that may answer this request: what a modern client declared, else
-    none.
-    """
+    """Return the kinds of question that may answer this request: none for an old client."""
     if not is_modern(ctx):
         return _kinds(False, False, False, False)
     declared = ctx.session.client_capabilities or types.ClientCapabilities()
@@ -221,7 +217,7 @@ def kind_of(question: Question[Any] | Inquiry[Any]) -> str:
 
 
 def kind_of_request(request: types.InputRequest) -> str:
-    """The kind of a question on the wire; see `Kinds`."""
+    """Return the kind of a question on the wire; see `Kinds`."""
     match request:
         case types.ElicitRequest(params=types.ElicitRequestURLParams()):
             return "url"
@@ -239,7 +235,7 @@ def can_ask(ctx: ServerRequestContext[Any, Any]) -> bool:
 
 
 def without_asking(question: Question[AnswerT] | Inquiry[AnswerT]) -> AnswerT:
-    """What the question assumes, for a client that cannot be asked.
+    """Return what the question assumes, for a client that cannot be asked.
 
     Raises:
         CannotAsk: The question assumes nothing, so the call ends here.
@@ -254,75 +250,12 @@ def _schema(answer: type[BaseModel]) -> dict[str, Any]:
     return render_elicitation_schema(answer)
 
 
-def assumed(
-    questions: Sequence[Question[Any] | Inquiry[Any]], askable: Kinds
-) -> dict[str, BaseModel]:
-    """What is assumed for questions of a kind that the client cannot be asked, by key.
-
-    Raises:
-        ValueError: Two of the questions have one key.
-        CannotAsk: See `without_asking`.
-    """
-    keys = [question.key for question in questions]
-    if len(set(keys)) < len(keys):
-        raise ValueError(f"two questions have one key, and each needs its own: {', '.join(keys)}")
-    return {
-        question.key: without_asking(question)
-        for question in questions
-        if kind_of(question) not in askable
-    }
-
-
-class AsksTogether(ABC):
-    """What the contexts of linear handlers share: `elicit_all`, whose answers are typed one by
-    one.
-    """
-
-    __slots__ = ()
-
-    @overload
-    async def elicit_all(
-        self, one: Question[A] | Inquiry[A], two: Question[B] | Inquiry[B], /
-    ) -> tuple[A, B]: ...
-    @overload
-    async def elicit_all(
-        self,
-        one: Question[A] | Inquiry[A],
-        two: Question[B] | Inquiry[B],
-        three: Question[C] | Inquiry[C],
-        /,
-    ) -> tuple[A, B, C]: ...
-    @overload
-    async def elicit_all(
-        self, *questions: Question[AnswerT] | Inquiry[AnswerT]
-    ) -> tuple[AnswerT, ...]: ...
-    async def elicit_all(self, *questions: Question[Any] | Inquiry[Any]) -> tuple[Any, ...]:
-        """Ask several questions in one round. They may be answered one by one and in any order.
-
-        A decline or cancel of one is raised even if others have no answer yet.
-
-        Returns:
-            The answers, in the order of the questions.
-
-        Raises:
-            What `elicit` raises.
-            ValueError: Two of them have one key, and the stand-in cannot tell them apart.
-        """
-        return await self._answers_to(questions)
-
-    @abstractmethod
-    async def _answers_to(
-        self, questions: Sequence[Question[Any] | Inquiry[Any]]
-    ) -> tuple[Any, ...]:
-        """Their answers, in order; each key is one question's."""
-
-
 @overload
 def request_for(question: Question[BaseModel]) -> types.ElicitRequest: ...
 @overload
 def request_for(question: Question[BaseModel] | Inquiry[BaseModel]) -> types.InputRequest: ...
 def request_for(question: Question[BaseModel] | Inquiry[BaseModel]) -> types.InputRequest:
-    """The question as it goes to the client."""
+    """Return the question as it goes to the client."""
     if isinstance(question, Inquiry):
         return question.request
     return types.ElicitRequest(
@@ -332,8 +265,13 @@ def request_for(question: Question[BaseModel] | Inquiry[BaseModel]) -> types.Inp
     )
 
 
+def are_same(one: Question[Any] | Inquiry[Any], other: Question[Any] | Inquiry[Any]) -> bool:
+    """Whether two questions show the client the same."""
+    return one is other or request_for(one) == request_for(other)
+
+
 def response_to(question: Question[Any] | Inquiry[Any]) -> type[BaseModel]:
-    """What the client's response to it must be."""
+    """Return what the client's response to a question must be."""
     return question.answer if isinstance(question, Inquiry) else types.ElicitResult
 
 
@@ -343,12 +281,12 @@ def _validator(answer: type[BaseModel]) -> Any:
 
 
 def validator_of(schema: dict[str, Any]) -> Any:
-    """What holds a form's content against its schema."""
+    """Make what holds a form's content against its schema."""
     return Draft202012Validator(schema, format_checker=Draft202012Validator.FORMAT_CHECKER)
 
 
 def checked_form(key: str, validator: Any, response: types.ElicitResult) -> dict[str, Any] | None:
-    """The content of an accepted form, held against its schema. A field that is null is left out.
+    """Hold the content of an accepted form against its schema, and leave out fields that are null.
 
     Raises:
         BadAnswer: It does not keep the schema; in words that do not show it back.
@@ -377,7 +315,7 @@ def checked_form(key: str, validator: Any, response: types.ElicitResult) -> dict
 def read_answer(
     question: Question[AnswerT] | Inquiry[AnswerT], response: types.InputResponse
 ) -> AnswerT:
-    """The client's answer, checked against its question.
+    """Read the client's answer, checked against its question.
 
     Content that is sent with a decline or a cancel is ignored.
 
@@ -409,40 +347,68 @@ def ask(
 ) -> types.InputRequiredResult:
     """End this round with a question, and hand the client the state for the next one.
 
-    The next round brings the answer to this question only. Without a state the tool has forgotten
-    every earlier answer by then: two questions without one ask in turn until the client gives up.
+    The next round brings the answer to this question only. Without a state every earlier answer is
+    forgotten by then: two questions without one ask in turn until the client gives up.
 
     Raises:
         MCPError: -32603, nothing protects the state on this server: see `protect`.
+        BadAnswer: With an answer of this round the state is too long to travel.
         ValueError: The next round would read another state: a validator changes it again, or JSON
-            does not hold it, as with an infinite number.
+            does not hold it, as with an infinite number, or a Decimal in a field of the type Any.
     """
     if state is not None:
         check_protected()
     return types.InputRequiredResult(
         input_requests={question.key: request_for(question)},
-        request_state=None if state is None else written(state),
+        request_state=None if state is None else fitting(written(state)),
     )
 
 
 def written(model: BaseModel, *, exclude_defaults: bool = True) -> str:
-    """A model as JSON, for a later round.
+    """Write a model as JSON, for a later round.
 
     Raises:
         ValueError: That round would read another value.
     """
-
-    def dumped(of: BaseModel) -> str:
-        return of.model_dump_json(by_alias=True, round_trip=True, exclude_defaults=exclude_defaults)
-
-    text, why = dumped(model), "its validators, or JSON, make another of it"
+    text = model.model_dump_json(by_alias=True, round_trip=True, exclude_defaults=exclude_defaults)
+    name = type(model).__name__
     try:
         read = type(model).model_validate_json(text)
     except ValidationError as error:
-        read, why = None, first_error(error)
-    if read is None or (read != model and dumped(read) != text):
-        raise ValueError(f"a later round would not read this {type(model).__name__}: {why}")
+        why = first_error(error)
+        raise ValueError(f"a later round would not read this {name}: {why}") from None
+    made, there = _travelling(model), _travelling(read)
+    for each in made:
+        if not is_same(made[each], there.get(each)):
+            why = f"its validators, or JSON, make {there.get(each)!r} of {made[each]!r} in {each!r}"
+            raise ValueError(f"a later round would not read this {name}: {why}")
     return text
+
+
+def is_same(made: Any, read: Any) -> bool:
+    """Whether JSON and a model make the same value of what this round has made.
+
+    An enumeration's member is the same as its value. A field that its model excludes does not
+    count, nor does what is in an object of a class without an equality of its own.
+    """
+    if isinstance(made, BaseModel):
+        return isinstance(read, BaseModel) and is_same(_travelling(made), _travelling(read))
+    if isinstance(made, str | int | float):
+        return made == read
+    if type(made) is not type(read):
+        return False
+    if isinstance(made, dict):
+        one, other = cast("dict[Any, Any]", made), cast("dict[Any, Any]", read)
+        return one.keys() == other.keys() and all(is_same(one[key], other[key]) for key in one)
+    if isinstance(made, list | tuple):
+        return len(made) == len(read) and all(map(is_same, made, read))  # pyright: ignore[reportUnknownArgumentType]
+    return type(made).__eq__ is object.__eq__ or made == read
+
+
+def _travelling(model: BaseModel) -> dict[str, Any]:
+    """Return the values of a model that go into its JSON, by field."""
+    excluded = {name for name, field in type(model).model_fields.items() if field.exclude}
+    return {name: value for name, value in model if name not in excluded}
 
 
 StateT = TypeVar("StateT", bound=BaseModel)
@@ -454,7 +420,7 @@ rest.
 
 
 def load_state(params: types.InputResponseRequestParams, model: type[StateT]) -> StateT:
-    """The state an earlier round handed out, or a new one on the first round.
+    """Read the state an earlier round handed out, or make a new one on the first round.
 
     Raises:
         MCPError: -32602, the state is genuine but not of this shape (an older version of the code);
@@ -479,15 +445,35 @@ def check_length(key: str, state: BaseModel) -> None:
     Raises:
         BadAnswer: It is.
     """
-    if len(json.dumps(state.model_dump_json(exclude_defaults=True))) > MAX_STATE_BYTES:
+    if _length(state.model_dump_json(exclude_defaults=True)) > MAX_STATE_BYTES:
         raise BadAnswer(key, "it is too long")
 
 
+def fitting(state: str) -> str:
+    """Return a state that is about to travel, unless an answer of this round makes it too long.
+
+    One that is too long for another reason is refused where it is sealed.
+
+    Raises:
+        BadAnswer: The state would fit without this round's longest answer.
+    """
+    excess = _length(state) - MAX_STATE_BYTES
+    this = latest_by_hand()
+    if excess > 0 and this is not None and this.lengths:
+        longest = max(this.lengths, key=lambda key: this.lengths[key])
+        if this.lengths[longest] >= excess:
+            raise BadAnswer(longest, "it is too long")
+    return state
+
+
+def _length(state: str) -> int:
+    """How long a state is within the JSON text that a token holds."""
+    return len(json.dumps(state))
+
+
 def invalid_state() -> MCPError:
-    """The tool did not hand this state out."""
-    return MCPError(
-        types.INVALID_PARAMS, "Invalid or expired requestState", {"reason": "invalid_request_state"}
-    )
+    """Make the refusal of a state that the tool did not hand out."""
+    return refusal(Reason.INVALID_STATE, "Invalid or expired requestState")
 
 
 def answer_to(
@@ -495,14 +481,20 @@ def answer_to(
     ctx: ServerRequestContext[Any, Any],
     params: types.InputResponseRequestParams,
 ) -> AnswerT | None:
-    """This round's answer to a question, or None if it has to be asked.
+    """Return this round's answer to a question, or None if it has to be asked.
 
-    Where the client cannot be asked, what the question assumes takes the answer's place.
+    Where the client cannot be asked, what the question assumes takes the answer's place. The same
+    question has the same answer, as often as it is asked for in a round.
 
     Raises:
         Declined, Cancelled, BadAnswer, CannotAsk: See there.
+        KeyUsedTwice: A ValueError; another question has the key in this round. It names both
+            places.
     """
+    this = by_hand(params)
+    this.uses.take("question", question.key, question, are_same)
     response = (params.input_responses or {}).get(question.key)
     if response is not None:
+        this.lengths[question.key] = _length(response.model_dump_json())
         return read_answer(question, response)
     return None if kind_of(question) in kinds(ctx) else without_asking(question)

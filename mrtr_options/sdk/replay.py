@@ -1,5 +1,7 @@
-"""Option J: keyed replay. The handler runs from its first line in every round; answers, values and
-effects under the author's keys are taken from the record.
+"""Option J: keyed replay.
+
+The handler runs from its first line in every round; answers, values and effects under the author's
+keys are taken from the record.
 
 The record is the state: the answers by their questions' keys, the values of `memo`, the names of
 the effects that ran in `once`, and the call's own number. It holds values of the server's own, so
@@ -10,14 +12,14 @@ The rules of this file
 - *A round that has asked is over.* `elicit` ends it with `RoundOver`, which is no `Exception`. If
   the author's code swallows it, every further use of the context raises it again, and the client
   gets the question, whatever the handler then returns or raises.
-- *A key runs once at a time.* Two tasks of one handler that use a key at once run its function
-  once. A failure is not recorded, so the key may be tried again. A round waits for the functions
+- *A key is used once in a round*, by one effect or one memo. A second use is an error that ends the
+  round. A failure is not recorded, so the key may be tried again. A round waits for the functions
   that still run.
 - *An answer belongs to the question as it was rendered*, to its message and schema. Only a question
   that was asked is answered; one that was reworded since is asked again. Two different questions
   under one key in one round are an error; the same one has the same answer. A decline or a cancel
   is an answer and is recorded.
-- *A value is the same in every round.* `memo` hands out what JSON makes of it, the first time too.
+- *A value is the same in every round.* `memo` refuses a value of which JSON makes another.
 - *Effects in `on_commit` run after success*, in their order: not for an error result, not for a
   question. If one fails the call ends as an error, and the effects after it do not run.
 - *Every effect gets an idempotency key*, made of the call's number and its own key: the same in
@@ -33,7 +35,7 @@ Limits
 - One task that asks ends the round for all tasks of the handler. Questions that go out together go
   through one `elicit_all`.
 
-Knows `handlers`, `questions` and `call_key`.
+Knows `handlers`, `keys`, `questions`, `together` and `call_key`.
 """
 
 from __future__ import annotations
@@ -43,8 +45,8 @@ import hashlib
 import json
 import secrets
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from typing import Any, Generic, NoReturn, TypeVar, cast
 
 import anyio
@@ -60,13 +62,15 @@ from mrtr_options.sdk.handlers import (
     checked_result,
     settled,
 )
+from mrtr_options.sdk.keys import KeyUsedTwice, Uses
 from mrtr_options.sdk.questions import (
     AnswerT,
-    AsksTogether,
     BadAnswer,
     Inquiry,
     Question,
+    are_same,
     check_length,
+    is_same,
     kind_of,
     kinds,
     load_state,
@@ -75,6 +79,7 @@ from mrtr_options.sdk.questions import (
     response_to,
     without_asking,
 )
+from mrtr_options.sdk.together import AsksTogether
 
 DeskT = TypeVar("DeskT")
 T = TypeVar("T")
@@ -99,10 +104,6 @@ class RoundOver(BaseException):
     Not an `Exception`, so that the author's `except Exception` does not take it for a failure;
     their `finally` blocks run.
     """
-
-
-class TwoQuestions(Exception):
-    """Two different questions have one key: one would get the other's answer."""
 
 
 class CommitFailed(Exception):
@@ -148,9 +149,9 @@ class Round(Generic[DeskT]):
         self.commits: dict[str, Effect] = {}
         self._ctx = ctx
         self._fresh: dict[str, types.InputResponse] = {}
-        self._rendered: dict[str, str] = {}
+        self._uses = Uses()
         self._reads = Counter[str]()
-        self._locks: dict[str, anyio.Lock] = {}
+        self._at_work: list[anyio.Event] = []
         self._questions: dict[str, types.InputRequest] = {}
         self._refusal: Exception | None = None
         self._finished = False
@@ -190,19 +191,24 @@ class Round(Generic[DeskT]):
         return bool(self._questions) or self._refusal is not None
 
     def check_open(self) -> None:
-        """Raises RoundOver or RuntimeError if it has ended."""
+        """Refuse to go on if it has ended.
+
+        Raises:
+            RoundOver: A question or a bad answer has ended it.
+            RuntimeError: The handler has returned.
+        """
         if self.is_over:
             raise RoundOver
         if self._finished:
             raise RuntimeError("this call has ended: its context cannot be used any more")
 
     def answers(self, questions: Sequence[Question[Any] | Inquiry[Any]]) -> tuple[Any, ...]:
-        """The answers to all of these, or the end of the round."""
+        """Return the answers to all of these, or end the round."""
         self.check_open()
         answers: list[Any] = []
         missing: dict[str, types.InputRequest] = {}
         for question in questions:
-            answer = self._recorded_answer(question, _digest(question))
+            answer = self._recorded_answer(question)
             if answer is not None:
                 answers.append(answer)
                 continue
@@ -211,27 +217,29 @@ class Round(Generic[DeskT]):
             else:
                 answers.append(without_asking(question))
         if missing:
-            for key in missing:
-                self.record.asked[key] = _Asked(digest=self._rendered[key])
+            for key, request in missing.items():
+                self.record.asked[key] = _Asked(digest=_digest(request))
             self._questions = missing
             raise RoundOver
         return tuple(answers)
 
-    def _recorded_answer(
-        self, question: Question[Any] | Inquiry[Any], digest: str
-    ) -> BaseModel | None:
-        if self._rendered.setdefault(question.key, digest) != digest:
-            self._refuse(TwoQuestions(f"two different questions have the key {question.key!r}"))
+    def _recorded_answer(self, question: Question[Any] | Inquiry[Any]) -> BaseModel | None:
+        try:
+            self._uses.take("question", question.key, question, are_same)
+        except KeyUsedTwice as error:
+            self._refuse(error)
         self._reads[question.key] += 1
         if self._reads[question.key] > MAX_READS:
             self._refuse(
                 RuntimeError(
-                    f"{question.key!r} was asked {MAX_READS} times in one round, which gives the same"
-                    " answer each time: give each turn of a loop a key of its own"
+                    f"{question.key!r} was asked {MAX_READS} times in one round, which gives the"
+                    " same answer each time: give each turn of a loop a key of its own"
                 )
             )
         asked = self.record.asked.get(question.key)
-        if asked is None or asked.response is None or asked.digest != digest:
+        if asked is None or asked.response is None:
+            return None
+        if asked.digest != _digest(request_for(question)):
             return None
         try:
             # As the client sent it, if it came in this round; the record of it is equal.
@@ -245,23 +253,44 @@ class Round(Generic[DeskT]):
         self._refusal = error
         raise RoundOver from error
 
-    def alone(self, kind: str, key: str) -> AbstractAsyncContextManager[None]:
-        """Enter when no other task of this round uses the key. The round may be over by then."""
-        name = f"{kind} {key}"
-        if name not in self._locks:
-            self._locks[name] = anyio.Lock(fast_acquire=True)
-        return self._locks[name]
+    def take(self, kind: str, key: str) -> None:
+        """Use a key in this round.
+
+        Raises:
+            KeyUsedTwice: It was used.
+        """
+        self._uses.take(kind, key)
+
+    @asynccontextmanager
+    async def working(self, kind: str, key: str) -> AsyncGenerator[None]:
+        """Use a key in this block; the round does not end before the block does."""
+        self.check_open()
+        ended = anyio.Event()
+        try:
+            self._uses.take(kind, key)
+        except KeyUsedTwice as error:
+            self._refuse(error)
+        self._at_work.append(ended)
+        try:
+            yield
+        except BaseException:
+            self._uses.give_back(kind, key)
+            raise
+        finally:
+            ended.set()
 
     def idempotency_key(self, kind: str, key: str) -> str:
         """For the effect of this kind under this key: the same in every round of the call."""
         return hashlib.sha256(f"{self.record.call} {kind} {key}".encode()).hexdigest()[:32]
 
     async def end(self) -> types.InputRequiredResult:
-        """What the client gets from a round that a question or a bad answer has ended."""
-        for lock in self._locks.values():
-            if lock.locked():  # an effect that still runs must be in the record
-                async with lock:
-                    pass
+        """Return what the client gets from a round that has ended early.
+
+        Raises:
+            Exception: A bad answer, or a wrong use of the context, has ended it.
+        """
+        for ended in self._at_work:  # an effect that still runs must be in the record
+            await ended.wait()
         if self._refusal is not None:
             raise self._refusal
         check_protected()
@@ -317,21 +346,19 @@ class ReplayContext(AsksTogether, Generic[DeskT]):
         return self._round.answers(questions)
 
     async def memo(self, key: str, compute: Callable[[], Awaitable[T] | T]) -> T:
-        """A value that is computed once in a call and is the same in all of its rounds.
+        """Compute a value once in a call; it is the same in all of its rounds.
 
         Args:
             key: The value's name; the author's own, unique among memos, stable across versions.
-            compute: Computes it, async or not. JSON must be able to hold it, and what comes back is
-                what JSON made of it.
+            compute: Computes it, async or not.
 
         Raises:
-            TypeError, ValueError: JSON cannot hold it.
+            TypeError, ValueError: JSON cannot hold it, or makes another value of it, as of a tuple.
         """
         values = self._round.record.values
-        async with self._round.alone("memo", key):
-            self._round.check_open()
+        async with self._round.working("memo", key):
             if key not in values:
-                values[key] = json.loads(json.dumps(await settled(compute()), allow_nan=False))
+                values[key] = _held(key, await settled(compute()))
             return copy.deepcopy(values[key])
 
     async def once(self, key: str, effect: Effect) -> None:
@@ -342,11 +369,7 @@ class ReplayContext(AsksTogether, Generic[DeskT]):
             effect: Does the effect, with the idempotency key it is given.
         """
         done = self._round.record.done
-        self._round.check_open()
-        if key in done:
-            return
-        async with self._round.alone("once", key):
-            self._round.check_open()
+        async with self._round.working("effect", key):
             if key not in done:
                 await settled(effect(self._round.idempotency_key("once", key)))
                 done.append(key)
@@ -360,13 +383,12 @@ class ReplayContext(AsksTogether, Generic[DeskT]):
                 versions. None for its place in their order, which a new version may change.
 
         Raises:
-            ValueError: There is an effect under this key.
+            KeyUsedTwice: A ValueError; there is an effect under this key.
         """
         self._round.check_open()
         commits = self._round.commits
         key = str(len(commits)) if key is None else key
-        if key in commits:
-            raise ValueError(f"there is an effect {key!r} to commit already: the name is its key")
+        self._round.take("commit", key)
         commits[key] = effect
 
 
@@ -375,12 +397,14 @@ def keyed_replay(
 ) -> Callable[
     [ServerRequestContext[DeskT, Any], ParamsT], Awaitable[ResultT | types.InputRequiredResult]
 ]:
-    """Turn a handler that elicits into one that returns its questions: a tool's, a prompt's or a
-    resource's.
+    """Turn a handler that elicits into one that returns its questions.
+
+    It is a tool's, a prompt's or a resource's.
 
     Raises (at call time):
         BadAnswer: -32602, an answer does not fit its question.
-        TwoQuestions: Two different questions of one round have one key.
+        KeyUsedTwice: A ValueError; two different questions of one round have one key, or two
+            effects, or two memos.
         CommitFailed: An effect of `on_commit` failed; those before it have happened.
     """
     check_handler(handler, "keyed_replay", (ReplayContext, types.InputResponseRequestParams))
@@ -394,7 +418,7 @@ def keyed_replay(
 
 
 def _target_of(params: types.InputResponseRequestParams) -> str:
-    """What a request is for: the tool or the prompt with its arguments, or the resource."""
+    """Say what a request is for: the tool or prompt with its arguments, or the resource."""
     meant = {"input_responses", "request_state", "meta"}
     return json.dumps(params.model_dump(mode="json", exclude=meant), sort_keys=True)
 
@@ -409,7 +433,7 @@ def _recorded(response: types.InputResponse) -> dict[str, Any]:
 def _read(
     question: Question[AnswerT] | Inquiry[AnswerT], response: types.InputResponse | dict[str, Any]
 ) -> AnswerT:
-    """A response, or the record of one, checked against its question.
+    """Check a response, or the record of one, against its question.
 
     Raises:
         Declined, Cancelled, BadAnswer: See `questions.read_answer`.
@@ -422,7 +446,21 @@ def _read(
     return read_answer(question, cast("types.InputResponse", answer))
 
 
-def _digest(question: Question[BaseModel] | Inquiry[BaseModel]) -> str:
-    """Of what the client is shown."""
-    shown = request_for(question).model_dump_json(by_alias=True)
-    return hashlib.sha256(shown.encode()).hexdigest()[:32]
+def _held(key: str, value: Any) -> Any:
+    """Return what JSON holds of a memo's value.
+
+    Raises:
+        TypeError, ValueError: It is another value.
+    """
+    text = json.dumps(value, allow_nan=False, ensure_ascii=False)
+    text.encode()  # half of a surrogate pair has no place in a state
+    held = json.loads(text)
+    if not is_same(value, held):
+        raise ValueError(f"the memo {key!r} would be {held!r} in a later round, and is {value!r}")
+    return held
+
+
+def _digest(shown: types.InputRequest) -> str:
+    """Tell apart what clients are shown."""
+    text = shown.model_dump_json(by_alias=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:32]

@@ -3,8 +3,9 @@
     class Booking(BaseModel):
         party: int
 
-    tool = Tool("book_table", "Books a table.", Booking, call_book_table,
-    wrappers=[single_use(store)]) server = build_server("restaurant", tool)
+    guard = single_use(store)
+    tool = Tool("book_table", "Books a table.", Booking, call_book_table, wrappers=[guard])
+    server = build_server("restaurant", tool)
 
 The state is sealed and checked on every server that is built here. Arguments are held against the
 schema, a declined or cancelled question ends in a text, a question that the client did not declare
@@ -17,20 +18,17 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Annotated, Any, Protocol, cast
+from typing import Any, Protocol, cast
 
-import anyio
 import mcp_types as types
 from mcp import MCPError
 from mcp.server import MCPServer, Server
 from mcp.server.caching import CacheableMethod, CacheHint
 from mcp.server.extension import Extension
-from mcp.server.mcpserver import Context as HighTierContext
-from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.request_state import (
     RequestStateBoundary,
     RequestStateSecurity,
@@ -40,10 +38,9 @@ from pydantic import BaseModel, ValidationError
 from typing_extensions import TypeVar
 
 from mrtr_options.checks import check_functions
-from mrtr_options.sdk.call_key import check_naming
 from mrtr_options.sdk.handlers import (
+    NAMES_CALLS,
     Context,
-    Crashed,
     Handler,
     Params,
     ProtectedRounds,
@@ -53,8 +50,6 @@ from mrtr_options.sdk.handlers import (
     checked_result,
     first_error,
     needed_by,
-    needing,
-    protected,
     tell_refusal,
 )
 from mrtr_options.sdk.protection import (
@@ -62,7 +57,6 @@ from mrtr_options.sdk.protection import (
     Boundary,
     InstanceCodec,
     make_codec,
-    make_record_codec,
     new_key,
 )
 from mrtr_options.sdk.questions import (
@@ -73,7 +67,12 @@ from mrtr_options.sdk.questions import (
     kind_of_request,
     kinds,
 )
-from mrtr_options.sdk.settings import Settings, settings_or_environment
+from mrtr_options.sdk.settings import (
+    Resource,
+    Settings,
+    settings_or_environment,
+    shared_lifespan,
+)
 from mrtr_options.sdk.telemetry import NamingCodec, Rounds
 
 _logger = logging.getLogger(__name__)
@@ -90,7 +89,7 @@ CACHE_HINTS: dict[CacheableMethod, CacheHint] = {
 
 
 def text(content: str, *, is_error: bool = False) -> types.CallToolResult:
-    """A result of one text.
+    """Make a result of one text.
 
     Args:
         content: The text, for the model that called the tool.
@@ -100,12 +99,11 @@ def text(content: str, *, is_error: bool = False) -> types.CallToolResult:
 
 
 def outcome_of(error: Exception) -> types.CallToolResult | None:
-    """The result of a call whose handler raised `Declined`, `Cancelled` or `CannotAsk`; None for
-    another exception.
+    """Make the result of a call whose handler raised `Declined`, `Cancelled` or `CannotAsk`.
 
-    A declined or cancelled question is a plain text. A client that cannot be asked gets the
-    question's `unasked` as an error. An answer that does not fit (`BadAnswer`) is the JSON-RPC
-    error -32602.
+    It is None for another exception. A declined or cancelled question is a plain text. A client
+    that cannot be asked gets the question's `unasked` as an error. An answer that does not fit
+    (`BadAnswer`) is the JSON-RPC error -32602.
     """
     match error:
         case Declined():
@@ -129,7 +127,7 @@ class HasArguments(Protocol):
 
 
 def arguments_of(params: HasArguments, model: type[ArgumentsT]) -> ArgumentsT:
-    """The arguments of a call, as its model has them.
+    """Read the arguments of a call, as its model has them.
 
     Raises:
         MCPError: -32602, naming what does not fit.
@@ -156,12 +154,14 @@ class Tool:
             wire: a declined question is a text by then.
         outcome_of: Makes the result of an exception of the handler; None for one that stays an
             error.
+        annotations: Hints for clients: whether it only reads, may be repeated, ... A tool without
+            hints is presumed to destroy.
         listed: The tool as `tools/list` has it.
 
     Raises:
         NotAHandler: The handler, or what a wrapper makes of it, is not `async def (ctx, params)`.
-        TypeError: The arguments are not a model, the wrappers are not a list of wrappers, or
-            `outcome_of` is not a function.
+        TypeError: The arguments are not a model, the wrappers are not a list of wrappers,
+            `outcome_of` is not a function, or the annotations are none.
     """
 
     name: str
@@ -170,28 +170,37 @@ class Tool:
     handler: Handler
     wrappers: Sequence[Callable[[Handler], Handler]] = ()
     outcome_of: Callable[[Exception], types.CallToolResult | None] = outcome_of
+    annotations: types.ToolAnnotations | None = None
 
     def __post_init__(self) -> None:
         user = f"Tool({self.name!r})"
         is_model = inspect.isclass(self.arguments) and hasattr(self.arguments, "model_json_schema")
         if not is_model or "properties" not in _schema_of(self.arguments):
             raise TypeError(
-                f"{user} takes a pydantic model with a field for each argument, not {self.arguments!r}"
+                f"{user} takes a pydantic model with a field for each argument,"
+                f" not {self.arguments!r}"
             )
         check_handler(self.handler, user)
         if callable(self.wrappers) or not all(map(callable, self.wrappers)):
             raise TypeError(f"{user} takes a list of wrappers, as in wrappers=[single_use(store)]")
         check_handler(self._wrapped, f"a wrapper of {user}")
         check_functions(user, outcome_of=self.outcome_of)
+        if not isinstance(cast("object", self.annotations), types.ToolAnnotations | None):
+            raise TypeError(f"{user} takes annotations=mcp_types.ToolAnnotations(...)")
 
     @cached_property
     def listed(self) -> types.Tool:
-        """The tool in `tools/list`."""
+        """Describe the tool for `tools/list`."""
         schema = {
             "$schema": "https://json-schema.org/draft/2020-12/schema",
             **without_names(_schema_of(self.arguments)),
         }
-        return types.Tool(name=self.name, description=self.description, input_schema=schema)
+        return types.Tool(
+            name=self.name,
+            description=self.description,
+            input_schema=schema,
+            annotations=self.annotations,
+        )
 
     async def call(self, ctx: Context, params: Params) -> Result:
         """Answer a round.
@@ -212,6 +221,10 @@ class Tool:
         Raises:
             ValueError: See `call_key.check_naming`.
         """
+        if not hasattr(self._wrapped, NAMES_CALLS):
+            return
+        from mrtr_options.sdk.call_key import check_naming  # most servers need none of it
+
         properties = _schema_of(self.arguments)["properties"]
         check_naming(self.name, self._wrapped, properties, knows_callers=knows_callers)
 
@@ -233,10 +246,10 @@ class Tool:
             raise
 
     def add_to(self, server: MCPServer[Any]) -> None:
-        """Add the tool to a server of the SDK's high tier. `protect` gives it the keys of your
-        settings.
+        """Add the tool to a server of the SDK's high tier.
 
-        A handler of H or L needs its store open: enter that in the server's lifespan.
+        `protect` gives that server the keys of your settings. A handler of H or L needs its store
+        open: enter that in the server's lifespan.
 
         Raises:
             TypeError: The server is not an `MCPServer`.
@@ -248,60 +261,23 @@ class Tool:
         needed = needed_by(self.handler)
         if isinstance(_store_of(needed), Extension):
             raise ValueError(
-                f"an MCPServer makes a text of the task of {self.name!r}: serve it by build_server(...),"
-                " or write DurableStore().linear(...)"
+                f"an MCPServer makes a text of the task of {self.name!r}: serve it by"
+                " build_server(...), or write DurableStore().linear(...)"
             )
         if needed is not None and server.settings.lifespan is None:
             raise ValueError(
-                f"the handler of {self.name!r} needs its store open: MCPServer(..., lifespan=...), and"
-                " in it `async with store`, or `async with store.serving(context)`"
+                f"the handler of {self.name!r} needs its store open: MCPServer(..., lifespan=...),"
+                " and in it `async with store`, or `async with store.serving(context)`"
             )
 
-        name_of_context = "ctx"
-        while name_of_context in self.arguments.model_fields:
-            name_of_context += "_"
+        from mrtr_options.sdk.high_tier import add  # a lowlevel server needs none of it
 
-        async def call(**given: Any) -> Result:
-            ctx: HighTierContext[Any] = given[name_of_context]
-            request = ctx.request_context
-            sent = (request.params or {}).get("arguments")
-            params = Params(
-                name=self.name,
-                arguments=sent,
-                input_responses=ctx.input_responses,
-                request_state=ctx.request_state,
-                _meta=request.meta,
-            )
-            try:
-                with protected(server.name):
-                    return await self.call(request, params)
-            except (MCPError, ToolError):
-                raise
-            except Exception as error:
-                # The SDK would make it a result, and a model takes that for something to work
-                # around.
-                _logger.exception("the tool %r raised", self.name)
-                raise Crashed from error
-
-        fields = [
-            inspect.Parameter(
-                name,
-                inspect.Parameter.KEYWORD_ONLY,
-                annotation=Annotated[field.annotation, field],
-            )
-            for name, field in self.arguments.model_fields.items()
-        ]
-        context = inspect.Parameter(
-            name_of_context, inspect.Parameter.KEYWORD_ONLY, annotation=HighTierContext[Any]
-        )
-        cast("Any", call).__signature__ = inspect.Signature([context, *fields])
-        call.__annotations__ = {each.name: each.annotation for each in (context, *fields)}
-        server.add_tool(call, self.name, description=self.description, structured_output=False)
+        add(self, server)
 
 
 @lru_cache(maxsize=64)
 def _schema_of(model: type[BaseModel]) -> dict[str, Any]:
-    """A model's JSON schema, which takes longer to make than the rest of a server."""
+    """Make a model's JSON schema, which takes longer than the rest of a server."""
     return model.model_json_schema()
 
 
@@ -313,7 +289,7 @@ def _knows_callers(server: MCPServer[Any]) -> bool:
 
 
 def without_names(schema: dict[str, Any]) -> dict[str, Any]:
-    """A tool's input schema without what the names and docstrings of Python code put into it."""
+    """Leave out of an input schema what the names and docstrings of Python code put into it."""
     properties = {
         name: {word: said for word, said in each.items() if word != "title"}
         for name, each in schema["properties"].items()
@@ -350,13 +326,10 @@ def _check_declared(ctx: Context, result: Result) -> None:
 # --- servers ------------------------------------------------------------------------------------
 
 
-Resource = AbstractAsyncContextManager[Any] | Callable[..., AbstractAsyncContextManager[Any]]
-"""What a handler needs while its server serves, or what opens it: see `build_server`."""
-
 _NO_CONTEXT: Any = None
 
 
-def build_server(
+def build_server(  # noqa: PLR0913 - each is a choice of its own, given by name
     name: str,
     *tools: Tool,
     lifespan_context: LifespanT = _NO_CONTEXT,
@@ -365,7 +338,7 @@ def build_server(
     resources: Sequence[Resource] = (),
     extensions: Sequence[Extension] = (),
 ) -> Server[LifespanT]:
-    """A server for these tools, with the state of their calls protected.
+    """Build a server for these tools, with the state of their calls protected.
 
     Args:
         name: The server's name. States are bound to it: another server refuses them.
@@ -429,8 +402,9 @@ def build_server(
 
 
 def add_extension(server: Server[Any], extension: Extension) -> None:
-    """Declare an extension of the protocol (`extensions` of the server's capabilities), and serve
-    its methods: a lowlevel server cannot do so by itself.
+    """Declare an extension of the protocol, and serve its methods.
+
+    It is in `extensions` of the server's capabilities. A lowlevel server cannot do so by itself.
     """
     server.extensions[extension.identifier] = extension.settings()
     for method in extension.methods():
@@ -447,7 +421,7 @@ def _is_resource(given: object) -> bool:
 
 
 def _store_of(needed: object) -> object:
-    """The store whose `serving` a handler needs, or which it needs itself."""
+    """Return the store whose `serving` a handler needs, or which it needs itself."""
     return getattr(needed, "__self__", needed)
 
 
@@ -462,11 +436,13 @@ def _check_resources(
     if needed not in resources:
         what = "store" if store is needed else "store.serving"
         raise ValueError(
-            f"the handler of {tool.name!r} needs its store open: build_server(..., resources=[{what}])"
+            f"the handler of {tool.name!r} needs its store open:"
+            f" build_server(..., resources=[{what}])"
         )
     if isinstance(store, Extension) and store not in extensions:
         raise ValueError(
-            f"clients of {tool.name!r} need its store's methods: build_server(..., extensions=[store])"
+            f"clients of {tool.name!r} need its store's methods:"
+            " build_server(..., extensions=[store])"
         )
 
 
@@ -480,7 +456,8 @@ def protect(
 
     Args:
         server: The server, of either tier. States are bound to its name.
-        settings, sealed: As for `build_server`.
+        settings: As for `build_server`.
+        sealed: As for `build_server`.
 
     Raises:
         TypeError: It is neither an `MCPServer` nor a lowlevel `Server`, or the settings are not
@@ -488,7 +465,9 @@ def protect(
     """
     check_server(server, MCPServer, Server)
     settings = settings_or_environment(settings)
-    boundary = Boundary(security_of(settings, sealed), default_audience=server.name)
+    boundary = Boundary(
+        security_of(settings, sealed), default_audience=server.name, clock=settings.clock
+    )
     ours = RequestStateBoundary | ProtectedRounds | Rounds
     others = [each for each in server.middleware if not isinstance(each, ours)]
     is_ephemeral = not settings.keys
@@ -498,7 +477,7 @@ def protect(
 
 
 def security_of(settings: Settings, sealed: bool) -> RequestStateSecurity:
-    """How a server with these settings protects its states."""
+    """Say how a server with these settings protects its states."""
     codec = InstanceCodec(
         make_codec(settings.keys or [new_key()], sealed=sealed), settings.instance
     )
@@ -507,70 +486,3 @@ def security_of(settings: Settings, sealed: bool) -> RequestStateSecurity:
         ttl=settings.ttl_seconds,
         bind_principal=settings.principal,
     )
-
-
-def shared_lifespan(
-    settings: Settings, lifespan_context: LifespanT, resources: Sequence[Resource]
-) -> Callable[[object], AbstractAsyncContextManager[LifespanT]]:
-    """One lifespan for all connections of a server.
-
-    The SDK enters a server's lifespan once per in-memory connection and once per HTTP app. What is
-    held here belongs to the instance, so the first one in opens it and the last one out closes it.
-    One that comes in while it is opened or closed waits until that is done.
-    """
-    codec = make_record_codec(settings.keys or [new_key()]) if resources else None
-    connections = 0  # with those that wait for the resources to be opened or closed
-    serving = 0
-    turn = anyio.Lock()
-    held = AsyncExitStack()
-
-    async def enter() -> None:
-        nonlocal serving, held
-        async with turn:
-            if serving == 0:
-                async with (
-                    AsyncExitStack() as opened
-                ):  # closes what was opened before one that fails
-                    for resource in resources:
-                        if not isinstance(resource, AbstractAsyncContextManager):
-                            resource = resource(
-                                lifespan_context,
-                                database=settings.database,
-                                principal=settings.principal,
-                                clock=settings.clock,
-                                codec=codec,
-                            )
-                        await opened.enter_async_context(cast("Any", resource))
-                    held = opened.pop_all()
-            serving += 1
-
-    async def leave() -> None:
-        nonlocal serving
-        with anyio.CancelScope(shield=True):
-            async with turn:
-                serving -= 1
-                if serving == 0:
-                    await held.aclose()
-
-    @asynccontextmanager
-    async def lifespan(_: object) -> AsyncGenerator[LifespanT]:
-        nonlocal connections, turn
-        if connections == 0:
-            turn = anyio.Lock()  # of this event loop
-        connections += 1
-        try:
-            await enter()
-            try:
-                yield lifespan_context
-            finally:
-                await leave()
-        finally:
-            connections -= 1
-
-    def try_each() -> None:
-        for resource in resources:
-            store = getattr(resource, "__self__", None)
-            if hasattr(store, "try_database"):
-                cast("Any", store).try_database(settings.database)
-
-    return needing(lifespan, try_each)

@@ -26,11 +26,15 @@ PATH = "/mcp"
 MAX_BODY_BYTES = 256 * 1024
 """The longest body of a request; a longer one gets status 413 before it is parsed."""
 GRACE_SECONDS = 12
-"""How long requests at work have to end after the signal. Longer than K, L and the guard hold
-one.
-"""
+"""How long requests at work have to end after the signal. K, L and the guard hold one shorter."""
 MAX_CONNECTIONS = 1000
 """The most connections at once; requests on more of them get status 503."""
+MAX_SESSIONS = 1000
+"""The most sessions of old clients at once; one more gets status 503. Each takes about 60 kB."""
+SESSION_IDLE_SECONDS = 600.0
+"""How long a session without a request at work is kept: as long as a state. A user who is asked has
+a request at work.
+"""
 
 
 class CannotListen(UsageError):
@@ -38,7 +42,7 @@ class CannotListen(UsageError):
 
 
 def listen(port: int, host: str = "127.0.0.1") -> socket.socket:
-    """A listening socket; port 0 takes any free one.
+    """Make a listening socket; port 0 takes any free one.
 
     Raises:
         CannotListen: The port is taken or not allowed, or the host is not an address of this
@@ -76,7 +80,8 @@ def serve(server: Server[Any] | MCPServer[Any], port: int = 8000, host: str = "1
 
     Args:
         server: Of either tier.
-        port, host: Where; port 0 takes any free one.
+        port: Where; 0 takes any free one.
+        host: The address to listen on.
 
     Raises:
         TypeError: The server is not of the package mcp.
@@ -88,7 +93,7 @@ def serve(server: Server[Any] | MCPServer[Any], port: int = 8000, host: str = "1
 
 
 def serve_http(server: Server[Any] | MCPServer[Any], listener: socket.socket) -> None:
-    """As `serve`, on a socket that listens; the endpoint is `PATH`."""
+    """Serve as `serve` does, on a socket that listens; the endpoint is `PATH`."""
     if any(isinstance(each, ProtectedRounds) and each.is_ephemeral for each in server.middleware):
         print(
             f"warning: {KEYS_VARIABLE} is not set: states are refused after a restart, and by other"
@@ -105,11 +110,13 @@ def serve_http(server: Server[Any] | MCPServer[Any], listener: socket.socket) ->
 
 
 def web_server(server: Server[Any] | MCPServer[Any], listener: socket.socket) -> uvicorn.Server:
-    """The HTTP server of a server, for an event loop that runs already."""
+    """Make the HTTP server of a server, for an event loop that runs already."""
     app = server.streamable_http_app(
         streamable_http_path=PATH,
         host=listener.getsockname()[0],
         max_request_body_size=MAX_BODY_BYTES,
+        max_sessions=MAX_SESSIONS,
+        session_idle_timeout=SESSION_IDLE_SECONDS,
     )
     return uvicorn.Server(
         uvicorn.Config(
@@ -136,8 +143,9 @@ def serve_stdio(server: Server[Any] | MCPServer[Any]) -> None:
 
 
 def try_databases(server: Server[Any] | MCPServer[Any]) -> None:
-    """Try the databases of its stores, while a signal can still end the wait: it does not end
-    uvicorn's.
+    """Try the databases of its stores, while a signal can still end the wait.
+
+    It does not end uvicorn's.
 
     Raises:
         UsageError: A database cannot be used.

@@ -1,4 +1,6 @@
-"""What one instance of a server is run with: its keys, its database, its name. Knows `protection`.
+"""What one instance of a server is run with: its keys, its database, what it keeps open.
+
+Knows `handlers` and `protection`.
 
 None of it is the author's business: it comes from the environment, or from whoever builds the
 server.
@@ -8,30 +10,37 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
+from typing import Any, TypeVar, cast
 from urllib.parse import urlsplit
 
+import anyio
 from mcp.server.request_state import authenticated_principal
 
 from mrtr_options.checks import check_functions, check_numbers
 from mrtr_options.errors import UsageError, in_one_line
-from mrtr_options.sdk.handlers import Context
+from mrtr_options.sdk.handlers import Context, needing
 from mrtr_options.sdk.protection import (
     check_instance,
     check_keys,
     instance_from_environment,
     keys_from_environment,
+    make_record_codec,
+    new_key,
 )
+
+LifespanT = TypeVar("LifespanT")
 
 STATE_TTL_SECONDS = 600.0
 DATABASE_VARIABLE = "MRTR_DATABASE_URL"
 
 
 class BadDatabase(UsageError, ValueError):
-    """`MRTR_DATABASE_URL` is not a database's URL. The text is one line, without the URL's
-    password.
+    """`MRTR_DATABASE_URL` is not a database's URL.
+
+    The text is one line, without the URL's password.
     """
 
 
@@ -46,7 +55,7 @@ class Settings:
             unknown caller.
         database: Where calls are kept by an option that keeps them in a database, as a URL.
         clock: Tells the time by which states and tasks age, in seconds since 1970; None for the
-            system's.
+            machine's. For instances on machines whose clocks differ: one that all of them follow.
         instance: What this instance is called in the states that it hands out, for a balancer to
             route on; None to name none.
         authenticated: Whether the app around the server authenticates its callers, so that the
@@ -82,7 +91,7 @@ class Settings:
 
     @staticmethod
     def from_environment() -> Settings:
-        """Settings from `MRTR_STATE_KEYS`, `MRTR_DATABASE_URL` and `MRTR_INSTANCE`.
+        """Read settings from `MRTR_STATE_KEYS`, `MRTR_DATABASE_URL` and `MRTR_INSTANCE`.
 
         Raises:
             BadKeys, BadInstance, BadDatabase: One line that says what to do.
@@ -95,8 +104,9 @@ class Settings:
 
 
 def settings_or_environment(settings: Settings | None) -> Settings:
-    """The settings themselves; where there are none, the environment's. One that cannot be used
-    ends the process in one line.
+    """Return the settings themselves; where there are none, the environment's.
+
+    An environment that cannot be used ends the process in one line.
 
     Raises:
         TypeError: They are not of the class `Settings`.
@@ -111,7 +121,7 @@ def settings_or_environment(settings: Settings | None) -> Settings:
 
 
 def database_from_environment() -> str | None:
-    """The URL in `MRTR_DATABASE_URL`, or None if unset.
+    """Read the URL in `MRTR_DATABASE_URL`; None if unset.
 
     Raises:
         BadDatabase: It is of no kind that can be used.
@@ -138,3 +148,96 @@ def _is_database(url: str) -> bool:
             and not parts.query
         )
     return False
+
+
+# --- what is open while a server serves ----------------------------------------------------------
+
+Resource = AbstractAsyncContextManager[Any] | Callable[..., AbstractAsyncContextManager[Any]]
+"""What a handler needs while its server serves, or what opens it: see `build_server`."""
+
+
+class _Shared:
+    """Resources that are open while at least one connection uses them.
+
+    One that comes in while they are opened or closed waits until that is done.
+
+    Args:
+        opened: Opens all of them.
+    """
+
+    def __init__(self, opened: Callable[[], AbstractAsyncContextManager[AsyncExitStack]]) -> None:
+        self._opened = opened
+        self._connections = 0  # with those that wait for the resources to be opened or closed
+        self._serving = 0
+        self._turn = anyio.Lock()
+        self._held = AsyncExitStack()
+
+    @asynccontextmanager
+    async def connection(self) -> AsyncGenerator[None]:
+        """Use the resources for one connection."""
+        if self._connections == 0:
+            self._turn = anyio.Lock()  # of this event loop
+        self._connections += 1
+        try:
+            await self._enter()
+            try:
+                yield
+            finally:
+                await self._leave()
+        finally:
+            self._connections -= 1
+
+    async def _enter(self) -> None:
+        async with self._turn:
+            if self._serving == 0:
+                async with self._opened() as stack:
+                    self._held = stack.pop_all()
+            self._serving += 1
+
+    async def _leave(self) -> None:
+        with anyio.CancelScope(shield=True):
+            async with self._turn:
+                self._serving -= 1
+                if self._serving == 0:
+                    await self._held.aclose()
+
+
+def shared_lifespan(
+    settings: Settings, lifespan_context: LifespanT, resources: Sequence[Resource]
+) -> Callable[[object], AbstractAsyncContextManager[LifespanT]]:
+    """Make one lifespan for all connections of a server.
+
+    The SDK enters a server's lifespan once per in-memory connection and once per HTTP app. What is
+    held here belongs to the instance, so the first one in opens it and the last one out closes it.
+    """
+    codec = make_record_codec(settings.keys or [new_key()]) if resources else None
+
+    @asynccontextmanager
+    async def opened() -> AsyncGenerator[AsyncExitStack]:
+        async with AsyncExitStack() as stack:  # closes what was opened before one that fails
+            for resource in resources:
+                if not isinstance(resource, AbstractAsyncContextManager):
+                    resource = resource(
+                        lifespan_context,
+                        database=settings.database,
+                        principal=settings.principal,
+                        clock=settings.clock,
+                        codec=codec,
+                    )
+                await stack.enter_async_context(cast("Any", resource))
+            yield stack
+
+    shared = _Shared(opened)
+
+    @asynccontextmanager
+    async def lifespan(_: object) -> AsyncGenerator[LifespanT]:
+        async with shared.connection():
+            yield lifespan_context
+
+    def try_each() -> None:
+        for resource in resources:
+            store = getattr(resource, "__self__", None)
+            if hasattr(store, "try_database"):
+                cast("Any", store).try_database(settings.database)
+
+    return needing(lifespan, try_each)

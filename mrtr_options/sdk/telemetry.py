@@ -150,7 +150,7 @@ class Rounds:
 
 
 def without_name(payload: bytes) -> bytes:
-    """What a codec was given to protect, without the call's name."""
+    """Return what a codec was given to protect, without the call's name."""
     return _parted(payload)[1]
 
 

@@ -1,5 +1,4 @@
-"""Trying a server: it serves in this process, and a client loses the responses that it is told to
-lose.
+"""Trying a server: it serves in this process, and a client loses responses on purpose.
 
     async with served(server) as url, ResumingClient(lambda: client(url, user)) as caller:
         ...
@@ -35,9 +34,8 @@ async def served(server: Server[Any] | MCPServer[Any]) -> AsyncGenerator[str]:
         web = web_server(server, listener)
 
         async def serve() -> None:
-            with anyio.CancelScope(
-                shield=True
-            ):  # it ends in order, also where the block is cancelled
+            # It ends in order, also where the block is cancelled.
+            with anyio.CancelScope(shield=True):
                 await web.serve([listener])
 
         async with anyio.create_task_group() as group:
@@ -91,7 +89,10 @@ class _Transport(httpx2.AsyncHTTPTransport):
 
 @asynccontextmanager
 async def _streams(url: str, losing: Losing | None) -> AsyncGenerator[Any]:
-    """A connection that closes its sockets, which the SDK's leaves to who made the HTTP client."""
+    """Open a connection that closes its sockets.
+
+    The SDK's leaves that to who made the HTTP client.
+    """
     async with (
         httpx2.AsyncClient(transport=_Transport(losing), timeout=30) as http,
         streamable_http_client(url, http_client=http) as streams,
@@ -100,7 +101,7 @@ async def _streams(url: str, losing: Losing | None) -> AsyncGenerator[Any]:
 
 
 def client(url: str, user: ElicitationFnT, losing: Losing | None = None) -> Client:
-    """A client of the SDK's, of the modern era, that may lose responses.
+    """Make a client of the SDK's, of the modern era, that may lose responses.
 
     Args:
         url: The server's.

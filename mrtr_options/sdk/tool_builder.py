@@ -6,10 +6,13 @@ The end step runs when every value is there, and effects belong there only. The 
 first line: an abandoned call never reaches the end step, so it has no effect at all. A step that
 asks is entered once more when its answer comes, and so is what is in it.
 
+A link that the user accepts finishes its step: that is consent, and says nothing of what became of
+the page. Ask the server of the page in the end step, before an effect that rests on it.
+
 The end step runs once per *delivery* of the final round. A duplicate runs it again; the state
 cannot tell.
 
-Knows `handlers` and `questions`.
+Knows `handlers`, `keys` and `questions`.
 """
 
 from __future__ import annotations
@@ -25,11 +28,13 @@ from pydantic import BaseModel, Field
 from typing_extensions import TypeVar
 
 from mrtr_options.sdk.handlers import NotAHandler, check_protected, settled, why_not
+from mrtr_options.sdk.keys import by_hand
 from mrtr_options.sdk.questions import (
     AnswerT,
     Inquiry,
     Question,
     answer_to,
+    fitting,
     load_state,
     request_for,
     written,
@@ -55,7 +60,8 @@ class Values(BaseModel):
         """Finish a step.
 
         Args:
-            step, value: Its name and its value.
+            step: Its name.
+            value: Its value.
             said: What a later round makes the value of, where that is not what the value is as
                 JSON.
 
@@ -66,7 +72,7 @@ class Values(BaseModel):
         self._fresh[step] = value
 
     def get(self, step: str, model: type[AnswerT]) -> AnswerT:
-        """The value of a finished step.
+        """Return the value of a finished step.
 
         Raises:
             KeyError: No such step, or it comes later.
@@ -83,11 +89,52 @@ Step = Callable[
 End = Callable[[ServerRequestContext[DeskT, Any], ParamsT, Values], ResultT | Awaitable[ResultT]]
 
 
-class ToolBuilder(Generic[DeskT, ParamsT, ResultT]):
-    """Puts a handler together from steps, in the order in which they are added: a tool's, or, if
-    its types say so, a prompt's or a resource's.
+class _Round(Generic[DeskT, ParamsT]):
+    """One run of the steps.
 
-    Steps and the end step are functions of (ctx, params, values), async or not:
+    Attributes:
+        values: The state.
+    """
+
+    def __init__(self, ctx: ServerRequestContext[DeskT, Any], params: ParamsT) -> None:
+        self.values = load_state(params, Values)
+        self._ctx = ctx
+        self._params = params
+
+    async def finish(self, group: Mapping[str, Step[DeskT, ParamsT]]) -> types.InputRequests:
+        """Run the unfinished steps of a group, and return the questions that have no answer yet."""
+        asked: types.InputRequests = {}
+        for name, step in group.items():
+            if name in self.values.finished:
+                continue
+            value = await settled(step(self._ctx, self._params, self.values))
+            if isinstance(value, BaseModel):
+                self.values.put(name, value)
+                continue
+            uses = by_hand(self._params).uses  # no two steps have one answer
+            uses.take("question", value.key, value, place=f"in the step {name!r}")
+            answer = answer_to(value, self._ctx, self._params)
+            if answer is None:
+                asked[value.key] = request_for(value)
+            else:
+                self.values.put(name, answer, self._as_it_came(value))
+        return asked
+
+    def _as_it_came(
+        self, question: Question[BaseModel] | Inquiry[BaseModel]
+    ) -> dict[str, Any] | None:
+        """Return the content of a form; its model may change it, and does so once."""
+        said = (self._params.input_responses or {}).get(question.key)
+        if not isinstance(question, Question) or not isinstance(said, types.ElicitResult):
+            return None
+        return {key: each for key, each in (said.content or {}).items() if each is not None}
+
+
+class ToolBuilder(Generic[DeskT, ParamsT, ResultT]):
+    """Puts a handler together from steps, in the order in which they are added.
+
+    It is a tool's, or, if its types say so, a prompt's or a resource's. Steps and the end step are
+    functions of (ctx, params, values), async or not:
 
         handler = (
             sdk.ToolBuilder[Any]()
@@ -104,7 +151,8 @@ class ToolBuilder(Generic[DeskT, ParamsT, ResultT]):
     def step(self, name: str, step: Step[DeskT, ParamsT]) -> Self:
         """Add a step that returns its value, or a question whose answer is its value.
 
-        Two steps that ask under one key are an error: the handler raises a ValueError.
+        Two steps that ask under one key are an error: the handler raises KeyUsedTwice, a
+        ValueError.
 
         Raises:
             ValueError: The name is empty or taken.
@@ -150,7 +198,7 @@ class ToolBuilder(Generic[DeskT, ParamsT, ResultT]):
     ) -> Callable[
         [ServerRequestContext[DeskT, Any], ParamsT], Awaitable[ResultT | types.InputRequiredResult]
     ]:
-        """The handler.
+        """Make the handler.
 
         Raises:
             ValueError: No step, or no end step.
@@ -162,36 +210,14 @@ class ToolBuilder(Generic[DeskT, ParamsT, ResultT]):
         async def handler(
             ctx: ServerRequestContext[DeskT, Any], params: ParamsT
         ) -> ResultT | types.InputRequiredResult:
-            values = load_state(params, Values)
-            keys: set[str] = set()  # of this round: an answer belongs to one question
+            this = _Round(ctx, params)
             for group in groups:
-                asked: types.InputRequests = {}
-                for name, step in group.items():
-                    if name in values.finished:
-                        continue
-                    value = await settled(step(ctx, params, values))
-                    if not isinstance(value, BaseModel):
-                        if value.key in keys:
-                            raise ValueError(
-                                f"two steps ask {value.key!r}: each needs a key of its own"
-                            )
-                        keys.add(value.key)
-                        answer = answer_to(value, ctx, params)
-                        if answer is None:
-                            asked[value.key] = request_for(value)
-                            continue
-                        kept, said = None, (params.input_responses or {}).get(value.key)
-                        if isinstance(value, Question) and isinstance(said, types.ElicitResult):
-                            content = said.content or {}
-                            kept = {key: each for key, each in content.items() if each is not None}
-                        values.put(name, answer, kept)  # as it came: its model may change it, once
-                    else:
-                        values.put(name, value)
+                asked = await this.finish(group)
                 if asked:
                     check_protected()
-                    state = values.model_dump_json(exclude_defaults=True)
+                    state = fitting(this.values.model_dump_json(exclude_defaults=True))
                     return types.InputRequiredResult(input_requests=asked, request_state=state)
-            return await settled(end(ctx, params, values))
+            return await settled(end(ctx, params, this.values))
 
         return handler
 

@@ -1,15 +1,28 @@
 """Old clients: pushed questions, and the shim in which a handler knows nothing of them."""
 
+import importlib
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import mcp_types as types
 import pytest
 from mcp import MCPError
+from pydantic import BaseModel
 
-from mrtr_options.sdk.legacy_shim import MAX_ROUNDS, legacy_shim
+from mrtr_options.sdk.handlers import Result
+from mrtr_options.sdk.legacy_shim import legacy_shim
 from mrtr_options.sdk.push import push, push_request
-from mrtr_options.sdk.questions import CannotAsk, answer_to, ask, is_modern, link, request_for
+from mrtr_options.sdk.questions import (
+    Cancelled,
+    CannotAsk,
+    Declined,
+    answer_to,
+    ask,
+    is_modern,
+    link,
+    load_state,
+    request_for,
+)
 from tests.rounds import text_of
 from tests.sdk.fakes import (
     Context,
@@ -23,6 +36,9 @@ from tests.sdk.fakes import (
 )
 
 pytestmark = pytest.mark.anyio
+
+shim: Any = importlib.import_module("mrtr_options.sdk.legacy_shim")
+"""The module; `from mrtr_options.sdk import legacy_shim` is its function."""
 
 
 def legacy(*, can_send_request: bool = True, **user: Any) -> Context:
@@ -67,18 +83,108 @@ async def test_every_question_of_a_round_is_answered_and_the_state_comes_back() 
     assert text_of(await legacy_shim(handler)(legacy(user=accepting), params())) == "kept"
 
 
-async def test_a_handler_that_asks_for_ever_is_stopped() -> None:
+class Time:
+    """Time that passes when somebody sleeps, and each sleep."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.slept: list[float] = []
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.now += seconds
+
+    def current_time(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def time(monkeypatch: pytest.MonkeyPatch) -> Time:
+    """The time of the shim."""
+    time = Time()
+    monkeypatch.setattr(shim, "anyio", time)
+    return time
+
+
+@pytest.mark.parametrize("asks", [("who",), ("who", "other")])
+async def test_a_handler_that_asks_the_same_for_ever_is_stopped(asks: tuple[str, ...]) -> None:
     rounds = 0
 
     async def handler(ctx: Context, params: Params) -> types.InputRequiredResult:
         nonlocal rounds
         rounds += 1
-        return ask(who())
+        return ask(who(asks[rounds % len(asks)]))
 
-    with pytest.raises(MCPError, match=f"still asks after {MAX_ROUNDS} rounds") as refusal:
+    with pytest.raises(MCPError, match="asks again and again") as refusal:
         await legacy_shim(handler)(legacy(user=accepting), params())
     assert refusal.value.code == types.INTERNAL_ERROR
-    assert rounds == MAX_ROUNDS
+    assert rounds == len(asks) + shim.MAX_IDLE_ROUNDS
+
+
+async def test_a_tool_with_more_questions_than_idle_rounds_gets_each_answer() -> None:
+    keys = [f"question {number}" for number in range(3 * shim.MAX_IDLE_ROUNDS)]
+
+    class Answered(BaseModel):
+        names: list[str] = []
+
+    async def handler(ctx: Context, params: Params) -> Result:
+        state = load_state(params, Answered)
+        answered = len(state.names)
+        if answered or params.input_responses:
+            name = answer_to(who(keys[answered]), ctx, params)
+            assert name is not None
+            state.names.append(name.name)
+        if len(state.names) == len(keys):
+            return result(str(len(state.names)))
+        return ask(who(keys[len(state.names)]), state)
+
+    assert text_of(await legacy_shim(handler)(legacy(user=accepting), params())) == str(len(keys))
+
+
+async def test_a_result_that_is_put_off_is_waited_for_with_pauses_that_grow(time: Time) -> None:
+    entered = 0
+
+    async def handler(ctx: Context, params: Params) -> Result:
+        nonlocal entered
+        entered += 1
+        if params.input_responses and "who" in params.input_responses:
+            return types.InputRequiredResult(request_state="still at work")
+        if time.now < 60:
+            return types.InputRequiredResult(request_state="at work")
+        return result("done") if entered > 5 else ask(who())
+
+    assert text_of(await legacy_shim(handler)(legacy(user=accepting), params())) == "done"
+    assert time.slept[:3] == [0.05, 0.1, 0.2]
+    assert max(time.slept) == shim.LONGEST_PAUSE_SECONDS
+    assert entered < 60 / shim.LONGEST_PAUSE_SECONDS + 10
+
+
+async def test_a_result_that_is_put_off_for_ever_is_given_up_and_says_so(time: Time) -> None:
+    async def handler(ctx: Context, params: Params) -> Result:
+        return types.InputRequiredResult(request_state="at work")
+
+    with pytest.raises(MCPError, match="put its result off for 600 s, and may still be at work"):
+        await legacy_shim(handler)(legacy(user=accepting), params())
+    assert 600 <= time.now <= 600 + shim.LONGEST_PAUSE_SECONDS
+
+
+@pytest.mark.parametrize("action", ["decline", "cancel"])
+async def test_after_a_no_the_other_questions_of_the_round_are_not_shown(
+    action: Literal["decline", "cancel"],
+) -> None:
+    async def declining(request: types.ServerRequest) -> types.InputResponse:
+        return types.ElicitResult(action=action)
+
+    async def handler(ctx: Context, params: Params) -> Result:
+        for key in ("one", "two"):
+            answer_to(who(key), ctx, params)
+        requests = [ask(who(key)).input_requests or {} for key in ("one", "two")]
+        return types.InputRequiredResult(input_requests={**requests[0], **requests[1]})
+
+    session = FakeSession(capabilities(form=True), can_send_request=True, user=declining)
+    with pytest.raises((Declined, Cancelled)):
+        await legacy_shim(handler)(of_session(session, modern=False), params())
+    assert len(session.pushed) == 1
 
 
 async def test_an_address_is_pushed_with_the_number_that_old_clients_want() -> None:

@@ -1,9 +1,13 @@
 """`once`: an effect runs unless its marker came back."""
 
+from functools import partial
+from typing import Any
+
 import anyio
 import anyio.lowlevel
 import pytest
 
+from mrtr_options.sdk.keys import KeyUsedTwice
 from mrtr_options.sdk.once import Markers
 from tests.bounds import SECONDS
 
@@ -32,25 +36,52 @@ async def test_an_effect_that_fails_or_is_cancelled_leaves_no_marker_and_may_be_
         await state.once("audit", lambda: 1 / 0)
     assert state.done == []
     with anyio.fail_after(SECONDS):
-        for _ in range(2):
-            await state.once("audit", effect)
-            await state.once("another", lambda: booked.append("by a plain function"))
+        await state.once("audit", effect)
+        await state.once("another", lambda: booked.append("by a plain function"))
+        later = Markers.model_validate_json(state.model_dump_json())
+        await later.once("audit", effect)
     assert (effect.times, len(booked), state.done) == (1, 1, ["audit", "another"])
 
 
-async def test_one_key_used_twice_at_once_runs_once_and_both_wait_for_it() -> None:
-    effect = Counter()
-    state = Markers()
-    seen: list[int] = []
+@pytest.mark.parametrize("has_run_before", [False, True])
+async def test_a_key_is_one_effects_in_a_round_and_a_second_use_names_both_places(
+    has_run_before: bool,
+) -> None:
+    state = Markers(done=["charge"] if has_run_before else [])
+    charged: list[str] = []
+
+    async def charge_all() -> None:
+        for order in "AB":
+            await state.once("charge", partial(charged.append, order))
+
+    with pytest.raises(KeyUsedTwice, match="'charge' is used for two effects") as twice:
+        await charge_all()
+    assert charged == ([] if has_run_before else ["A"])
+    assert str(twice.value).count("test_once.py") == 2
+
+
+async def test_a_key_that_two_tasks_use_at_once_is_one_effects() -> None:
+    effect, state = Counter(), Markers()
+    refused: list[str] = []
 
     async def use() -> None:
-        await state.once("audit", effect)
-        seen.append(effect.times)
+        try:
+            await state.once("audit", effect)
+        except KeyUsedTwice:
+            refused.append("audit")
 
     with anyio.fail_after(SECONDS):
         async with anyio.create_task_group() as tasks:
             for _ in range(5):
                 tasks.start_soon(use)
-    assert effect.times == 1
-    assert seen == [1] * 5
-    assert state.done == ["audit"]
+    assert (effect.times, len(refused), state.done) == (1, 4, ["audit"])
+
+
+@pytest.mark.parametrize(("key", "error"), [(7, TypeError), ("\ud800", ValueError)])
+async def test_a_key_that_no_state_can_hold_is_refused_before_the_effect(
+    key: Any, error: type[Exception]
+) -> None:
+    effect, state = Counter(), Markers()
+    with pytest.raises(error, match="the effect"):
+        await state.once(key, effect)
+    assert (effect.times, state.done) == (0, [])

@@ -1,9 +1,10 @@
 """Keyed replay: what has a key is taken from the record, and a round that has asked is over."""
 
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from copy import copy
+from decimal import Decimal
 from functools import partial
 from itertools import product
 from typing import Annotated, Any, Literal
@@ -17,12 +18,12 @@ from pydantic import BaseModel, create_model
 
 from mrtr_options.sdk.call_key import new_call_key
 from mrtr_options.sdk.handlers import settled
+from mrtr_options.sdk.keys import KeyUsedTwice
 from mrtr_options.sdk.questions import BadAnswer, Cancelled, Declined, ask
 from mrtr_options.sdk.replay import (
     MAX_READS,
     CommitFailed,
     ReplayContext,
-    TwoQuestions,
     keyed_replay,
 )
 from mrtr_options.sdk.server import text
@@ -70,24 +71,35 @@ def state_of(response: Response) -> dict[str, Any]:
     return json.loads(response.request_state or "")
 
 
-async def test_a_memo_is_what_json_makes_of_it_in_each_round_or_an_error() -> None:
+CHANGED: tuple[Any, ...] = (
+    object(),
+    float("nan"),
+    {1, 2},
+    {1: "a"},
+    ("a", "b"),
+    [("a",)],
+    Decimal("19.90"),
+    "\ud800",
+)
+"""What JSON does not hold, or makes another value of."""
+
+
+async def test_a_memo_is_the_same_value_in_each_round_or_an_error() -> None:
     seen: list[Any] = []
 
     @keyed_replay
     async def tool(ctx: Replay, params: Params) -> types.CallToolResult:
-        for bad in (object(), float("nan"), {1, 2}):
+        for bad in CHANGED:
             with pytest.raises((TypeError, ValueError)):
                 await ctx.memo("bad", partial(copy, bad))
-        value: Any = await ctx.memo("value", lambda: {1: ("a", "b")})
-        seen.append(value)
+        value: Any = await ctx.memo("value", lambda: {"1": ["a", 2.5, None]})
+        seen.append(copy(value))
         value["changed"] = True  # the record is not the author's to change
-        seen.append(await ctx.memo("value", lambda: None))
         await ctx.elicit(who())
         return result("")
 
     await play(tool, named("Ann"))
-    assert seen[1::2] == [{"1": ["a", "b"]}] * 2
-    assert seen[2] == {"1": ["a", "b"], "changed": True}
+    assert seen == [{"1": ["a", 2.5, None]}] * 2
 
 
 THEN: dict[str, Callable[[Replay, World], object]] = {
@@ -143,30 +155,47 @@ async def test_a_question_in_a_task_group_ends_the_round_and_cancels_its_sibling
     assert text_of(response) == "one and two"
 
 
-@pytest.mark.parametrize(
-    "fails", [set[str](), {"audit", "count"}], ids=["at once", "after a failure"]
-)
-async def test_one_key_used_at_once_succeeds_once_and_all_wait_for_it(fails: set[str]) -> None:
-    world, seen = World(), list[tuple[int, int]]()
-    world.fails = {*fails}
+USES: dict[str, Callable[[Replay, World, str], Coroutine[Any, Any, object]]] = {
+    "once": lambda ctx, world, name: ctx.once("key", world.effect(name)),
+    "memo": lambda ctx, world, name: ctx.memo("key", partial(world.effect(name), "")),
+}
+
+
+@pytest.mark.parametrize("use", USES)
+@pytest.mark.parametrize("at_once", [False, True])
+async def test_a_key_is_one_effects_or_one_memos_in_a_round(use: str, at_once: bool) -> None:
+    world = World()
 
     @keyed_replay
     async def tool(ctx: Replay, params: Params) -> types.CallToolResult:
-        async def use() -> None:
-            with suppress(ZeroDivisionError):  # one of them, who does not try again
-                await ctx.once("audit", world.effect("audit"))
-                audits = world.done.count("audit")
-                await ctx.memo("number", world.count)
-                seen.append((audits, world.done.count("count")))
+        if at_once:
+            async with anyio.create_task_group() as tasks:
+                for name in "AB":
+                    tasks.start_soon(USES[use], ctx, world, name)
+        for name in "AB":
+            with suppress(Exception):  # it ends the round all the same
+                await USES[use](ctx, world, name)
+        return result("")
 
-        async with anyio.create_task_group() as tasks:
-            for _ in range(5):
-                tasks.start_soon(use)
+    with pytest.raises(KeyUsedTwice, match="the key 'key' is used for two"):
+        await deliver(tool)
+    assert len(world.done) == 1 or (at_once and not world.done)
+
+
+@pytest.mark.parametrize("use", USES)
+async def test_a_key_whose_function_failed_may_be_used_again(use: str) -> None:
+    world = World()
+    world.fails = {"A"}
+
+    @keyed_replay
+    async def tool(ctx: Replay, params: Params) -> types.CallToolResult:
+        with suppress(ZeroDivisionError):
+            await USES[use](ctx, world, "A")
+        await USES[use](ctx, world, "B")
         return result("")
 
     await deliver(tool)
-    assert sorted(world.done) == ["audit", "count"]
-    assert seen == [(1, 1)] * (5 - len(fails))
+    assert world.done == ["B"]
 
 
 async def test_a_key_of_a_memo_and_the_same_of_an_effect_are_two_and_none_need_be_async() -> None:
@@ -197,7 +226,7 @@ async def test_two_different_questions_under_one_key_are_an_error() -> None:
         return result(f"{one.name} and {two.name}")
 
     asked = await deliver(tool)
-    with pytest.raises(TwoQuestions, match="'who'"):
+    with pytest.raises(KeyUsedTwice, match=r"'who'.*test_replay.py.*test_replay.py"):
         await deliver(tool, asked, named("Ann"))
 
 

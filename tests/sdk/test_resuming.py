@@ -8,11 +8,13 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import anyio
+import anyio.lowlevel
 import mcp_types as types
 import pytest
 from mcp import Client, MCPError
@@ -20,10 +22,18 @@ from mcp.server import Server
 
 from mrtr_options.sdk.call_key import CALL_KEY, new_call_key
 from mrtr_options.sdk.protection import new_key
+from mrtr_options.sdk.push import push
 from mrtr_options.sdk.questions import answer_to, ask, load_state
-from mrtr_options.sdk.resuming import CallFolder, ResumingClient, Unanswered
-from mrtr_options.sdk.resuming.client import TooManyRounds
+from mrtr_options.sdk.resuming import (
+    CallFolder,
+    QuestionContext,
+    ResumingClient,
+    StateRefused,
+    Unanswered,
+)
+from mrtr_options.sdk.resuming.asking import UserTime
 from mrtr_options.sdk.resuming.connection import Connection, Lost
+from mrtr_options.sdk.resuming.errors import TooManyRounds
 from mrtr_options.sdk.resuming.kept import MAX_BYTES, CannotKeep, KeptCall, read, write
 from mrtr_options.sdk.server import protect
 from mrtr_options.sdk.settings import Settings
@@ -276,7 +286,7 @@ CASES = {
     "a round put off for ever": Case(
         {"raises": dict.fromkeys(range(2, 6), refusal("store_full"))},
         {},
-        "It is too_many",
+        "It is store_full",
         5,
         0,
     ),
@@ -629,3 +639,191 @@ async def test_a_call_that_another_client_is_making_is_in_use(tmp_path: Path) ->
                 await make()
             said.set()
     assert (world.effects, world.asked, [*calls]) == (["audit", "bill"], ["Who is who?"], [])
+
+
+# --- a state that is refused --------------------------------------------------------------------
+
+
+async def test_a_state_that_became_too_old_ends_in_one_outcome_and_its_call_is_dropped(
+    tmp_path: Path,
+) -> None:
+    calls, now = CallFolder(tmp_path), [1.8e9]
+
+    async def thinks_for_long() -> types.ElicitResult:
+        now[0] += 24 * 3600
+        return ADA
+
+    world = World(now=lambda: now[0], answers=thinks_for_long)
+    with pytest.raises(StateRefused, match="effects so far may have happened") as ended:
+        await world.call(calls=calls)
+    assert (ended.value.code, ended.value.is_over) == (INVALID, True)
+    assert ended.value.call.tool == "tool"
+    assert [*calls] == []
+    with pytest.raises(ValueError, match="is not kept"):
+        await world.resume(ended.value.call, calls=calls)
+
+
+async def test_a_state_that_was_refused_otherwise_is_kept_and_marked_for_another_instance(
+    tmp_path: Path,
+) -> None:
+    calls, world = CallFolder(tmp_path), World()
+    right, wrong = world.keys, [new_key()]
+
+    async def meets_another_instance() -> types.ElicitResult:
+        world.keys = wrong
+        return ADA
+
+    world.answers = meets_another_instance
+    world.lost = {2}  # its connection is replaced
+    with pytest.raises(StateRefused) as refused:
+        await world.call(calls=calls)
+    assert not refused.value.is_over
+    (kept,) = calls
+    assert kept.refused == "invalid_request_state"
+    world.keys = right
+    assert await world.resume(kept, calls=calls) == "done"
+    assert [*calls] == []
+
+
+# --- whose question it is -----------------------------------------------------------------------
+
+
+async def test_callbacks_of_two_calls_at_once_learn_whose_question_it_is() -> None:
+    contexts: list[QuestionContext] = []
+    both = anyio.Event()
+
+    async def fill_in(context: Any, params: types.ElicitRequestParams) -> types.ElicitResult:
+        contexts.append(context)
+        if len(contexts) == 2:
+            both.set()
+        await both.wait()
+        return ADA
+
+    world = World()
+    client = world.client()
+    made = client.connect
+
+    def connect() -> Client:
+        new = made()
+        new.elicitation_callback = fill_in
+        return new
+
+    client.connect = connect
+    with anyio.fail_after(SECONDS):
+        async with client, anyio.create_task_group() as group:
+            for number in (1, 2):
+                group.start_soon(partial(client.call_tool, "tool", {"x": number}))
+    assert len({context.request_id for context in contexts}) == 2
+    assert [context.key for context in contexts] == ["who"] * 2
+    assert {(context.call.arguments or {})["x"] for context in contexts} == {1, 2}
+    assert len({context.call.key for context in contexts}) == 2
+
+
+# --- whose time it is ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("thinks", [True, False])
+async def test_the_time_of_an_old_clients_user_is_not_the_servers(thinks: bool) -> None:
+    limit = 0.7
+
+    async def slowly() -> None:
+        await anyio.sleep(1.5 * limit)
+
+    async def fill_in(context: Any, params: Any) -> types.ElicitResult:
+        await (slowly() if thinks else anyio.lowlevel.checkpoint())
+        return ADA
+
+    async def call(ctx: Context, params: Params) -> Response:
+        await (anyio.lowlevel.checkpoint() if thinks else slowly())
+        return result((await push(ctx, who())).name)
+
+    async def tools(ctx: Context, params: Any) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=[])
+
+    def connect() -> Client:
+        server = Server("tool", version="1", on_call_tool=call, on_list_tools=tools)
+        return Client(server, elicitation_callback=fill_in, mode="legacy")
+
+    with anyio.fail_after(SECONDS):
+        async with ResumingClient(connect, legacy_seconds=limit, pause_seconds=0) as client:
+            if thinks:
+                assert text_of(await client.call_tool("tool", {})) == "Ada"
+            else:
+                with pytest.raises(Unanswered, match="without the user's time"):
+                    await client.call_tool("tool", {})
+
+
+async def test_a_time_limit_goes_on_where_it_stopped() -> None:
+    time, user = 0.1, UserTime()
+    with anyio.fail_after(SECONDS):
+        with pytest.raises(MCPError, match=r"timed out after 0\.1 s"):
+            await user.within(time, anyio.sleep_forever)
+
+        async def asks() -> str:
+            with user.stopped():
+                await anyio.sleep(3 * time)
+            await anyio.sleep_forever()
+            return "never"
+
+        begun = anyio.current_time()
+        with pytest.raises(MCPError, match="timed out"):
+            await user.within(time, asks)
+        assert anyio.current_time() - begun >= 3.9 * time
+
+
+# --- what is kept -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("x", [float("nan"), float("inf"), {"deep": [float("-inf")]}])
+async def test_arguments_that_json_cannot_carry_are_refused_unsent(x: Any, tmp_path: Path) -> None:
+    world, calls = World(), CallFolder(tmp_path)
+    async with world.client(calls=calls) as client:
+        with pytest.raises(ValueError, match="JSON cannot carry the arguments"):
+            await client.call_tool("tool", {"x": x})
+    assert (world.requests, [*calls]) == ([], [])
+
+
+async def test_a_call_made_again_under_its_key_may_have_its_arguments_as_python_has_them(
+    tmp_path: Path,
+) -> None:
+    world, calls, key = World(lost={1}), CallFolder(tmp_path), new_call_key()
+    async with world.client(calls=calls) as client:
+        for _ in range(2):
+            with pytest.raises(Unanswered, match="no response to the first request"):
+                await client.call_tool("tool", {"x": (1, 2)}, key=key)
+    assert len(world.requests) == 1
+
+
+@pytest.mark.parametrize("suffix", [".json", ".lock"])
+def test_a_pipe_among_kept_calls_keeps_no_reader_waiting(
+    suffix: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    calls, call = CallFolder(tmp_path), KeptCall(server="", principal="", tool="tool")
+    calls.keep(call)
+    (path,) = tmp_path.glob("*.json")
+    pipe = path.with_suffix(suffix)
+    pipe.unlink(missing_ok=True)
+    os.mkfifo(pipe)
+    with pytest.raises(CannotKeep, match="is not a file"):  # noqa: SIM117
+        with calls.held(call.key):
+            raise AssertionError("was held")
+    assert [*calls] == ([call] if suffix == ".lock" else [])
+    assert ("is left out" in caplog.text) == (suffix == ".json")
+
+
+def test_a_folder_that_others_may_write_later_is_used_no_more(tmp_path: Path) -> None:
+    folder = tmp_path / "calls"
+    calls, call = CallFolder(folder), KeptCall(server="", principal="", tool="tool")
+    calls.keep(call)
+    folder.chmod(0o777)
+    uses: tuple[Callable[[], object], ...] = (
+        lambda: calls.keep(call),
+        lambda: calls.get(call.key),
+        lambda: [*calls],
+        lambda: calls.held(call.key).__enter__(),
+    )
+    for use in uses:
+        with pytest.raises(CannotKeep, match="is not yours alone"):
+            use()
+    folder.chmod(0o700)
+    assert [*calls] == [call]

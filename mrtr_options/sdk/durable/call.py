@@ -43,15 +43,14 @@ from mrtr_options.sdk.durable.messages import (
 from mrtr_options.sdk.handlers import CallAbandoned, Died, settled
 from mrtr_options.sdk.questions import (
     AnswerT,
-    AsksTogether,
     Cancelled,
     Declined,
     Inquiry,
     Question,
-    assumed,
     read_answer,
     request_for,
 )
+from mrtr_options.sdk.together import AsksTogether, assumed
 
 DeskT = TypeVar("DeskT")
 T = TypeVar("T")

@@ -1,11 +1,14 @@
 """The client's half: a call that goes on when a response is lost, or its client has died.
 
-`client` sends rounds again, asks the user and knows when to stop; `connection` replaces a
-connection that broke; `kept` is what is kept of a call that has not ended. Works round the SDK's
-own client.
+`client` keeps a call going and asks the user; `delivery` sends one round until it is answered, and
+knows when to stop; `connection` replaces a connection that broke; `asking` is the user's part;
+`kept` is what is kept of a call that has not ended; `errors` are the ends without a result. Works
+round the SDK's own client.
 """
 
-from mrtr_options.sdk.resuming.client import ResumingClient, Unanswered
+from mrtr_options.sdk.resuming.asking import QuestionContext
+from mrtr_options.sdk.resuming.client import ResumingClient
+from mrtr_options.sdk.resuming.errors import StateRefused, Unanswered
 from mrtr_options.sdk.resuming.kept import CallFolder
 
-__all__ = ["CallFolder", "ResumingClient", "Unanswered"]
+__all__ = ["CallFolder", "QuestionContext", "ResumingClient", "StateRefused", "Unanswered"]

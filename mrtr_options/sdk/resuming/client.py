@@ -1,7 +1,8 @@
 """A client that does what the specification asks of one, round the SDK's own client.
 
-    connect = lambda: Client(url, elicitation_callback=fill_in) async with ResumingClient(connect,
-    server=url, principal="alice", calls=CallFolder(path)) as client:
+    connect = lambda: Client(url, elicitation_callback=fill_in)
+    whose = {"server": url, "principal": "alice"}
+    async with ResumingClient(connect, calls=CallFolder(path), **whose) as client:
         result = await client.call_tool("weather", {"location": "Springfield"})
 
 The rules
@@ -20,6 +21,11 @@ The rules
   other refused state may be somebody else's, and under the key a new call of this caller's would
   begin. A new key that a server finds too old, one with a new store for example, is replaced once:
   nothing was done. A key that the host gave is not replaced: its call may have happened.
+- *A state that the server takes no more* ends in `StateRefused`. A call whose state is too old is
+  dropped; one whose state was refused otherwise is kept and marked: another instance may take it.
+- *The user's time is not the server's.* No response is waited for while a question is open. On a
+  legacy connection, where the user answers within the request, its time limit stops then.
+  A callback of a modern connection is told whose question it is (`QuestionContext`).
 - *The user is asked once for each question.* A question that a repeated first request brings once
   more gets the answer on record, where the server names the call as it did at first. Where it names
   another, it has forgotten this one, and nothing is answered. Where it names none, the user is
@@ -34,68 +40,49 @@ What it trades: a call may take `attempts` times as long before it fails, and a 
 record of rounds does its effects again. Answers and states lie in files that their owner can read.
 It takes results and questions; a task or another extension's result is an error.
 
-Knows the SDK's client, `call_key`, and the other modules of this folder.
+Knows the SDK's client, `call_key`, and the other modules of this folder. `delivery` sends a round.
 """
 
 from __future__ import annotations
 
 import logging
+import uuid
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
-from random import uniform
-from typing import Self, TypeVar, cast
+from contextlib import asynccontextmanager
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Self, TypeVar
 
 import anyio
 import mcp_types as types
 from mcp import Client, ClientSession, MCPError
-from mcp.client.session import ClientRequestContext
-from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from mrtr_options.checks import check_functions, check_numbers
-from mrtr_options.sdk.call_key import CALL, CALL_KEY, new_call_key
-from mrtr_options.sdk.resuming.connection import BadResponse, CannotConnect, Connection, Lost
-from mrtr_options.sdk.resuming.kept import CallFolder, CannotKeep, KeptCall, digest_of
+from mrtr_options.sdk.call_key import CALL
+from mrtr_options.sdk.resuming.asking import QuestionContext, UserTime
+from mrtr_options.sdk.resuming.connection import Connection, Lost
+from mrtr_options.sdk.resuming.delivery import Delivery, Manner, Response
+from mrtr_options.sdk.resuming.errors import StateRefused, TooManyRounds, Unanswered
+from mrtr_options.sdk.resuming.kept import (
+    CallFolder,
+    CannotKeep,
+    KeptCall,
+    Records,
+    as_json,
+    digest_of,
+)
+
+__all__ = ["ResumingClient", "StateRefused", "TooManyRounds", "Unanswered"]
 
 T = TypeVar("T")
-
-Response = types.CallToolResult | types.InputRequiredResult
-
-LONGEST_PAUSE_SECONDS = 10.0
-
-_LATER = ("store_unusable", "store_full", "too_many_continuations")
-"""What a server says that could not finish a request, or not begin it, and takes it later."""
-
 
 _logger = logging.getLogger(__name__)
 
 
-class Unanswered(Exception):
-    """A call that has not ended: a round got no response, or the server has forgotten the call. The
-    text is one line.
-
-    Attributes:
-        call: How the call stands. `resume` goes on with it.
-    """
-
-    def __init__(self, text: str, call: KeptCall) -> None:
-        super().__init__(text)
-        self.call = call
-
-
-class TooManyRounds(Unanswered):
-    """The server has asked, or has put off its result, too often; it may still be at work."""
-
-
-class _WithoutKeys(Exception):
-    """The connection is of the legacy era, where a request is a whole call and a key is not
-    heeded.
-    """
-
-
+@dataclass(eq=False)
 class ResumingClient(anyio.AsyncContextManagerMixin):
     """Calls tools, and sends a round again whose response was lost. An async context manager.
 
-    Args:
+    Attributes:
         connect: Makes a client of the SDK's with the host's callbacks, not yet entered. Called
             again when a connection broke.
         server: The host's name for the server, its URL for example.
@@ -109,8 +96,8 @@ class ResumingClient(anyio.AsyncContextManagerMixin):
         pause_seconds: How long the first pause is; each one is about twice as long as the one
             before.
         round_seconds: How long a response is waited for.
-        legacy_seconds: The same on a legacy connection, where a request is a whole call and its
-            user may think.
+        legacy_seconds: The same on a legacy connection, where a request is a whole call. Time in
+            which its user is asked is not counted.
         rounds: How many rounds may follow the first one.
 
     Raises:
@@ -118,43 +105,44 @@ class ResumingClient(anyio.AsyncContextManagerMixin):
         ValueError: A number is not over 0, or calls are kept without a principal.
     """
 
-    def __init__(
-        self,
-        connect: Callable[[], Client],
-        *,
-        server: str = "",
-        principal: str | None = None,
-        calls: CallFolder | None = None,
-        honours_keys: bool = False,
-        attempts: int = 4,
-        pause_seconds: float = 0.25,
-        round_seconds: float = 60.0,
-        legacy_seconds: float = 600.0,
-        rounds: int = 10,
-    ) -> None:
-        self._connect = connect
-        check_functions("ResumingClient", connect=connect)
-        check_numbers("ResumingClient", attempts, round_seconds, legacy_seconds, rounds)
-        check_numbers("ResumingClient", pause_seconds or 1)  # 0: no pause
-        if calls is not None and principal is None:
+    connect: Callable[[], Client]
+    _: KW_ONLY
+    server: str = ""
+    principal: str | None = None
+    calls: CallFolder | None = None
+    honours_keys: bool = False
+    attempts: int = 4
+    pause_seconds: float = 0.25
+    round_seconds: float = 60.0
+    legacy_seconds: float = 600.0
+    rounds: int = 10
+    _connection: Connection | None = field(init=False, default=None)
+    _user_time: UserTime = field(init=False, default_factory=UserTime)
+
+    def __post_init__(self) -> None:
+        check_functions("ResumingClient", connect=self.connect)
+        numbers = (self.attempts, self.round_seconds, self.legacy_seconds, self.rounds)
+        check_numbers("ResumingClient", *numbers)
+        check_numbers("ResumingClient", self.pause_seconds or 1)  # 0: no pause
+        if self.calls is not None and self.principal is None:
             raise ValueError(
                 'calls are kept for a principal: name it, or say "" where there is none'
             )
-        self._whose = (server, principal or "")
-        self._calls = calls
-        self._honours_keys = honours_keys
-        self._attempts = attempts
-        self._pause_seconds = pause_seconds
-        self._round_seconds = round_seconds
-        self._legacy_seconds = legacy_seconds
-        self._rounds = rounds
-        self._connection: Connection | None = None
+        self._whose = (self.server, self.principal or "")
+        self._records = Records(self.calls)
+        self._manner = Manner(
+            self.honours_keys,
+            self.attempts,
+            self.pause_seconds,
+            self.round_seconds,
+            self.legacy_seconds,
+        )
 
     @asynccontextmanager
     async def __asynccontextmanager__(self) -> AsyncGenerator[Self]:
         failure: Exception | None = None
         async with anyio.create_task_group() as group:
-            self._connection = Connection(self._connect, group, self._round_seconds)
+            self._connection = Connection(self._new_client, group, self.round_seconds)
             try:
                 yield self
             except Exception as error:
@@ -164,6 +152,11 @@ class ResumingClient(anyio.AsyncContextManagerMixin):
                 group.cancel_scope.cancel()
         if failure is not None:
             raise failure  # as it is, not in a group
+
+    def _new_client(self) -> Client:
+        client = self.connect()
+        self._user_time.watch(client)
+        return client
 
     async def use(self, do: Callable[[Client], Awaitable[T]]) -> T:
         """Do something else with the SDK's client, on the same connection."""
@@ -181,26 +174,31 @@ class ResumingClient(anyio.AsyncContextManagerMixin):
         """Make a call.
 
         Args:
-            name, arguments: The tool, and what it is called with.
+            name: The tool.
+            arguments: What it is called with.
             key: The call's key, where the host called before for the same intention; None for a new
                 one.
 
         Raises:
             Unanswered: A round got no response, or (TooManyRounds) the call took too many.
+            StateRefused: The server takes the state of the call no more.
             BadResponse: The server sent something that is not a response of the protocol. The call
-                is kept after these, as it is after an error of the host's own.
+                is kept after these, as it is after an error of the host's own; not after a
+                StateRefused that `is_over`.
             CannotKeep: The folder cannot be used, or somebody else is going on with the call.
-            ValueError: The key is that of another call.
+            TypeError, ValueError: JSON cannot carry the arguments, or the key is that of another
+                call.
             MCPError: The server refused, or a callback of the host's did. The call is kept, unless
                 it was refused before anything can have happened; `CallFolder.forget` drops it.
         """
         server, principal = self._whose
-        call = KeptCall(server=server, principal=principal, tool=name, arguments=arguments)
+        given = None if arguments is None else as_json(arguments)
+        call = KeptCall(server=server, principal=principal, tool=name, arguments=given)
         if key is not None:
             call = call.model_copy(update={"key": key, "called_before": True})
-        with self._held(call.key) as kept:
+        with self._records.held(call.key) as kept:
             if kept is not None:
-                if (kept.whose, kept.tool, kept.arguments) != (self._whose, name, arguments):
+                if (kept.whose, kept.tool, kept.arguments) != (self._whose, name, given):
                     raise ValueError(
                         f"the key {key} is of another call, of {kept.tool!r}; make a new one"
                     )
@@ -218,46 +216,33 @@ class ResumingClient(anyio.AsyncContextManagerMixin):
             ValueError: It is a call of another server's or principal's, or is not kept any more.
             As `call_tool`.
         """
-        with self._held(call.key) as kept:
-            if self._calls is not None and kept is None:
+        with self._records.held(call.key) as kept:
+            if self.calls is not None and kept is None:
                 raise ValueError(
                     f"the call of {call.tool!r} is not kept: it has ended, or was dropped"
                 )
             call = kept or call
-            self._check(call)
+            self._check_owner(call)
             return await self._go_on(call)
-
-    def _held(self, key: str) -> AbstractContextManager[KeptCall | None]:
-        return nullcontext() if self._calls is None else self._calls.held(key)
 
     async def _go_on(self, call: KeptCall) -> types.CallToolResult:
         _ = self._connected
         knows = False
-        for _ in range(self._rounds + 1):
-            while call.open:
-                call = await self._answer_one(call, knows)
-                self._keep(call)
-            self._keep(call, sent=True)
-            response, call, again = await self.deliver(call)
+        for _ in range(self.rounds + 1):
+            call = await self._answered(call, knows=knows)
+            self._records.keep(call, sent=True)
+            response, call, was_repeated = await self.deliver(call)
             if isinstance(response, types.CallToolResult):
-                try:
-                    self._forget(call)
-                except CannotKeep as error:
-                    _logger.warning("a call that has ended stays kept: %s", error)
+                self._ended(call)
                 return response
-            if call.pending is None and call.name not in (None, (response.meta or {}).get(CALL)):
-                raise Unanswered(
-                    f"the server has forgotten the call of {call.tool!r} and begun another; the effects"
-                    " of the first one may have happened",
-                    call,
-                )
-            knows = knows or (again and call.name is not None)
+            self._check_name(call, response)
+            knows = knows or (was_repeated and call.name is not None)
             call = call.asked(response)
             knows = knows and all(digest_of(*asked) in call.said for asked in call.open.items())
-            self._keep(call)
+            self._records.keep(call)
             if not call.open:  # a state alone: the result is put off
-                await anyio.sleep(self._pause_seconds)
-        raise TooManyRounds(f"the call of {call.tool!r} took more than {self._rounds} rounds", call)
+                await anyio.sleep(self.pause_seconds)
+        raise TooManyRounds(f"the call of {call.tool!r} took more than {self.rounds} rounds", call)
 
     async def deliver(self, call: KeptCall) -> tuple[Response, KeptCall, bool]:
         """Send one round until it is answered.
@@ -272,126 +257,43 @@ class ResumingClient(anyio.AsyncContextManagerMixin):
         Raises:
             As `resume`.
         """
-        self._check(call)
-        begun, lost = call.begun, "it was sent before, and is not known to have been answered"
-        listed = renewed = False
-        has_keys = self._honours_keys
-        for attempt in range(self._attempts):
-            is_first = call.pending is None
-            by_key = is_first and begun and has_keys
-            if is_first and begun and not (by_key or await self._may_begin_again(call)):
-                raise Unanswered(
-                    f"no response to the first request of {call.tool!r} ({lost}); its effects may have"
-                    " happened, and it may not be sent again",
-                    call,
-                )
-            if attempt:
-                pause = min(self._pause_seconds * 2 ** (attempt - 1), LONGEST_PAUSE_SECONDS)
-                await anyio.sleep(
-                    pause * uniform(0.75, 1.25)
-                )  # not all clients of a server at once
-            try:
-                return await self._send(call, by_key), call, is_first and begun
-            except _WithoutKeys:
-                has_keys = False
-            except CannotConnect as error:
-                lost = str(error)
-            except Lost as error:
-                begun, lost = True, str(error)
-            except MCPError as error:
-                if error.code == types.HEADER_MISMATCH and not listed:
-                    listed, lost = True, error.message  # as the SDK's own client does
-                    await self._listed(call.tool)
-                    continue
-                match error.data:
-                    case {"reason": "still_at_work"}:
-                        lost = error.message
-                    case {"reason": str(reason)} if reason in _LATER:
-                        begun, lost = True, error.message
-                    case {"reason": "request_state_expired"} if self._honours_keys and not is_first:
-                        call = call.from_the_beginning()
-                        lost = error.message
-                    case {"reason": "call_key_expired"} if not (
-                        begun or renewed or call.called_before
-                    ):
-                        self._forget(call)
-                        renewed, call = True, call.model_copy(update={"key": new_call_key()})
-                        self._keep(call, sent=True)
-                        lost = error.message
-                    case {"reason": "invalid_answer"}:
-                        self._keep(call.model_copy(update={"answers": {}, "said": {}}))
-                        raise
-                    case _:
-                        if error.code != types.INTERNAL_ERROR and not (
-                            begun or call.pending or call.called_before
-                        ):
-                            self._forget(call)
-                        raise
-        raise Unanswered(
-            f"no response from {call.tool!r} in {self._attempts} attempts: {lost}", call
-        )
+        self._check_owner(call)
+        sent = Delivery(call, self._connected, self._user_time, self._manner, self._records)
+        response = await sent.response()
+        return response, sent.call, sent.was_repeated
 
-    def _check(self, call: KeptCall) -> None:
+    def _check_owner(self, call: KeptCall) -> None:
         if call.whose != self._whose:
             raise ValueError(f"the call is of another server or principal, {call.whose}")
 
-    async def _send(self, call: KeptCall, by_key: bool) -> Response:
-        """Send a round once.
+    async def _answered(self, call: KeptCall, *, knows: bool) -> KeptCall:
+        """Return the call when none of its questions is open."""
+        while call.open:
+            call = await self._answer_one(call, knows)
+            self._records.keep(call)
+        return call
 
-        Args:
-            call: The call.
-            by_key: Whether it was sent before, and only the key says that it is the same one.
+    def _ended(self, call: KeptCall) -> None:
+        try:
+            self._records.forget(call)
+        except CannotKeep as error:
+            _logger.warning("a call that has ended stays kept: %s", error)
+
+    def _check_name(self, call: KeptCall, response: types.InputRequiredResult) -> None:
+        """Check that a question is one of this call's.
+
+        Raises:
+            Unanswered: The server has begun another one under its key.
         """
-        state = call.pending.request_state if call.pending is not None else None
-
-        async def send(client: Client) -> Response:
-            is_modern = client.protocol_version in MODERN_PROTOCOL_VERSIONS
-            if call.pending is not None and not is_modern:
-                # The SDK takes a server that is slow to say what it is for one of the legacy era.
-                raise MCPError(types.CONNECTION_CLOSED, "the server was taken for a legacy one")
-            if by_key and not is_modern:
-                raise _WithoutKeys
-            return await client.session.call_tool(
-                call.tool,
-                call.arguments,
-                read_timeout_seconds=self._round_seconds if is_modern else self._legacy_seconds,
-                input_responses=call.answers or None,
-                request_state=state,
-                meta=cast("types.RequestParamsMeta", {CALL_KEY: call.key}),
-                allow_input_required=True,
+        if call.pending is None and call.name not in (None, (response.meta or {}).get(CALL)):
+            raise Unanswered(
+                f"the server has forgotten the call of {call.tool!r} and begun another; the effects"
+                " of the first one may have happened",
+                call,
             )
 
-        return await self.use(send)
-
-    async def _may_begin_again(self, call: KeptCall) -> bool:
-        tool = await self._listed(call.tool)
-        if tool is None or (hints := tool.annotations) is None:
-            return False  # without hints a tool is presumed destructive
-        return bool(hints.read_only_hint or hints.idempotent_hint)
-
-    async def _listed(self, name: str) -> types.Tool | None:
-        """A tool as the server lists it; None if it does not, or cannot be asked."""
-
-        async def look(client: Client) -> types.Tool | None:
-            cursor = None
-            while True:
-                page = await client.list_tools(cursor=cursor, cache_mode="refresh")
-                found = [tool for tool in page.tools if tool.name == name]
-                if found or page.next_cursor is None:
-                    return found[0] if found else None
-                cursor = page.next_cursor
-
-        try:
-            with anyio.move_on_after(self._round_seconds):
-                return await self.use(look)
-        except (Lost, BadResponse, MCPError):
-            pass
-        return None
-
     async def _answer_one(self, call: KeptCall, knows: bool) -> KeptCall:
-        """The call with an answer to one of its open questions; the user's, unless it is on
-        record.
-        """
+        """Answer one of a call's open questions: the user does, unless the answer is on record."""
         key, question = next(iter(call.open.items()))
         if knows and (before := call.said.get(digest_of(key, question))) is not None:
             return call.answered(key, before)
@@ -400,7 +302,7 @@ class ResumingClient(anyio.AsyncContextManagerMixin):
         except Lost as error:
             raise Unanswered(f"the question {key!r} cannot be asked now: {error}", call) from error
         # Not within the connection: one that breaks while the user thinks does not interrupt them.
-        context = ClientRequestContext(session=session, request_id=key)
+        context = QuestionContext(session=session, request_id=str(uuid.uuid4()), call=call, key=key)
         answer = await session.dispatch_input_request(context, question)
         if isinstance(answer, types.ErrorData):
             raise MCPError.from_error_data(answer)
@@ -409,19 +311,6 @@ class ResumingClient(anyio.AsyncContextManagerMixin):
                 f"the callback that answers {key!r} returned {type(answer).__name__}, and no result"
             )
         return call.answered(key, answer)
-
-    def _keep(self, call: KeptCall, *, sent: bool = False) -> None:
-        """Keep how a call stands, before what is said next, or is `sent` next."""
-        if self._calls is not None:
-            try:
-                self._calls.keep(call.model_copy(update={"begun": call.begun or sent}))
-            except CannotKeep as error:
-                error.call = call
-                raise
-
-    def _forget(self, call: KeptCall) -> None:
-        if self._calls is not None:
-            self._calls.forget(call)
 
 
 async def _session(client: Client) -> ClientSession:

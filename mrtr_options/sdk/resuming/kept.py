@@ -7,17 +7,19 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import json
 import logging
 import os
 import stat
 import tempfile
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import IO, Any
 
 import mcp_types as types
 from pydantic import BaseModel, Field, ValidationError
+from pydantic_core import to_jsonable_python
 
 from mrtr_options.sdk.call_key import CALL, new_call_key
 
@@ -41,8 +43,10 @@ class KeptCall(BaseModel):
     """A call between two rounds: all that is needed to go on.
 
     Attributes:
-        server, principal: Whose it is: the host's names for the server and for the account there.
-        tool, arguments: What is called; every round sends them again.
+        server: Whose it is: the host's name for the server.
+        principal: The host's name for the account there.
+        tool: What is called.
+        arguments: With what; every round sends them again.
         key: The call key.
         called_before: Whether the host gave the key, so that a call under it may have happened
             before.
@@ -51,6 +55,7 @@ class KeptCall(BaseModel):
         pending: What the last response asked, with the state to carry back unread; None before it.
         answers: What was answered to that.
         said: Every answer of the call, by a digest of the question.
+        refused: Why the server refused the last round's state, if it did.
     """
 
     server: str
@@ -64,27 +69,27 @@ class KeptCall(BaseModel):
     pending: types.InputRequiredResult | None = None
     answers: types.InputResponses = Field(default_factory=dict[str, types.InputResponse])
     said: types.InputResponses = Field(default_factory=dict[str, types.InputResponse])
+    refused: str | None = None
 
     @property
     def whose(self) -> tuple[str, str]:
-        """The server and the principal."""
+        """Name the server and the principal."""
         return self.server, self.principal
 
     @property
     def open(self) -> dict[str, types.InputRequest]:
-        """The questions that have no answer yet, by key."""
+        """Return the questions that have no answer yet, by key."""
         asked = (self.pending and self.pending.input_requests) or {}
         return {key: request for key, request in asked.items() if key not in self.answers}
 
     def asked(self, pending: types.InputRequiredResult) -> KeptCall:
-        """The call after a response that asks."""
+        """Return the call after a response that asks."""
         name = self.name or (pending.meta or {}).get(CALL)
-        return self.model_copy(
-            update={"begun": True, "pending": pending, "answers": {}, "name": name}
-        )
+        begun = self.model_copy(update={"begun": True, "name": name, "refused": None})
+        return begun.model_copy(update={"pending": pending, "answers": {}})
 
     def answered(self, key: str, answer: types.InputResponse) -> KeptCall:
-        """The call after an answer to one of its open questions."""
+        """Return the call after an answer to one of its open questions."""
         question = digest_of(key, self.open[key])
         return self.model_copy(
             update={
@@ -94,14 +99,29 @@ class KeptCall(BaseModel):
         )
 
     def from_the_beginning(self) -> KeptCall:
-        """The call as its first request has it."""
+        """Return the call as its first request has it."""
         return self.model_copy(update={"pending": None, "answers": {}})
 
 
 def digest_of(key: str, question: types.InputRequest) -> str:
-    """Of a question: its key, and what the user is shown."""
+    """Tell questions apart by key and by what the user is shown."""
     shown = f"{key}\n{question.model_dump_json(by_alias=True, exclude_none=True)}"
     return hashlib.sha256(shown.encode()).hexdigest()
+
+
+def as_json(arguments: dict[str, object]) -> dict[str, Any]:
+    """Return arguments as JSON carries them.
+
+    Raises:
+        TypeError, ValueError: It carries none or others, as of a number that is not finite.
+    """
+    plain = to_jsonable_python(arguments, inf_nan_mode="constants")
+    try:
+        return json.loads(json.dumps(plain, allow_nan=False))
+    except ValueError:
+        raise ValueError(
+            "JSON cannot carry the arguments: a number in them is not finite"
+        ) from None
 
 
 @contextmanager
@@ -143,7 +163,10 @@ def read(path: Path) -> KeptCall:
     Raises:
         CannotKeep: It cannot be read, is not one's own, or holds something else.
     """
-    with _saying(f"cannot read {path}", "name the file of a call"), path.open("rb") as file:
+    with (
+        _saying(f"cannot read {path}", "name the file of a call"),
+        _opened(path, os.O_RDONLY) as file,
+    ):
         _check_own(path, os.fstat(file.fileno()))
         text = file.read(MAX_BYTES + 1)
     try:
@@ -158,9 +181,23 @@ def _check_own(path: Path, found: os.stat_result) -> None:
         raise CannotKeep(f"{path} is not yours alone: others own it or may write it; name another")
 
 
-def _locked(path: Path) -> IO[str]:
+def _opened(path: Path, flags: int) -> IO[bytes]:
+    """Open a regular file; anything else might keep its reader waiting.
+
+    Raises:
+        CannotKeep: It is a pipe, a device, ...
+        OSError: The system refuses.
+    """
+    number = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC, mode=0o600)
+    if not stat.S_ISREG(os.fstat(number).st_mode):
+        os.close(number)
+        raise CannotKeep(f"{path} is not a file; remove it, or name another")
+    return os.fdopen(number, "rb" if flags == os.O_RDONLY else "r+b")
+
+
+def _locked(path: Path) -> IO[bytes]:
     while True:
-        file = path.open("a")
+        file = _opened(path, os.O_RDWR | os.O_CREAT)
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if os.path.samefile(file.fileno(), path):
@@ -190,10 +227,24 @@ class CallFolder:
         self._path = path
         with _saying(f"{path} cannot be a folder"):
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
-            _check_own(path, path.stat())
+        self._check()
+
+    def _check(self) -> None:
+        """Check that the folder is still this user's alone.
+
+        Raises:
+            CannotKeep: It is gone, or others may write in it.
+        """
+        with _saying(f"{self._path} cannot be used", "name another folder"):
+            _check_own(self._path, self._path.stat())
 
     def __iter__(self) -> Iterator[KeptCall]:
-        """The calls that have not ended, oldest first, without what is no call."""
+        """Return the calls that have not ended, oldest first, without what is no call.
+
+        Raises:
+            CannotKeep: Others may write in the folder.
+        """
+        self._check()
         found: list[KeptCall] = []
         for path in self._path.glob("*.json"):
             try:
@@ -204,16 +255,23 @@ class CallFolder:
         return iter(sorted(found, key=lambda call: call.key))  # a key begins with its time
 
     def get(self, key: str) -> KeptCall | None:
-        """The call with a key; None if none is kept.
+        """Return the call with a key; None if none is kept.
 
         Raises:
-            CannotKeep: Its file cannot be read, or holds something else.
+            CannotKeep: Its file cannot be read, or holds something else; or others may write in the
+                folder.
         """
+        self._check()
         path = self._file(key)
         return read(path) if os.path.lexists(path) else None
 
     def keep(self, call: KeptCall) -> None:
-        """Keep how a call stands."""
+        """Keep how a call stands.
+
+        Raises:
+            CannotKeep: Its file cannot be written, or others may write in the folder.
+        """
+        self._check()
         write(self._file(call.key), call)
 
     def forget(self, call: KeptCall) -> None:
@@ -233,6 +291,7 @@ class CallFolder:
         Raises:
             CannotKeep: Somebody else has it, or the folder cannot be written.
         """
+        self._check()
         path = self._file(key).with_suffix(".lock")
         with _saying(f"cannot write {path}", "name another folder"):
             file = _locked(path)
@@ -245,3 +304,37 @@ class CallFolder:
 
     def _file(self, key: str) -> Path:
         return self._path / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.json"
+
+
+class Records:
+    """How a client keeps its calls: in a folder, or not at all.
+
+    Args:
+        calls: The folder, or None.
+    """
+
+    def __init__(self, calls: CallFolder | None) -> None:
+        self._calls = calls
+
+    def keep(self, call: KeptCall, *, sent: bool = False) -> None:
+        """Keep how a call stands, before what is said next, or is `sent` next.
+
+        Raises:
+            CannotKeep: It cannot be kept. It has the call.
+        """
+        if self._calls is None:
+            return
+        try:
+            self._calls.keep(call.model_copy(update={"begun": call.begun or sent}))
+        except CannotKeep as error:
+            error.call = call
+            raise
+
+    def forget(self, call: KeptCall) -> None:
+        """Keep a call no longer."""
+        if self._calls is not None:
+            self._calls.forget(call)
+
+    def held(self, key: str) -> AbstractContextManager[KeptCall | None]:
+        """Have the call with a key to oneself in a block; see `CallFolder.held`."""
+        return nullcontext() if self._calls is None else self._calls.held(key)

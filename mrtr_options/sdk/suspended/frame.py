@@ -15,16 +15,15 @@ from pydantic import BaseModel
 from mrtr_options.sdk.handlers import CallAbandoned
 from mrtr_options.sdk.questions import (
     AnswerT,
-    AsksTogether,
     Inquiry,
     Kinds,
     Question,
-    assumed,
     kind_of,
     read_answer,
     without_asking,
 )
 from mrtr_options.sdk.suspended.detached import Parking, Task, parking, stop
+from mrtr_options.sdk.together import AsksTogether, assumed
 
 DeskT = TypeVar("DeskT")
 

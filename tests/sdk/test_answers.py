@@ -1,0 +1,133 @@
+"""Answers that travel in the state: long ones, and those under a form's own names."""
+
+from collections.abc import Callable
+from typing import Any
+
+import mcp_types as types
+import pytest
+from pydantic import BaseModel, Field
+
+from mrtr_options import sdk
+from mrtr_options.sdk import exception_shim, handlers, positional_replay
+from mrtr_options.sdk.tool_builder import ToolBuilder
+from tests.rounds import text_of
+from tests.sdk.fakes import Context, Name, Params, deliver, key_of, modern, named, play, result, who
+
+pytestmark = pytest.mark.anyio
+
+LONG = "a" * 20_000
+
+
+class Names(BaseModel):
+    names: list[str] = []
+    own: str = ""
+
+
+def by_hand(own: str = "") -> handlers.Handler:
+    """E's style: asks "who" and "next", and keeps the first answer in the state."""
+
+    async def tool(ctx: Context, params: Params) -> handlers.Result:
+        state = sdk.load_state(params, Names)
+        if not state.names:
+            answer = sdk.answer_to(who(), ctx, params)
+            if answer is None:
+                return sdk.ask(who(), state)
+            state.names.append(answer.name)
+            state.own = own
+        answer = sdk.answer_to(who("next"), ctx, params)
+        if answer is None:
+            return sdk.ask(who("next"), state)
+        return result(f"{len(state.names[0])} and {len(answer.name)}")
+
+    return tool
+
+
+def built() -> handlers.Handler:
+    """G's style."""
+
+    def first(ctx: Context, params: Params, values: sdk.Values) -> sdk.Question[Name]:
+        return who()
+
+    def second(ctx: Context, params: Params, values: sdk.Values) -> sdk.Question[Name]:
+        return who("next")
+
+    def end(ctx: Context, params: Params, values: sdk.Values) -> types.CallToolResult:
+        names = [values.get(step, Name).name for step in ("who", "next")]
+        return result(f"{len(names[0])} and {len(names[1])}")
+
+    return ToolBuilder[Any]().step("who", first).step("next", second).end(end).build()
+
+
+STYLES: dict[str, Callable[[], handlers.Handler]] = {"E": by_hand, "G": built}
+
+
+@pytest.mark.parametrize("style", STYLES)
+async def test_an_answer_with_which_the_state_is_too_long_is_the_clients_error(style: str) -> None:
+    tool = STYLES[style]()
+    asked = await deliver(tool)
+    with pytest.raises(
+        sdk.BadAnswer, match="'who' does not fit the question: it is too long"
+    ) as no:
+        await deliver(tool, asked, named(LONG))
+    assert no.value.code == types.INVALID_PARAMS
+
+
+@pytest.mark.parametrize("style", STYLES)
+async def test_one_that_is_too_long_is_asked_for_again(style: str) -> None:
+    tool = sdk.ask_again(STYLES[style]())
+    again = await deliver(tool, await deliver(tool), named(LONG))
+    assert key_of(again) == "who"
+    then = await deliver(tool, again, named("Ann"))
+    assert text_of(await deliver(tool, then, named("Bob", "next"))) == "3 and 3"
+
+
+@pytest.mark.parametrize("style", STYLES)
+async def test_the_last_answer_may_be_long_since_no_state_travels_after_it(style: str) -> None:
+    ended = await play(STYLES[style](), named("Ann"), named(LONG, "next"))
+    assert text_of(ended) == f"3 and {len(LONG)}"
+
+
+async def test_a_state_that_is_long_by_itself_is_not_the_answers_fault() -> None:
+    tool = by_hand(own=LONG)
+    response = await deliver(tool, await deliver(tool), named("Ann"))
+    assert key_of(response) == "next"  # refused where it is sealed, with the server's error
+
+
+class Sizes(BaseModel):
+    size: int = Field(alias="how large")
+
+
+REPLAYS: dict[str, Any] = {
+    "B": exception_shim.exception_shim,
+    "M": positional_replay.positional_replay,
+}
+
+
+@pytest.mark.parametrize("style", REPLAYS)
+async def test_an_answer_under_its_forms_own_names_is_good_in_each_round(style: str) -> None:
+    async def tool(ctx: Any, params: Params) -> types.CallToolResult:
+        size = await ctx.elicit(sdk.Question("size", "How large?", Sizes))
+        name = await ctx.elicit(who())
+        await ctx.elicit(who("last"))
+        return result(f"{size.size} for {name.name}")
+
+    replayed = REPLAYS[style](tool)
+    response = await deliver(replayed)
+    for content in ({"how large": 7}, {"name": "Ann"}, {"name": "Bob"}):
+        answer = types.ElicitResult(action="accept", content=dict[str, Any](content))
+        response = await deliver(replayed, response, {key_of(response): answer})
+    assert text_of(response) == "7 for Ann"
+
+
+@pytest.mark.parametrize("style", REPLAYS)
+async def test_what_is_assumed_says_so(style: str) -> None:
+    class Assumed(Name):
+        is_assumed: bool = True
+
+    question = sdk.Question("who", "Who?", Name, Assumed(name="Nobody"))
+
+    async def tool(ctx: Any, params: Params) -> types.CallToolResult:
+        return result(type(await ctx.elicit(question)).__name__)
+
+    response = await deliver(REPLAYS[style](tool), ctx=modern(forms=False))
+    assert text_of(response) == "Assumed"

@@ -1,0 +1,94 @@
+"""An exception of the author's is -32603 without its text, for each client on each transport."""
+
+import contextlib
+import json
+from collections.abc import AsyncGenerator, Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from mcp import Client, MCPError
+from mcp.server import Server
+from mcp.server.context import HandlerResult
+from pydantic import BaseModel
+
+from mrtr_options import sdk
+from mrtr_options.sdk.handlers import ProtectedRounds
+from mrtr_options.sdk.testing import served
+from tests.sdk.fakes import Context, FakeSession, of_session
+
+pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("anyio_backend", ["asyncio"])]
+
+SECRET = "password=hunter2"
+
+
+class Nothing(BaseModel):
+    """No arguments but one, so that there is a schema."""
+
+    name: str = ""
+
+
+class Strict(BaseModel):
+    number: int
+
+
+def grouped() -> None:
+    raise ExceptionGroup(SECRET, [RuntimeError(SECRET)])
+
+
+def plain() -> None:
+    raise RuntimeError(SECRET)
+
+
+def of_the_authors_own_data() -> None:
+    Strict.model_validate({"number": SECRET})
+
+
+RAISES: tuple[Callable[[], None], ...] = (plain, grouped, of_the_authors_own_data)
+
+
+def server_that(fails: Callable[[], None]) -> Server[Any]:
+    """A server whose one tool fails so."""
+
+    async def tool(ctx: sdk.Context, params: sdk.Params) -> sdk.Result:
+        fails()
+        return sdk.text("did not fail")
+
+    return sdk.build_server(
+        "failing", sdk.Tool("tool", "Fails.", Nothing, tool), settings=sdk.Settings()
+    )
+
+
+@contextlib.asynccontextmanager
+async def in_memory(server: Server[Any]) -> AsyncGenerator[Any]:
+    yield server
+
+
+@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
+@pytest.mark.parametrize("reached", [in_memory, served])
+@pytest.mark.parametrize("fails", RAISES)
+async def test_a_client_is_not_told_the_text_of_an_exception_and_the_log_is(
+    fails: Callable[[], None], reached: Any, mode: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with reached(server_that(fails)) as where, Client(where, mode=mode) as client:
+        with pytest.raises(MCPError) as told:
+            await client.call_tool("tool", {})
+    assert (told.value.code, told.value.message) == (-32603, "Internal server error")
+    assert SECRET not in str(told.value.error)
+    assert SECRET in caplog.text
+
+
+@pytest.mark.parametrize("is_modern", [True, False])
+@pytest.mark.parametrize("number", ["1e400", "-1e400", "NaN"])
+async def test_a_number_that_json_cannot_carry_is_refused_before_the_handler(
+    number: str, is_modern: bool
+) -> None:
+    async def entered(ctx: Context) -> HandlerResult:
+        raise AssertionError("was entered")
+
+    arguments = json.loads(f'{{"amount": {number}}}')
+    request = of_session(FakeSession(None), modern=is_modern)
+    request = replace(request, params={"name": "pay", "arguments": arguments})
+    with pytest.raises(MCPError) as told:
+        await ProtectedRounds()(request, entered)
+    assert (told.value.code, told.value.error.data) == (-32602, {"reason": "number_out_of_range"})

@@ -1,0 +1,145 @@
+"""A key means one thing in a round, in each way to write a tool that reads its answers by key."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import mcp_types as types
+import pytest
+from pydantic import BaseModel
+
+from mrtr_options import sdk
+from mrtr_options.sdk import handlers
+from mrtr_options.sdk.exception_shim import ReplayContext, exception_shim
+from mrtr_options.sdk.keys import KeyUsedTwice
+from mrtr_options.sdk.tool_builder import ToolBuilder
+from tests.rounds import text_of
+from tests.sdk.fakes import (
+    Context,
+    FakeSession,
+    Params,
+    capabilities,
+    deliver,
+    of_session,
+    result,
+)
+
+pytestmark = pytest.mark.anyio
+
+Handler = handlers.Handler
+
+
+class Yes(BaseModel):
+    yes: bool
+
+
+PRICE = sdk.Question("ok", "Shall I tell you the price?", Yes)
+WIPE = sdk.Question("ok", "Wipe the disk?", Yes)
+YES: types.InputResponses = {"ok": types.ElicitResult(action="accept", content={"yes": True})}
+
+
+def by_hand(first: sdk.Question[Yes], second: sdk.Question[Yes], wiped: list[str]) -> Handler:
+    """E's style: one answer of the round is read for two questions."""
+
+    async def tool(ctx: Context, params: Params) -> handlers.Result:
+        for question in (first, second):
+            if sdk.answer_to(question, ctx, params) is None:
+                return sdk.ask(question)
+        wiped.append("disk")
+        return result("done")
+
+    return tool
+
+
+def replayed(first: sdk.Question[Yes], second: sdk.Question[Yes], wiped: list[str]) -> Handler:
+    """B's style."""
+
+    async def tool(ctx: ReplayContext[Any], params: Params) -> types.CallToolResult:
+        for question in (first, second):
+            await ctx.elicit(question)
+        wiped.append("disk")
+        return result("done")
+
+    return exception_shim(tool)
+
+
+def built(first: sdk.Question[Yes], second: sdk.Question[Yes], wiped: list[str]) -> Handler:
+    """G's style, with a step that reads the answer of another one by hand."""
+
+    def one(ctx: Context, params: Params, values: sdk.Values) -> sdk.Question[Yes]:
+        return first
+
+    def two(ctx: Context, params: Params, values: sdk.Values) -> BaseModel:
+        return sdk.answer_to(second, ctx, params) or Yes(yes=False)
+
+    def end(ctx: Context, params: Params, values: sdk.Values) -> types.CallToolResult:
+        wiped.append("disk")
+        return result("done")
+
+    return ToolBuilder[Any]().step("one", one).step("two", two).end(end).build()
+
+
+STYLES: dict[str, Callable[[sdk.Question[Yes], sdk.Question[Yes], list[str]], Handler]] = {
+    "by hand": by_hand,
+    "B": replayed,
+    "G": built,
+    "ask_again": lambda one, two, wiped: sdk.ask_again(by_hand(one, two, wiped)),
+    "guard": lambda one, two, wiped: sdk.single_use(sdk.SqliteStore(":memory:"))(
+        by_hand(one, two, wiped)
+    ),
+}
+
+
+@pytest.mark.parametrize("style", STYLES)
+async def test_an_answer_is_one_questions_and_a_second_use_names_both_places(style: str) -> None:
+    wiped: list[str] = []
+    tool = STYLES[style](PRICE, WIPE, wiped)
+    asked = await deliver(tool)
+    first = "in the step 'one'" if style == "G" else r"test_keys\.py"
+    places = rf"'ok' is used for two questions.*{first}.*test_keys\.py"
+    with pytest.raises(KeyUsedTwice, match=places):
+        await deliver(tool, asked, YES)
+    assert wiped == []
+
+
+@pytest.mark.parametrize("style", ["by hand", "B", "G", "ask_again"])
+async def test_the_same_question_has_the_same_answer_as_often_as_it_is_asked_for(
+    style: str,
+) -> None:
+    wiped: list[str] = []
+    tool = STYLES[style](PRICE, sdk.Question("ok", "Shall I tell you the price?", Yes), wiped)
+    assert text_of(await deliver(tool, await deliver(tool), YES)) == "done"
+    assert wiped == ["disk"]
+
+
+async def test_two_rounds_of_an_old_client_may_use_a_key_for_two_questions() -> None:
+    class Stage(BaseModel):
+        told: bool = False
+
+    @sdk.legacy_shim
+    async def tool(ctx: Context, params: Params) -> handlers.Result:
+        stage = sdk.load_state(params, Stage)
+        if not stage.told:
+            if sdk.answer_to(PRICE, ctx, params) is None:
+                return sdk.ask(PRICE)
+            return sdk.ask(WIPE, Stage(told=True))
+        assert sdk.answer_to(WIPE, ctx, params) is not None
+        return result("done")
+
+    async def user(request: types.ServerRequest) -> types.InputResponse:
+        return YES["ok"]
+
+    session = FakeSession(capabilities(form=True), can_send_request=True, user=user)
+    with handlers.protected("server"):
+        response = await deliver(tool, ctx=of_session(session, modern=False))
+    assert text_of(response) == "done"
+    assert len(session.pushed) == 2
+
+
+async def test_two_requests_at_once_do_not_share_keys() -> None:
+    wiped: list[str] = []
+    first, second = (by_hand(each, each, wiped) for each in (PRICE, WIPE))
+    for tool in (first, second):
+        with handlers.protected("server"):
+            await partial(deliver, tool)(await deliver(tool), YES)
+    assert wiped == ["disk"] * 2

@@ -1,0 +1,85 @@
+"""The sessions of old clients that `serve` keeps: so many at once, and so long."""
+
+from typing import Any
+
+import anyio
+import httpx2
+import pytest
+from pydantic import BaseModel
+
+from mrtr_options import sdk
+from mrtr_options.sdk import serving
+from mrtr_options.sdk.testing import served
+from tests.bounds import SECONDS
+from tests.sdk.fakes import ON_ASYNCIO
+
+HEADERS = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
+INITIALIZE = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": "old", "version": "1"},
+    },
+}
+LIST = {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}
+
+
+class Nothing(BaseModel):
+    name: str = ""
+
+
+async def tool(ctx: sdk.Context, params: sdk.Params) -> sdk.Result:
+    return sdk.text("done")
+
+
+def server() -> Any:
+    return sdk.build_server(
+        "server", sdk.Tool("tool", "Does nothing.", Nothing, tool), settings=sdk.Settings()
+    )
+
+
+async def opened(http: httpx2.AsyncClient, url: str) -> httpx2.Response:
+    """The response to a request that opens a session."""
+    return await http.post(url, json=INITIALIZE, headers=HEADERS)
+
+
+@ON_ASYNCIO
+@pytest.mark.anyio
+async def test_one_session_more_than_there_may_be_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(serving, "MAX_SESSIONS", 2)
+    with anyio.fail_after(SECONDS):
+        async with served(server()) as url, httpx2.AsyncClient() as http:
+            statuses = [(await opened(http, url)).status_code for _ in range(3)]
+    assert statuses == [200, 200, 503]
+
+
+@ON_ASYNCIO
+@pytest.mark.anyio
+async def test_a_session_without_a_request_ends_after_its_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(serving, "SESSION_IDLE_SECONDS", 0.05)
+    with anyio.fail_after(SECONDS):
+        async with served(server()) as url, httpx2.AsyncClient() as http:
+            session = (await opened(http, url)).headers["mcp-session-id"]
+            known = 200
+            while known != 404:
+                # Each request begins the time again.
+                await anyio.sleep(0.2)
+                headers = {**HEADERS, "mcp-session-id": session}
+                known = (await http.post(url, json=LIST, headers=headers)).status_code
+
+
+def test_sessions_are_bounded_and_timed_where_nothing_else_is_said() -> None:
+    with serving.listen(0) as listener:
+        app: Any = serving.web_server(server(), listener).config.app
+    (manager,) = {
+        route.app.session_manager for route in app.routes if hasattr(route.app, "session_manager")
+    }
+    assert manager.max_sessions == serving.MAX_SESSIONS <= serving.MAX_CONNECTIONS
+    assert manager.session_idle_timeout == serving.SESSION_IDLE_SECONDS <= 600
