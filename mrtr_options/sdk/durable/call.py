@@ -60,8 +60,25 @@ ATTEMPTS = 4
 """How often a step may end its process before it is given up."""
 
 
+MAX_KEY_CHARS = 1000
+"""How long a step's key is at most."""
+
 _step: ContextVar[str] = ContextVar("_step")
 """The step that this code runs in."""
+
+
+def check_step_key(key: str) -> None:
+    """Refuse a key that an engine cannot keep, before its effect.
+
+    Raises:
+        ValueError: It is empty, too long, or has a character that no database holds.
+    """
+    is_text = key.isascii() or key.encode(errors="replace").decode() == key
+    if "\0" in key or not is_text or not 0 < len(key) <= MAX_KEY_CHARS:
+        raise ValueError(
+            f"a step's key is a text of 1 to {MAX_KEY_CHARS} characters that a database can hold"
+            f" (no NUL, no half of a pair), not {key[:100]!r}"
+        )
 
 
 @dataclass
@@ -219,8 +236,21 @@ class Running(ABC):
         """Has those who wait look at the record again."""
 
     @abstractmethod
-    async def step(self, key: str, run: Callable[[], Coroutine[Any, Any, Stepped]]) -> Stepped:
-        """What an effect came to: run now, or taken from the record."""
+    async def step(
+        self, key: str, run: Callable[[], Coroutine[Any, Any, Stepped]], *, is_wait: bool = False
+    ) -> Stepped:
+        """Return what an effect came to: run now, or taken from the record.
+
+        Args:
+            key: The author's name for it.
+            run: Does it.
+            is_wait: Whether it only looks and waits, so that it may begin any number of times.
+        """
+
+    def is_stopping(self) -> bool:
+        """Whether the engine stops the handler that runs in this task."""
+        task = asyncio.current_task()  # every engine is on asyncio
+        return task is None or task.cancelling() > 0
 
     async def asks(self) -> bool:
         """Record that the handler asks now; False if it did something else when it ran before."""
@@ -287,6 +317,7 @@ class DurableContext(AsksTogether, Generic[DeskT]):
         self._check()
         if not isinstance(key, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise TypeError(f"a step's key is a text, not {key!r}")
+        check_step_key(key)
         if key in self._steps:
             raise ValueError(
                 f"there is a step {key!r} in this call already: a key is for one effect"
@@ -403,7 +434,7 @@ class DurableContext(AsksTogether, Generic[DeskT]):
                     )
                 outcome = said
         except BaseException as error:
-            if not self._is_from_outside(error, began):
+            if not self._is_from_outside(error, began, self._running.is_stopping):
                 outcome = recordable(error)
             elif self.abandoned is None:
                 raise
@@ -431,20 +462,28 @@ class DurableContext(AsksTogether, Generic[DeskT]):
                 "this call has ended: a handler waits for all the tasks that it begins"
             )
 
-    def _is_from_outside(self, error: BaseException, began: asyncio.Task[Any] | None) -> bool:
+    def _is_from_outside(
+        self,
+        error: BaseException,
+        began: asyncio.Task[Any] | None,
+        is_stopping: Callable[[], bool] | None = None,
+    ) -> bool:
         """Whether an error says that the call is being stopped. All others are the author's, also
         those that are no `Exception`: a handler that cancels itself must not begin again for ever.
 
         Args:
             error: The error.
             began: The task in which the code that it comes from began.
+            is_stopping: Whether the code is being stopped; None where its task says so.
         """
         if isinstance(error, Exception):
             return False
-        task = asyncio.current_task()  # every engine is on asyncio
+        task = asyncio.current_task()
         # An engine that drops a call closes its coroutine, in no task or in another one.
         kinds = (Died,) if task is began else (Died, GeneratorExit)
         group = BaseExceptionGroup[BaseException]("", [error])
         if self.abandoned is not None or group.subgroup(kinds) is not None:
             return True
-        return task is None or task.cancelling() > 0
+        if task is None or is_stopping is None:
+            return task is None or task.cancelling() > 0
+        return is_stopping()

@@ -144,9 +144,11 @@ class _Call(Running):
             )
         return is_so()
 
-    async def step(self, key: str, run: Callable[[], Coroutine[Any, Any, Stepped]]) -> Stepped:
+    async def step(
+        self, key: str, run: Callable[[], Coroutine[Any, Any, Stepped]], *, is_wait: bool = False
+    ) -> Stepped:
         place = workflow.info().run_id, key
-        doing = _seen(self._step(place, run))
+        doing = _seen(self._step(place, run, is_wait=is_wait))
         try:
             # A cancelled scope of AnyIO cancels its code again at every turn of the loop until that
             # has ended, and an activity ends only once Temporal says so.
@@ -158,11 +160,11 @@ class _Call(Running):
             raise
 
     async def _step(
-        self, place: _Place, run: Callable[[], Coroutine[Any, Any, Stepped]]
+        self, place: _Place, run: Callable[[], Coroutine[Any, Any, Stepped]], *, is_wait: bool
     ) -> Stepped:
         ended = 0
         queue: str | None = None  # the call's, from which Temporal hands it to this worker at once
-        while ended < ATTEMPTS:
+        while is_wait or ended < ATTEMPTS:
             try:
                 with _here.effects.ready(place, run):
                     text = await workflow.execute_activity(

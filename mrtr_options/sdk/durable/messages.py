@@ -210,6 +210,8 @@ _WHY = {
     "is left to finish it. Its effects may have happened. Look before you call the tool again.",
     "answered_differently": "The question {question!r} of this call has been answered differently "
     "before.",
+    "name_lost": "Another server has taken the name of this one, and goes on with its calls. Send the "
+    "same request with the same state there.",
     "unknown_task": "There is no such task.",
     "too_long": f"A call is {MAX_BYTES} bytes at most with its answers. Send shorter ones.",
 }
