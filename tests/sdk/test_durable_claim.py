@@ -62,13 +62,17 @@ async def test_a_process_that_lost_its_name_for_good_does_no_effect_any_more(pos
             with psycopg.connect(url, autocommit=True) as other:
                 # It stands in the queue for the name, and has it as soon as the holder's is gone.
                 async with anyio.create_task_group() as group:
-                    group.start_soon(anyio.to_thread.run_sync, other.execute, _LOCK)
+                    group.start_soon(anyio.to_thread.run_sync, _queue, other)
                     await anyio.to_thread.run_sync(_until_queued, url)
                     await anyio.to_thread.run_sync(end_holder, url)
                 assert await refused(send, named("Bob", "two"), second) == "name_lost"
                 assert here.claim.is_lost
                 assert await refused(send) == "name_lost"
     assert world.kinds() == ["first"]
+
+
+def _queue(other: psycopg.Connection) -> None:
+    other.execute(_LOCK)
 
 
 def _until_queued(url: str) -> None:

@@ -25,7 +25,7 @@ from sqlalchemy.exc import OperationalError
 from mrtr_options.review.bench.deployments.processes import CALLS, ProcessInstances
 from mrtr_options.review.bench.history import Request
 from mrtr_options.review.bench.subjects import Subject
-from mrtr_options.sdk.durable import Call, DurableStore, claim, live
+from mrtr_options.sdk.durable import Call, DurableStore, live
 from mrtr_options.sdk.durable.claim import taken
 from mrtr_options.sdk.durable.embedded import process
 from mrtr_options.sdk.durable.rounds import WrongDatabase

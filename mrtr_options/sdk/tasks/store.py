@@ -51,6 +51,7 @@ from mrtr_options.sdk.durable.messages import (
 from mrtr_options.sdk.durable.rounds import DurableStore, Params
 from mrtr_options.sdk.handlers import Call, check_handler, needing
 from mrtr_options.sdk.questions import BadAnswer, declares_forms, is_modern
+from mrtr_options.sdk.server import outcome_of
 from mrtr_options.sdk.tasks.wire import (
     IDENTIFIER,
     CreateTaskResult,
@@ -124,9 +125,12 @@ class TaskStore(DurableStore, Extension):
     Attributes:
         idle_seconds, wait_seconds, rounds, keep_seconds, version: See `DurableStore`.
         ttl_seconds: How long a task is known from its creation, and its questions wait; None for
-            ever.
+            ever. One that is at work then is cancelled, and is known for as long again from its
+            end.
         poll_seconds: How often clients are told to look.
         outcome_of: Makes the result of an exception of a handler; None for one that stays an error.
+            Without it, `sdk.outcome_of`: a question that was declined, cancelled or could not be
+            asked is a result.
 
     Raises:
         ValueError: A number is not over 0.
@@ -135,7 +139,7 @@ class TaskStore(DurableStore, Extension):
     identifier = IDENTIFIER
     ttl_seconds: float | None = 3600.0
     poll_seconds: float = 0.2
-    outcome_of: Callable[[Exception], types.CallToolResult | None] = lambda error: None
+    outcome_of: Callable[[Exception], types.CallToolResult | None] = outcome_of
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -281,13 +285,28 @@ class TaskStore(DurableStore, Extension):
             if reason_of(error) != "unknown_call":
                 raise
             raise refused("unknown_task") from None
-        begun, created = record.begun, record.task_at
-        is_over = begun.ttl_ms is not None and (
-            (created or 0) + begun.ttl_ms / 1000 <= self.clock()
-        )
-        if created is None or begun.caller.principal != self._principal(ctx) or is_over:
+        if record.task_at is None or record.begun.caller.principal != self._principal(ctx):
+            raise refused("unknown_task")
+        if self._is_forgotten(record, record.task_at):
             raise refused("unknown_task")
         return record
+
+    def _is_forgotten(self, record: Record, created: float) -> bool:
+        """Whether a task's time is over. What is at work has effects under way, and is told of."""
+        if record.begun.ttl_ms is None:
+            return False
+        ends_at = created + record.begun.ttl_ms / 1000
+        match record.output:
+            case Asked():
+                return self.clock() >= ends_at
+            case Ended(outcome=MCPError() as error) if reason_of(error) == "unknown_call":
+                return self.clock() >= ends_at  # its question found no answer in time
+            case Ended() if record.updated < ends_at:
+                return self.clock() >= ends_at
+            case Ended():  # it was at work when its time was over
+                return self.clock() >= record.updated + record.begun.ttl_ms / 1000
+            case _:
+                return False
 
     def _told(self, task: str, record: Record) -> dict[str, Any]:
         """A task as it stands: the fields of `Task`."""
