@@ -36,6 +36,7 @@ from mrtr_options.sdk.durable.messages import (
     Output,
     Reply,
     Stepped,
+    has_json,
     length,
     recordable,
     refused,
@@ -432,9 +433,11 @@ class DurableContext(AsksTogether, Generic[DeskT]):
                     raise TypeError(
                         f"the handler returned {type(said).__name__}, which is not a result"
                     )
+                if not has_json(said.model_dump()):
+                    raise ValueError("what the handler returned has no JSON: an infinite number")
                 outcome = said
         except BaseException as error:
-            if not self._is_from_outside(error, began, self._running.is_stopping):
+            if not self._is_from_outside(error, began, lambda: self._running.is_stopping()):
                 outcome = recordable(error)
             elif self.abandoned is None:
                 raise

@@ -213,6 +213,8 @@ _WHY = {
     "name_lost": "Another server has taken the name of this one, and goes on with its calls. Send the "
     "same request with the same state there.",
     "unknown_task": "There is no such task.",
+    "no_json": "This request has a number that JSON cannot carry: one that is infinite, or none. "
+    "Send another one.",
     "too_long": f"A call is {MAX_BYTES} bytes at most with its answers. Send shorter ones.",
 }
 
@@ -228,6 +230,16 @@ def still_at_work(seconds: float) -> MCPError:
         f"This call is still at work after {seconds:g} s of waiting, and goes on. Send the same request "
         "with the same state to wait further. A call without a state would begin another one.",
         {"reason": "still_at_work"},
+    )
+
+
+def stopped() -> MCPError:
+    """Return the end of a call whose user does not want to wait for it."""
+    return MCPError(
+        types.INVALID_REQUEST,
+        "This call was stopped, as its user did not want to wait further. Its effects may have "
+        "happened. Look before you call the tool again.",
+        {"reason": "stopped"},
     )
 
 
@@ -290,6 +302,15 @@ class Seal:
             return _adapter(kind).validate_python(said)
         except (InvalidRequestState, LookupError, TypeError, ValueError) as error:
             raise Unreadable(f"what is kept at {place!r} cannot be read: {error!r}") from error
+
+
+def has_json(value: object) -> bool:
+    """Whether a value of JSON's kinds can be written as JSON: it has no infinite number or NaN."""
+    try:
+        json.dumps(value, allow_nan=False, default=str)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def length(message: object) -> int:

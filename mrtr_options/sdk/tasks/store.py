@@ -33,6 +33,7 @@ from mcp.shared.inbound import MCP_NAME_HEADER, decode_header_value
 from pydantic import TypeAdapter, ValidationError
 
 from mrtr_options.checks import check_functions, check_numbers
+from mrtr_options.sdk.call_key import CallFunction, CallNaming, naming_calls
 from mrtr_options.sdk.durable.call import DeskT, DurableContext, Record, Running
 from mrtr_options.sdk.durable.messages import (
     MAX_BYTES,
@@ -153,7 +154,13 @@ class TaskStore(DurableStore, Extension):
         self._poll_ms = max(1, round(self.poll_seconds * 1000))
 
     def task(
-        self, handler: TaskHandler[DeskT], *, required: bool = False, asks_first: bool = False
+        self,
+        handler: TaskHandler[DeskT],
+        *,
+        required: bool = False,
+        asks_first: bool = False,
+        call: str | CallFunction | None = None,
+        call_is_secret: bool = False,
     ) -> Callable[[ServerRequestContext[Any, Any], Params], Awaitable[Any]]:
         """The handler as a server takes it: a task for a client that takes tasks, or else rounds.
 
@@ -162,16 +169,19 @@ class TaskStore(DurableStore, Extension):
             required: Whether it works as a task only. Other clients are refused.
             asks_first: Whether the handler begins in rounds, and says itself where the task begins
                 (`ctx.become_task()`).
+            call: What names a call; see `DurableStore.linear`.
+            call_is_secret: Whether only one caller can know what names a call.
         """
+        naming = CallNaming(call, call_is_secret)
         check_handler(handler, "store.task", (TaskContext, Call))
-        rounds = self.in_rounds(self.register(handler, "asks" if asks_first else "task"))
+        rounds = self.in_rounds(self.register(handler, "asks" if asks_first else "task"), naming)
 
-        async def call(ctx: ServerRequestContext[Any, Any], params: Params) -> types.Result:
+        async def served(ctx: ServerRequestContext[Any, Any], params: Params) -> types.Result:
             if required:
                 require_client_extension(ctx, IDENTIFIER)
             return await rounds(ctx, params)
 
-        return needing(call, self.serving)
+        return naming_calls(needing(served, self.serving), naming)
 
     def methods(self) -> Sequence[MethodBinding]:
         """The methods of the extension, for a server to register."""
