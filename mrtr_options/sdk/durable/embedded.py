@@ -33,7 +33,6 @@ from dbos import DBOS, DBOSConfig, DBOSPortableJSONSerializer, SetWorkflowID, St
 from mcp.server.request_state import RequestStateCodec
 from sqlalchemy.exc import SQLAlchemyError
 
-from mrtr_options.sdk.durable.call import Record
 from mrtr_options.sdk.durable.claim import name_here, taken, try_url
 from mrtr_options.sdk.durable.live import AGAIN_SECONDS, Bell, Left, Live, surely
 from mrtr_options.sdk.durable.messages import (
@@ -44,6 +43,7 @@ from mrtr_options.sdk.durable.messages import (
     Unreadable,
     refused,
 )
+from mrtr_options.sdk.durable.record import Record
 from mrtr_options.sdk.durable.rounds import DurableStore, WrongDatabase
 
 __all__ = ["Engine", "Process", "opened", "process", "try_url"]

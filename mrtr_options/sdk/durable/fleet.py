@@ -40,7 +40,7 @@ from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
-from mrtr_options.sdk.durable.call import ATTEMPTS, Record, Running
+from mrtr_options.sdk.durable.call import ATTEMPTS, Running
 from mrtr_options.sdk.durable.messages import (
     Answers,
     Begun,
@@ -51,6 +51,7 @@ from mrtr_options.sdk.durable.messages import (
     Unreadable,
     refused,
 )
+from mrtr_options.sdk.durable.record import Record
 from mrtr_options.sdk.durable.rounds import DurableStore, WrongDatabase
 
 TASK_SECONDS = 10.0

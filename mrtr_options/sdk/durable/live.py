@@ -22,8 +22,9 @@ from sqlalchemy.exc import (
     TimeoutError,
 )
 
-from mrtr_options.sdk.durable.call import ATTEMPTS, Record, Running
+from mrtr_options.sdk.durable.call import ATTEMPTS, Running
 from mrtr_options.sdk.durable.messages import Answers, Begun, Ended, Output, Seal, Stepped
+from mrtr_options.sdk.durable.record import Record
 from mrtr_options.sdk.durable.rounds import DurableStore
 
 AGAIN_SECONDS = 0.1

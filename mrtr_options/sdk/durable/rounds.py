@@ -48,7 +48,7 @@ from mrtr_options.sdk.call_key import (
     naming_calls,
     too_old,
 )
-from mrtr_options.sdk.durable.call import DeskT, DurableContext, Record, Running
+from mrtr_options.sdk.durable.call import DeskT, DurableContext, Running
 from mrtr_options.sdk.durable.messages import (
     MAX_BYTES,
     Answers,
@@ -67,6 +67,7 @@ from mrtr_options.sdk.durable.messages import (
     still_at_work,
     stopped,
 )
+from mrtr_options.sdk.durable.record import Record
 from mrtr_options.sdk.handlers import Call, NotAHandler, check_handler, needing
 from mrtr_options.sdk.questions import declares_forms, is_modern, kinds
 from mrtr_options.sdk.settings import DATABASE_VARIABLE

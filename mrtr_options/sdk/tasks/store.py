@@ -34,7 +34,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from mrtr_options.checks import check_functions, check_numbers
 from mrtr_options.sdk.call_key import CallFunction, CallNaming, naming_calls
-from mrtr_options.sdk.durable.call import DeskT, DurableContext, Record, Running
+from mrtr_options.sdk.durable.call import DeskT, DurableContext, Running
 from mrtr_options.sdk.durable.messages import (
     MAX_BYTES,
     Answers,
@@ -49,6 +49,7 @@ from mrtr_options.sdk.durable.messages import (
     refused,
     still_at_work,
 )
+from mrtr_options.sdk.durable.record import Record
 from mrtr_options.sdk.durable.rounds import DurableStore, Params
 from mrtr_options.sdk.handlers import Call, check_handler, needing
 from mrtr_options.sdk.questions import BadAnswer, declares_forms, is_modern
