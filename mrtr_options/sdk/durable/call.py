@@ -86,7 +86,7 @@ class Running(ABC):
 
     @abstractmethod
     def now(self) -> float:
-        """The time."""
+        """Return the time."""
 
     @abstractmethod
     async def until(self, is_so: Callable[[], bool], seconds: float | None = None) -> bool:
@@ -127,7 +127,7 @@ class Running(ABC):
         return await self.until(lambda: number in self.record.answers, seconds)
 
     async def visit(self, number: int, answers: Answers) -> Reply:
-        """What answers a round; see `rounds.Engine`."""
+        """Return what answers a round; see `rounds.Engine`."""
         # A handler that began again has to come to that question first.
         await self.until(lambda: number < len(self.record.outputs))
         try:
@@ -291,7 +291,7 @@ class DurableContext(AsksTogether, Generic[DeskT]):
         return tuple(answers[question.key] for question in questions)
 
     def _free_key(self, key: str) -> str:
-        """The question's own key; with a number if this call has used that key before."""
+        """Return the question's own key; with a number if this call has used that key before."""
         free, number = key, 1
         while free in self._keys:
             number += 1
@@ -300,7 +300,7 @@ class DurableContext(AsksTogether, Generic[DeskT]):
         return free
 
     async def _ask(self, questions: dict[str, Question[Any] | Inquiry[Any]]) -> dict[str, Any]:
-        """The answers, by the questions' own keys."""
+        """Return the answers, by the questions' own keys."""
         record, running = self._record, self._running
         answers: dict[str, Any] = {}
         self._asking = True

@@ -135,11 +135,11 @@ class Process:
             raise refused("name_lost")
 
     def apart(self) -> str:
-        """The database under a new name: the calls of stores on it are apart from all others."""
+        """Return the database under a new name: the calls of stores on it are apart from all others."""
         return f"{self.url}#{secrets.token_hex(4)}"
 
     def store_of(self, name: str, handle: str) -> Engine | None:
-        """A store that has this handler: the one on which the call begins, or else the last one."""
+        """Return a store that has this handler: the one on which the call begins, or else the last one."""
         found = [each for each in self.stores if name in each.names]
         first = self.beginning.get(handle)
         return first if first in found else found[-1] if found else None
@@ -177,7 +177,7 @@ class Process:
             live.told()
 
     async def _log_of(self, handle: str) -> tuple[list[str], bool]:
-        """What is on record of a call, and whether it began before."""
+        """Return what is on record of a call, and whether it began before."""
 
         async def look() -> tuple[bool, list[StepInfo]]:
             status = await DBOS.get_workflow_status_async(handle)
@@ -278,7 +278,7 @@ class Engine:
             await live.leave(for_good=True)
 
     async def _found(self, handle: str) -> Live | Record:
-        """A call, as soon as its handler has come here to where it was, or has ended.
+        """Return a call, as soon as its handler has come here to where it was, or has ended.
 
         Raises:
             MCPError: There is no such call, or nothing here can run it.
@@ -325,7 +325,7 @@ async def _call(name: str, begun: str) -> str:
 
 @asynccontextmanager
 async def process(url: str | None) -> AsyncGenerator[Process]:
-    """The engine of this process: launched for the first block that needs it, ended with the last.
+    """Return the engine of this process: launched for the first block that needs it, ended with the last.
 
     To keep one engine for many servers, one after another, hold a block of your own round them all,
     and give each server the database `process.apart()`.
@@ -366,7 +366,7 @@ async def process(url: str | None) -> AsyncGenerator[Process]:
 async def opened(
     url: str | None, work: DurableStore, codec: RequestStateCodec | None
 ) -> AsyncGenerator[Engine]:
-    """The engine of a store on DBOS, for the length of a block; see `DurableStore.serving`."""
+    """Return the engine of a store on DBOS, for the length of a block; see `DurableStore.serving`."""
     base, mark, apart = (url or "").partition("#")
     async with process(base or None) as here:
         engine = Engine(here, work, codec, mark + apart)

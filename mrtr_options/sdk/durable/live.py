@@ -189,7 +189,7 @@ class Live(Running):
         return await self.until(lambda: not self.ahead, REPEAT_SECONDS)
 
     def _known(self, of: str) -> _Entry | None:
-        """An entry that was made when the handler ran before."""
+        """Return an entry that was made when the handler ran before."""
         if (entry := self.ahead.pop(of, None)) is not None:
             self.record.updated = entry.at
             self.told()

@@ -34,7 +34,7 @@ Sealed this is a third longer; Temporal takes 2 MiB.
 
 
 def recordable(error: BaseException) -> Exception:
-    """An error that another process can read; a RuntimeError where it cannot read this one.
+    """Return an error that another process can read; a RuntimeError where it cannot read this one.
 
     An MCPError loses its class, whose constructor may take other arguments than it keeps.
     """
@@ -162,7 +162,7 @@ class Asked:
         return hashlib.sha256(Seal(None).write(self, "").encode()).hexdigest()[:16]
 
     def left_by(self, answers: Answers) -> list[Asked]:
-        """What is asked again: the questions without an answer, unless the user said no."""
+        """Return what is asked again: the questions without an answer, unless the user said no."""
         said = answers.responses
         is_no = any(getattr(each, "action", "accept") != "accept" for each in said.values())
         left = {key: request for key, request in self.requests.items() if key not in said}
@@ -270,7 +270,7 @@ class Seal:
         self._codec = codec
 
     def write(self, message: object, place: str) -> str:
-        """A message as text.
+        """Return a message as text.
 
         Args:
             message: One of this module's.
@@ -284,7 +284,7 @@ class Seal:
         return text if self._codec is None else self._codec.seal(text.encode())
 
     def read(self, kind: type[T], text: str, place: str) -> T:
-        """The message that `write` made the text of.
+        """Return the message that `write` made the text of.
 
         Args:
             kind: Its class.

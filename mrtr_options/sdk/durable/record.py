@@ -153,7 +153,7 @@ class Record:
         self._say(*asked.left_by(answers))
 
     def reply(self, number: int) -> Reply | None:
-        """What answers a round that went on from this output and brought nothing that is to be
+        """Return what answers a round that went on from this output and brought nothing that is to be
         taken: what is asked, or the next output. None until there is one. A task goes on without
         its client.
         """

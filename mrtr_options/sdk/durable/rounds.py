@@ -68,6 +68,7 @@ from mrtr_options.sdk.durable.messages import (
     stopped,
 )
 from mrtr_options.sdk.durable.record import Record
+from mrtr_options.sdk.durable.round import Round
 from mrtr_options.sdk.handlers import Call, NotAHandler, check_handler, needing
 from mrtr_options.sdk.questions import declares_forms, is_modern, kinds
 from mrtr_options.sdk.settings import DATABASE_VARIABLE
@@ -167,42 +168,6 @@ def need(module: str, *, extra: str) -> None:
         sys.exit(2)
 
 
-@dataclass
-class Round:
-    """One round of a call: what a state says.
-
-    Attributes:
-        handle: The call.
-        number: Of the output that the round goes on from; -1 where the call is to begin.
-        waited: How many rounds in a row ended without a question.
-        asked: The digest of what the user was asked.
-        said: What the user said, where an earlier round of these brought it.
-    """
-
-    handle: str
-    number: int = -1
-    waited: int = 0
-    asked: str = ""
-    said: str = ""
-
-    @staticmethod
-    def of(state: str) -> Round:
-        """The round that goes on from a state.
-
-        Raises:
-            MCPError: Genuine, but not a state of this kind.
-        """
-        handle, number, waited, asked, said = [*state.split(".", 4), "", "", "", ""][:5]
-        if not all(each.isdecimal() and len(each) <= 9 for each in (number, waited)):
-            raise refused("unknown_call")
-        return Round(handle, int(number) - 1, int(waited), asked, said)
-
-    @property
-    def state(self) -> str:
-        """What the client is to bring back."""
-        return f"{self.handle}.{self.number + 1}.{self.waited}.{self.asked}.{self.said}"
-
-
 @dataclass(kw_only=True, eq=False)
 class DurableStore:
     """Turns handlers that await their answers into ones that return their questions.
@@ -285,7 +250,7 @@ class DurableStore:
     ) -> Callable[
         [ServerRequestContext[DeskT, Any], Params], Awaitable[ResultT | types.InputRequiredResult]
     ]:
-        """The handler of a tool or a prompt as a server takes it.
+        """Return the handler of a tool or a prompt as a server takes it.
 
         Calls are kept under its qualified name: it must be unique, and stay the same.
 
@@ -367,7 +332,7 @@ class DurableStore:
         return Ended(await context.outcome(handler(context, running.record.begun.call)))
 
     def caller(self, ctx: ServerRequestContext[Any, Any]) -> Caller:
-        """What a call is told of the client of this round."""
+        """Return what a call is told of the client of this round."""
         return Caller(kinds(ctx), principal=self._principal(ctx))
 
     # --- rounds ---
@@ -427,7 +392,7 @@ class DurableStore:
         round: Round,
         named: CallName | None,
     ) -> types.Result:
-        """The response of a round. Where that takes too long it is cancelled, and `round` is what
+        """Return the response of a round. Where that takes too long it is cancelled, and `round` is what
         the client's retry goes on from.
         """
         answers = self._answers(ctx, params, round)
@@ -476,7 +441,7 @@ class DurableStore:
     def _answers(
         self, ctx: ServerRequestContext[Any, Any], params: Params, round: Round
     ) -> Answers:
-        """What this round brings: what the client says, or what it said to an earlier round."""
+        """Return what this round brings: what the client says, or what it said to an earlier round."""
         responses = {
             key: each for key, each in (params.input_responses or {}).items() if key != GO_ON
         }
@@ -499,7 +464,7 @@ class DurableStore:
     async def result_of(
         self, ctx: ServerRequestContext[Any, Any], handle: str, reply: Reply
     ) -> types.Result:
-        """The response of a round that got this reply."""
+        """Return the response of a round that got this reply."""
         match reply.output:
             case Asked(requests=requests) as asked:
                 state = Round(handle, reply.number, asked=asked.digest).state

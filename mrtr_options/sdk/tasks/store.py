@@ -163,7 +163,7 @@ class TaskStore(DurableStore, Extension):
         call: str | CallFunction | None = None,
         call_is_secret: bool = False,
     ) -> Callable[[ServerRequestContext[Any, Any], Params], Awaitable[Any]]:
-        """The handler as a server takes it: a task for a client that takes tasks, or else rounds.
+        """Return the handler as a server takes it: tasks for clients of tasks, or else rounds.
 
         Args:
             handler: L's; its context can also say how far the work is.
@@ -185,7 +185,7 @@ class TaskStore(DurableStore, Extension):
         return naming_calls(needing(served, self.serving), naming)
 
     def methods(self) -> Sequence[MethodBinding]:
-        """The methods of the extension, for a server to register."""
+        """Return the methods of the extension, for a server to register."""
         return (
             MethodBinding("tasks/get", TaskParams, self._served(self._get)),
             MethodBinding("tasks/update", UpdateTaskParams, self._served(self._update)),
@@ -196,7 +196,7 @@ class TaskStore(DurableStore, Extension):
         self,
         method: Callable[[ServerRequestContext[Any, Any], ParamsT], Awaitable[types.Result]],
     ) -> Callable[[ServerRequestContext[Any, Any], ParamsT], Awaitable[types.Result]]:
-        """A method for requests that may call it, held for `wait_seconds` at most."""
+        """Return a method for requests that may call it, held for `wait_seconds` at most."""
 
         async def served(ctx: ServerRequestContext[Any, Any], params: ParamsT) -> types.Result:
             if not is_modern(ctx):
@@ -320,7 +320,7 @@ class TaskStore(DurableStore, Extension):
                 return False
 
     def _told(self, task: str, record: Record) -> dict[str, Any]:
-        """A task as it stands: the fields of `Task`."""
+        """Return a task as it stands: the fields of `Task`."""
         told: dict[str, Any] = {
             "task_id": task,
             "status": "working",
@@ -372,6 +372,6 @@ def _check_name(ctx: ServerRequestContext[Any, Any], task: str) -> None:
         why = "does not send it" if header is None else "sends one that does not match `taskId`"
         raise MCPError(
             types.HEADER_MISMATCH,
-            f"{ctx.method} needs the HTTP header Mcp-Name with the task's id, which a balancer routes on"
-            f" (SEP-2663); this client {why}",
+            f"{ctx.method} needs the HTTP header Mcp-Name with the task's id, by which a balancer"
+            f" routes (SEP-2663); this client {why}",
         )
