@@ -14,7 +14,6 @@ import mcp_types as types
 
 from mrtr_options import sdk
 from mrtr_options.sdk.durable import Call, DurableContext
-from mrtr_options.sdk.waiting import NotInTime
 
 
 @dataclass
@@ -46,7 +45,7 @@ async def buy(ctx: DurableContext[Shop], call: Call) -> types.CallToolResult:
             link=page,
             poll_seconds=shop.poll_seconds,
         )
-    except NotInTime:
+    except sdk.NotInTime:
         return sdk.text(f"Order {order} was not paid in time, and is not shipped.", is_error=True)
     parcel = await ctx.step("ship", lambda key: shop.ship(order, key))
     return sdk.text(f"Order {order} is paid ({receipt}) and shipped ({parcel}).")

@@ -8,9 +8,10 @@ import mcp_types as types
 import pytest
 from mcp import MCPError
 
-from mrtr_options.sdk.call_key import REPEAT
+from mrtr_options.sdk.call_key import REPEAT, check_naming
 from mrtr_options.sdk.durable import Call, DurableStore
 from mrtr_options.sdk.durable.rounds import GO_ON
+from mrtr_options.sdk.tasks import TaskStore
 from tests.rounds import Response, text_of
 from tests.sdk.durable_calls import Ctx, World, asked_by, refused, served
 from tests.sdk.fakes import ON_ASYNCIO, deliver, key_of, modern, named, params, result, who
@@ -135,3 +136,19 @@ async def test_a_call_that_an_argument_names_is_the_same_call_when_it_is_made_ag
             assert key_of(await send(reference="A2")) == "who"
             assert key_of(await send()) == "who"
     assert world.kinds() == ["charge"]
+
+
+@pytest.mark.parametrize("kind", ["L", "K"])
+async def test_a_server_whose_unknown_callers_would_share_named_calls_is_not_built(
+    kind: str,
+) -> None:
+    async def handler(ctx: Any, call: Call) -> types.CallToolResult:
+        return result("done")
+
+    store = DurableStore() if kind == "L" else TaskStore()
+    named_by: dict[str, Any] = {"call": "reference"}
+    made: Any = store.task(handler, **named_by) if isinstance(store, TaskStore) else None
+    made = made or store.linear(handler, **named_by)
+    with pytest.raises(ValueError, match="two strangers would share a call"):
+        check_naming("tool", made, {"reference": {}}, knows_callers=False)
+    check_naming("tool", made, {"reference": {}}, knows_callers=True)
