@@ -145,10 +145,9 @@ async def test_a_server_whose_unknown_callers_would_share_named_calls_is_not_bui
     async def handler(ctx: Any, call: Call) -> types.CallToolResult:
         return result("done")
 
-    store = DurableStore() if kind == "L" else TaskStore()
-    named_by: dict[str, Any] = {"call": "reference"}
-    made: Any = store.task(handler, **named_by) if isinstance(store, TaskStore) else None
-    made = made or store.linear(handler, **named_by)
+    store = TaskStore()
+    serve: Any = store.linear if kind == "L" else store.task
+    made = serve(handler, call="reference")
     with pytest.raises(ValueError, match="two strangers would share a call"):
         check_naming("tool", made, {"reference": {}}, knows_callers=False)
     check_naming("tool", made, {"reference": {}}, knows_callers=True)
