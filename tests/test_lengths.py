@@ -20,8 +20,6 @@ LONG_MODULES = {
     "mrtr_options/review/bench/schedules.py",
     "mrtr_options/review/judge/cases.py",
     "mrtr_options/review/judge/check.py",
-    "mrtr_options/sdk/durable/embedded.py",
-    "mrtr_options/sdk/durable/fleet.py",
     "mrtr_options/sdk/single_use/guard.py",
     "scoreboard/clients/play.py",
     "scoreboard/conformance/score/correct.py",

@@ -30,6 +30,7 @@ Ask:
     Declined               raised where the user says no
     Cancelled              raised where the user dismisses the question
     CannotAsk              raised where the client cannot be asked, and nothing is assumed
+    NotInTime              raised where `ctx.until(...)` of H, K and L waits in vain
     BadAnswer              raised where an answer does not fit: -32602
 
 A round at a time (options E and F):
@@ -137,6 +138,7 @@ if TYPE_CHECKING:
     )
     from mrtr_options.sdk.single_use.postgres import PostgresStore as PostgresStore
     from mrtr_options.sdk.tasks import TaskContext as TaskContext, TaskStore as TaskStore
+    from mrtr_options.sdk.waiting import NotInTime as NotInTime
 # isort: on
 
 NAMES = {
@@ -167,6 +169,7 @@ NAMES = {
     "Markers": "once",
     "new_call_key": "call_key",
     "NotAHandler": "handlers",
+    "NotInTime": "waiting",
     "outcome_of": "server",
     "Params": "handlers",
     "PostgresStore": "single_use.postgres",

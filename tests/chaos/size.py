@@ -48,7 +48,7 @@ PATIENT = """
 +from mrtr_options.tool.settings import configured, settings_in_force
 +
 -store = DurableStore()
-+store = DurableStore(idle_seconds=86_400, wait_seconds=5.0, rounds=10**6)
++store = DurableStore(idle_seconds=86_400, wait_seconds=5.0, rounds=10**6, while_working="state")
 @@
 -server = build_server("weather-l", store.linear(call_weather), sealed=True, resources=[store.serving])
 +with configured(replace(settings_in_force(), ttl_seconds=86_400)):
@@ -58,7 +58,7 @@ PATIENT = """
 """On a busy machine it takes long to begin all calls: a question waits for its answer for a day."""
 
 SLOW = f"""
- store = DurableStore(idle_seconds=86_400, wait_seconds=5.0, rounds=10**6)
+ store = DurableStore(idle_seconds=86_400, wait_seconds=5.0, rounds=10**6, while_working="state")
 +
 +import anyio
 +

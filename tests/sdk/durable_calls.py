@@ -62,6 +62,7 @@ async def served(
         "idle_seconds": 600,
         "wait_seconds": SECONDS,
         "rounds": 10,
+        "while_working": "state",
     }
     store = DurableStore(**usual | bounds)
     call = store.linear(handler)

@@ -24,8 +24,8 @@ from pydantic import ValidationError
 
 from mrtr_options.sdk.call_key import new_call_key
 from mrtr_options.sdk.durable import Call, CallAbandoned, DurableContext
-from mrtr_options.sdk.durable.call import Record
 from mrtr_options.sdk.durable.messages import MAX_BYTES, Begun, Caller, Ended, Seal, Unreadable
+from mrtr_options.sdk.durable.record import Record
 from mrtr_options.sdk.questions import Declined, Question
 from tests.rounds import Response, text_of
 from tests.sdk.durable_calls import (

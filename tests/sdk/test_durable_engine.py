@@ -25,8 +25,9 @@ from sqlalchemy.exc import OperationalError
 from mrtr_options.review.bench.deployments.processes import CALLS, ProcessInstances
 from mrtr_options.review.bench.history import Request
 from mrtr_options.review.bench.subjects import Subject
-from mrtr_options.sdk.durable import Call, DurableStore, embedded
-from mrtr_options.sdk.durable.embedded import process, taken
+from mrtr_options.sdk.durable import Call, DurableStore, live
+from mrtr_options.sdk.durable.claim import taken
+from mrtr_options.sdk.durable.embedded import process
 from mrtr_options.sdk.durable.rounds import WrongDatabase
 from mrtr_options.sdk.handlers import NotAHandler
 from mrtr_options.tool.catalogue import option_named
@@ -139,7 +140,7 @@ async def test_a_step_that_is_fatal_is_given_up(
     sqlite: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A call that waits for its user all the while is not to blame."""
-    monkeypatch.setattr(embedded, "ATTEMPTS", 2)
+    monkeypatch.setattr(live, "ATTEMPTS", 2)
     tries: list[str] = []
 
     async def handler(ctx: Ctx, call: Call) -> types.CallToolResult:
@@ -195,7 +196,7 @@ async def test_what_the_database_does_not_take_at_first_is_recorded_later_and_fo
 ) -> None:
     """As on a disk that is full for a moment, between an effect and its record."""
     world, failures = World(), [OperationalError("", {}, OSError("disk full"))]
-    monkeypatch.setattr(embedded, "AGAIN_SECONDS", 0)
+    monkeypatch.setattr(live, "AGAIN_SECONDS", 0)
 
     def full(connection: Any, cursor: Any, statement: str, *rest: Any) -> None:
         if (

@@ -5,6 +5,7 @@ what may go wrong; `judge/test_matrix` holds K to them on two instances, `bench/
 processes.
 """
 
+import threading
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ from typing import Any, cast
 
 import anyio
 import anyio.lowlevel
+import anyio.to_thread
 import mcp_types as types
 import pytest
 from dbos import DBOS
@@ -462,7 +464,7 @@ async def test_a_task_is_known_for_its_time_if_it_has_one(
     now = [1_000_000.0]
     serving = served(engine, ttl_seconds=ttl_seconds, clock=lambda: now[0])
     async with serving as here, here.taker() as client:
-        task = await client.call()
+        task = await client.until(await client.call(), "input_required")
         now[0] += 59
         assert (await client.get(task))["ttlMs"] == (ttl_seconds and 60_000)
         now[0] += 1.1 if ttl_seconds else 10**9
@@ -493,6 +495,56 @@ async def test_a_task_at_work_when_its_time_is_over_is_stopped(sqlite: str) -> N
         await client.call()
         while not world.effects:
             await anyio.lowlevel.checkpoint()
+
+
+@pytest.mark.parametrize("ends", ["completed", "cancelled"])
+async def test_a_task_whose_effect_is_under_way_is_not_forgotten_when_its_time_is_over(
+    sqlite: str, ends: str
+) -> None:
+    now, began, may_end = [1_000_000.0], anyio.Event(), threading.Event()
+    charges = list[str]()
+
+    def charge(key: str) -> None:
+        may_end.wait(SECONDS)
+        charges.append(key)
+
+    async def handler(ctx: Ctx, call: Call) -> types.CallToolResult:
+        async def effect(key: str) -> None:
+            began.set()
+            await anyio.to_thread.run_sync(charge, key)
+            if ends == "cancelled":
+                await anyio.lowlevel.checkpoint()
+
+        await ctx.step("charge", effect)
+        return result("done")
+
+    options: dict[str, Any] = {"ttl_seconds": 0.2, "clock": lambda: now[0]}
+    async with served(sqlite, None, handler, **options) as here, here.taker() as client:
+        task = await client.call()
+        await began.wait()
+        await anyio.sleep(0.3)
+        now[0] += 1
+        assert (await client.get(task))["status"] == "working"
+        may_end.set()
+        ended = await client.until(task, ends)
+        says = ended.get("statusMessage", "")
+        assert ("may have happened" in says) == (ends == "cancelled")
+        assert len(charges) == 1
+        now[0] += 1
+        await client.is_refused(types.INVALID_PARAMS, "tasks/get", taskId=task["taskId"])
+
+
+@pytest.mark.parametrize(
+    ("action", "says"),
+    [("decline", "The question 'one' was declined."), ("cancel", "The question 'one' was canc")],
+)
+async def test_a_no_of_the_user_is_a_result_where_the_author_says_nothing_of_it(
+    sqlite: str, action: str, says: str
+) -> None:
+    async with served(sqlite) as here, here.taker() as client:
+        task = await client.until(await client.call(), "input_required")
+        await client.update(task, {"one": {"action": action}})
+        assert said(await client.until(task, "completed")).startswith(says)
 
 
 @pytest.mark.parametrize("ttl", [3600, None])

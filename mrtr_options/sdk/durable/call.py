@@ -14,43 +14,35 @@ import hashlib
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from contextlib import suppress
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
 import anyio
 import mcp_types as types
 from mcp import MCPError
-from pydantic import Field
 
 from mrtr_options.sdk.durable.messages import (
     MAX_BYTES,
     Answers,
-    Asked,
-    Begun,
-    Caller,
     Ended,
-    Handed,
     Outcome,
-    Output,
     Reply,
     Stepped,
+    has_json,
     length,
     recordable,
     refused,
 )
+from mrtr_options.sdk.durable.record import Record
 from mrtr_options.sdk.handlers import CallAbandoned, Died, settled
 from mrtr_options.sdk.questions import (
     AnswerT,
-    Cancelled,
-    Declined,
     Inquiry,
     Question,
     read_answer,
-    request_for,
 )
 from mrtr_options.sdk.together import AsksTogether, assumed
+from mrtr_options.sdk.waiting import POLL_SECONDS, NotInTime, check_seconds, poll
 
 DeskT = TypeVar("DeskT")
 T = TypeVar("T")
@@ -59,139 +51,25 @@ ATTEMPTS = 4
 """How often a step may end its process before it is given up."""
 
 
+MAX_KEY_CHARS = 1000
+"""How long a step's key is at most."""
+
 _step: ContextVar[str] = ContextVar("_step")
 """The step that this code runs in."""
 
 
-@dataclass
-class Record:
-    """A call: what it has said, and the answers that it has taken. Kept once it is over.
+def check_step_key(key: str) -> None:
+    """Refuse a key that an engine cannot keep, before its effect.
 
-    Attributes:
-        begun: What it began with.
-        updated: When something last happened to it.
-        outputs: All that it said.
-        answers: What it was told, by the number of the output that asked.
-        words: The author's words on how far the work is.
-        open: What it asks now, by key, while it runs.
-        size: Its length as JSON in bytes, while it runs.
+    Raises:
+        ValueError: It is empty, too long, or has a character that no database holds.
     """
-
-    begun: Begun
-    updated: float
-    outputs: list[Output] = field(default_factory=list[Output])
-    answers: dict[int, Answers] = field(default_factory=dict[int, Answers])
-    words: str | None = None
-    open: Annotated[dict[str, Any], Field(exclude=True)] = field(default_factory=dict[str, Any])
-    size: Annotated[int, Field(exclude=True)] = 0
-
-    def __post_init__(self) -> None:
-        self.size = length(self.begun)
-
-    @property
-    def output(self) -> Output | None:
-        """What it asks or how it ended; None while it is at work."""
-        if not self.outputs or len(self.outputs) - 1 in self.answers:
-            return None
-        return None if isinstance(self.outputs[-1], Handed) else self.outputs[-1]
-
-    @property
-    def asked(self) -> tuple[int, Asked]:
-        """Its last question, and that output's number."""
-        return max(
-            (number, each) for number, each in enumerate(self.outputs) if isinstance(each, Asked)
+    is_text = key.isascii() or key.encode(errors="replace").decode() == key
+    if "\0" in key or not is_text or not 0 < len(key) <= MAX_KEY_CHARS:
+        raise ValueError(
+            f"a step's key is a text of 1 to {MAX_KEY_CHARS} characters that a database can hold"
+            f" (no NUL, no half of a pair), not {key[:100]!r}"
         )
-
-    @property
-    def _has_ended(self) -> bool:
-        return bool(self.outputs) and isinstance(self.outputs[-1], Ended)
-
-    @property
-    def task_at(self) -> float | None:
-        """When it became a task; None if it is none."""
-        return next((each.at for each in self.outputs if isinstance(each, Handed)), None)
-
-    @property
-    def caller(self) -> Caller:
-        """The client that said something last."""
-        return next(reversed(self.answers.values()), self.begun).caller
-
-    def ask(self, questions: dict[str, Question[Any] | Inquiry[Any]]) -> None:
-        """Ask, by key.
-
-        Raises:
-            ValueError: There is no room for these questions.
-        """
-        asked = Asked({key: request_for(each) for key, each in questions.items()})
-        if not self.has_room(asked):
-            raise ValueError(
-                f"a call is {MAX_BYTES} bytes at most, and there is no room to ask {[*asked.requests]}"
-            )
-        self.open = questions
-        self._say(asked)
-
-    def _say(self, *asked: Asked) -> None:
-        self.outputs += asked
-        self.size += sum(map(length, asked))
-
-    def has_room(self, *messages: object) -> bool:
-        """Whether it is `MAX_BYTES` at most with these messages, too."""
-        return self.size + sum(map(length, messages)) <= MAX_BYTES
-
-    def new(self, number: int, answers: Answers) -> Answers | None:
-        """Those answers of a round that are to be taken; None if they were before, or answer
-        nothing that the handler asks now: it may have begun again and ask otherwise.
-
-        Args:
-            number: Of the output that the round goes on from; -1 for the first round.
-            answers: Those that it brings.
-
-        Raises:
-            MCPError: They do not fit, are too long, or the question has been answered differently.
-        """
-        if number < 0:
-            return None
-        if self._has_ended and number >= len(self.outputs) - 1:
-            return None  # it ended earlier when it ran again
-        asked = self.outputs[number] if number < len(self.outputs) else None
-        if not isinstance(asked, Asked):
-            raise refused("unknown_call")
-        said = {key: each for key, each in answers.responses.items() if key in asked.requests}
-        answers = replace(answers, responses=said)
-        if not said or answers.asked != asked.digest:
-            return None
-        if number in self.answers:
-            if self.answers[number].responses != said:
-                raise refused("answered_differently", question=min(said))
-            return None
-        if number + 1 < len(self.outputs):
-            return None  # it was given up
-        if not self.has_room(answers, *asked.left_by(answers)):
-            raise refused("too_long")
-        for key, response in said.items():
-            with suppress(Declined, Cancelled):
-                read_answer(self.open[key], response)
-        return answers
-
-    def take(self, number: int, answers: Answers) -> None:
-        """Take answers. What they leave open is asked again at once, unless the user said no."""
-        asked = self.outputs[number]
-        assert isinstance(asked, Asked)
-        self.answers[number] = answers
-        self.size += length(answers)
-        self._say(*asked.left_by(answers))
-
-    def reply(self, number: int) -> Reply | None:
-        """What answers a round that went on from this output and brought nothing that is to be
-        taken: what is asked, or the next output. None until there is one. A task goes on without
-        its client.
-        """
-        if number >= 0 and not any(isinstance(each, Handed) for each in self.outputs[:number]):
-            number += number in self.answers or number + 1 < len(self.outputs)
-        at = max(number, 0)
-        if self._has_ended:
-            at = min(at, len(self.outputs) - 1)
-        return Reply(at, self.outputs[at]) if at < len(self.outputs) else None
 
 
 class Running(ABC):
@@ -207,7 +85,7 @@ class Running(ABC):
 
     @abstractmethod
     def now(self) -> float:
-        """The time."""
+        """Return the time."""
 
     @abstractmethod
     async def until(self, is_so: Callable[[], bool], seconds: float | None = None) -> bool:
@@ -218,8 +96,21 @@ class Running(ABC):
         """Has those who wait look at the record again."""
 
     @abstractmethod
-    async def step(self, key: str, run: Callable[[], Coroutine[Any, Any, Stepped]]) -> Stepped:
-        """What an effect came to: run now, or taken from the record."""
+    async def step(
+        self, key: str, run: Callable[[], Coroutine[Any, Any, Stepped]], *, is_wait: bool = False
+    ) -> Stepped:
+        """Return what an effect came to: run now, or taken from the record.
+
+        Args:
+            key: The author's name for it.
+            run: Does it.
+            is_wait: Whether it only looks and waits, so that it may begin any number of times.
+        """
+
+    def is_stopping(self) -> bool:
+        """Whether the engine stops the handler that runs in this task."""
+        task = asyncio.current_task()  # every engine is on asyncio
+        return task is None or task.cancelling() > 0
 
     async def asks(self) -> bool:
         """Record that the handler asks now; False if it did something else when it ran before."""
@@ -235,7 +126,7 @@ class Running(ABC):
         return await self.until(lambda: number in self.record.answers, seconds)
 
     async def visit(self, number: int, answers: Answers) -> Reply:
-        """What answers a round; see `rounds.Engine`."""
+        """Return what answers a round; see `rounds.Engine`."""
         # A handler that began again has to come to that question first.
         await self.until(lambda: number < len(self.record.outputs))
         try:
@@ -265,6 +156,45 @@ class DurableContext(AsksTogether, Generic[DeskT]):
         self._keys: set[str] = set()
         self.abandoned: MCPError | None = None
 
+    async def until(
+        self,
+        key: str,
+        check: Callable[[], Awaitable[T | None] | T | None],
+        *,
+        seconds: float,
+        link: Inquiry[types.ElicitResult] | None = None,
+        poll_seconds: float = POLL_SECONDS,
+    ) -> T:
+        """Wait for something that is done elsewhere, on any process that runs the call.
+
+        The link is shown once. The time counts from the user's consent to it, across restarts.
+
+        Args:
+            key: The author's name for it, as a step's.
+            check: Looks whether it is there; async or not. What it returns is recorded as JSON. It
+                is called any number of times, so it does nothing else.
+            seconds: How long to wait.
+            link: Where the user does it, from `sdk.link(...)`.
+            poll_seconds: How often to look.
+
+        Raises:
+            NotInTime: It did not come in time.
+            Declined, Cancelled, CannotAsk: The user does not open the link.
+        """
+        check_seconds(seconds, poll_seconds)
+        if link is not None:
+            await self.elicit(link)
+        now = self._running.now
+        began = await self.step(f"{key}, from", lambda _: now())
+        found = await self._step(
+            f"{key}, until",
+            lambda _: poll(check, left=lambda: began + seconds - now(), poll_seconds=poll_seconds),
+            is_wait=True,
+        )
+        if found is None:
+            raise NotInTime(key, seconds)
+        return found
+
     async def step(self, key: str, effect: Callable[[str], Awaitable[T] | T]) -> T:
         """Run an effect once. When the handler runs again, the result comes from the record.
 
@@ -283,9 +213,15 @@ class DurableContext(AsksTogether, Generic[DeskT]):
             TypeError, ValueError: The key is not a text. Or what the effect returned cannot be
                 written as JSON, or is longer than 1 MiB: then the effect has happened.
         """
+        return await self._step(key, effect, is_wait=False)
+
+    async def _step(
+        self, key: str, effect: Callable[[str], Awaitable[T] | T], *, is_wait: bool
+    ) -> T:
         self._check()
         if not isinstance(key, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise TypeError(f"a step's key is a text, not {key!r}")
+        check_step_key(key)
         if key in self._steps:
             raise ValueError(
                 f"there is a step {key!r} in this call already: a key is for one effect"
@@ -315,7 +251,7 @@ class DurableContext(AsksTogether, Generic[DeskT]):
             says = f"what the step {key!r} came to is longer than {MAX_BYTES} bytes as it is kept"
             return Stepped(error=ValueError(says))
 
-        stepped = await self._running.step(key, run)
+        stepped = await self._running.step(key, run, is_wait=is_wait)
         if stepped.gave_up:
             raise self._abandon(refused("gave_up"))
         if stepped.error is not None:
@@ -354,7 +290,7 @@ class DurableContext(AsksTogether, Generic[DeskT]):
         return tuple(answers[question.key] for question in questions)
 
     def _free_key(self, key: str) -> str:
-        """The question's own key; with a number if this call has used that key before."""
+        """Return the question's own key; with a number if this call has used that key before."""
         free, number = key, 1
         while free in self._keys:
             number += 1
@@ -363,7 +299,7 @@ class DurableContext(AsksTogether, Generic[DeskT]):
         return free
 
     async def _ask(self, questions: dict[str, Question[Any] | Inquiry[Any]]) -> dict[str, Any]:
-        """The answers, by the questions' own keys."""
+        """Return the answers, by the questions' own keys."""
         record, running = self._record, self._running
         answers: dict[str, Any] = {}
         self._asking = True
@@ -400,9 +336,11 @@ class DurableContext(AsksTogether, Generic[DeskT]):
                     raise TypeError(
                         f"the handler returned {type(said).__name__}, which is not a result"
                     )
+                if not has_json(said.model_dump()):
+                    raise ValueError("what the handler returned has no JSON: an infinite number")
                 outcome = said
         except BaseException as error:
-            if not self._is_from_outside(error, began):
+            if not self._is_from_outside(error, began, lambda: self._running.is_stopping()):
                 outcome = recordable(error)
             elif self.abandoned is None:
                 raise
@@ -430,20 +368,28 @@ class DurableContext(AsksTogether, Generic[DeskT]):
                 "this call has ended: a handler waits for all the tasks that it begins"
             )
 
-    def _is_from_outside(self, error: BaseException, began: asyncio.Task[Any] | None) -> bool:
+    def _is_from_outside(
+        self,
+        error: BaseException,
+        began: asyncio.Task[Any] | None,
+        is_stopping: Callable[[], bool] | None = None,
+    ) -> bool:
         """Whether an error says that the call is being stopped. All others are the author's, also
         those that are no `Exception`: a handler that cancels itself must not begin again for ever.
 
         Args:
             error: The error.
             began: The task in which the code that it comes from began.
+            is_stopping: Whether the code is being stopped; None where its task says so.
         """
         if isinstance(error, Exception):
             return False
-        task = asyncio.current_task()  # every engine is on asyncio
+        task = asyncio.current_task()
         # An engine that drops a call closes its coroutine, in no task or in another one.
         kinds = (Died,) if task is began else (Died, GeneratorExit)
         group = BaseExceptionGroup[BaseException]("", [error])
         if self.abandoned is not None or group.subgroup(kinds) is not None:
             return True
-        return task is None or task.cancelling() > 0
+        if task is None or is_stopping is None:
+            return task is None or task.cancelling() > 0
+        return is_stopping()

@@ -15,66 +15,52 @@ Knows DBOS, `call`, `messages` and `rounds`; nothing of MCP's requests.
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import logging
-import os
 import secrets
 import sqlite3
 import tempfile
 import time
-from collections import Counter
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator
+from collections.abc import AsyncGenerator, Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, asynccontextmanager, closing, contextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, suppress
 from contextvars import Context
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 import anyio
 import anyio.to_thread
-import psycopg
 from dbos import DBOS, DBOSConfig, DBOSPortableJSONSerializer, SetWorkflowID, StepInfo
 from mcp.server.request_state import RequestStateCodec
 from sqlalchemy.exc import SQLAlchemyError
 
-from mrtr_options.sdk.durable.call import ATTEMPTS, Record, Running
+from mrtr_options.sdk.durable.claim import name_here, taken, try_url
+from mrtr_options.sdk.durable.live import AGAIN_SECONDS, Bell, Left, Live, surely
 from mrtr_options.sdk.durable.messages import (
     Answers,
     Begun,
-    Ended,
-    Output,
     Reply,
     Seal,
-    Stepped,
     Unreadable,
     refused,
 )
+from mrtr_options.sdk.durable.record import Record
 from mrtr_options.sdk.durable.rounds import DurableStore, WrongDatabase
 
+__all__ = ["Engine", "Process", "opened", "process", "try_url"]
+
 WORKFLOW = "mrtr-call"
-AGAIN_SECONDS = 0.1
-"""How long is waited before a database is tried again that did not take something, and before a
-call that was stopped in the middle begins again.
-"""
 SWEEP_SECONDS = 60
 """How often calls are deleted that need not be kept any longer."""
 SWEEP_LIMIT = 500
 """How many of them at a time."""
+DRIFT_SECONDS = 300.0
+"""How far the clock may move between two sweeps, beside the time that has passed."""
 LOOK_SECONDS = 1.0
 """How often a round looks how its call stands that does not run here."""
-CLEANUP_SECONDS = 5.0
-"""How long a call that is stopped has for the author's `finally` blocks."""
 RESTARTS = 1000
 """How often a call begins again after its process died, whatever it was doing."""
-REPEAT_SECONDS = 1.0
-"""How long a handler that runs again has to repeat what is on record, before it does or awaits
-more.
-"""
 THREADS = 32
 """How many statements DBOS runs at a time at most."""
-
-T = TypeVar("T")
 
 _LOG = logging.getLogger(__name__)
 
@@ -86,178 +72,20 @@ logging.getLogger("dbos").addFilter(
 )
 
 
-async def _surely(do: Callable[[], Awaitable[T]]) -> T:
-    """What the database says, as soon as it does."""
-    while True:
-        try:
-            return await do()
-        except SQLAlchemyError as error:
-            _LOG.warning("the database is tried again: %s", str(error).splitlines()[0])
-        await asyncio.sleep(AGAIN_SECONDS)
-
-
-class _Bell:
-    """Wakes those who wait until something is so."""
+class _AgreedTime:
+    """The machine's time, where two looks at it agree with the time that has passed between."""
 
     def __init__(self) -> None:
-        self._rung = asyncio.Event()
+        self._last: tuple[float, float] | None = None
 
-    def ring(self) -> None:
-        self._rung.set()
-        self._rung = asyncio.Event()
-
-    async def until(self, is_so: Callable[[], bool], seconds: float | None = None) -> bool:
-        with anyio.move_on_after(seconds):
-            while not is_so():
-                await self._rung.wait()
-        return is_so()
-
-
-@dataclass(frozen=True)
-class _Entry:
-    """Of a call's log: of what, when, and what it came to."""
-
-    of: str
-    at: float
-    what: Stepped | Answers | None = None
-
-
-class _Left(Exception):
-    """The call does not run here any more."""
-
-
-class Live(Running):
-    """A call that runs in this process, on one store.
-
-    Args:
-        store: The engine of that store.
-        name: Of its handler.
-        handle: Its name.
-        begun: What it began with, as it is kept.
-        log: Its log, as it is kept: what it came to before, and from now on.
-        is_again: Whether it stopped in the middle before.
-
-    Attributes:
-        ahead: What is still to come of what it came to before.
-        is_over: Whether it does not run here any more.
-    """
-
-    def __init__(
-        self, store: Engine, name: str, handle: str, begun: str, log: list[str], is_again: bool
-    ) -> None:
-        self.store, self.handle = store, handle
-        first = store.seal.read(Begun, begun, handle)
-        self.record = Record(first, first.at)
-        entries = [store.seal.read(_Entry, text, handle) for text in log]
-        self.ahead = {each.of: each for each in entries if not each.of.startswith("again ")}
-        self.is_over = False
-        self._attempts = Counter(each.of for each in entries)
-        self._name, self._log, self._is_again = name.partition("#")[0], log, is_again
-        self._given: dict[int, Answers] = {}
-        self._bell = _Bell()
-        self._scope = anyio.CancelScope()
-        self._is_stopped = False
-
-    def told(self) -> None:
-        self._bell.ring()
-
-    def now(self) -> float:
-        return self.store.work.clock()
-
-    async def until(self, is_so: Callable[[], bool], seconds: float | None = None) -> bool:
-        await self._bell.until(lambda: is_so() or self.is_over, seconds)
-        if self.is_over:
-            raise _Left
-        return is_so()
-
-    async def step(self, key: str, run: Callable[[], Coroutine[Any, Any, Stepped]]) -> Stepped:
-        of, again = f"step {key}", f"again {key}"
-        if (entry := self._known(of)) is not None:
-            return cast(Stepped, entry.what)
-        if self._is_again:  # it may have ended its process
-            if self._attempts[again] >= ATTEMPTS - 1:
-                return Stepped(gave_up=True)
-            await self._append("mrtr.again", again)
-        stepped = await run()
-        if not await self._goes_on():
-            return Stepped(gave_up=True)
-        await self._append(key, of, stepped)
-        return stepped
-
-    async def asks(self) -> bool:
-        # A round that comes after a restart waits until the handler is back at its question.
-        number = len(self.record.outputs)
-        is_new = self._known(of := f"question {number}") is None
-        goes_on = f"answer {number}" in self.ahead or await self._goes_on()
-        if goes_on and is_new:
-            await self._append("mrtr.asked", of)
-        return goes_on
-
-    async def answered(self, number: int, seconds: float) -> bool:
-        of = f"answer {number}"
-        if (entry := self._known(of)) is not None:
-            answers = cast(Answers, entry.what)
-        elif await self.until(lambda: number in self._given, seconds):
-            answers = self._given[number]
-            await self._append("mrtr.answered", of, answers)
-        else:
-            return False
-        self.record.take(number, answers)
-        self.told()
-        return True
-
-    async def takes(self, number: int, answers: Answers) -> None:
-        self._given.setdefault(number, answers)
-        self.told()
-        record = self.record
-        await self.until(lambda: number in record.answers or number + 1 < len(record.outputs))
-
-    async def _goes_on(self) -> bool:
-        """Whether the handler has done all that it did when it ran before."""
-        return await self.until(lambda: not self.ahead, REPEAT_SECONDS)
-
-    def _known(self, of: str) -> _Entry | None:
-        """An entry that was made when the handler ran before."""
-        if (entry := self.ahead.pop(of, None)) is not None:
-            self.record.updated = entry.at
-            self.told()
-        return entry
-
-    async def _append(self, name: str, of: str, what: Stepped | Answers | None = None) -> None:
-        entry = _Entry(of, self.now(), what)
-        text = self.store.seal.write(entry, self.handle)
-
-        async def step() -> str:
-            return text
-
-        # What happened is put on record, though the call is stopped.
-        with anyio.CancelScope(shield=True):
-            await _surely(lambda: DBOS.run_step_async({"name": name}, step))
-        self._log.append(text)
-        self._is_again = False
-        self.record.updated = entry.at
-
-    async def run(self) -> str | None:
-        """Run the handler; the call's record, or None where it was stopped in the middle."""
-        output: Output | None = None
-        try:
-            with self._scope:
-                output = await self.store.work.perform(self._name, self)
-        except (asyncio.CancelledError, BaseExceptionGroup):
-            if cast("asyncio.Task[Any]", asyncio.current_task()).cancelling():
-                raise  # the process ends
-        if self._is_stopped:
-            output = Ended(None)
-        elif output is None or self._scope.cancel_called:
+    def look(self) -> float | None:
+        """Return the time; None at the first look, and where the clock was moved since the last."""
+        now, passed = time.time(), time.monotonic()
+        last, self._last = self._last, (now, passed)
+        if last is None:
             return None
-        record = replace(self.record, outputs=[*self.record.outputs, output], updated=self.now())
-        return self.store.seal.write(record, self.handle)
-
-    async def leave(self, *, for_good: bool = False) -> None:
-        """Stop the handler, once its cleanup has run."""
-        self._is_stopped |= for_good
-        self._scope.cancel()
-        await self._bell.until(lambda: self.is_over, CLEANUP_SECONDS)
+        drift = (now - last[0]) - (passed - last[1])
+        return now if abs(drift) <= DRIFT_SECONDS else None
 
 
 class Process:
@@ -275,23 +103,43 @@ class Process:
         self.live: dict[str, Live] = {}
         self.stores: list[Engine] = []
         self.beginning: dict[str, Engine] = {}
-        self.bell = _Bell()
+        self.bell = Bell()
+        self._agreed = _AgreedTime()
         self._tasks: set[asyncio.Task[Any]] = set()
         with ExitStack() as held:
             if url is None:
                 folder = held.enter_context(tempfile.TemporaryDirectory(prefix="mrtr-durable-"))
                 url = f"sqlite:///{folder}/calls.sqlite"
             self.url = url
-            held.enter_context(taken(url))
+            self.claim = held.enter_context(taken(url))
             _launch(url)
             self._held = held.pop_all()
+        loop = asyncio.get_running_loop()
+        self.claim.changed = lambda: _call_in(loop, self._claim_changed)
+
+    def _claim_changed(self) -> None:
+        self.bell.ring()
+        if self.claim.is_lost:  # another process runs these calls now
+            for task in self._tasks:
+                task.cancel()
+
+    async def may_run(self) -> None:
+        """Wait until this process has its name in the database.
+
+        Raises:
+            MCPError: Another process has it, and runs its calls.
+        """
+        claim = self.claim
+        await self.bell.until(lambda: claim.is_held or claim.is_lost)
+        if claim.is_lost:
+            raise refused("name_lost")
 
     def apart(self) -> str:
-        """The database under a new name: the calls of stores on it are apart from all others."""
+        """Return the database under a new name: the calls of stores on it are apart from all others."""
         return f"{self.url}#{secrets.token_hex(4)}"
 
     def store_of(self, name: str, handle: str) -> Engine | None:
-        """A store that has this handler: the one on which the call begins, or else the last one."""
+        """Return a store that has this handler: the one on which the call begins, or else the last one."""
         found = [each for each in self.stores if name in each.names]
         first = self.beginning.get(handle)
         return first if first in found else found[-1] if found else None
@@ -329,7 +177,7 @@ class Process:
             live.told()
 
     async def _log_of(self, handle: str) -> tuple[list[str], bool]:
-        """What is on record of a call, and whether it began before."""
+        """Return what is on record of a call, and whether it began before."""
 
         async def look() -> tuple[bool, list[StepInfo]]:
             status = await DBOS.get_workflow_status_async(handle)
@@ -337,17 +185,23 @@ class Process:
             return is_again, await DBOS.list_workflow_steps_async(handle)
 
         # In a context of its own: in the workflow's this would be one of its steps.
-        is_again, steps = await asyncio.create_task(_surely(look), context=Context())
+        is_again, steps = await asyncio.create_task(surely(look), context=Context())
         for _ in range(max((each["function_id"] for each in steps), default=0)):
             DBOS.reserve_step()  # the next entry comes after these
         # Where the database did not take an entry, there is a step without one.
         return [each["output"] for each in steps if each["output"] is not None], is_again
 
     async def sweep(self, seconds: float) -> int:
-        """Delete calls that ended so long ago, and those as old that nothing here can run; how
-        many.
+        """Delete calls that ended so long ago, and those as old that nothing here can run.
+
+        Deletes none where the clock was moved since the last sweep.
+
+        Returns:
+            How many.
         """
-        since = max(0.0, time.time() - seconds)
+        if (now := self._agreed.look()) is None:
+            return 0
+        since = max(0.0, now - seconds)
         old = await DBOS.list_workflows_async(
             name=WORKFLOW,
             end_time=datetime.fromtimestamp(since, UTC).isoformat(),
@@ -389,6 +243,10 @@ class Engine:
         self.names = {name + apart for name in work.handlers}
         self._process, self._apart = process, apart
 
+    async def may_run(self) -> None:
+        """See `Process.may_run`."""
+        await self._process.may_run()
+
     async def begin(self, name: str, handle: str, begun: Begun) -> Reply | Record:
         text = self.seal.write(begun, handle)
 
@@ -396,17 +254,18 @@ class Engine:
             with SetWorkflowID(handle):
                 await DBOS.start_workflow_async(_call, name + self._apart, text)
 
+        await self.may_run()
         self._process.beginning[handle] = self
         try:
             # Who waits for it may stop waiting. It begins anyway.
-            await asyncio.shield(asyncio.ensure_future(_surely(start)))
+            await asyncio.shield(asyncio.ensure_future(surely(start)))
             return await self.visit(handle, -1, Answers({}, begun.caller))
         finally:
             self._process.beginning.pop(handle, None)
 
     async def visit(self, handle: str, number: int, answers: Answers) -> Reply | Record:
         while isinstance(live := await self._found(handle), Live):
-            with suppress(_Left):
+            with suppress(Left):
                 return await live.visit(number, answers)
         return live
 
@@ -419,18 +278,20 @@ class Engine:
             await live.leave(for_good=True)
 
     async def _found(self, handle: str) -> Live | Record:
-        """A call, as soon as its handler has come here to where it was, or has ended.
+        """Return a call, as soon as its handler has come here to where it was, or has ended.
 
         Raises:
             MCPError: There is no such call, or nothing here can run it.
         """
         here = self._process
         while True:
+            if here.claim.is_lost:
+                raise refused("name_lost")
             if live := here.live.get(handle):
-                with suppress(_Left):
+                with suppress(Left):
                     await live.until(lambda live=live: not live.ahead)
                     return live
-            status = await _surely(lambda: DBOS.get_workflow_status_async(handle))
+            status = await surely(lambda: DBOS.get_workflow_status_async(handle))
             if status is None or status.name != WORKFLOW or not status.input:
                 raise refused("unknown_call")
             name, begun = status.input["args"]
@@ -464,7 +325,7 @@ async def _call(name: str, begun: str) -> str:
 
 @asynccontextmanager
 async def process(url: str | None) -> AsyncGenerator[Process]:
-    """The engine of this process: launched for the first block that needs it, ended with the last.
+    """Return the engine of this process: launched for the first block that needs it, ended with the last.
 
     To keep one engine for many servers, one after another, hold a block of your own round them all,
     and give each server the database `process.apart()`.
@@ -505,7 +366,7 @@ async def process(url: str | None) -> AsyncGenerator[Process]:
 async def opened(
     url: str | None, work: DurableStore, codec: RequestStateCodec | None
 ) -> AsyncGenerator[Engine]:
-    """The engine of a store on DBOS, for the length of a block; see `DurableStore.serving`."""
+    """Return the engine of a store on DBOS, for the length of a block; see `DurableStore.serving`."""
     base, mark, apart = (url or "").partition("#")
     async with process(base or None) as here:
         engine = Engine(here, work, codec, mark + apart)
@@ -515,7 +376,7 @@ async def opened(
         async def sweep() -> None:
             while True:
                 await asyncio.sleep(SWEEP_SECONDS)
-                await _surely(
+                await surely(
                     lambda: here.sweep(max(each.work.keep_seconds for each in here.stores))
                 )
 
@@ -528,60 +389,6 @@ async def opened(
             with anyio.CancelScope(shield=True):
                 mine = [live for live in here.live.values() if live.store is engine]
                 await asyncio.gather(*(live.leave() for live in mine))
-
-
-def try_url(url: str) -> None:
-    """Take a database, and let it go; see `taken`."""
-    with taken(url):
-        pass
-
-
-_UNTIL_GONE = "-c lock_timeout=2s -c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5"
-"""How PostgreSQL soon finds a process gone that held a name; one that has just died is waited
-for.
-"""
-
-
-def _name() -> str:
-    """Of this process, for DBOS: it runs the calls of its name again."""
-    return os.environ.get("MRTR_INSTANCE") or "local"
-
-
-@contextmanager
-def taken(url: str) -> Generator[None]:
-    """Have a SQLite file, or a name in a PostgreSQL database, for this process alone: another one
-    would run the calls of this one, too.
-
-    Raises:
-        WrongDatabase: It cannot be used, or another process has it.
-        ValueError: The URL cannot be read.
-    """
-    path, said = url.removeprefix("sqlite:///"), ""
-    with ExitStack() as held:
-        try:
-            if path == url:
-                db = held.enter_context(psycopg.connect(url, autocommit=True, options=_UNTIL_GONE))
-                name = f"mrtr-call {_name()}"
-                db.execute("SELECT pg_advisory_lock(hashtextextended(%s, 0))", [name])
-            else:
-                fcntl.flock(held.enter_context(open(path, "ab")), fcntl.LOCK_EX | fcntl.LOCK_NB)
-                with closing(sqlite3.connect(path)) as file:
-                    # Kept in the file: readers do not hold up writers, at a third of the time per
-                    # round.
-                    file.execute("PRAGMA journal_mode=WAL")
-        except psycopg.errors.LockNotAvailable:
-            said = (
-                f"another process has the name {_name()!r} in it: give each its own MRTR_INSTANCE"
-            )
-        except BlockingIOError:
-            said = f"another process has {url}: a file is for one process; give a fleet temporal://HOST:PORT"
-        except psycopg.ProgrammingError as error:
-            raise ValueError("this URL cannot be read") from error
-        except (OSError, psycopg.Error, sqlite3.Error) as error:
-            said = getattr(error, "strerror", "") or f"{error}".splitlines()[0]
-        if said:
-            raise WrongDatabase(said)
-        yield
 
 
 class _Connection(sqlite3.Connection):
@@ -597,12 +404,22 @@ class _Connection(sqlite3.Connection):
         return int(time.time())
 
 
+def _call_in(loop: asyncio.AbstractEventLoop, do: Callable[[], None]) -> None:
+    with suppress(RuntimeError):  # the loop has ended
+        loop.call_soon_threadsafe(do)
+
+
 def _launch(url: str) -> None:
+    """Start DBOS.
+
+    Raises:
+        WrongDatabase: It cannot keep calls in this database.
+    """
     config = DBOSConfig(
         name="mrtr-options",
         system_database_url=url,
         application_version="any",  # the name of a handler has its version
-        executor_id=_name(),
+        executor_id=name_here(),
         log_level="WARNING",
         serializer=DBOSPortableJSONSerializer(),
         max_executor_threads=THREADS,
@@ -612,4 +429,9 @@ def _launch(url: str) -> None:
     )
     DBOS(config=config)
     # In the loop's own thread: DBOS runs calls on the loop that it finds here.
-    DBOS.launch()
+    try:
+        DBOS.launch()
+    except SQLAlchemyError as error:
+        with suppress(Exception):
+            DBOS.destroy()
+        raise WrongDatabase(f"{error}".splitlines()[0]) from error

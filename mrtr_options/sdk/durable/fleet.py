@@ -23,9 +23,9 @@ import re
 import secrets
 import threading
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack, asynccontextmanager, closing, contextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, closing, suppress
 from datetime import timedelta
 from functools import cache
 from typing import Any, TypeVar
@@ -34,13 +34,15 @@ from urllib.parse import urlsplit
 import anyio
 from mcp import MCPError
 from mcp.server.request_state import RequestStateCodec
-from temporalio import activity, client, common, exceptions, runtime, workflow
+from temporalio import client, common, exceptions, runtime, workflow
 from temporalio.api.workflowservice import v1 as api
 from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
-from mrtr_options.sdk.durable.call import ATTEMPTS, Record, Running
+from mrtr_options.sdk.durable import effects
+from mrtr_options.sdk.durable.call import ATTEMPTS, Running
+from mrtr_options.sdk.durable.effects import Effects, Place
 from mrtr_options.sdk.durable.messages import (
     Answers,
     Begun,
@@ -51,12 +53,11 @@ from mrtr_options.sdk.durable.messages import (
     Unreadable,
     refused,
 )
+from mrtr_options.sdk.durable.record import Record
 from mrtr_options.sdk.durable.rounds import DurableStore, WrongDatabase
 
 TASK_SECONDS = 10.0
 """How long a worker may be silent between two steps before another one goes on."""
-ALIVE_SECONDS = 30.0
-"""How long it may be silent in a step before another one begins that step again."""
 STICKY_SECONDS = 1.0
 """How long a call that waits stays with a worker that does not answer. Temporal's default is 10
 s.
@@ -75,12 +76,11 @@ AT_ONCE = 200
 """How many calls a worker works at between two steps."""
 STEPS_AT_ONCE = 5000
 """How many steps a worker has under way."""
-KEPT = 100
-"""How many results are kept of effects that held up the loop for too long."""
 THREADS = 8
 """In how many threads handlers run between two steps."""
 
-REFUSED, ELSEWHERE, ENDED = "refused", "elsewhere", "ended"
+
+REFUSED = "refused"
 
 T = TypeVar("T")
 
@@ -101,9 +101,6 @@ _OVER = (
 _LOG = logging.getLogger(__name__)
 _here = threading.local()
 
-
-_Place = tuple[str, str]
-"""A step: the run of its call, and its key."""
 
 # --- the call, in a worker ----------------------------------------------------------------------
 
@@ -144,9 +141,11 @@ class _Call(Running):
             )
         return is_so()
 
-    async def step(self, key: str, run: Callable[[], Coroutine[Any, Any, Stepped]]) -> Stepped:
+    async def step(
+        self, key: str, run: Callable[[], Coroutine[Any, Any, Stepped]], *, is_wait: bool = False
+    ) -> Stepped:
         place = workflow.info().run_id, key
-        doing = _seen(self._step(place, run))
+        doing = _seen(self._step(place, run, is_wait=is_wait))
         try:
             # A cancelled scope of AnyIO cancels its code again at every turn of the loop until that
             # has ended, and an activity ends only once Temporal says so.
@@ -158,11 +157,11 @@ class _Call(Running):
             raise
 
     async def _step(
-        self, place: _Place, run: Callable[[], Coroutine[Any, Any, Stepped]]
+        self, place: Place, run: Callable[[], Coroutine[Any, Any, Stepped]], *, is_wait: bool
     ) -> Stepped:
         ended = 0
         queue: str | None = None  # the call's, from which Temporal hands it to this worker at once
-        while ended < ATTEMPTS:
+        while is_wait or ended < ATTEMPTS:
             try:
                 with _here.effects.ready(place, run):
                     text = await workflow.execute_activity(
@@ -170,9 +169,9 @@ class _Call(Running):
                         args=place,
                         result_type=str,
                         task_queue=queue,
-                        schedule_to_start_timeout=timedelta(seconds=ALIVE_SECONDS),
+                        schedule_to_start_timeout=timedelta(seconds=effects.ALIVE_SECONDS),
                         start_to_close_timeout=LIFE,
-                        heartbeat_timeout=timedelta(seconds=ALIVE_SECONDS),
+                        heartbeat_timeout=timedelta(seconds=effects.ALIVE_SECONDS),
                         retry_policy=common.RetryPolicy(maximum_attempts=1),
                     )
                 _here.effects.forget(place)
@@ -183,8 +182,11 @@ class _Call(Running):
                 match error.cause:
                     case exceptions.TimeoutError(type=why):
                         ended += why == exceptions.TimeoutType.HEARTBEAT
-                    case exceptions.ApplicationError(type=why) if why in (ELSEWHERE, ENDED):
-                        ended += why == ENDED
+                    case exceptions.ApplicationError(type=why) if why in (
+                        effects.ELSEWHERE,
+                        effects.ENDED,
+                    ):
+                        ended += why == effects.ENDED
                     case _:
                         raise
         return Stepped(gave_up=True)
@@ -216,84 +218,6 @@ class _Call(Running):
     @workflow.query
     def look(self) -> str:
         return _here.seal.write(self.record, self.handle)
-
-
-class Effects:
-    """What the steps of a store do: by the run of their call, and their key.
-
-    Args:
-        seal: Seals what they come to.
-    """
-
-    def __init__(self, seal: Seal) -> None:
-        self._seal = seal
-        self._ready: dict[_Place, Callable[[], Coroutine[Any, Any, Stepped]]] = {}
-        self._running: dict[_Place, asyncio.Task[Stepped]] = {}
-        self._done: dict[_Place, asyncio.Task[Stepped]] = {}
-
-    @contextmanager
-    def ready(
-        self, place: _Place, run: Callable[[], Coroutine[Any, Any, Stepped]]
-    ) -> Generator[None]:
-        """Have an effect found in a block."""
-        self._ready[place] = run
-        try:
-            yield
-        finally:
-            # A worker that drops a call from its cache may end this block after the call began
-            # again.
-            if self._ready.get(place) is run:
-                del self._ready[place]
-
-    def cancel(self, place: _Place) -> None:
-        """Stop an effect, if it runs here. From any thread."""
-        if running := self._running.get(place):
-            running.get_loop().call_soon_threadsafe(running.cancel)
-
-    @activity.defn(name="mrtr-step")
-    async def step(self, run_id: str, key: str) -> str:
-        """Run the effect of a step, and say now and then that it goes on."""
-        place = run_id, key
-        running = self._running.get(place) or self._done.get(place)
-        if running is None:  # or else Temporal did not hear of it in time
-            if (run := self._ready.get(place)) is None:
-                raise exceptions.ApplicationError(
-                    "its call is on another worker by now", type=ELSEWHERE
-                )
-            running = self._running[place] = asyncio.ensure_future(run())
-            running.add_done_callback(lambda done: self._is_done(place, done))
-        try:
-            # A first sign at once would cost the server as much as the step.
-            while not (await asyncio.wait([running], timeout=ALIVE_SECONDS / 3))[0]:
-                activity.heartbeat()
-        except asyncio.CancelledError:
-            why = activity.cancellation_details()
-            if why is not None and why.cancel_requested:
-                running.cancel()
-            if why is not None and why.worker_shutdown:
-                # The effect goes on until the worker has ended. Several activities may wait for it,
-                # and a worker that ends may hang if one of them is done before it is cancelled.
-                raise exceptions.ApplicationError("this worker ends", type=ELSEWHERE) from None
-            raise
-        if running.cancelled():
-            raise exceptions.ApplicationError("the effect was stopped in the middle", type=ENDED)
-        return self._seal.write(running.result(), key)
-
-    def _is_done(self, place: _Place, done: asyncio.Task[Stepped]) -> None:
-        del self._running[place]
-        if not done.cancelled() and not done.exception():
-            self._done[place] = done
-            if len(self._done) > KEPT:
-                del self._done[next(iter(self._done))]
-
-    def forget(self, place: _Place) -> None:
-        """Let go of what came of an effect: its call has it."""
-        self._done.pop(place, None)
-
-    def close(self) -> None:
-        """Stop those that run."""
-        for running in self._running.values():
-            running.cancel()
 
 
 # --- its clients --------------------------------------------------------------------------------
@@ -381,7 +305,7 @@ class Engine:
     async def _asked(
         self, kind: type[T], handle: str, ask: Callable[[], Awaitable[str]]
     ) -> T | Record:
-        """What a call answers, of this kind; what is on record of it if it is over.
+        """Return what a call answers, of this kind; what is on record of it if it is over.
 
         Raises:
             MCPError: There is no such call, the engine gave it up, or there is no worker of its
@@ -466,7 +390,7 @@ class Engine:
 
 
 def _seen(work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-    """A task whose failure counts as seen."""
+    """Return a task whose failure counts as seen."""
     task = asyncio.ensure_future(work)
     task.add_done_callback(lambda done: done.cancelled() or done.exception())
     return task
@@ -476,7 +400,7 @@ def _seen(work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
 
 
 async def connected(url: str) -> Client:
-    """A client of the server at a URL, as soon as that answers; see `opened`.
+    """Return a client of the server at a URL, as soon as that answers; see `opened`.
 
     Raises:
         WrongDatabase: It does not in `WAIT_SECONDS`.
@@ -505,7 +429,7 @@ def try_url(url: str) -> None:
 
 @cache
 def _runtime() -> runtime.Runtime:
-    """What Temporal's client runs in. Its own would log to standard output, where a server may
+    """Return what Temporal's client runs in. Its own would log to standard output, where a server may
     talk.
     """
     atexit.register(time.sleep, 0.1)  # its threads let go of Python, or the process aborts
@@ -518,7 +442,7 @@ def _runtime() -> runtime.Runtime:
 async def opened(
     url: str, work: DurableStore, codec: RequestStateCodec | None
 ) -> AsyncGenerator[Engine]:
-    """The engine of a store on Temporal, with a worker in this process; see `DurableStore.serving`.
+    """Return the engine of a store on Temporal, with a worker in this process; see `DurableStore.serving`.
 
     Args:
         url: `temporal://HOST:PORT`, with a namespace as its path unless it is `default`.
@@ -530,18 +454,18 @@ async def opened(
     """
     server, seal = await connected(url), Seal(codec)
     queues = {name: f"mrtr-{name}{url.partition('#')[2]}" for name in work.handlers}
-    own_queue, effects = f"mrtr-{secrets.token_hex(8)}", Effects(seal)
+    own_queue, doing = f"mrtr-{secrets.token_hex(8)}", Effects(seal)
 
     def here() -> None:
-        _here.work, _here.seal, _here.own_queue, _here.effects = work, seal, own_queue, effects
+        _here.work, _here.seal, _here.own_queue, _here.effects = work, seal, own_queue, doing
 
     steps: dict[str, Any] = {
-        "activities": [effects.step],
+        "activities": [doing.step],
         "max_concurrent_activities": STEPS_AT_ONCE,
-        "max_heartbeat_throttle_interval": timedelta(seconds=ALIVE_SECONDS / 3),
+        "max_heartbeat_throttle_interval": timedelta(seconds=effects.ALIVE_SECONDS / 3),
     }
     pool = ThreadPoolExecutor(THREADS, thread_name_prefix="mrtr-calls", initializer=here)
-    with closing(effects), pool as threads:
+    with closing(doing), pool as threads:
         async with AsyncExitStack() as workers:
             await workers.enter_async_context(Worker(server, task_queue=own_queue, **steps))
             for queue in queues.values():

@@ -34,7 +34,7 @@ Sealed this is a third longer; Temporal takes 2 MiB.
 
 
 def recordable(error: BaseException) -> Exception:
-    """An error that another process can read; a RuntimeError where it cannot read this one.
+    """Return an error that another process can read; a RuntimeError where it cannot read this one.
 
     An MCPError loses its class, whose constructor may take other arguments than it keeps.
     """
@@ -162,7 +162,7 @@ class Asked:
         return hashlib.sha256(Seal(None).write(self, "").encode()).hexdigest()[:16]
 
     def left_by(self, answers: Answers) -> list[Asked]:
-        """What is asked again: the questions without an answer, unless the user said no."""
+        """Return what is asked again: the questions without an answer, unless the user said no."""
         said = answers.responses
         is_no = any(getattr(each, "action", "accept") != "accept" for each in said.values())
         left = {key: request for key, request in self.requests.items() if key not in said}
@@ -210,7 +210,11 @@ _WHY = {
     "is left to finish it. Its effects may have happened. Look before you call the tool again.",
     "answered_differently": "The question {question!r} of this call has been answered differently "
     "before.",
+    "name_lost": "Another server has taken the name of this one, and goes on with its calls. Send the "
+    "same request with the same state there.",
     "unknown_task": "There is no such task.",
+    "no_json": "This request has a number that JSON cannot carry: one that is infinite, or none. "
+    "Send another one.",
     "too_long": f"A call is {MAX_BYTES} bytes at most with its answers. Send shorter ones.",
 }
 
@@ -226,6 +230,16 @@ def still_at_work(seconds: float) -> MCPError:
         f"This call is still at work after {seconds:g} s of waiting, and goes on. Send the same request "
         "with the same state to wait further. A call without a state would begin another one.",
         {"reason": "still_at_work"},
+    )
+
+
+def stopped() -> MCPError:
+    """Return the end of a call whose user does not want to wait for it."""
+    return MCPError(
+        types.INVALID_REQUEST,
+        "This call was stopped, as its user did not want to wait further. Its effects may have "
+        "happened. Look before you call the tool again.",
+        {"reason": "stopped"},
     )
 
 
@@ -256,7 +270,7 @@ class Seal:
         self._codec = codec
 
     def write(self, message: object, place: str) -> str:
-        """A message as text.
+        """Return a message as text.
 
         Args:
             message: One of this module's.
@@ -270,7 +284,7 @@ class Seal:
         return text if self._codec is None else self._codec.seal(text.encode())
 
     def read(self, kind: type[T], text: str, place: str) -> T:
-        """The message that `write` made the text of.
+        """Return the message that `write` made the text of.
 
         Args:
             kind: Its class.
@@ -288,6 +302,15 @@ class Seal:
             return _adapter(kind).validate_python(said)
         except (InvalidRequestState, LookupError, TypeError, ValueError) as error:
             raise Unreadable(f"what is kept at {place!r} cannot be read: {error!r}") from error
+
+
+def has_json(value: object) -> bool:
+    """Whether a value of JSON's kinds can be written as JSON: it has no infinite number or NaN."""
+    try:
+        json.dumps(value, allow_nan=False, default=str)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def length(message: object) -> int:

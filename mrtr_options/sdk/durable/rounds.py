@@ -30,7 +30,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from inspect import isroutine
 from pathlib import Path
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Literal, Protocol, Self, TypeVar
 
 import anyio
 import mcp_types as types
@@ -39,8 +39,16 @@ from mcp.server.request_state import RequestStateCodec, authenticated_principal
 
 from mrtr_options.checks import check_numbers
 from mrtr_options.errors import UsageError
-from mrtr_options.sdk.call_key import call_key_of, digest_of, other_arguments, too_old
-from mrtr_options.sdk.durable.call import DeskT, DurableContext, Record, Running
+from mrtr_options.sdk.call_key import (
+    CallFunction,
+    CallName,
+    CallNaming,
+    as_repeat,
+    digest_of,
+    naming_calls,
+    too_old,
+)
+from mrtr_options.sdk.durable.call import DeskT, DurableContext, Running
 from mrtr_options.sdk.durable.messages import (
     MAX_BYTES,
     Answers,
@@ -53,12 +61,16 @@ from mrtr_options.sdk.durable.messages import (
     Reply,
     Seal,
     Unreadable,
+    has_json,
     length,
     refused,
     still_at_work,
+    stopped,
 )
+from mrtr_options.sdk.durable.record import Record
+from mrtr_options.sdk.durable.round import Round
 from mrtr_options.sdk.handlers import Call, NotAHandler, check_handler, needing
-from mrtr_options.sdk.questions import is_modern, kinds
+from mrtr_options.sdk.questions import declares_forms, is_modern, kinds
 from mrtr_options.sdk.settings import DATABASE_VARIABLE
 
 ResultT = TypeVar("ResultT", types.CallToolResult, types.GetPromptResult)
@@ -67,6 +79,14 @@ STOP_SECONDS = 5.0
 """How long a first request that was cancelled waits until its call has ended."""
 _AHEAD = 0.1
 """How far ahead a call key may be, as a share of the time that calls are kept."""
+GO_ON = "mrtr-go-on"
+"""The key of the form that asks a user whether to wait further."""
+_GO_ON = types.ElicitRequest(
+    params=types.ElicitRequestFormParams(
+        message="This is still being worked at. Go on waiting?",
+        requested_schema={"type": "object", "properties": {}},
+    )
+)
 _SAID_CHARS = 8 * 1024
 """How long answers may be that a state carries."""
 
@@ -148,42 +168,6 @@ def need(module: str, *, extra: str) -> None:
         sys.exit(2)
 
 
-@dataclass
-class Round:
-    """One round of a call: what a state says.
-
-    Attributes:
-        handle: The call.
-        number: Of the output that the round goes on from; -1 where the call is to begin.
-        waited: How many rounds in a row ended without a question.
-        asked: The digest of what the user was asked.
-        said: What the user said, where an earlier round of these brought it.
-    """
-
-    handle: str
-    number: int = -1
-    waited: int = 0
-    asked: str = ""
-    said: str = ""
-
-    @staticmethod
-    def of(state: str) -> Round:
-        """The round that goes on from a state.
-
-        Raises:
-            MCPError: Genuine, but not a state of this kind.
-        """
-        handle, number, waited, asked, said = [*state.split(".", 4), "", "", "", ""][:5]
-        if not all(each.isdecimal() and len(each) <= 9 for each in (number, waited)):
-            raise refused("unknown_call")
-        return Round(handle, int(number) - 1, int(waited), asked, said)
-
-    @property
-    def state(self) -> str:
-        """What the client is to bring back."""
-        return f"{self.handle}.{self.number + 1}.{self.waited}.{self.asked}.{self.said}"
-
-
 @dataclass(kw_only=True, eq=False)
 class DurableStore:
     """Turns handlers that await their answers into ones that return their questions.
@@ -194,7 +178,11 @@ class DurableStore:
 
     Attributes:
         idle_seconds: How long a question may stay unanswered before its call is given up.
-        wait_seconds: How long a request is held before the client is told to retry.
+        wait_seconds: How long a request is held while the call is at work. Clients give up after
+            60 seconds.
+        while_working: What a client gets then: "form" asks its user whether to go on waiting, and
+            ends the call if not; "state" tells the client to retry by a state without a question,
+            which some hosts show as an error. A client that takes no forms gets a state.
         rounds: How often a client retries in one call. Its last request is told that the call goes
             on.
         keep_seconds: How long a call is kept after its end.
@@ -206,7 +194,8 @@ class DurableStore:
     """
 
     idle_seconds: float = 600.0
-    wait_seconds: float = 10.0
+    wait_seconds: float = 50.0
+    while_working: Literal["form", "state"] = "form"
     rounds: int = 10
     keep_seconds: float = 24 * 3600.0
     version: str | None = None
@@ -215,6 +204,8 @@ class DurableStore:
         need("dbos", extra="durable")
         numbers = self.idle_seconds, self.wait_seconds, self.rounds, self.keep_seconds
         check_numbers(type(self).__name__, *numbers)
+        if self.while_working not in ("form", "state"):
+            raise ValueError(f'while_working is "form" or "state", not {self.while_working!r}')
         if self.version is not None and not 0 < len(f"{self.version}") <= 100:
             raise ValueError(f"{type(self).__name__} takes a version of 1 to 100 characters")
         self._key_seconds = self.keep_seconds
@@ -251,19 +242,31 @@ class DurableStore:
         return self._engine
 
     def linear(
-        self, handler: Callable[[DurableContext[DeskT], Call], Awaitable[ResultT]]
+        self,
+        handler: Callable[[DurableContext[DeskT], Call], Awaitable[ResultT]],
+        *,
+        call: str | CallFunction | None = None,
+        call_is_secret: bool = False,
     ) -> Callable[
         [ServerRequestContext[DeskT, Any], Params], Awaitable[ResultT | types.InputRequiredResult]
     ]:
-        """The handler of a tool or a prompt as a server takes it.
+        """Return the handler of a tool or a prompt as a server takes it.
 
         Calls are kept under its qualified name: it must be unique, and stay the same.
+
+        Args:
+            handler: The author's.
+            call: What names a call beside the client's call key: an argument, or a function of
+                caller and arguments. A call that is made again under its name while it is kept is
+                the same call.
+            call_is_secret: Whether only one caller can know what names a call.
 
         Raises:
             NotAHandler: It is not a handler, or has no name of its own.
         """
         check_handler(handler, "store.linear", (DurableContext, Call))
-        return self.in_rounds(self.register(handler, "rounds"))
+        naming = CallNaming(call, call_is_secret)
+        return self.in_rounds(self.register(handler, "rounds"), naming)
 
     def register(self, handler: AnyHandler, kind: str) -> str:
         """Have a handler run here; the name of its calls, which says how it is served, and its
@@ -329,43 +332,57 @@ class DurableStore:
         return Ended(await context.outcome(handler(context, running.record.begun.call)))
 
     def caller(self, ctx: ServerRequestContext[Any, Any]) -> Caller:
-        """What a call is told of the client of this round."""
+        """Return what a call is told of the client of this round."""
         return Caller(kinds(ctx), principal=self._principal(ctx))
 
     # --- rounds ---
 
     def in_rounds(
-        self, name: str
+        self, name: str, naming: CallNaming
     ) -> Callable[[ServerRequestContext[Any, Any], Params], Awaitable[Any]]:
-        """Answers the rounds of calls of the handler of this name."""
+        """Return what answers the rounds of calls of the handler of this name."""
 
         async def durable(ctx: ServerRequestContext[Any, Any], params: Params) -> types.Result:
-            state = params.request_state
-            key = call_key_of(ctx, params) if state is None else None
-            if key is not None:
-                # Its call is kept from now on at least, and a key is valid for no longer.
-                age = (self.clock() - key.made) / self._key_seconds
-                if not -_AHEAD <= age <= 1 - _AHEAD:
-                    raise too_old()
-                round = Round(key.call_of(self._principal(ctx), params.name))
+            named: CallName | None = None
+            if params.request_state is None:
+                named = naming.name_of(ctx, params, self._principal(ctx))
+                self._check_age(named)
+                round = Round(secrets.token_urlsafe(16) if named is None else named.handle)
             else:
-                round = Round(secrets.token_urlsafe(16)) if state is None else Round.of(state)
+                round = Round.of(params.request_state)
+            if _wants_no_more(params):
+                await self.engine.stop(round.handle)
+                raise stopped()
             # An old client has this one request for the whole call.
             hold = self.wait_seconds if is_modern(ctx) else math.inf
             try:
                 with anyio.move_on_after(hold):
-                    return await self._round(name, ctx, params, round, keyed=key is not None)
+                    return await self._round(name, ctx, params, round, named)
             except anyio.get_cancelled_exc_class():
-                if state is None and key is None:  # its client has no state of it
+                if params.request_state is None and named is None:  # its client has no state of it
                     with anyio.move_on_after(STOP_SECONDS, shield=True):
                         await self.engine.stop(round.handle)
                 raise
-            round.waited += 1
-            if round.number + 1 + round.waited > self.rounds:
-                raise still_at_work(round.waited * self.wait_seconds)
-            return types.InputRequiredResult(request_state=round.state)
+            return self._held(ctx, round)
 
-        return needing(durable, self.serving)
+        return naming_calls(needing(durable, self.serving), naming)
+
+    def _check_age(self, named: CallName | None) -> None:
+        """Refuse a client's key whose call may be forgotten by now, or before its user ends it."""
+        if named is not None and named.made is not None:
+            age = (self.clock() - named.made) / self._key_seconds
+            if not -_AHEAD <= age <= 1 - _AHEAD:
+                raise too_old()
+
+    def _held(self, ctx: ServerRequestContext[Any, Any], round: Round) -> types.Result:
+        """Return what a client gets whose call is still at work."""
+        round.waited += 1
+        if round.number + 1 + round.waited > self.rounds:
+            raise still_at_work(round.waited * self.wait_seconds)
+        held = types.InputRequiredResult(request_state=round.state)
+        if self.while_working == "form" and declares_forms(ctx):
+            held.input_requests = {GO_ON: _GO_ON}
+        return held
 
     async def _round(
         self,
@@ -373,46 +390,65 @@ class DurableStore:
         ctx: ServerRequestContext[Any, Any],
         params: Params,
         round: Round,
-        *,
-        keyed: bool,
+        named: CallName | None,
     ) -> types.Result:
-        """The response of a round. Where that takes too long it is cancelled, and `round` is what
+        """Return the response of a round. Where that takes too long it is cancelled, and `round` is what
         the client's retry goes on from.
         """
         answers = self._answers(ctx, params, round)
+        now = self.clock()
         if round.number >= 0:
             found = await self.engine.visit(round.handle, round.number, answers)
         else:
+            if not has_json(params.arguments):
+                raise refused("no_json")
             call = Call(params.name, None if params.arguments is None else {**params.arguments})
-            begun = Begun(call, answers.caller, self.clock(), self._ttl_ms)
+            begun = Begun(call, answers.caller, now, self._ttl_ms)
             if length(begun) > MAX_BYTES:
                 raise refused("too_long")
             found = await self.engine.begin(name, round.handle, begun)
-        if keyed:
+        since: float | None = None
+        if named is not None:
             record = await self.engine.look(round.handle)
             if digest_of(record.begun.call.arguments) != digest_of(params.arguments):
-                raise other_arguments()
-            last = len(record.outputs) - 1
-            if record.task_at is not None:
-                found = Reply(0, Handed(record.task_at))
-            elif record.output is not None:
-                found = Reply(last, record.output)
-            elif last >= 0:
-                round.number = last
-                found = await self.engine.visit(round.handle, last, answers)
+                raise named.other_arguments()
+            since = record.updated if record.begun.at < now else None
+            found = await self._latest(record, round, answers) or found
         if isinstance(found, Record):
             found.new(round.number, answers)
             found = found.reply(round.number)
         if found is None:
             raise refused("unknown_call")
-        return await self.result_of(ctx, round.handle, found)
+        result = await self.result_of(ctx, round.handle, found)
+        if since is None or not isinstance(found.output, Ended):
+            return result
+        return as_repeat(result, since)
+
+    async def _latest(
+        self, record: Record, round: Round, answers: Answers
+    ) -> Reply | Record | None:
+        """Return what a call has come to that was made again; None if it has said nothing yet."""
+        last = len(record.outputs) - 1
+        if record.task_at is not None:
+            return Reply(0, Handed(record.task_at))
+        if record.output is not None:
+            return Reply(last, record.output)
+        if last < 0:
+            return None
+        round.number = last
+        return await self.engine.visit(round.handle, last, answers)
 
     def _answers(
         self, ctx: ServerRequestContext[Any, Any], params: Params, round: Round
     ) -> Answers:
-        """What this round brings: what the client says, or what it said to an earlier round."""
-        if params.input_responses:
-            answers = Answers(params.input_responses, self.caller(ctx), round.asked)
+        """Return what this round brings: what the client says, or what it said to an earlier round."""
+        responses = {
+            key: each for key, each in (params.input_responses or {}).items() if key != GO_ON
+        }
+        if responses:
+            if not all(has_json(each.model_dump()) for each in responses.values()):
+                raise refused("no_json")
+            answers = Answers(responses, self.caller(ctx), round.asked)
             said = Seal(None).write(answers, round.handle)
             if len(said) > MAX_BYTES:
                 raise refused("too_long")
@@ -428,7 +464,7 @@ class DurableStore:
     async def result_of(
         self, ctx: ServerRequestContext[Any, Any], handle: str, reply: Reply
     ) -> types.Result:
-        """The response of a round that got this reply."""
+        """Return the response of a round that got this reply."""
         match reply.output:
             case Asked(requests=requests) as asked:
                 state = Round(handle, reply.number, asked=asked.digest).state
@@ -441,6 +477,12 @@ class DurableStore:
                 return result
             case _:
                 raise AssertionError("a call that is a task, and no store of tasks")
+
+
+def _wants_no_more(params: Params) -> bool:
+    """Whether the user was asked whether to go on waiting, and said no."""
+    answer = (params.input_responses or {}).get(GO_ON)
+    return answer is not None and getattr(answer, "action", None) != "accept"
 
 
 def _digest_of_file(handler: Callable[..., Any]) -> str:

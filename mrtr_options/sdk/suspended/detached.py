@@ -71,7 +71,7 @@ class _TrioParking:
 
 
 def parking() -> Parking:
-    """A place to park for the running event loop."""
+    """Return a place to park for the running event loop."""
     return _AsyncioParking() if on_asyncio() else _TrioParking()
 
 

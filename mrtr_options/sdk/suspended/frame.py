@@ -5,9 +5,10 @@ Knows `detached` and `questions`; nothing of the rounds that wake it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Generic, TypeVar
 
+import anyio
 import anyio.lowlevel
 import mcp_types as types
 from pydantic import BaseModel
@@ -24,8 +25,10 @@ from mrtr_options.sdk.questions import (
 )
 from mrtr_options.sdk.suspended.detached import Parking, Task, parking, stop
 from mrtr_options.sdk.together import AsksTogether, assumed
+from mrtr_options.sdk.waiting import POLL_SECONDS, NotInTime, check_seconds, poll
 
 DeskT = TypeVar("DeskT")
+T = TypeVar("T")
 
 
 Asked = tuple[Question[BaseModel] | Inquiry[BaseModel], ...]
@@ -155,6 +158,41 @@ class LinearContext(AsksTogether, Generic[DeskT]):
         with frame.park((question,)) as parked:
             responses = _unless_abandoned(await parked)
         return read_answer(question, responses[question.key])
+
+    async def until(
+        self,
+        key: str,
+        check: Callable[[], Awaitable[T | None] | T | None],
+        *,
+        seconds: float,
+        link: Inquiry[types.ElicitResult] | None = None,
+        poll_seconds: float = POLL_SECONDS,
+    ) -> T:
+        """Wait for something that is done elsewhere, for as long as this process lives.
+
+        The round is held meanwhile; a client that gives up sends it once more, and waits further.
+
+        Args:
+            key: The author's name for it.
+            check: Looks whether it is there; async or not.
+            seconds: How long to wait, from the user's consent to the link.
+            link: Where the user does it, from `sdk.link(...)`.
+            poll_seconds: How often to look.
+
+        Raises:
+            NotInTime: It did not come in time.
+            Declined, Cancelled, CannotAsk: The user does not open the link.
+        """
+        check_seconds(seconds, poll_seconds)
+        if link is not None:
+            await self.elicit(link)
+        ends_at = anyio.current_time() + seconds
+        found = await poll(
+            check, left=lambda: ends_at - anyio.current_time(), poll_seconds=poll_seconds
+        )
+        if found is None:
+            raise NotInTime(key, seconds)
+        return found
 
     async def _answers_to(
         self, questions: Sequence[Question[Any] | Inquiry[Any]]

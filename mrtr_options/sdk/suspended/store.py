@@ -272,7 +272,7 @@ class ContinuationStore:
             self._finish(frame, output, size)
 
     def _admitted(self, ctx: ServerRequestContext[Any, Any], params: Params) -> Frame:
-        """A new frame, held.
+        """Return a new frame, held.
 
         Raises:
             MCPError: -32603, the store or the caller's share of it is full.
@@ -449,7 +449,7 @@ def _as_result(frame: Frame, number: int) -> types.Result:
 
 
 def _afresh(error: ErrorT) -> ErrorT:
-    """The same exception without traceback, cause and context. One that cannot be made again is a
+    """Return the same exception without traceback, cause and context. One that cannot be made again is a
     RuntimeError with its text.
     """
     if isinstance(error, BaseExceptionGroup):

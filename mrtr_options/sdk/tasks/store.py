@@ -33,7 +33,8 @@ from mcp.shared.inbound import MCP_NAME_HEADER, decode_header_value
 from pydantic import TypeAdapter, ValidationError
 
 from mrtr_options.checks import check_functions, check_numbers
-from mrtr_options.sdk.durable.call import DeskT, DurableContext, Record, Running
+from mrtr_options.sdk.call_key import CallFunction, CallNaming, naming_calls
+from mrtr_options.sdk.durable.call import DeskT, DurableContext, Running
 from mrtr_options.sdk.durable.messages import (
     MAX_BYTES,
     Answers,
@@ -48,9 +49,11 @@ from mrtr_options.sdk.durable.messages import (
     refused,
     still_at_work,
 )
+from mrtr_options.sdk.durable.record import Record
 from mrtr_options.sdk.durable.rounds import DurableStore, Params
 from mrtr_options.sdk.handlers import Call, check_handler, needing
 from mrtr_options.sdk.questions import BadAnswer, declares_forms, is_modern
+from mrtr_options.sdk.server import outcome_of
 from mrtr_options.sdk.tasks.wire import (
     IDENTIFIER,
     CreateTaskResult,
@@ -124,9 +127,12 @@ class TaskStore(DurableStore, Extension):
     Attributes:
         idle_seconds, wait_seconds, rounds, keep_seconds, version: See `DurableStore`.
         ttl_seconds: How long a task is known from its creation, and its questions wait; None for
-            ever.
+            ever. One that is at work then is cancelled, and is known for as long again from its
+            end.
         poll_seconds: How often clients are told to look.
         outcome_of: Makes the result of an exception of a handler; None for one that stays an error.
+            Without it, `sdk.outcome_of`: a question that was declined, cancelled or could not be
+            asked is a result.
 
     Raises:
         ValueError: A number is not over 0.
@@ -135,7 +141,7 @@ class TaskStore(DurableStore, Extension):
     identifier = IDENTIFIER
     ttl_seconds: float | None = 3600.0
     poll_seconds: float = 0.2
-    outcome_of: Callable[[Exception], types.CallToolResult | None] = lambda error: None
+    outcome_of: Callable[[Exception], types.CallToolResult | None] = outcome_of
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -149,28 +155,37 @@ class TaskStore(DurableStore, Extension):
         self._poll_ms = max(1, round(self.poll_seconds * 1000))
 
     def task(
-        self, handler: TaskHandler[DeskT], *, required: bool = False, asks_first: bool = False
+        self,
+        handler: TaskHandler[DeskT],
+        *,
+        required: bool = False,
+        asks_first: bool = False,
+        call: str | CallFunction | None = None,
+        call_is_secret: bool = False,
     ) -> Callable[[ServerRequestContext[Any, Any], Params], Awaitable[Any]]:
-        """The handler as a server takes it: a task for a client that takes tasks, or else rounds.
+        """Return the handler as a server takes it: tasks for clients of tasks, or else rounds.
 
         Args:
             handler: L's; its context can also say how far the work is.
             required: Whether it works as a task only. Other clients are refused.
             asks_first: Whether the handler begins in rounds, and says itself where the task begins
                 (`ctx.become_task()`).
+            call: What names a call; see `DurableStore.linear`.
+            call_is_secret: Whether only one caller can know what names a call.
         """
+        naming = CallNaming(call, call_is_secret)
         check_handler(handler, "store.task", (TaskContext, Call))
-        rounds = self.in_rounds(self.register(handler, "asks" if asks_first else "task"))
+        rounds = self.in_rounds(self.register(handler, "asks" if asks_first else "task"), naming)
 
-        async def call(ctx: ServerRequestContext[Any, Any], params: Params) -> types.Result:
+        async def served(ctx: ServerRequestContext[Any, Any], params: Params) -> types.Result:
             if required:
                 require_client_extension(ctx, IDENTIFIER)
             return await rounds(ctx, params)
 
-        return needing(call, self.serving)
+        return naming_calls(needing(served, self.serving), naming)
 
     def methods(self) -> Sequence[MethodBinding]:
-        """The methods of the extension, for a server to register."""
+        """Return the methods of the extension, for a server to register."""
         return (
             MethodBinding("tasks/get", TaskParams, self._served(self._get)),
             MethodBinding("tasks/update", UpdateTaskParams, self._served(self._update)),
@@ -181,7 +196,7 @@ class TaskStore(DurableStore, Extension):
         self,
         method: Callable[[ServerRequestContext[Any, Any], ParamsT], Awaitable[types.Result]],
     ) -> Callable[[ServerRequestContext[Any, Any], ParamsT], Awaitable[types.Result]]:
-        """A method for requests that may call it, held for `wait_seconds` at most."""
+        """Return a method for requests that may call it, held for `wait_seconds` at most."""
 
         async def served(ctx: ServerRequestContext[Any, Any], params: ParamsT) -> types.Result:
             if not is_modern(ctx):
@@ -281,16 +296,31 @@ class TaskStore(DurableStore, Extension):
             if reason_of(error) != "unknown_call":
                 raise
             raise refused("unknown_task") from None
-        begun, created = record.begun, record.task_at
-        is_over = begun.ttl_ms is not None and (
-            (created or 0) + begun.ttl_ms / 1000 <= self.clock()
-        )
-        if created is None or begun.caller.principal != self._principal(ctx) or is_over:
+        if record.task_at is None or record.begun.caller.principal != self._principal(ctx):
+            raise refused("unknown_task")
+        if self._is_forgotten(record, record.task_at):
             raise refused("unknown_task")
         return record
 
+    def _is_forgotten(self, record: Record, created: float) -> bool:
+        """Whether a task's time is over. What is at work has effects under way, and is told of."""
+        if record.begun.ttl_ms is None:
+            return False
+        ends_at = created + record.begun.ttl_ms / 1000
+        match record.output:
+            case Asked():
+                return self.clock() >= ends_at
+            case Ended(outcome=MCPError() as error) if reason_of(error) == "unknown_call":
+                return self.clock() >= ends_at  # its question found no answer in time
+            case Ended() if record.updated < ends_at:
+                return self.clock() >= ends_at
+            case Ended():  # it was at work when its time was over
+                return self.clock() >= record.updated + record.begun.ttl_ms / 1000
+            case _:
+                return False
+
     def _told(self, task: str, record: Record) -> dict[str, Any]:
-        """A task as it stands: the fields of `Task`."""
+        """Return a task as it stands: the fields of `Task`."""
         told: dict[str, Any] = {
             "task_id": task,
             "status": "working",
@@ -342,6 +372,6 @@ def _check_name(ctx: ServerRequestContext[Any, Any], task: str) -> None:
         why = "does not send it" if header is None else "sends one that does not match `taskId`"
         raise MCPError(
             types.HEADER_MISMATCH,
-            f"{ctx.method} needs the HTTP header Mcp-Name with the task's id, which a balancer routes on"
-            f" (SEP-2663); this client {why}",
+            f"{ctx.method} needs the HTTP header Mcp-Name with the task's id, by which a balancer"
+            f" routes (SEP-2663); this client {why}",
         )

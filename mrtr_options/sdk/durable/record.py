@@ -1,0 +1,165 @@
+"""What is kept of a durable call: what it has said, and the answers that it has taken.
+
+Knows `messages` and `questions`; nothing of what runs it.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from mrtr_options.sdk.durable.messages import (
+    MAX_BYTES,
+    Answers,
+    Asked,
+    Begun,
+    Caller,
+    Ended,
+    Handed,
+    Output,
+    Reply,
+    length,
+    refused,
+)
+from mrtr_options.sdk.questions import (
+    Cancelled,
+    Declined,
+    Inquiry,
+    Question,
+    read_answer,
+    request_for,
+)
+
+
+@dataclass
+class Record:
+    """A call: what it has said, and the answers that it has taken. Kept once it is over.
+
+    Attributes:
+        begun: What it began with.
+        updated: When something last happened to it.
+        outputs: All that it said.
+        answers: What it was told, by the number of the output that asked.
+        words: The author's words on how far the work is.
+        open: What it asks now, by key, while it runs.
+        size: Its length as JSON in bytes, while it runs.
+    """
+
+    begun: Begun
+    updated: float
+    outputs: list[Output] = field(default_factory=list[Output])
+    answers: dict[int, Answers] = field(default_factory=dict[int, Answers])
+    words: str | None = None
+    open: Annotated[dict[str, Any], Field(exclude=True)] = field(default_factory=dict[str, Any])
+    size: Annotated[int, Field(exclude=True)] = 0
+
+    def __post_init__(self) -> None:
+        self.size = length(self.begun)
+
+    @property
+    def output(self) -> Output | None:
+        """What it asks or how it ended; None while it is at work."""
+        if not self.outputs or len(self.outputs) - 1 in self.answers:
+            return None
+        return None if isinstance(self.outputs[-1], Handed) else self.outputs[-1]
+
+    @property
+    def asked(self) -> tuple[int, Asked]:
+        """Its last question, and that output's number."""
+        return max(
+            (number, each) for number, each in enumerate(self.outputs) if isinstance(each, Asked)
+        )
+
+    @property
+    def _has_ended(self) -> bool:
+        return bool(self.outputs) and isinstance(self.outputs[-1], Ended)
+
+    @property
+    def task_at(self) -> float | None:
+        """When it became a task; None if it is none."""
+        return next((each.at for each in self.outputs if isinstance(each, Handed)), None)
+
+    @property
+    def caller(self) -> Caller:
+        """The client that said something last."""
+        return next(reversed(self.answers.values()), self.begun).caller
+
+    def ask(self, questions: dict[str, Question[Any] | Inquiry[Any]]) -> None:
+        """Ask, by key.
+
+        Raises:
+            ValueError: There is no room for these questions.
+        """
+        asked = Asked({key: request_for(each) for key, each in questions.items()})
+        if not self.has_room(asked):
+            raise ValueError(
+                f"a call is {MAX_BYTES} bytes at most, and there is no room to ask {[*asked.requests]}"
+            )
+        self.open = questions
+        self._say(asked)
+
+    def _say(self, *asked: Asked) -> None:
+        self.outputs += asked
+        self.size += sum(map(length, asked))
+
+    def has_room(self, *messages: object) -> bool:
+        """Whether it is `MAX_BYTES` at most with these messages, too."""
+        return self.size + sum(map(length, messages)) <= MAX_BYTES
+
+    def new(self, number: int, answers: Answers) -> Answers | None:
+        """Those answers of a round that are to be taken; None if they were before, or answer
+        nothing that the handler asks now: it may have begun again and ask otherwise.
+
+        Args:
+            number: Of the output that the round goes on from; -1 for the first round.
+            answers: Those that it brings.
+
+        Raises:
+            MCPError: They do not fit, are too long, or the question has been answered differently.
+        """
+        if number < 0:
+            return None
+        if self._has_ended and number >= len(self.outputs) - 1:
+            return None  # it ended earlier when it ran again
+        asked = self.outputs[number] if number < len(self.outputs) else None
+        if not isinstance(asked, Asked):
+            raise refused("unknown_call")
+        said = {key: each for key, each in answers.responses.items() if key in asked.requests}
+        answers = replace(answers, responses=said)
+        if not said or answers.asked != asked.digest:
+            return None
+        if number in self.answers:
+            if self.answers[number].responses != said:
+                raise refused("answered_differently", question=min(said))
+            return None
+        if number + 1 < len(self.outputs):
+            return None  # it was given up
+        if not self.has_room(answers, *asked.left_by(answers)):
+            raise refused("too_long")
+        for key, response in said.items():
+            with suppress(Declined, Cancelled):
+                read_answer(self.open[key], response)
+        return answers
+
+    def take(self, number: int, answers: Answers) -> None:
+        """Take answers. What they leave open is asked again at once, unless the user said no."""
+        asked = self.outputs[number]
+        assert isinstance(asked, Asked)
+        self.answers[number] = answers
+        self.size += length(answers)
+        self._say(*asked.left_by(answers))
+
+    def reply(self, number: int) -> Reply | None:
+        """Return what answers a round that went on from this output and brought nothing that is to be
+        taken: what is asked, or the next output. None until there is one. A task goes on without
+        its client.
+        """
+        if number >= 0 and not any(isinstance(each, Handed) for each in self.outputs[:number]):
+            number += number in self.answers or number + 1 < len(self.outputs)
+        at = max(number, 0)
+        if self._has_ended:
+            at = min(at, len(self.outputs) - 1)
+        return Reply(at, self.outputs[at]) if at < len(self.outputs) else None

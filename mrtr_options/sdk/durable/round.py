@@ -1,0 +1,43 @@
+"""What the state of a durable call says: which call, and where it stands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mrtr_options.sdk.durable.messages import refused
+
+
+@dataclass
+class Round:
+    """One round of a call: what a state says.
+
+    Attributes:
+        handle: The call.
+        number: Of the output that the round goes on from; -1 where the call is to begin.
+        waited: How many rounds in a row ended without a question.
+        asked: The digest of what the user was asked.
+        said: What the user said, where an earlier round of these brought it.
+    """
+
+    handle: str
+    number: int = -1
+    waited: int = 0
+    asked: str = ""
+    said: str = ""
+
+    @staticmethod
+    def of(state: str) -> Round:
+        """Return the round that goes on from a state.
+
+        Raises:
+            MCPError: Genuine, but not a state of this kind.
+        """
+        handle, number, waited, asked, said = [*state.split(".", 4), "", "", "", ""][:5]
+        if not all(each.isdecimal() and len(each) <= 9 for each in (number, waited)):
+            raise refused("unknown_call")
+        return Round(handle, int(number) - 1, int(waited), asked, said)
+
+    @property
+    def state(self) -> str:
+        """What the client is to bring back."""
+        return f"{self.handle}.{self.number + 1}.{self.waited}.{self.asked}.{self.said}"

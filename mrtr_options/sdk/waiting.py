@@ -1,0 +1,62 @@
+"""Waiting for something that is done elsewhere: a payment, an approval, a delivery.
+
+A link's acceptance is the user's consent to open it. Whether they did what the page asks is known
+elsewhere, and a tool asks there: `ctx.until(...)` of options H, K and L.
+
+Knows anyio and `handlers`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import anyio
+
+from mrtr_options.sdk.handlers import settled
+
+T = TypeVar("T")
+
+POLL_SECONDS = 1.0
+"""How often the author's function is asked."""
+
+
+class NotInTime(Exception):
+    """What a call waited for did not come in its time.
+
+    Attributes:
+        key: The author's name for it.
+        seconds: How long the call waited.
+    """
+
+    def __init__(self, key: str, seconds: float) -> None:
+        super().__init__(f"{key!r} was not there after {seconds:g} s")
+        self.key, self.seconds = key, seconds
+
+
+def check_seconds(seconds: float, poll_seconds: float) -> None:
+    """Refuse a wait that cannot be.
+
+    Raises:
+        ValueError: A number is not over 0, or has no end.
+    """
+    if not 0 < seconds < float("inf") or not 0 < poll_seconds < float("inf"):
+        raise ValueError(f"until takes seconds over 0, not {seconds!r} and {poll_seconds!r}")
+
+
+async def poll(
+    check: Callable[[], Awaitable[T | None] | T | None],
+    *,
+    left: Callable[[], float],
+    poll_seconds: float,
+) -> T | None:
+    """Return the first value of the author's function that is true, or None once no time is left.
+
+    It is asked once more when the time is over, so that what came in the last moment counts.
+    """
+    while True:
+        seconds = left()
+        value = await settled(check())
+        if value or seconds <= 0:
+            return value or None
+        await anyio.sleep(min(poll_seconds, seconds))

@@ -1,0 +1,198 @@
+"""Option L on DBOS: a name is of one process, and only what can be kept is done."""
+
+import asyncio
+import time
+from contextlib import suppress
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+import anyio.to_thread
+import mcp_types as types
+import psycopg
+import pytest
+
+from mrtr_options.sdk.durable import Call
+from mrtr_options.sdk.durable.claim import GRACE_SECONDS, taken, try_url
+from mrtr_options.sdk.durable.embedded import process
+from mrtr_options.sdk.durable.rounds import WrongDatabase
+from scoreboard import postgres as real_postgres
+from tests.sdk.durable_calls import Ctx, World, asked_by, ended, finish, refused, served
+from tests.sdk.fakes import ON_ASYNCIO, key_of, named, result, who
+
+pytestmark = [pytest.mark.anyio, ON_ASYNCIO]
+
+_LOCK = "SELECT pg_advisory_lock(hashtextextended('mrtr-call local', 0))"
+_HOLDERS = "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND granted"
+
+
+def end_holder(url: str) -> None:
+    """End the connection that has the name, as a restart of the database does."""
+    with psycopg.connect(url, autocommit=True) as db:
+        for (holder,) in db.execute(_HOLDERS).fetchall():
+            db.execute("SELECT pg_terminate_backend(%s, 5000)", [holder])
+
+
+@pytest.mark.evidence("on PostgreSQL")
+async def test_a_name_whose_connection_ends_is_still_refused_to_another_process(
+    postgres: str,
+) -> None:
+    url = real_postgres.database(postgres)
+
+    def second() -> None:
+        with taken(url):
+            raise AssertionError("two at once")
+
+    async with served(url, World()) as send:
+        first = await send()
+        for _ in range(2):
+            await anyio.to_thread.run_sync(end_holder, url)
+            with pytest.raises(WrongDatabase, match="another process has the name 'local'"):
+                await anyio.to_thread.run_sync(second)
+        assert await finish(send, first, send) == "Ann and Bob"
+
+
+@pytest.mark.evidence("on PostgreSQL")
+async def test_a_process_that_lost_its_name_for_good_does_no_effect_any_more(postgres: str) -> None:
+    url, world = real_postgres.database(postgres), World()
+    async with served(url, world) as send:
+        first = await send()
+        second = await send(named("Ann", "one"), first)
+        async with process(None) as here:
+            with psycopg.connect(url, autocommit=True) as other:
+                # It stands in the queue for the name, and has it as soon as the holder's is gone.
+                async with anyio.create_task_group() as group:
+                    group.start_soon(anyio.to_thread.run_sync, _queue, other)
+                    await anyio.to_thread.run_sync(_until_queued, url)
+                    await anyio.to_thread.run_sync(end_holder, url)
+                assert await refused(send, named("Bob", "two"), second) == "name_lost"
+                assert here.claim.is_lost
+                assert await refused(send) == "name_lost"
+    assert world.kinds() == ["first"]
+
+
+def _queue(other: psycopg.Connection) -> None:
+    other.execute(_LOCK)
+
+
+def _until_queued(url: str) -> None:
+    waits = "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+    with psycopg.connect(url, autocommit=True) as db:
+        while not db.execute(waits).fetchall():
+            pass
+
+
+@pytest.mark.evidence("on PostgreSQL")
+async def test_a_name_that_is_let_go_is_free_at_once_for_the_next_process(postgres: str) -> None:
+    url = real_postgres.database(postgres)
+    began = time.monotonic()
+    for _ in range(2):
+        with taken(url):
+            pass
+    assert time.monotonic() - began < 2 * GRACE_SECONDS + 5
+
+
+@pytest.mark.evidence("on PostgreSQL")
+@pytest.mark.parametrize("used", [False, True])
+async def test_a_database_that_takes_no_calls_is_refused_in_one_line_at_start(
+    postgres: str, *, used: bool
+) -> None:
+    url = real_postgres.database(postgres)
+    if used:
+        async with served(url, World()) as send:
+            await send()
+    with psycopg.connect(url, autocommit=True) as db:
+        name = db.execute("SELECT current_database()").fetchone()
+        assert name is not None
+        with suppress(psycopg.errors.DuplicateObject):
+            db.execute("CREATE ROLE reader LOGIN")
+    separator = "&" if "?" in url else "?"
+    as_reader = f"{url}{separator}user=reader"
+    with pytest.raises(WrongDatabase, match=r"permission denied|may not write") as reader:
+        await anyio.to_thread.run_sync(try_url, as_reader)
+    with psycopg.connect(url, autocommit=True) as db:
+        db.execute(f'ALTER DATABASE "{name[0]}" SET default_transaction_read_only = on'.encode())
+    with pytest.raises(WrongDatabase, match="read-only") as read_only:
+        await anyio.to_thread.run_sync(try_url, url)
+    assert ["\n" in str(each.value) for each in (reader, read_only)] == [False, False]
+
+
+@pytest.mark.parametrize("key", ["a\0b", "half \ud800", "", "x" * 1001])
+async def test_a_step_whose_key_no_database_holds_does_nothing(engine: str, key: str) -> None:
+    world = World()
+
+    async def handler(ctx: Ctx, call: Call) -> types.CallToolResult:
+        await ctx.elicit(who())
+        await ctx.step(key, lambda once: world.do("charge", once))
+        return result("done")
+
+    async with served(engine, world, handler) as send:
+        asked = await asked_by(send)
+        for _ in range(2):
+            with pytest.raises(ValueError, match="a step's key is a text of 1 to 1000"):
+                await send(named("Ann"), asked)
+    assert world.effects == []
+
+
+@pytest.mark.parametrize("kinds", ["renamed", "renamed old", "other and"])
+async def test_a_handler_that_does_something_else_does_no_effect_when_it_runs_again(
+    engine: str, kinds: str
+) -> None:
+    world, now = World(), ["old"]
+
+    async def handler(ctx: Ctx, call: Call) -> types.CallToolResult:
+        for kind in now:
+            await ctx.step(kind, lambda key, kind=kind: world.do(kind, key))
+        await ctx.elicit(who("one"))
+        return result("done")
+
+    async with served(engine, world, handler) as send:
+        asked = await asked_by(send)
+    now[:] = kinds.split()
+    async with served(engine, world, handler) as send:
+        with anyio.move_on_after(5):
+            assert await refused(send, named("Ann", "one"), asked) == "gave_up"
+    assert world.kinds() == ["old"]
+
+
+async def test_a_clock_that_is_ahead_for_one_sweep_deletes_no_call(
+    sqlite: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = time.time
+    async with served(sqlite, World()) as send, process(None) as here:
+        second = await send(named("Ann", "one"), await send())
+        last = await send(named("Bob", "two"), second)
+        await here.sweep(24 * 3600)
+        with monkeypatch.context() as patch:
+            patch.setattr(time, "time", lambda: real() + 25 * 3600)
+            assert await here.sweep(24 * 3600) == 0
+        assert await here.sweep(24 * 3600) == 0
+        assert await send(named("Bob", "two"), second) == last
+        patched: Any = lambda: real() + 25 * 3600  # noqa: E731
+        monkeypatch.setattr(time, "time", patched)
+        assert await here.sweep(24 * 3600) == 0
+        assert await here.sweep(24 * 3600) == 1  # two looks agree
+
+
+@pytest.mark.parametrize("in_step", [False, True])
+async def test_a_handler_that_cancels_its_own_task_ends_its_call(
+    sqlite: str, *, in_step: bool
+) -> None:
+    async def cancel_self(key: str = "") -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        await anyio.lowlevel.checkpoint()
+
+    async def handler(ctx: Ctx, call: Call) -> types.CallToolResult:
+        await ctx.elicit(who())
+        await (ctx.step("odd", cancel_self) if in_step else cancel_self())
+        return result("done")
+
+    async with served(sqlite, None, handler, wait_seconds=2.0, rounds=2) as send:
+        asked = await asked_by(send)
+        for _ in range(2):
+            with pytest.raises(RuntimeError, match="CancelledError"):
+                await ended(send, await send(named("Ann"), asked))
+        other = await send()
+        assert key_of(other) == "who"

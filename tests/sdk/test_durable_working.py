@@ -1,0 +1,153 @@
+"""Option L while it is at work: what its client gets, how a call is named, and what it refuses."""
+
+import math
+from typing import Any
+
+import anyio
+import mcp_types as types
+import pytest
+from mcp import MCPError
+
+from mrtr_options.sdk.call_key import REPEAT, check_naming
+from mrtr_options.sdk.durable import Call, DurableStore
+from mrtr_options.sdk.durable.rounds import GO_ON
+from mrtr_options.sdk.tasks import TaskStore
+from tests.rounds import Response, text_of
+from tests.sdk.durable_calls import Ctx, World, asked_by, refused, served
+from tests.sdk.fakes import ON_ASYNCIO, deliver, key_of, modern, named, params, result, who
+
+pytestmark = [pytest.mark.anyio, ON_ASYNCIO]
+
+FORM: dict[str, Any] = {"while_working": "form", "wait_seconds": 0.3}
+
+
+def go_on(action: Any) -> types.InputResponses:
+    """Answer the form that asks whether to go on waiting."""
+    return {GO_ON: types.ElicitResult(action=action)}
+
+
+def works_until(done: anyio.Event) -> Any:
+    """Make a handler that asks, and then works until it may end."""
+
+    async def handler(ctx: Ctx, call: Call) -> types.CallToolResult:
+        answer = await ctx.elicit(who())
+        await done.wait()
+        return result(answer.name)
+
+    return handler
+
+
+async def test_a_client_of_a_call_at_work_is_asked_whether_to_go_on_and_keeps_its_answer(
+    sqlite: str,
+) -> None:
+    done = anyio.Event()
+    async with served(sqlite, None, works_until(done), **FORM) as send:
+        held = await send(named("Ann"), await asked_by(send))
+        for _ in range(2):
+            assert key_of(held) == GO_ON
+            held = await send(go_on("accept"), held)
+        done.set()
+        while isinstance(held, types.InputRequiredResult):
+            held = await send(go_on("accept"), held)
+        assert text_of(held) == "Ann"
+
+
+@pytest.mark.parametrize("action", ["decline", "cancel"])
+async def test_a_user_who_does_not_want_to_wait_stops_the_call(sqlite: str, action: str) -> None:
+    async with served(sqlite, None, works_until(anyio.Event()), **FORM) as send:
+        held = await send(named("Ann"), await asked_by(send))
+        for _ in range(2):
+            with pytest.raises(MCPError, match="effects may have happened") as stopped:
+                await send(go_on(action), held)
+            assert stopped.value.data == {"reason": "stopped"}
+        assert await refused(send, go_on("accept"), held) == "unknown_call"
+
+
+async def test_no_response_by_default_has_a_state_and_no_question_where_a_form_can_be_shown(
+    sqlite: str,
+) -> None:
+    assert (DurableStore().while_working, DurableStore().wait_seconds < 60) == ("form", True)
+    with pytest.raises(ValueError, match="while_working"):
+        DurableStore(while_working="task")  # pyright: ignore[reportArgumentType]
+
+    async def handler(ctx: Ctx, call: Call) -> types.CallToolResult:
+        await anyio.sleep_forever()
+        return result("never")
+
+    async with served(sqlite, None, handler, **FORM) as send:
+        assert key_of(await send()) == GO_ON
+        alone = await send(forms=False)
+        assert isinstance(alone, types.InputRequiredResult)
+        assert (alone.input_requests, bool(alone.request_state)) == (None, True)
+
+
+@pytest.mark.parametrize("number", [math.inf, -math.inf, math.nan])
+async def test_a_number_that_json_cannot_carry_is_refused_before_the_call_begins(
+    sqlite: str, number: float
+) -> None:
+    world = World()
+    async with served(sqlite, world) as send:
+        odd = {"x": [{"y": number}]}
+        assert await refused(send, arguments=odd) == "no_json"
+        answer = types.ElicitResult.model_construct(action="accept", content={"name": number})
+        first = await send()
+        assert await refused(send, {"one": answer}, first) == "no_json"
+    assert world.kinds() == ["first"]
+
+
+async def test_a_result_with_a_number_that_json_cannot_carry_is_refused_where_it_is_made(
+    engine: str,
+) -> None:
+    async def handler(ctx: Ctx, call: Call) -> types.CallToolResult:
+        return types.CallToolResult(content=[], structured_content={"a": math.inf})
+
+    async with served(engine, None, handler) as send:
+        with pytest.raises(ValueError, match="has no JSON"):
+            await send()
+
+
+async def test_a_call_that_an_argument_names_is_the_same_call_when_it_is_made_again(
+    engine: str,
+) -> None:
+    world = World()
+
+    async def handler(ctx: Ctx, call: Call) -> types.CallToolResult:
+        assert (await ctx.elicit(who())).name == "Ann"
+        await ctx.step("charge", lambda key: world.do("charge", key))
+        return result("done")
+
+    store = DurableStore(version="1", wait_seconds=20)
+    call = store.linear(handler, call="reference", call_is_secret=True)
+
+    async def send(answers: Any = None, asked: Response | None = None, **given: Any) -> Response:
+        return await deliver(call, asked, answers, ctx=modern(), **given)
+
+    with anyio.fail_after(60):
+        async with store.serving(None, database=engine):
+            first, again = await send(reference="A1"), await send(reference="A1")
+            assert again == first
+            assert text_of(await send(named("Ann"), first, reference="A1")) == "done"
+            request = params().model_copy(update={"arguments": {"reference": "A1"}})
+            repeat = await call(modern(), request)
+            assert isinstance(repeat, types.CallToolResult)
+            assert set((repeat.meta or {})[REPEAT]) == {"since"}
+            with pytest.raises(MCPError, match="reference"):
+                await send(reference="A1", amount=2)
+            assert key_of(await send(reference="A2")) == "who"
+            assert key_of(await send()) == "who"
+    assert world.kinds() == ["charge"]
+
+
+@pytest.mark.parametrize("kind", ["L", "K"])
+async def test_a_server_whose_unknown_callers_would_share_named_calls_is_not_built(
+    kind: str,
+) -> None:
+    async def handler(ctx: Any, call: Call) -> types.CallToolResult:
+        return result("done")
+
+    store = TaskStore()
+    serve: Any = store.linear if kind == "L" else store.task
+    made = serve(handler, call="reference")
+    with pytest.raises(ValueError, match="two strangers would share a call"):
+        check_naming("tool", made, {"reference": {}}, knows_callers=False)
+    check_naming("tool", made, {"reference": {}}, knows_callers=True)
