@@ -20,8 +20,8 @@ from mrtr_options.review.bench import temporal as real_temporal
 from mrtr_options.review.bench.faults import ERAS
 from mrtr_options.review.bench.scratch import scratch
 from mrtr_options.review.bench.subjects import all_subjects
+from mrtr_options.review.check.check import option_in
 from mrtr_options.review.judge import matrix
-from mrtr_options.review.judge.check import option_in
 from mrtr_options.review.judge.matrix import Cell
 from mrtr_options.review.judge.reading import Observation
 from mrtr_options.tool.catalogue import DECK, GUARANTEES, CannotLoad, Option

@@ -8,7 +8,7 @@ import pytest
 
 from documents import ROOT
 from documents.tables import documents
-from mrtr_options.review.judge.report import Report
+from mrtr_options.review.check.report import Report
 from scoreboard.frameworks.findings import FINDINGS
 from tests.commands import called, commands_in, copy_of_the_project, mentioned_in, standard_input
 
@@ -65,7 +65,7 @@ WORK: dict[str, tuple[str, type[Mock], object]] = {
     "matrix": ("review.judge.matrix.run", AsyncMock, []),
     "schedules": ("review.explore.counterexamples.of_schedules", AsyncMock, ({}, {})),
     "explore": ("review.explore.workers.results", Mock, ([], {})),
-    "check": ("review.judge.check.check_target", AsyncMock, Report("a proposal")),
+    "check": ("review.check.check.check_target", AsyncMock, Report("a proposal")),
 }
 
 DOCUMENTS = [

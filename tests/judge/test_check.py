@@ -24,12 +24,13 @@ from mrtr_options.review.bench.run import run
 from mrtr_options.review.bench.scenario import Scenario, calling
 from mrtr_options.review.bench.schedules import SCHEDULES, named
 from mrtr_options.review.bench.subjects import Subject, all_subjects, subject_named
+from mrtr_options.review.check import check
+from mrtr_options.review.check.findings import GIVE_UP
+from mrtr_options.review.check.risks import INSTEAD, risks
 from mrtr_options.review.explore.counterexamples import counterexamples
-from mrtr_options.review.judge import check, matrix
+from mrtr_options.review.judge import matrix
 from mrtr_options.review.judge.anomalies import ANOMALIES
-from mrtr_options.review.judge.findings import GIVE_UP
 from mrtr_options.review.judge.reading import observe
-from mrtr_options.review.judge.risks import INSTEAD, risks
 from mrtr_options.terminal import run as run_command
 from mrtr_options.tool.catalogue import all_options, option_at, option_named
 from mrtr_options.tool.settings import Settings

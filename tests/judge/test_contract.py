@@ -42,12 +42,12 @@ from mrtr_options.review.bench.scenario import (
 )
 from mrtr_options.review.bench.schedules import named
 from mrtr_options.review.bench.subjects import Subject, subject_named
+from mrtr_options.review.check.cases import at_random, elsewhere, systematic
+from mrtr_options.review.check.report import Report
 from mrtr_options.review.judge import anomalies
-from mrtr_options.review.judge.cases import at_random, elsewhere, systematic
 from mrtr_options.review.judge.contract import RULES, violations
 from mrtr_options.review.judge.contract.kinds import Ends, Refused, ToolError, in_words
 from mrtr_options.review.judge.properties import Problem
-from mrtr_options.review.judge.report import Report
 from mrtr_options.review.show.report import broken as broken_lines
 from mrtr_options.sdk.protection import MAX_TOKEN_BYTES
 from mrtr_options.tool import weather

@@ -15,8 +15,8 @@ from mrtr_options.review.bench.scenario import Restart, Scenario, Send
 from mrtr_options.review.bench.schedules import named
 from mrtr_options.review.bench.subjects import Subject, subject_named
 from mrtr_options.review.bench.telling import quoted
-from mrtr_options.review.judge.cases import systematic
-from mrtr_options.review.judge.findings import Finding, Made, findings, on_its_own, smallest, story
+from mrtr_options.review.check.cases import systematic
+from mrtr_options.review.check.findings import Finding, Made, findings, on_its_own, smallest, story
 from mrtr_options.review.judge.properties import Problem
 from mrtr_options.tool.catalogue import option_at
 from tests.judge.test_corpus import FILES
@@ -118,7 +118,7 @@ def test_a_smaller_run_that_shows_it_once_does_not_count() -> None:
 
 
 def test_a_run_with_slow_effects_counts_for_several(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mrtr_options.review.judge.findings.SHRINK_REQUESTS", 100)
+    monkeypatch.setattr("mrtr_options.review.check.findings.SHRINK_REQUESTS", 100)
     *_, runs = shrunk("equal-at-once", 0)
     assert runs == 1
 
@@ -158,7 +158,7 @@ def test_a_long_run_is_told_of_one_call_and_of_where_its_states_come_from() -> N
 def test_a_run_too_long_to_be_shrunk_is_told_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     length = len(shrunk("leaves", 0)[0].history.exchanges)
     for most, is_played in (length, True), (length - 1, False):
-        monkeypatch.setattr("mrtr_options.review.judge.findings.SHRINK_REQUESTS", most)
+        monkeypatch.setattr("mrtr_options.review.check.findings.SHRINK_REQUESTS", most)
         found, smaller, runs = shrunk("leaves", 0)
         assert (smaller, bool(runs)) == (found, is_played)
 

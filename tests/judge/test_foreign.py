@@ -13,7 +13,7 @@ import pytest
 
 from mrtr_options.__main__ import main
 from mrtr_options.review.bench.faults import NAMED
-from mrtr_options.review.judge import check
+from mrtr_options.review.check import check
 from mrtr_options.sdk.serving import listen
 from scoreboard.servers.domain.weather import TODAY
 from tests.commands import refusal

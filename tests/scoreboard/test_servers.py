@@ -17,10 +17,10 @@ from mrtr_options.review.bench.faults import Era
 from mrtr_options.review.bench.run import run
 from mrtr_options.review.bench.schedules import named
 from mrtr_options.review.bench.subjects import Subject
+from mrtr_options.review.check.cases import systematic
+from mrtr_options.review.check.findings import Finding, story
 from mrtr_options.review.judge import anomalies
-from mrtr_options.review.judge.cases import systematic
 from mrtr_options.review.judge.contract import violations
-from mrtr_options.review.judge.findings import Finding, story
 from mrtr_options.review.judge.properties import Problem
 from mrtr_options.tool.catalogue import Option, all_options
 from mrtr_options.tool.weather import SqliteLedger

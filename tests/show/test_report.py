@@ -12,11 +12,11 @@ from mrtr_options.review.bench.faults import parse
 from mrtr_options.review.bench.run import run
 from mrtr_options.review.bench.scenario import calling
 from mrtr_options.review.bench.subjects import subject_named
+from mrtr_options.review.check.report import Report
+from mrtr_options.review.check.risks import risks
 from mrtr_options.review.explore.counterexamples import Explored
 from mrtr_options.review.judge import anomalies, guarantees
 from mrtr_options.review.judge.reading import observe
-from mrtr_options.review.judge.report import Report
-from mrtr_options.review.judge.risks import risks
 from mrtr_options.review.show.report import page
 
 

@@ -110,7 +110,7 @@ def subjects(names: Sequence[str], *, or_one_of: Collection[str] = ()) -> list[S
     if foreign := [each.option.path for each in found if each.option.is_foreign]:
         import anyio
 
-        from mrtr_options.review.judge.check import try_file
+        from mrtr_options.review.check.check import try_file
 
         for path in foreign:
             anyio.run(try_file, path)

@@ -12,8 +12,8 @@ from mrtr_options.review.cli._shared import MOST_FAULTS, TOO_MANY_FAULTS, add_fo
 from mrtr_options.terminal import PROGRAM, console, refuse
 
 if TYPE_CHECKING:
-    from mrtr_options.review.judge.check import Extent
-    from mrtr_options.review.judge.report import Report
+    from mrtr_options.review.check.check import Extent
+    from mrtr_options.review.check.report import Report
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -58,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _init(path: Path) -> int:
-    skeleton = files("mrtr_options.review.judge") / "skeleton.py"  # docs/CONTRACT.md shows it
+    skeleton = files("mrtr_options.review.check") / "skeleton.py"  # docs/CONTRACT.md shows it
     write_new(path, skeleton.read_text(encoding="utf-8"), "check --init my_option.py")
     console().print(f"{path} is written; next: {PROGRAM} check {path}")
     return 0
@@ -86,11 +86,11 @@ def run(args: argparse.Namespace) -> int:
             "--hang-seconds takes a number of seconds over 0, as in: check mine.py --hang-seconds 60"
         )
     from mrtr_options.review.bench.schedules import SCHEDULES
-    from mrtr_options.review.judge.cases import systematic
+    from mrtr_options.review.check.cases import systematic
 
     only = slugs(args.only, [*SCHEDULES, *(each.name for each in systematic())])
 
-    from mrtr_options.review.judge.check import Extent
+    from mrtr_options.review.check.check import Extent
     from mrtr_options.review.show.check import show
 
     report = _checked(args, Extent(args.drawn, args.seed, args.hang_seconds, args.faults, only))
@@ -103,7 +103,7 @@ def run(args: argparse.Namespace) -> int:
 def _checked(args: argparse.Namespace, extent: Extent) -> Report:
     import anyio
 
-    from mrtr_options.review.judge.check import check_target
+    from mrtr_options.review.check.check import check_target
     from mrtr_options.review.show.progress import progress, stepping
 
     with progress(quiet=args.json) as bar:

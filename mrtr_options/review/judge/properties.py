@@ -8,12 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Any, Literal
 
 from mrtr_options.review.bench.faults import ERAS, Era
-
-if TYPE_CHECKING:
-    from mrtr_options.review.judge.reading import Reading
 
 
 @dataclass(frozen=True)
@@ -45,7 +42,7 @@ class Property:
         name: Its name.
         says: An anomaly: what it is. Else: what must hold. A sentence.
         kind: Which table it is a row of.
-        check: Yields what is wrong with a history.
+        check: Given a `reading.Reading`, yields what is wrong with its history.
         words: An anomaly in the words of people, as every table and line has it; JSON has its name.
         harms: Who is harmed where it is missing.
         remedy: What to do about that.
@@ -60,7 +57,7 @@ class Property:
     name: str
     says: str
     kind: Literal["contract", "anomaly", "declared"]
-    check: Callable[[Reading], Iterable[Problem]]
+    check: Callable[[Any], Iterable[Problem]]
     words: str = ""
     harms: str = ""
     remedy: str = ""

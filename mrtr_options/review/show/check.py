@@ -11,6 +11,7 @@ from rich.text import Text
 
 from mrtr_options.review.bench.faults import Era, names_of, parse
 from mrtr_options.review.bench.schedules import SCHEDULES
+from mrtr_options.review.check.report import Report
 from mrtr_options.review.explore.counterexamples import Explored, weakest_of
 from mrtr_options.review.explore.show import (
     NOT_TRIED,
@@ -21,7 +22,6 @@ from mrtr_options.review.explore.show import (
 )
 from mrtr_options.review.judge.anomalies import WORDS
 from mrtr_options.review.judge.reading import Verdict
-from mrtr_options.review.judge.report import Report
 from mrtr_options.review.show.matrix import COLOURS, LEGEND
 from mrtr_options.review.show.report import broken, judged, risks_heading, unseen, verdict
 from mrtr_options.terminal import console, plural

@@ -13,12 +13,12 @@ from pathlib import Path
 
 from mrtr_options.review.bench.faults import parse
 from mrtr_options.review.bench.schedules import SCHEDULES
+from mrtr_options.review.check.findings import Finding, story
+from mrtr_options.review.check.report import Report
+from mrtr_options.review.check.risks import Risk
 from mrtr_options.review.explore.show import COUNTS, as_in, not_tried_cell, not_tried_lines
 from mrtr_options.review.judge.anomalies import ANOMALIES
 from mrtr_options.review.judge.contract import RULES, SOURCES
-from mrtr_options.review.judge.findings import Finding, story
-from mrtr_options.review.judge.report import Report
-from mrtr_options.review.judge.risks import Risk
 from mrtr_options.review.show.svg import STYLE, source_of, svg
 from mrtr_options.terminal import plural
 

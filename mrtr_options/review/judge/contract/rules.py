@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from typing import Protocol
 
 from mrtr_options.review.judge.properties import Problem, Property
 
-if TYPE_CHECKING:
-    from mrtr_options.review.judge.reading import Reading
+
+class HasProblems(Protocol):
+    """A reading of a history that knows where the history breaks the contract."""
+
+    @property
+    def violations(self) -> Sequence[Problem]: ...
+
 
 RULES: dict[str, str] = {
     "arguments-are-checked": "Bad arguments and unknown tools are -32602 or `isError`, without effects.",
@@ -85,7 +90,7 @@ that.
 
 
 def _rule(name: str, says: str) -> Property:
-    def check(reading: Reading) -> Iterator[Problem]:
+    def check(reading: HasProblems) -> Iterator[Problem]:
         return (problem for problem in reading.violations if problem.property == name)
 
     return Property(name, says, "contract", check, source=SOURCES.get(name, ""))

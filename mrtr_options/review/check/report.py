@@ -10,12 +10,12 @@ from typing import Any
 
 from mrtr_options.review.bench.deployments.children import HANG_SECONDS
 from mrtr_options.review.bench.history import History, Received
+from mrtr_options.review.check.findings import GIVE_UP, Finding, findings
+from mrtr_options.review.check.risks import Risk
 from mrtr_options.review.explore.counterexamples import Explored
 from mrtr_options.review.judge.contract import LISTED, RULES
-from mrtr_options.review.judge.findings import GIVE_UP, Finding, findings
 from mrtr_options.review.judge.properties import Property
 from mrtr_options.review.judge.reading import Observation
-from mrtr_options.review.judge.risks import Risk
 from mrtr_options.tool.guarantees import Guarantees
 
 

@@ -34,17 +34,17 @@ from mrtr_options.review.bench.scenario import DECLINE, POLICIES, ListTools, Sce
 from mrtr_options.review.bench.schedules import named
 from mrtr_options.review.bench.scratch import scratch
 from mrtr_options.review.bench.subjects import Subject, all_subjects
+from mrtr_options.review.check.cases import at_random, elsewhere, for_one_user, systematic, units
+from mrtr_options.review.check.findings import GIVE_UP, Finding, Made, on_its_own, smallest
+from mrtr_options.review.check.report import Nearest, Report
+from mrtr_options.review.check.risks import ALSO, CALLS, kept, risks
 from mrtr_options.review.explore.combinations import explore, not_tried, possible
 from mrtr_options.review.explore.counterexamples import Explored
 from mrtr_options.review.judge import anomalies, guarantees
-from mrtr_options.review.judge.cases import at_random, elsewhere, for_one_user, systematic, units
 from mrtr_options.review.judge.contract.allowed import ROOM
-from mrtr_options.review.judge.findings import GIVE_UP, Finding, Made, on_its_own, smallest
 from mrtr_options.review.judge.matrix import Cell, cells, run, split
 from mrtr_options.review.judge.properties import Problem
 from mrtr_options.review.judge.reading import Observation
-from mrtr_options.review.judge.report import Nearest, Report
-from mrtr_options.review.judge.risks import ALSO, CALLS, kept, risks
 from mrtr_options.tool.catalogue import (
     BEGIN,
     CannotLoad,

@@ -24,8 +24,8 @@ from mrtr_options.review.bench.scenario import (
     WholeCall,
 )
 from mrtr_options.review.bench.telling import CLIENT, tell
+from mrtr_options.review.check.cases import rounds
 from mrtr_options.review.explore.combinations import Play
-from mrtr_options.review.judge.cases import rounds
 from mrtr_options.review.judge.contract import EFFECTS, RULES, SOURCES, violations
 from mrtr_options.review.judge.contract.allowed import PLAIN
 from mrtr_options.review.judge.properties import Problem

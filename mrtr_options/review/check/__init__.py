@@ -1,0 +1,1 @@
+"""The review of one proposal: its cases, its findings, its risks, and the report of them."""
