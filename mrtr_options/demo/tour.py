@@ -31,7 +31,7 @@ NEXT = {
     "new book_table.py": "writes a tool that asks, to start from",
     "diff E F": "what `once` changes in the code",
     "diff B H": "B runs it again each round, H once",
-    "play F F¹ --faults lost3 --client resends": "two bills; one in the guard (F¹)",
+    "play F --faults lost3": "today's client: charged, told of an error",
     "option_f_once": "F alone; --interactive: you answer",
 }
 """What to run after the tour, and what it shows: a module of this package, or a command."""

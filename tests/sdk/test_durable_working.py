@@ -88,10 +88,10 @@ async def test_a_number_that_json_cannot_carry_is_refused_before_the_call_begins
     world = World()
     async with served(sqlite, world) as send:
         odd = {"x": [{"y": number}]}
-        assert await refused(send, arguments=odd) == "no_json"
+        assert await refused(send, arguments=odd) == "number_out_of_range"
         answer = types.ElicitResult.model_construct(action="accept", content={"name": number})
         first = await send()
-        assert await refused(send, {"one": answer}, first) == "no_json"
+        assert await refused(send, {"one": answer}, first) == "number_out_of_range"
     assert world.kinds() == ["first"]
 
 

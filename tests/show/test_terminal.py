@@ -162,12 +162,14 @@ def test_a_strangers_state_of_json_and_a_signature_is_signed_and_not_sealed() ->
 
 
 def test_what_a_state_reads_is_cut_to_the_columns_but_in_json() -> None:
-    said = printed(main, "play", "F¹", "--faults", "lost1")
+    said = printed(main, "play", "F¹", "--faults", "lost1", "--client", "resends")
     lines = [line for line in said.splitlines() if "signed, reads" in line]
     assert lines
     assert all(
         PIPED_COLUMNS - 4 < len(line) <= PIPED_COLUMNS and line.endswith("…") for line in lines
     )
-    (call,) = json.loads(printed(main, "play", "F¹", "--faults", "lost1", "--json"))
+    (call,) = json.loads(
+        printed(main, "play", "F¹", "--faults", "lost1", "--client", "resends", "--json")
+    )
     read = [event["readable"] for event in call["events"] if event.get("readable")]
     assert "state" in json.loads(read[-1])

@@ -30,7 +30,7 @@ from mrtr_options.review.bench.history import HUNG, Crashed, Effect, History, Re
 from mrtr_options.review.bench.ledger import MADE_TO_FAIL
 from mrtr_options.review.bench.player import on_the_wire
 from mrtr_options.review.bench.run import run as run_one
-from mrtr_options.review.bench.scenario import DECLINE, POLICIES, ListTools, Scenario, calling
+from mrtr_options.review.bench.scenario import DECLINE, ListTools, Policy, Scenario, calling
 from mrtr_options.review.bench.schedules import named
 from mrtr_options.review.bench.scratch import scratch
 from mrtr_options.review.bench.subjects import Subject, all_subjects
@@ -549,7 +549,8 @@ async def check_url(
         return mine.on_one() if alone else mine
 
     fleets: tuple[Fleet, ...] = ("one",) if alone else ("sticky", "free")
-    policies = POLICIES
+    # Risks are those of the first; a client that stops sends nothing that these do not send.
+    policies: tuple[Policy, ...] = ("resends", "calls again")
     review = _Review(
         report,
         remote.Remote(urls, ledger, extent.hang_seconds, eras),

@@ -213,7 +213,7 @@ _WHY = {
     "name_lost": "Another server has taken the name of this one, and goes on with its calls. Send the "
     "same request with the same state there.",
     "unknown_task": "There is no such task.",
-    "no_json": "This request has a number that JSON cannot carry: one that is infinite, or none. "
+    "number_out_of_range": "This request has a number that JSON cannot carry: one that is infinite, or none. "
     "Send another one.",
     "too_long": f"A call is {MAX_BYTES} bytes at most with its answers. Send shorter ones.",
 }

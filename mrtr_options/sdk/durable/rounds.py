@@ -401,7 +401,7 @@ class DurableStore:
             found = await self.engine.visit(round.handle, round.number, answers)
         else:
             if not has_json(params.arguments):
-                raise refused("no_json")
+                raise refused("number_out_of_range")
             call = Call(params.name, None if params.arguments is None else {**params.arguments})
             begun = Begun(call, answers.caller, now, self._ttl_ms)
             if length(begun) > MAX_BYTES:
@@ -447,7 +447,7 @@ class DurableStore:
         }
         if responses:
             if not all(has_json(each.model_dump()) for each in responses.values()):
-                raise refused("no_json")
+                raise refused("number_out_of_range")
             answers = Answers(responses, self.caller(ctx), round.asked)
             said = Seal(None).write(answers, round.handle)
             if len(said) > MAX_BYTES:
