@@ -1,6 +1,6 @@
 """Which mechanisms there are, and the check of one with a client and a destination."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from model import client, destination, network
@@ -11,9 +11,9 @@ from model.guard import Guard
 from model.mechanism import Mechanism
 from model.nothing_kept import NothingKept
 from model.search import Found, search
-from model.world import Step, World
+from model.world import Instance, Step, World
 
-MOST = 400_000
+MOST = 150_000
 MECHANISMS: dict[str, Mechanism] = {
     "nothing kept (E)": NothingKept(audit_each_round=True, keyed=False),
     "nothing kept (F)": NothingKept(audit_each_round=False, keyed=False),
@@ -43,8 +43,8 @@ def cells() -> Iterator[Cell]:
                 yield Cell(mechanism, policy, kind)
 
 
-def check(cell: Cell, *, wants_second: bool = True, most: int = MOST) -> Found[World]:
-    """Search all states of a cell."""
+def steps_of(cell: Cell, *, wants_second: bool = True) -> Callable[[World], Iterator[Step]]:
+    """Return the next-state function of a cell."""
     mechanism = MECHANISMS[cell.mechanism]
 
     def steps(world: World) -> Iterator[Step]:
@@ -53,12 +53,26 @@ def check(cell: Cell, *, wants_second: bool = True, most: int = MOST) -> Found[W
         for says, after in network.steps(world, mechanism, cell.destination):
             yield says, alike(after)
 
+    return steps
+
+
+def check(cell: Cell, *, wants_second: bool = True, most: int = MOST) -> Found[World]:
+    """Search all states of a cell."""
+    steps = steps_of(cell, wants_second=wants_second)
     return search(World(), steps, anomalies, lambda world: bool(world.client.told), most)
 
 
 def alike(world: World) -> World:
     """Return the representative of the states that differ in the instances' order only."""
     first, second = world.instances
-    if repr(first) <= repr(second):
+    if order(first) <= order(second):
         return world
     return world._replace(instances=(second, first))
+
+
+def order(instance: Instance) -> tuple[tuple[int, int], tuple[str, ...], list[tuple[int, int]]]:
+    """Return what an instance is sorted by."""
+    frames = sorted(instance.frames)
+    if instance.work is None:
+        return (0, 0), (), frames
+    return instance.work.request, instance.work.steps, frames

@@ -18,7 +18,7 @@ def steps(world: World, policy: str, wants_second: bool) -> Iterator[Step]:
         if wants_second:
             yield from want_second(world)
         return
-    for response in world.responses:
+    for response in sorted(world.responses):
         if response.request == world.client.waits_for:
             yield take(world, response, policy)
     yield from lose(world, policy)

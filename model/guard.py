@@ -74,5 +74,11 @@ class Guard(Mechanism):
         return world._replace(store=world.store - {begun} | {(call, request.round, "done")})
 
     def effect_key(self, world: World, request: Request) -> int | None:
-        """Return the call, if the option in the guard makes keys."""
-        return self.call(world, request) if self.keyed else None
+        """Return the call, if the option in the guard makes keys.
+
+        An unnamed first request that is repeated begins another call, whose key is another one.
+        """
+        is_own_call = request.round == 1 and not self.name
+        if is_own_call or not self.keyed:
+            return None
+        return self.call(world, request)

@@ -24,7 +24,7 @@ def deliver(world: World, index: int, mechanism: Mechanism) -> Iterator[Step]:
     "Any instance can serve any request"; the state's protection measures "do not by themselves
     guarantee single-use".
     """
-    for request in world.requests:
+    for request in sorted(world.requests):
         says = f"instance {index} takes attempt {request.attempt} round {request.round}"
         for outcome in mechanism.take(world, index, request):
             if isinstance(outcome, Response):

@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 import model
-from model.check import Cell, check
+from model.anomalies import NAMES, anomalies
+from model.check import Cell, check, steps_of
 from model.search import search
+from model.world import World
 
 IGNORES = "ignores keys"
 HONOURS = "honours idempotency keys"
@@ -74,3 +76,33 @@ def test_argument_swallows_a_second_wanted_call_and_a_key_does_not() -> None:
     by_key = counterexamples("guard, named by key (J)", "stops", IGNORES)
     assert "wanted call swallowed" in by_argument
     assert "wanted call swallowed" not in by_key
+
+
+def test_another_checker_finds_the_same_states_and_shortest_counterexample() -> None:
+    other = pytest.importorskip("minicheck")
+    cell = Cell("guard (F)", "calls again", IGNORES)
+    mine = check(cell)
+    protocol = other.Protocol(
+        name="guard",
+        candidate=False,
+        fields=World._fields,
+        initial=World(),
+        transitions=lambda state: list(steps_of(cell)(World(*state))),
+        invariants={
+            name: lambda fields, name=name: name not in anomalies(World(**fields))
+            for name in NAMES
+            if name != "stuck call"
+        },
+    )
+    theirs = other.check_safety(protocol)
+    for name, verdict in theirs["properties"].items():
+        assert verdict["holds"] == (name not in mine.counterexamples)
+        if not verdict["holds"]:
+            assert len(verdict["counterexample"]) == len(mine.counterexamples[name]) + 1
+    assert theirs["reachable_states"] == mine.states
+
+
+def test_unnamed_durable_call_is_logged_twice_if_its_first_request_is_delivered_twice() -> None:
+    found = counterexamples("durable record (L, K)", "resends", HONOURS)
+    assert "duplicate audit" in found
+    assert "duplicate bill" not in found
