@@ -13,7 +13,7 @@ from model.nothing_kept import NothingKept
 from model.search import Found, search
 from model.world import Instance, Step, World
 
-MOST = 150_000
+MOST = 400_000
 MECHANISMS: dict[str, Mechanism] = {
     "nothing kept (E)": NothingKept(audit_each_round=True, keyed=False),
     "nothing kept (F)": NothingKept(audit_each_round=False, keyed=False),

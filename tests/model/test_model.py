@@ -2,7 +2,9 @@
 
 import importlib
 import pkgutil
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,7 +12,7 @@ import model
 from model.anomalies import NAMES, anomalies
 from model.check import Cell, check, steps_of
 from model.search import search
-from model.world import World
+from model.world import Step, World
 
 IGNORES = "ignores keys"
 HONOURS = "honours idempotency keys"
@@ -82,17 +84,21 @@ def test_another_checker_finds_the_same_states_and_shortest_counterexample() -> 
     other = pytest.importorskip("minicheck")
     cell = Cell("guard (F)", "calls again", IGNORES)
     mine = check(cell)
+    steps = steps_of(cell)
+
+    def lacks(name: str) -> Callable[[dict[str, Any]], bool]:
+        return lambda fields: name not in anomalies(World(**fields))
+
+    def transitions(state: World) -> list[Step]:
+        return list(steps(World(*state)))
+
     protocol = other.Protocol(
         name="guard",
         candidate=False,
         fields=World._fields,
         initial=World(),
-        transitions=lambda state: list(steps_of(cell)(World(*state))),
-        invariants={
-            name: lambda fields, name=name: name not in anomalies(World(**fields))
-            for name in NAMES
-            if name != "stuck call"
-        },
+        transitions=transitions,
+        invariants={name: lacks(name) for name in NAMES if name != "stuck call"},
     )
     theirs = other.check_safety(protocol)
     for name, verdict in theirs["properties"].items():
