@@ -21,8 +21,8 @@ def steps(world: World, mechanism: Mechanism, destination: str) -> Iterator[Step
 def deliver(world: World, index: int, mechanism: Mechanism) -> Iterator[Step]:
     """Deliver a request, perhaps again, to any instance.
 
-    "Any instance can serve any request"; the state's protection measures "do not by themselves
-    guarantee single-use".
+    The next request may reach another instance. MRTR: the measures that protect a state "do not by
+    themselves guarantee single-use".
     """
     for request in sorted(world.requests):
         says = f"instance {index} takes attempt {request.attempt} round {request.round}"
