@@ -20,7 +20,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # setuptools warns of every editable installation.
 INSTALL := PYTHONWARNINGS='ignore:Editable installation'
 
-.PHONY: chaos clients conformance demo docs evidence lint lowest mutants notebooks page quick scoreboard suite-score test
+.PHONY: chaos clients conformance demo docs evidence lint lowest model mutants notebooks page quick scoreboard suite-score test
 
 demo: .venv/installed
 	$(BIN)/python -m mrtr_options
@@ -46,6 +46,9 @@ evidence: .venv/installed
 
 mutants: .venv/installed
 	$(BIN)/python -m tests.mutants $(MUTANTS)
+
+model:
+	python3 -m model $(MODEL)
 
 chaos: .venv/installed
 	$(BIN)/python -m tests.chaos $(CHAOS)

@@ -1,0 +1,114 @@
+"""The model's search against another checker, and the verdicts that its readers rely on."""
+
+import importlib
+import pkgutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import model
+from model.anomalies import NAMES, anomalies
+from model.check import Cell, check, steps_of
+from model.search import search
+from model.world import Step, World
+
+IGNORES = "ignores keys"
+HONOURS = "honours idempotency keys"
+REFUSES = "refuses a second effect about the same thing"
+
+
+def counterexamples(mechanism: str, policy: str, destination: str) -> dict[str, list[str]]:
+    """Return the shortest counterexamples of a cell whose state space closes."""
+    found = check(Cell(mechanism, policy, destination))
+    assert found.closed
+    return found.counterexamples
+
+
+def test_model_imports_nothing_of_the_package() -> None:
+    for module in pkgutil.iter_modules(model.__path__):
+        text = Path(str(importlib.import_module("model").__path__[0]), f"{module.name}.py")
+        assert "mrtr_options" not in text.read_text()
+
+
+def test_search_finds_the_shortest_way_and_the_state_that_cannot_end() -> None:
+    graph = {0: [1, 2], 1: [3], 2: [4], 3: [4], 4: [], 5: []}
+    found = search(
+        0,
+        lambda state: [(f"to {each}", each) for each in graph[state]],
+        lambda state: ["four"] if state == 4 else [],
+        lambda state: state == 3,
+        100,
+    )
+    assert (found.states, found.transitions, found.depth, found.closed) == (5, 5, 2, True)
+    assert found.counterexamples["four"] == ["to 2", "to 4"]
+    assert found.counterexamples["stuck call"] == ["to 2"]
+
+
+def test_search_names_a_bound_that_ended_it() -> None:
+    found = search(0, lambda state: [("on", state + 1)], lambda _: [], lambda _: False, 10)
+    assert not found.closed
+    assert "stuck call" not in found.counterexamples
+
+
+def test_nothing_kept_charges_twice_if_one_round_is_delivered_twice() -> None:
+    assert "duplicate bill" in counterexamples("nothing kept (F)", "stops", IGNORES)
+
+
+@pytest.mark.parametrize("destination", [IGNORES, HONOURS, REFUSES])
+@pytest.mark.parametrize("policy", ["stops", "resends"])
+def test_guard_never_charges_twice_if_the_client_does_not_call_again(
+    policy: str, destination: str
+) -> None:
+    assert "duplicate bill" not in counterexamples("guard (F)", policy, destination)
+
+
+def test_guard_charges_twice_if_the_client_calls_again() -> None:
+    assert "duplicate bill" in counterexamples("guard (F)", "calls again", IGNORES)
+
+
+def test_named_guard_never_charges_twice_if_the_client_calls_again() -> None:
+    found = counterexamples("guard, named by key (J)", "calls again", IGNORES)
+    assert "duplicate bill" not in found
+
+
+def test_argument_swallows_a_second_wanted_call_and_a_key_does_not() -> None:
+    by_argument = counterexamples("guard, named by argument (J)", "stops", IGNORES)
+    by_key = counterexamples("guard, named by key (J)", "stops", IGNORES)
+    assert "wanted call swallowed" in by_argument
+    assert "wanted call swallowed" not in by_key
+
+
+def test_another_checker_finds_the_same_states_and_shortest_counterexample() -> None:
+    other = pytest.importorskip("minicheck")
+    cell = Cell("guard (F)", "calls again", IGNORES)
+    mine = check(cell)
+    steps = steps_of(cell)
+
+    def lacks(name: str) -> Callable[[dict[str, Any]], bool]:
+        return lambda fields: name not in anomalies(World(**fields))
+
+    def transitions(state: World) -> list[Step]:
+        return list(steps(World(*state)))
+
+    protocol = other.Protocol(
+        name="guard",
+        candidate=False,
+        fields=World._fields,
+        initial=World(),
+        transitions=transitions,
+        invariants={name: lacks(name) for name in NAMES if name != "stuck call"},
+    )
+    theirs = other.check_safety(protocol)
+    for name, verdict in theirs["properties"].items():
+        assert verdict["holds"] == (name not in mine.counterexamples)
+        if not verdict["holds"]:
+            assert len(verdict["counterexample"]) == len(mine.counterexamples[name]) + 1
+    assert theirs["reachable_states"] == mine.states
+
+
+def test_unnamed_durable_call_is_logged_twice_if_its_first_request_is_delivered_twice() -> None:
+    found = counterexamples("durable record (L, K)", "resends", HONOURS)
+    assert "duplicate audit" in found
+    assert "duplicate bill" not in found
