@@ -24,7 +24,9 @@ ELSEWHERE = {
     "python -m scoreboard.cost": "it needs an idle machine, and minutes",
     "python -m scoreboard.clients --clients resuming --server F¹ᵏ": "it plays every trouble",
     "python -m mrtr_options serve E --http 8000": "tests/test_serving.py serves, on a port that is free",
-    ".venv/bin/pytest tests/test_invariant.py --proposal=my_option.py": "`check my_option.py` plays it",
+    ".venv/bin/pytest tests/test_invariant.py --proposal=my_option.py": "tests/test_proposal.py runs it",
+    "pytest tests/test_invariant.py --proposal my_option.py": "tests/test_proposal.py runs it",
+    "cp mrtr_options/option_f_once.py my_option.py": "the copy of these tests has this file",
     "python -m scoreboard.clients --only cut-final --clients python --server H": (
         "tests/scoreboard/test_clients.py plays the same in one process"
     ),

@@ -106,13 +106,17 @@ def meant(location: str, entry: str) -> Seen:
     return Seen(QUESTIONS[location], REPORTS[location], effects)
 
 
+def _name_of(option: Option) -> str:
+    return option.path.stem if option.is_foreign else option.letter
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Play every column, on every option that is found and on the proposal."""
     metafunc.parametrize("column", COLUMNS, ids="-".join)
     if "option" in metafunc.fixturenames:
         proposal = proposal_of(metafunc.config)
         options = [*all_options().values(), *([proposal] if proposal else [])]
-        metafunc.parametrize("option", options, ids=lambda option: option.letter)
+        metafunc.parametrize("option", options, ids=_name_of)
 
 
 @pytest.mark.anyio

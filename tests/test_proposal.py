@@ -1,0 +1,50 @@
+"""`pytest tests/test_invariant.py --proposal FILE` holds a file of one's own to the invariant."""
+
+from pathlib import Path
+
+import pytest
+
+from mrtr_options.tool.catalogue import option_named
+from tests.commands import python
+
+pytestmark = pytest.mark.slow
+
+
+def held(folder: Path, old: str = "", new: str = "") -> str:
+    """Run the invariant on a copy of F with one change, and return what pytest prints."""
+    source = option_named("F").source
+    assert old in source
+    file = folder / "my_option.py"
+    file.write_text(source.replace(old, new, 1) if old else source, encoding="utf-8")
+    invariant = "tests/test_invariant.py"
+    ran = python(
+        "-m", "pytest", "-rP", invariant, f"--proposal={file}", "-k", "written_above and my_"
+    )
+    return ran.stdout
+
+
+def test_a_proposal_is_played_in_every_column_and_its_counts_are_printed(tmp_path: Path) -> None:
+    said = held(tmp_path)
+    assert said.count("my_option.py, ") == 4
+    assert "my_option.py, modern client, Springfield: audit/bill 1/1 asked" in said
+    assert " failed" not in said
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        (
+            "    return text(weather",
+            "    await desk.bill(place)\n    return text(weather",
+            "one bill",
+        ),
+        ("weather.report(place, units)", "place", "came     Seen("),
+    ],
+    ids=["two bills", "another text"],
+)
+def test_a_proposal_that_bills_twice_or_says_something_else_is_red(
+    old: str, new: str, why: str, tmp_path: Path
+) -> None:
+    said = held(tmp_path, old, new)
+    assert " failed" in said
+    assert why in said
