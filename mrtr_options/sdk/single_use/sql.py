@@ -82,6 +82,7 @@ _ADDED = {  # what tables of older versions lack
     _COLUMNS_OF_ROUNDS: {
         "owner": "ALTER TABLE guard_rounds ADD COLUMN owner TEXT NOT NULL DEFAULT ''",
         "caller": "ALTER TABLE guard_rounds ADD COLUMN caller TEXT",
+        "nth": "ALTER TABLE guard_rounds ADD COLUMN nth BIGINT",  # of its caller
         "call": "ALTER TABLE guard_rounds ADD COLUMN call TEXT",
         "arguments": "ALTER TABLE guard_rounds ADD COLUMN arguments TEXT NOT NULL DEFAULT ''",
         "made": "ALTER TABLE guard_rounds ADD COLUMN made DOUBLE PRECISION",
@@ -98,11 +99,12 @@ _ADDED = {  # what tables of older versions lack
     },
 }
 _INDEXES = (
-    "DROP INDEX IF EXISTS guard_rounds_by_age",  # of an older version
+    "DROP INDEX IF EXISTS guard_rounds_by_age",  # of older versions
+    "DROP INDEX IF EXISTS guard_rounds_by_caller",
     "CREATE INDEX IF NOT EXISTS guard_rounds_by_epoch ON guard_rounds (lasts)",
     "CREATE INDEX IF NOT EXISTS guard_rounds_by_call ON guard_rounds (call, seq)"
     " WHERE call IS NOT NULL",
-    "CREATE INDEX IF NOT EXISTS guard_rounds_by_caller ON guard_rounds (caller)"
+    "CREATE INDEX IF NOT EXISTS guard_rounds_of_caller ON guard_rounds (caller, nth)"
     " WHERE caller IS NOT NULL",
 )
 _NAME = "UPDATE guard_horizon SET store = :store, started = {now} WHERE store = ''"
@@ -127,22 +129,28 @@ DELETE FROM guard_rounds WHERE seq IN (
 ) RETURNING made
 """
 _MOVE_HORIZON = "UPDATE guard_horizon SET until = :until WHERE until < :until"
-# The span of `seq` bounds the count, so rounds are counted only where it is as long as that: what
-# is kept for longer than the rest leaves gaps. Each end is a query of its own: SQLite looks one of
-# them up, and scans the table for both.
+# The span of `seq` bounds the count, and that of `nth` a caller's, so rounds are counted only where
+# a span is as long as that: what is kept for longer than the rest leaves gaps. Each end is a query
+# of its own: SQLite looks one of them up, and scans the table for both.
 _SPAN = "(SELECT max(seq) FROM guard_rounds) - (SELECT min(seq) FROM guard_rounds)"
+_LAST_OF_CALLER = "(SELECT max(nth) FROM guard_rounds WHERE caller = :caller)"
+_FIRST_OF_CALLER = "(SELECT min(nth) FROM guard_rounds WHERE caller = :caller)"
 _ROOM = f"""(
     coalesce({_SPAN} + 1, 0) < :max
     OR (SELECT count(*) FROM guard_rounds) < :max
-) AND (SELECT count(*) FROM guard_rounds WHERE caller = :caller) < :each"""
+) AND (
+    coalesce({_LAST_OF_CALLER} - {_FIRST_OF_CALLER} + 1, 0) < :each
+    OR (SELECT count(*) FROM guard_rounds WHERE caller = :caller) < :each
+)"""
 _HAS_ROOM = f"SELECT {_ROOM}"
 # The conflict is for two at once; an epoch may have ended while this process was paused.
 _TAKE = f"""
 INSERT INTO guard_rounds (
-    number, answers, owner, begins, ends, caller, call, arguments, made, keeps, lasts
+    number, answers, owner, begins, ends, caller, nth, call, arguments, made, keeps, lasts
 )
-SELECT :number, :answers, :owner, :begins, {{now}} + :lease_seconds, :caller, :call, :arguments,
-    :made, :keeps + CASE WHEN :keeps_from_now = 1 THEN {{now}} ELSE 0 END,
+SELECT :number, :answers, :owner, :begins, {{now}} + :lease_seconds, :caller,
+    coalesce({_LAST_OF_CALLER}, 0) + 1, :call, :arguments, :made,
+    :keeps + CASE WHEN :keeps_from_now = 1 THEN {{now}} ELSE 0 END,
     (SELECT epoch FROM guard_horizon) + :epochs
 WHERE :good_from_epoch >= (SELECT epoch FROM guard_horizon)
     AND :good_until >= (SELECT until FROM guard_horizon) AND {_ROOM}

@@ -131,7 +131,7 @@ class SqliteStore(SqlStore):
             yield
 
     async def _use(self, use: Callable[[], T]) -> T:
-        await anyio.lowlevel.checkpoint()
+        await anyio.lowlevel.checkpoint_if_cancelled()
         give_up = time.monotonic() + PATIENCE_SECONDS
         if self._lock.acquire(blocking=False):
             try:
