@@ -250,3 +250,22 @@ def test_a_file_is_its_owners_and_what_is_beside_it(
             assert {mode_of(each) for each in (path, *beside)} == {after}
     finally:
         os.umask(old)
+
+
+async def test_a_question_is_stamped_without_a_look_into_the_database(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    statements: list[str] = []
+    with database.open() as store:
+        execute = store._execute  # pyright: ignore[reportPrivateUsage]
+
+        def count(statement: str, values: Any) -> Any:
+            statements.append(statement)
+            return execute(statement, values)
+
+        monkeypatch.setattr(store, "_execute", count)
+        handler = single_use(store)(Tool())
+        asked = [await deliver(handler) for _ in range(5)]
+        assert len(statements) == 1
+        assert await deliver(handler, asked[-1], ADA) == result("Ada, asked 1 times")
+        assert len(statements) == 4, "a look, the round, its outcome"

@@ -225,6 +225,14 @@ class _Seen(NamedTuple):
         return self.outcome
 
 
+class _Sight(NamedTuple):
+    """The store's clock and mark as they were seen, at a time of this process's own clock."""
+
+    now: float
+    mark: str
+    at: float
+
+
 class SqlStore:
     """A store in a database. A subclass connects, and says how its database runs the statements.
 
@@ -244,7 +252,7 @@ class SqlStore:
             "max": max_rounds,
             "each": max_rounds_per_caller,
         }
-        self._epoch: tuple[str, float] | None = None
+        self._last_seen: _Sight | None = None
         self._has_more_to_forget = False
         # One connection serves one round at a time, so one thread is enough. It is the store's own:
         # handlers that hang in threads of the process keep no round from being taken.
@@ -280,25 +288,25 @@ class SqlStore:
 
     # --- rounds ---
 
-    async def _now(self) -> float | None:
-        """Return the time, where that needs no look into the database."""
-        return None
+    def _now(self, sight: _Sight) -> float:
+        """Return the time by the database's clock, a while after it was seen."""
+        return sight.now + time.monotonic() - sight.at
 
     async def stamp(self) -> Stamp:
-        known, now = self._epoch, await self._now()
-        if known is not None and now is not None and time.monotonic() < known[1]:
-            return Stamp(now, known[0])
-        return await self._use(self._stamp)
+        sight = self._last_seen
+        epoch_seconds = self._keep / EPOCHS_IN_KEEP
+        if sight is None or time.monotonic() - sight.at > epoch_seconds:
+            sight = await self._use(self._look)
+        return Stamp(self._now(sight), sight.mark)
 
-    def _stamp(self) -> Stamp:
+    def _look(self) -> _Sight:
         now, store, epoch = self._row(_EPOCH, {})
-        return Stamp(now, self._saw(store, epoch))
+        return self._saw(now, store, epoch)
 
-    def _saw(self, store: str, epoch: int) -> str:
-        """Keep the store's mark; within an epoch of its look it may be handed out."""
-        mark = f"{store}.{epoch}"
-        self._epoch = mark, time.monotonic() + self._keep / EPOCHS_IN_KEEP
-        return mark
+    def _saw(self, now: float, store: str, epoch: int) -> _Sight:
+        """Keep what was seen: for the length of an epoch, states are stamped with it."""
+        self._last_seen = _Sight(now, f"{store}.{epoch}", time.monotonic())
+        return self._last_seen
 
     async def reserve(self, claim: Claim) -> str | None:
         values = {**self._values, **vars(claim), **self._keeps(claim)}
@@ -327,7 +335,7 @@ class SqlStore:
         taking = False
         while True:
             seen = _Seen(*self._row(look, values))
-            self._saw(seen.store, seen.epoch)
+            self._saw(seen.now, seen.store, seen.epoch)
             if seen.owner == claim.owner:
                 return None  # the connection broke after it was taken
             if self._is_forgotten(claim, seen):

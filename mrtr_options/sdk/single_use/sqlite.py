@@ -118,7 +118,7 @@ class SqliteStore(SqlStore):
         if hasattr(self, "_db"):  # or else Python 3.13 warns
             self._db.close()
 
-    async def _now(self) -> float:
+    def _now(self, sight: object) -> float:
         return self._clock()
 
     def _execute(self, statement: str, values: Values) -> sqlite3.Cursor:
