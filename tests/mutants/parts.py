@@ -136,8 +136,8 @@ class RoundStore:
             raise Spent
         return outcome
 
-    async def outcome(self, number: str) -> str | None:
-        return self.rounds[number][1] if number in self.rounds else None
+    async def outcome(self, call: str) -> str | None:
+        return self.rounds[call][1] if call in self.rounds else None
 
     async def take_over(self, claim: Claim) -> bool:
         return False

@@ -381,7 +381,7 @@ async def test_what_a_store_cannot_read_is_refused_with_a_reason_and_one_line(
 async def test_a_store_of_an_older_version_is_taken_on(database: Database) -> None:
     with database.open():
         pass
-    database.execute("DROP INDEX guard_rounds_by_caller")
+    database.execute("DROP INDEX guard_rounds_of_caller")
     database.execute("ALTER TABLE guard_rounds DROP COLUMN caller")
     database.execute("ALTER TABLE guard_rounds DROP COLUMN owner")
     with database.open(max_rounds_per_caller=1) as store:

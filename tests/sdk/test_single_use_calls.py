@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, closing
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ from pydantic import BaseModel
 from mrtr_options import sdk
 from mrtr_options.sdk.call_key import CALL, REPEAT
 from mrtr_options.sdk.protection import new_key
+from mrtr_options.sdk.single_use.store import Claim
 from mrtr_options.sdk.testing import Losing, client, served
 from tests.bounds import SECONDS
 from tests.rounds import Response
@@ -443,6 +445,33 @@ async def test_a_repeat_takes_one_read_however_many_rounds_its_call_had(
     monkeypatch.setattr(store, "_execute", count)
     assert first_of(await handler(modern(), request)) == response
     assert statements == ["SELECT"]
+
+
+@pytest.mark.parametrize("caller", [None, "ada"])
+async def test_a_call_takes_as_many_steps_where_thousands_are_kept(
+    caller: str | None, path: Path
+) -> None:
+    """Steps of SQLite's machine, so that no clock is asked."""
+    with closing(sdk.SqliteStore(path, max_rounds_per_caller=5_000)) as store:
+        steps = 0
+
+        def step() -> int:
+            nonlocal steps
+            steps += 1
+            return 0
+
+        async def reserve(name: str) -> int:
+            nonlocal steps
+            steps = 0
+            given = Claim(name, "", 0.0, 60, caller, call=name, call_seconds=1e5)
+            assert await store.reserve(given) is None
+            return steps
+
+        db: sqlite3.Connection = store._db  # pyright: ignore[reportPrivateUsage]
+        db.set_progress_handler(step, 1)
+        few = [await reserve(f"{number}") for number in range(10)]
+        many = [await reserve(f"of many {number}") for number in range(3_000)]
+    assert many[-1] < 1.2 * few[-1]
 
 
 @ON_ASYNCIO

@@ -7,6 +7,7 @@ is slow changes no outcome.
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from itertools import count
@@ -270,22 +271,26 @@ class Rounds(RuleBasedStateMachine):
         aged = self.aged(claim)
         execute = store._execute  # pyright: ignore[reportPrivateUsage]
 
-        def paused(statement: str, values: Any) -> Any:
+        def go_on() -> None:
             nonlocal back
+            for what in meanwhile:
+                if what == "pass":
+                    self.pass_time(13)
+                elif what == "record":
+                    self.record(0, other)
+                elif what == "release":
+                    self.release(0, other)
+                else:
+                    self.hand_out(0) if what == "another" else None
+                    back += what == "another"
+                    self.reserve(0 if what == "another" else back, other)
+
+        def paused(statement: str, values: Any) -> Any:
             if "INSERT INTO guard_rounds" in statement:
                 del store._execute  # pyright: ignore[reportPrivateUsage, reportAttributeAccessIssue]
                 since, self.loop = self.model.time, inner
-                for what in meanwhile:
-                    if what == "pass":
-                        self.pass_time(13)
-                    elif what == "record":
-                        self.record(0, other)
-                    elif what == "release":
-                        self.release(0, other)
-                    else:
-                        self.hand_out(0) if what == "another" else None
-                        back += what == "another"
-                        self.reserve(0 if what == "another" else back, other)
+                with ThreadPoolExecutor(1) as another_process:  # this one's loop stands still
+                    another_process.submit(go_on).result()
                 self.loop = outer
                 begins = aged.begins - (self.model.time - since)
                 object.__setattr__(aged, "begins", begins)

@@ -213,6 +213,21 @@ async def test_a_file_is_locked_for_longer_than_a_round_and_no_round_is_lost(
     assert tool.effects == ["Ada"] * 3
 
 
+@pytest.mark.parametrize(("between", "grows"), [(10, False), (10_000, True)])
+async def test_what_is_written_goes_into_the_file_itself_again_and_again(
+    between: int, grows: bool, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite, "WRITES_BETWEEN_CHECKPOINTS", between)
+    beside, sizes = path.with_name(f"{path.name}-wal"), list[int]()
+    with closing(SqliteStore(path)) as store:
+        for number in range(100):
+            held = await claim(store, f"{number}")
+            await store.reserve(held)
+            await store.record(held, "x" * 1000)
+            sizes.append(os.stat(beside).st_size)
+    assert (sizes[-1] > 2 * sizes[30]) == grows
+
+
 def mode_of(path: Path) -> str:
     """Return who may do what with a file, in octal."""
     return oct(stat.S_IMODE(path.stat().st_mode))
@@ -235,3 +250,22 @@ def test_a_file_is_its_owners_and_what_is_beside_it(
             assert {mode_of(each) for each in (path, *beside)} == {after}
     finally:
         os.umask(old)
+
+
+async def test_a_question_is_stamped_without_a_look_into_the_database(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    statements: list[str] = []
+    with database.open() as store:
+        execute = store._execute  # pyright: ignore[reportPrivateUsage]
+
+        def count(statement: str, values: Any) -> Any:
+            statements.append(statement)
+            return execute(statement, values)
+
+        monkeypatch.setattr(store, "_execute", count)
+        handler = single_use(store)(Tool())
+        asked = [await deliver(handler) for _ in range(5)]
+        assert len(statements) == 1
+        assert await deliver(handler, asked[-1], ADA) == result("Ada, asked 1 times")
+        assert len(statements) == 4, "a look, the round, its outcome"

@@ -10,6 +10,7 @@ import json
 import logging
 import secrets
 import time
+from functools import lru_cache
 from typing import Any, Literal
 
 import mcp_types as types
@@ -131,11 +132,16 @@ def checked_answers(state: RoundState, responses: types.InputResponses) -> types
         if not isinstance(answer, types.ElicitResult):
             raise BadAnswer(key, "it is not of the type ElicitResult")
         if answer.action == "accept":
-            checked_form(key, validator_of(schema), answer)
+            checked_form(key, _validator(json.dumps(schema)), answer)
         # A handler may keep all answers in its state.
         if _length(json.dumps([state.state, _plain(answers)])) > MAX_STATE_BYTES:
             raise BadAnswer(key, "it is too long")
     return answers
+
+
+@lru_cache(maxsize=128)  # they are the server's own: the state is protected
+def _validator(schema: str) -> Any:
+    return validator_of(json.loads(schema))
 
 
 def digest_of_answers(answers: types.InputResponses) -> str:

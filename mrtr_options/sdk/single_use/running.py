@@ -71,9 +71,7 @@ class TakenRound:
             return in_round(result, self.state)
         if isinstance(result, types.InputRequiredResult):
             result = await self._in_next_round(result)
-        is_key = self.claim.made is not None
-        is_unwanted = bool(refusals) and not is_key
-        await self._record_response(result, frees=is_unwanted)
+        await self._record_response(result, frees=bool(refusals))
         return result
 
     async def _give_back_unbegun(self) -> None:

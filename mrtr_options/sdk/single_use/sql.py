@@ -82,6 +82,7 @@ _ADDED = {  # what tables of older versions lack
     _COLUMNS_OF_ROUNDS: {
         "owner": "ALTER TABLE guard_rounds ADD COLUMN owner TEXT NOT NULL DEFAULT ''",
         "caller": "ALTER TABLE guard_rounds ADD COLUMN caller TEXT",
+        "nth": "ALTER TABLE guard_rounds ADD COLUMN nth BIGINT",  # of its caller
         "call": "ALTER TABLE guard_rounds ADD COLUMN call TEXT",
         "arguments": "ALTER TABLE guard_rounds ADD COLUMN arguments TEXT NOT NULL DEFAULT ''",
         "made": "ALTER TABLE guard_rounds ADD COLUMN made DOUBLE PRECISION",
@@ -98,11 +99,12 @@ _ADDED = {  # what tables of older versions lack
     },
 }
 _INDEXES = (
-    "DROP INDEX IF EXISTS guard_rounds_by_age",  # of an older version
+    "DROP INDEX IF EXISTS guard_rounds_by_age",  # of older versions
+    "DROP INDEX IF EXISTS guard_rounds_by_caller",
     "CREATE INDEX IF NOT EXISTS guard_rounds_by_epoch ON guard_rounds (lasts)",
     "CREATE INDEX IF NOT EXISTS guard_rounds_by_call ON guard_rounds (call, seq)"
     " WHERE call IS NOT NULL",
-    "CREATE INDEX IF NOT EXISTS guard_rounds_by_caller ON guard_rounds (caller)"
+    "CREATE INDEX IF NOT EXISTS guard_rounds_of_caller ON guard_rounds (caller, nth)"
     " WHERE caller IS NOT NULL",
 )
 _NAME = "UPDATE guard_horizon SET store = :store, started = {now} WHERE store = ''"
@@ -127,22 +129,28 @@ DELETE FROM guard_rounds WHERE seq IN (
 ) RETURNING made
 """
 _MOVE_HORIZON = "UPDATE guard_horizon SET until = :until WHERE until < :until"
-# The span of `seq` bounds the count, so rounds are counted only where it is as long as that: what
-# is kept for longer than the rest leaves gaps. Each end is a query of its own: SQLite looks one of
-# them up, and scans the table for both.
+# The span of `seq` bounds the count, and that of `nth` a caller's, so rounds are counted only where
+# a span is as long as that: what is kept for longer than the rest leaves gaps. Each end is a query
+# of its own: SQLite looks one of them up, and scans the table for both.
 _SPAN = "(SELECT max(seq) FROM guard_rounds) - (SELECT min(seq) FROM guard_rounds)"
+_LAST_OF_CALLER = "(SELECT max(nth) FROM guard_rounds WHERE caller = :caller)"
+_FIRST_OF_CALLER = "(SELECT min(nth) FROM guard_rounds WHERE caller = :caller)"
 _ROOM = f"""(
     coalesce({_SPAN} + 1, 0) < :max
     OR (SELECT count(*) FROM guard_rounds) < :max
-) AND (SELECT count(*) FROM guard_rounds WHERE caller = :caller) < :each"""
+) AND (
+    coalesce({_LAST_OF_CALLER} - {_FIRST_OF_CALLER} + 1, 0) < :each
+    OR (SELECT count(*) FROM guard_rounds WHERE caller = :caller) < :each
+)"""
 _HAS_ROOM = f"SELECT {_ROOM}"
 # The conflict is for two at once; an epoch may have ended while this process was paused.
 _TAKE = f"""
 INSERT INTO guard_rounds (
-    number, answers, owner, begins, ends, caller, call, arguments, made, keeps, lasts
+    number, answers, owner, begins, ends, caller, nth, call, arguments, made, keeps, lasts
 )
-SELECT :number, :answers, :owner, :begins, {{now}} + :lease_seconds, :caller, :call, :arguments,
-    :made, :keeps + CASE WHEN :keeps_from_now = 1 THEN {{now}} ELSE 0 END,
+SELECT :number, :answers, :owner, :begins, {{now}} + :lease_seconds, :caller,
+    coalesce({_LAST_OF_CALLER}, 0) + 1, :call, :arguments, :made,
+    :keeps + CASE WHEN :keeps_from_now = 1 THEN {{now}} ELSE 0 END,
     (SELECT epoch FROM guard_horizon) + :epochs
 WHERE :good_from_epoch >= (SELECT epoch FROM guard_horizon)
     AND :good_until >= (SELECT until FROM guard_horizon) AND {_ROOM}
@@ -217,6 +225,14 @@ class _Seen(NamedTuple):
         return self.outcome
 
 
+class _Sight(NamedTuple):
+    """The store's clock and mark as they were seen, at a time of this process's own clock."""
+
+    now: float
+    mark: str
+    at: float
+
+
 class SqlStore:
     """A store in a database. A subclass connects, and says how its database runs the statements.
 
@@ -236,7 +252,7 @@ class SqlStore:
             "max": max_rounds,
             "each": max_rounds_per_caller,
         }
-        self._epoch: tuple[str, float] | None = None
+        self._last_seen: _Sight | None = None
         self._has_more_to_forget = False
         # One connection serves one round at a time, so one thread is enough. It is the store's own:
         # handlers that hang in threads of the process keep no round from being taken.
@@ -272,25 +288,25 @@ class SqlStore:
 
     # --- rounds ---
 
-    async def _now(self) -> float | None:
-        """Return the time, where that needs no look into the database."""
-        return None
+    def _now(self, sight: _Sight) -> float:
+        """Return the time by the database's clock, a while after it was seen."""
+        return sight.now + time.monotonic() - sight.at
 
     async def stamp(self) -> Stamp:
-        known, now = self._epoch, await self._now()
-        if known is not None and now is not None and time.monotonic() < known[1]:
-            return Stamp(now, known[0])
-        return await self._use(self._stamp)
+        sight = self._last_seen
+        epoch_seconds = self._keep / EPOCHS_IN_KEEP
+        if sight is None or time.monotonic() - sight.at > epoch_seconds:
+            sight = await self._use(self._look)
+        return Stamp(self._now(sight), sight.mark)
 
-    def _stamp(self) -> Stamp:
+    def _look(self) -> _Sight:
         now, store, epoch = self._row(_EPOCH, {})
-        return Stamp(now, self._saw(store, epoch))
+        return self._saw(now, store, epoch)
 
-    def _saw(self, store: str, epoch: int) -> str:
-        """Keep the store's mark; within an epoch of its look it may be handed out."""
-        mark = f"{store}.{epoch}"
-        self._epoch = mark, time.monotonic() + self._keep / EPOCHS_IN_KEEP
-        return mark
+    def _saw(self, now: float, store: str, epoch: int) -> _Sight:
+        """Keep what was seen: for the length of an epoch, states are stamped with it."""
+        self._last_seen = _Sight(now, f"{store}.{epoch}", time.monotonic())
+        return self._last_seen
 
     async def reserve(self, claim: Claim) -> str | None:
         values = {**self._values, **vars(claim), **self._keeps(claim)}
@@ -319,7 +335,7 @@ class SqlStore:
         taking = False
         while True:
             seen = _Seen(*self._row(look, values))
-            self._saw(seen.store, seen.epoch)
+            self._saw(seen.now, seen.store, seen.epoch)
             if seen.owner == claim.owner:
                 return None  # the connection broke after it was taken
             if self._is_forgotten(claim, seen):

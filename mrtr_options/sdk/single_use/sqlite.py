@@ -1,7 +1,13 @@
 """The guard's rounds in a SQLite file, for every process of one machine that opens it.
 
 The file is readable by its owner alone: results, answers and states of servers stand in it as they
-are. Knows `sql` and SQLite.
+are.
+
+A round uses the file in the event loop: a statement takes a tenth of a millisecond, and a hop to a
+thread takes twice as long. Two things would take longer, and are for the store's thread: waiting
+for another process's lock, and the checkpoint, which waits for the disk.
+
+Knows `sql` and SQLite.
 """
 
 from __future__ import annotations
@@ -11,7 +17,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -20,12 +26,14 @@ import anyio.to_thread
 
 from mrtr_options.files import replaced
 from mrtr_options.sdk.single_use.sql import MAX_ROUNDS_PER_CALLER, SqlStore, Values
-from mrtr_options.sdk.single_use.store import Unusable
+from mrtr_options.sdk.single_use.store import Claim, Unusable
 
 T = TypeVar("T")
 
 PATIENCE_SECONDS = 30.0
 """How long a round waits for the file: for those before it, and for other processes' locks."""
+WRITES_BETWEEN_CHECKPOINTS = 250
+"""How many rounds are reserved or recorded before what was written goes into the file itself."""
 _OTHERS = 0o007
 _SPELLING = {"now": ":now", "serial": "INTEGER"}
 
@@ -67,7 +75,7 @@ class SqliteStore(SqlStore):
         self._is_in_memory = str(path) == ":memory:"
         self._clock = clock or _machine_time
         self._file: os.stat_result | None = None
-        self._patience = PATIENCE_SECONDS
+        self._writes = 0
         with self._telling():
             if not self._is_in_memory:
                 _keep_from_others(path)
@@ -78,8 +86,10 @@ class SqliteStore(SqlStore):
                 # A crash of the process loses nothing; a power cut may lose the last rounds.
                 self._db.execute("PRAGMA synchronous=NORMAL")
                 self._write_ahead()
+                self._db.execute("PRAGMA wal_autocheckpoint=0")
                 with self._transaction():
                     self._make_tables()
+                self._wait_for_locks(0)
                 if not self._is_in_memory:
                     self._file = os.stat(path)
             except BaseException:
@@ -108,7 +118,7 @@ class SqliteStore(SqlStore):
         if hasattr(self, "_db"):  # or else Python 3.13 warns
             self._db.close()
 
-    async def _now(self) -> float:
+    def _now(self, sight: object) -> float:
         return self._clock()
 
     def _execute(self, statement: str, values: Values) -> sqlite3.Cursor:
@@ -121,35 +131,67 @@ class SqliteStore(SqlStore):
             yield
 
     async def _use(self, use: Callable[[], T]) -> T:
+        await anyio.lowlevel.checkpoint_if_cancelled()
         give_up = time.monotonic() + PATIENCE_SECONDS
+        if self._lock.acquire(blocking=False):
+            try:
+                with self._telling():
+                    return self._used(use)
+            except _Busy:
+                pass
+            finally:
+                self._lock.release()
+        return await self._in_thread(partial(self._use_patiently, use, give_up))
 
-        def locked() -> T:
-            with self._lock, self._telling():
-                # A deleted file can still be written to, and other processes see nothing of it.
-                if why := replaced(self._path, self._file):
-                    raise Unusable(why)
-                self._wait_until(give_up)
-                return use()
-
-        if self._is_in_memory:  # nothing in memory takes so long that it needs a thread
-            await anyio.lowlevel.checkpoint()
-            return locked()
-        return await anyio.to_thread.run_sync(locked, limiter=self._thread)
-
-    def _wait_until(self, give_up: float) -> None:
-        """Have a lock of another process end the wait of all rounds that came by now.
+    def _used(self, use: Callable[[], T]) -> T:
+        """Use the file.
 
         Raises:
-            OperationalError: This round has waited for those before it for as long as it may.
+            _Busy: Another process has locked it. What was not done is not done.
+            Unusable: It was deleted or replaced.
         """
-        patience = min(give_up - time.monotonic(), PATIENCE_SECONDS)
-        if patience <= 0:
-            raise sqlite3.OperationalError("it is locked, and many wait for it")
-        is_much_less = patience < self._patience * 0.9
-        is_full_again = self._patience < patience * 0.9
-        if is_much_less or is_full_again:
-            self._db.execute(f"PRAGMA busy_timeout={int(patience * 1000)}")
-            self._patience = patience
+        # A deleted file can still be written to, and other processes see nothing of it.
+        if why := replaced(self._path, self._file):
+            raise Unusable(why)
+        try:
+            return use()
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY:
+                raise _Busy from error
+            raise
+
+    def _use_patiently(self, use: Callable[[], T], give_up: float) -> T:
+        """Use the file when those before this round have, and other processes let go of it."""
+        with self._lock, self._telling():
+            patience = give_up - time.monotonic()
+            if patience <= 0:
+                raise sqlite3.OperationalError("it is locked, and many wait for it")
+            self._wait_for_locks(patience)
+            try:
+                return self._used(use)
+            except _Busy as error:
+                raise Unusable(self._why(error.__cause__ or error)) from error
+            finally:
+                self._wait_for_locks(0)
+
+    def _wait_for_locks(self, seconds: float) -> None:
+        self._db.execute(f"PRAGMA busy_timeout={int(seconds * 1000)}")
+
+    async def _in_thread(self, use: Callable[[], T]) -> T:
+        return await anyio.to_thread.run_sync(use, limiter=self._thread)
+
+    async def _changed(self, statement: str, claim: Claim, outcome: str | None = None) -> bool:
+        changed = await super()._changed(statement, claim, outcome)
+        self._writes += 1
+        if self._writes >= WRITES_BETWEEN_CHECKPOINTS and not self._is_in_memory:
+            self._writes = 0
+            await self._in_thread(self._checkpoint)
+        return changed
+
+    def _checkpoint(self) -> None:
+        """Bring what was written into the file itself; what others hold on to stays for later."""
+        with self._lock, suppress(sqlite3.Error):
+            self._db.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
     @contextmanager
     def _telling(self) -> Generator[None]:
@@ -157,10 +199,16 @@ class SqliteStore(SqlStore):
         try:
             yield
         except (sqlite3.Error, OSError) as error:
-            raise Unusable(
-                f"cannot use {self._path} as a store of rounds ({error});"
-                " name a writable SQLite file"
-            ) from error
+            raise Unusable(self._why(error)) from error
+
+    def _why(self, error: BaseException) -> str:
+        return (
+            f"cannot use {self._path} as a store of rounds ({error}); name a writable SQLite file"
+        )
+
+
+class _Busy(Exception):
+    """Another process has locked the file."""
 
 
 def _keep_from_others(path: Path | str) -> None:

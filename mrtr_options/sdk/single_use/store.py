@@ -69,8 +69,9 @@ class Claim:
         made: When the client made the call key that names the call, by its clock.
         call_seconds: How long the outcome is found under the call's name, where the server named
             the call; a call key has a time of its own.
-        frees: Whether the outcome ends its call without the user's consent, so that the next first
-            request of the name begins another call. Set with the outcome.
+        frees: Whether the outcome ends its call without the user's consent. The next first request
+            of a name that the server gave begins another call then; a call key stays with its call.
+            Set with the outcome.
     """
 
     number: str
