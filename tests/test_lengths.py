@@ -29,6 +29,7 @@ LONG_MODULES = {
     "tests/sdk/test_durable.py",
     "tests/sdk/test_resuming.py",
     "tests/sdk/test_single_use.py",
+    "tests/sdk/test_single_use_calls.py",
     "tests/sdk/test_tasks.py",
     "tests/test_own_server.py",
 }

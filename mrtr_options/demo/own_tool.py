@@ -48,15 +48,16 @@ class World:
         self.done: list[tuple[str, str]] = []
 
     async def do(self, key: str, what: str) -> None:
-        """The effect. A second one under the same key is the same one: in a database, a unique
-        constraint; in a service, its idempotency key.
+        """Do the effect; a second one under the same key is the same one.
+
+        In a database the key is a unique constraint; in a service, its idempotency key.
         """
         if key not in dict(self.done):
             self.done.append((key, what))
 
 
 async def call_tool(ctx: sdk.Context, params: sdk.Params) -> sdk.Result:
-    """Runs from its first line in every round, so the effect comes after the last question."""
+    """Ask, then act. It runs from its first line in every round: effects come after questions."""
     world: World = ctx.lifespan_context
     guest, state = sdk.arguments_of(params, Arguments).guest, sdk.load_state(params, State)
 
@@ -78,7 +79,7 @@ async def call_tool(ctx: sdk.Context, params: sdk.Params) -> sdk.Result:
 
 
 def build(world: World, rounds: str) -> Any:
-    """The server. `rounds` is the file in which the guard remembers what has run."""
+    """Build the server. `rounds` is the file in which the guard remembers what has run."""
     guard = sdk.single_use(sdk.SqliteStore(rounds))
     tool = sdk.Tool("own_tool", "Books a table for tonight.", Arguments, call_tool, [guard])
     return sdk.build_server("own-server", tool, lifespan_context=world)
