@@ -22,7 +22,6 @@ from rich.segment import Segment
 from rich.text import Text
 
 from mrtr_options.errors import UsageError, refuse
-from mrtr_options.names import nearest
 
 PROGRAM = "python -m mrtr_options"
 """How the commands are started."""
@@ -149,6 +148,8 @@ class Parser(argparse.ArgumentParser):
         )
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
+        from mrtr_options.names import nearest  # a program that is not refused needs no names
+
         known = [str(choice) for choice in action.choices or ()]
         near = "" if str(value) in known else nearest(str(value), known)
         if near:

@@ -23,7 +23,6 @@ from types import CodeType, ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
 from mrtr_options.errors import UsageError
-from mrtr_options.names import nearest
 from mrtr_options.tool.guarantees import (
     BadGuarantees,
     Guarantees,
@@ -215,6 +214,8 @@ def option_named(name: str) -> Option:
         raise CannotLoad(f"{name} is a folder; name a Python file or an option")
     if name.endswith(".py") or os.sep in name:
         raise CannotLoad(f"there is no file {name}; name a Python file or an option")
+    from mrtr_options.names import nearest  # an option that is found needs no other names
+
     names = {option.name.replace(" ", "_"): letter for letter, option in options.items()}
     near = nearest(wanted, names) or f"there are {', '.join(options)}"
     raise CannotLoad(f"there is no option {name!r}; {near}")

@@ -19,7 +19,7 @@ OF_EACH_KIND = (
     "e_answers_are_not_checked",  # broken in an answer
     "e_state_is_only_encoded",  # in what protects the state
     "e_asks_old_clients",  # for old clients
-    "f_two_effects_one_marker",  # in a stand-in's marker
+    "f_failed_effect_is_done",  # in a stand-in's marker
     "h_is_a_replay",  # in how often code runs
     "e_guard_records_afterwards",  # about one fault, and a schedule shows it
     "e_guard_keeps_the_last_round",  # about two faults, and no schedule shows it
