@@ -71,7 +71,8 @@ def end(process: ForkServerProcess) -> int:
     assert process.pid is not None
     with suppress(ProcessLookupError, PermissionError):  # all of its group have ended
         os.killpg(process.pid, signal.SIGKILL)
-    process.kill()  # it may not head its group yet
+    with suppress(ProcessLookupError):  # it may not head its group yet, or have ended by now
+        process.kill()
     process.join()
     assert process.exitcode is not None
     return process.exitcode
