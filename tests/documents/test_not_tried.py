@@ -177,7 +177,7 @@ def test_a_browser_shows_not_tried_in_the_cell(tmp_path: Path) -> None:
     file = tmp_path / "index.html"
     file.write_text(page(document(told), costs.read()), encoding="utf-8")
     with tab(tmp_path) as seen:
-        seen.open(f"{file.as_uri()}#view=options")
+        seen.open(f"{file.as_uri()}#view=options&policy=resends")
         cells = seen.run("[...document.querySelectorAll('td')].map((each) => each.textContent)")
         whole = seen.run("document.body.textContent")
     assert "not tried: redeploy" in cells

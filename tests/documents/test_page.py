@@ -146,7 +146,7 @@ def test_what_the_guard_keeps_is_a_step_of_its_round() -> None:
 
 
 def test_a_cell_says_what_explore_says_in_the_same_words(seen: Tab, kept: dict[str, Any]) -> None:
-    show(seen, "view=options")
+    show(seen, "view=options&policy=resends")
     cells = seen.run(
         "Object.fromEntries([...document.querySelectorAll('[data-cell]')]"
         ".map((each) => [each.dataset.cell, [each.textContent, each.title]]))"
@@ -175,7 +175,7 @@ def test_three_answers_end_in_one_option(seen: Tab) -> None:
 
 
 def test_a_lost_response_bills_twice_in_f_and_once_in_h(seen: Tab) -> None:
-    show(seen, "view=play&subjects=F,H")
+    show(seen, "view=play&policy=resends&subjects=F,H")
     assert [count(seen, name, "bill") for name in "FH"] == [0, 0]
     seen.click("[data-key=end]")
     assert [count(seen, name, "bill") for name in "FH"] == [1, 1]

@@ -165,7 +165,7 @@ def test_a_server_that_does_not_know_its_callers_is_refused_when_it_is_built() -
 
 
 def test_an_argument_that_the_tool_does_not_have_is_refused_when_the_server_is_built() -> None:
-    tool = tool_named_by(CallNaming("referenc", call_is_secret=True))
+    tool = tool_named_by(CallNaming("ref", call_is_secret=True))
     with pytest.raises(ValueError, match="its arguments are: reference, amount"):
         sdk.build_server("bank", tool, settings=sdk.Settings())
 

@@ -3,7 +3,7 @@
 The file is readable by its owner alone: results, answers and states of servers stand in it as they
 are.
 
-A round uses the file in the event loop: a statement takes a tenth of a millisecond, and a hop to a
+A round uses the file in the event loop: a statement takes a tenth of a millisecond, and a step to a
 thread takes twice as long. Two things would take longer, and are for the store's thread: waiting
 for another process's lock, and the checkpoint, which waits for the disk.
 
