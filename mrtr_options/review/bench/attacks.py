@@ -21,7 +21,8 @@ from functools import lru_cache, partial
 from itertools import islice
 from typing import Any, cast
 
-from mrtr_options.review.bench.scenario import StateEdit
+from mrtr_options.review.bench.payloads import PAYLOADS
+from mrtr_options.review.bench.scenario import KeyEdit, StateEdit
 from mrtr_options.sdk.protection import MAX_TOKEN_BYTES
 
 MAX_DEPTH = 4
@@ -253,7 +254,7 @@ _SEPARATORS = ".:|~#$;!"
 
 _KNOWN_KEYS = b"", b"secret", b"key", b"changeme"
 
-MAX_FORGERIES = 250
+MAX_FORGERIES = 350
 """How many states are made from one."""
 
 _SWAPS = (
@@ -293,6 +294,7 @@ def forgeries(state: str, others: Sequence[str]) -> list[tuple[str, str]]:
     given = {spelling(each) for each in (state, *others)}
     for attack in (
         _signed_again,
+        _heads_signed,
         _readable,
         _tokens,
         _signatures,
@@ -305,6 +307,7 @@ def forgeries(state: str, others: Sequence[str]) -> list[tuple[str, str]]:
             if spelling(forged) not in given or (attack is _guessed and forged != state):
                 found.setdefault(forged, name)
     made_up = [(f"made up: {text[:40]!r}", text) for text in _MADE_UP]
+    made_up += _foreign(state)
     made_up += [
         ("white space around it", f" {state}\n"),
         ("its end in full width", state[:-10] + in_full_width(state[-10:])),
@@ -337,6 +340,33 @@ def edited(state: str | None, edit: StateEdit | None) -> str | None:
         "another place": forged if forged != state else changed,
     }
     return edits[edit]
+
+
+def edited_key(key: str, edit: KeyEdit) -> str:
+    """Return another key that a careless server may take for this one.
+
+    A key that the edit leaves as it is gets an underscore: it has no letters, for example.
+    """
+    edits: dict[KeyEdit, str] = {
+        "in capitals": key.upper(),
+        "in other case": key.swapcase(),
+        "a space before it": f" {key}",
+        "a space behind it": f"{key} ",
+        "with a prefix": f"the-{key}",
+        "cut short": key[:-1],
+        "in full width": in_full_width(key),
+        "an underscore behind it": f"{key}_",
+    }
+    changed = edits[edit]
+    return changed if changed != key else f"{key}_"
+
+
+def spread(made: Sequence[tuple[str, str]], most: int) -> list[tuple[str, str]]:
+    """Return so many of the forged states, at equal distances; the last one always."""
+    if len(made) <= most:
+        return list(made)
+    distance = len(made) / most
+    return [made[int((number + 1) * distance) - 1] for number in range(most)]
 
 
 def _in_another_place(part: str) -> str:
@@ -541,6 +571,68 @@ def _signed_again(state: str, others: Sequence[str]) -> Iterator[tuple[str, str]
             ]:  # as it is written, and the first thing that it decodes to
                 for how, signature in _signatures_of(part.data, length):
                     yield f"{name}, signed {how}", join(changed, signature)
+
+
+MAX_HEADS, MAX_MESSAGES = 8, 4
+"""How many heads are made of one state, and how many of its parts may be what is signed."""
+
+
+def _heads_signed(state: str, others: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Change a field of what says how a state is protected, the name of a key for one, and sign
+    that with an empty key, with one that everybody knows, or not at all: a server that does not
+    find a key may take an empty one.
+    """
+    for text, length, join in _signed(state):
+        for name, changed in islice(_other_heads(text), MAX_HEADS):
+            for message in _signable(changed)[:MAX_MESSAGES]:
+                for how, signature in _signatures_of(message, length):
+                    yield f"{name}, signed {how}", join(changed, signature)
+
+
+def _other_heads(text: str) -> Iterator[tuple[str, str]]:
+    """Yield a text with another value in one field of an object, or in one short segment."""
+    for part, fields in _objects(text):
+        for key, value in fields.items():
+            if isinstance(value, str):
+                changed = _as_written(part.data, {**fields, key: "unknown"})
+                yield f"{key} made 'unknown'", part.write(changed.encode())
+    for separator in _SEPARATORS:
+        pieces = text.split(separator)
+        for place, piece in enumerate(pieces):
+            if 2 <= len(pieces) <= 6 and 0 < len(piece) <= MAX_KEY_NAME:
+                other = separator.join([*pieces[:place], "unknown", *pieces[place + 1 :]])
+                yield f"segment {place + 1} made 'unknown'", other
+
+
+MAX_KEY_NAME = 40
+"""How long a segment may be that names a key."""
+
+
+def _signable(text: str) -> list[bytes]:
+    """Return what may be signed of a text: the whole, each segment, and what those decode to."""
+    segments = [part for part in _segments(text) if len(part.data) >= 4]
+    decoded = [inner for part in segments for inner in _inside(part, 0)]
+    return list(dict.fromkeys(part.data for part in (*segments, *decoded)))
+
+
+def _foreign(state: str) -> list[tuple[str, str]]:
+    """Return states in well-formed formats that this server does not use: alone, and in place of
+    what can be read of a state.
+    """
+    found: list[tuple[str, str]] = []
+    for name, payload in PAYLOADS.items():
+        found.append((f"{name} in base64", base64.urlsafe_b64encode(payload).decode()))
+        if payload.isascii():
+            found.append((name, payload.decode()))
+        for part in parts(state)[1:MAX_PLACES]:
+            forged = part.write(payload)
+            if len(forged) <= MAX_TOKEN_BYTES:
+                found.append((f"{name} in place of a part", forged))
+    return found
+
+
+MAX_PLACES = 4
+"""In how many parts of a state a foreign payload is put."""
 
 
 def _signatures_of(message: bytes, length: int) -> Iterator[tuple[str, bytes]]:
