@@ -47,6 +47,18 @@ class Encoding:
     redo: Callable[[bytes], bytes]
 
 
+def _json(text: str | bytes) -> Any:
+    """Return the value of a JSON text.
+
+    Raises:
+        ValueError: It is none, or deeper than this process can read.
+    """
+    try:
+        return json.loads(text)
+    except RecursionError as error:
+        raise ValueError("too deep") from error
+
+
 def _from_base64(text: bytes, alphabet: bytes) -> bytes:
     if not text.isascii():
         raise ValueError("no base64")
@@ -203,7 +215,7 @@ def _json_strings(text: str) -> Iterator[str]:
     if text.lstrip()[:1] not in '{["':
         return
     try:
-        value = json.loads(text)
+        value = _json(text)
     except ValueError:
         return
     yield from _strings(value, 0)
@@ -402,7 +414,7 @@ def signed_as_told(forged: str, says: str) -> Iterator[str]:
                 yield f"{quoted}{separator}{tail}"
         for part in parts(forged):
             with suppress(ValueError):
-                value: Any = json.loads(part.data)
+                value: Any = _json(part.data)
                 for name, each in cast(
                     "dict[str, Any]", value if isinstance(value, dict) else {}
                 ).items():
@@ -426,7 +438,7 @@ def _readable(state: str, others: Sequence[str]) -> Iterator[tuple[str, str]]:
                 )
     for part in parts(state):
         try:
-            value = json.loads(part.data)
+            value = _json(part.data)
         except ValueError:
             yield from _numbers(part)
             continue
@@ -439,7 +451,7 @@ def _as_written(text: str | bytes, changed: Any) -> str:
     """Another JSON value as this one is written, with or without spaces: a server may compare
     texts.
     """
-    spaced = json.dumps(json.loads(text))
+    spaced = json.dumps(_json(text))
     is_spaced = text in (spaced, spaced.encode())
     return json.dumps(changed, separators=None if is_spaced else (",", ":"))
 
@@ -480,7 +492,7 @@ def _changed(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
     elif isinstance(value, str):
         if value[:1] in ("{", "["):
             try:
-                inner = json.loads(value)
+                inner = _json(value)
             except ValueError:
                 return
             for name, changed in _changed(inner, path):
@@ -495,7 +507,7 @@ def _tokens(state: str, others: Sequence[str]) -> Iterator[tuple[str, str]]:
     if len(pieces) != 3:
         return
     try:
-        header: Any = json.loads(_from_base64(pieces[0].encode(), b"-_"))
+        header: Any = _json(_from_base64(pieces[0].encode(), b"-_"))
     except ValueError:
         return
     if not isinstance(header, dict) or "alg" not in header:
@@ -558,7 +570,7 @@ def _objects(state: str) -> Iterator[tuple[Part, dict[str, Any]]]:
     """The JSON objects that can be read of a state."""
     for part in parts(state):
         with suppress(ValueError):
-            if isinstance(value := json.loads(part.data), dict):
+            if isinstance(value := _json(part.data), dict):
                 yield part, cast("dict[str, Any]", value)
 
 
@@ -609,10 +621,19 @@ MAX_KEY_NAME = 40
 
 
 def _signable(text: str) -> list[bytes]:
-    """Return what may be signed of a text: the whole, each segment, and what those decode to."""
-    segments = [part for part in _segments(text) if len(part.data) >= 4]
-    decoded = [inner for part in segments for inner in _inside(part, 0)]
-    return list(dict.fromkeys(part.data for part in (*segments, *decoded)))
+    """Return what may be signed of a text: the whole, what its segments decode to, and those."""
+    pieces = [
+        piece
+        for separator in filter(text.__contains__, _SEPARATORS)
+        for piece in text.split(separator)
+        if len(piece) > MAX_KEY_NAME
+    ]
+    found = [text.encode()]
+    for piece in pieces or [text]:
+        part = Part(piece.encode(), bytes.decode)
+        found += [inner.data for inner in _inside(part, 0)][:1]
+    found += [piece.encode() for piece in pieces]
+    return list(dict.fromkeys(found))
 
 
 def _foreign(state: str) -> list[tuple[str, str]]:

@@ -209,6 +209,9 @@ def _legacy(calls: Calls, one: Exchange) -> Due:
         if not asked.declared:
             wrong.append(one.breaks("asks-only-who-can-be-asked", "no question", came(shown)))
         if not answered:
+            if asked.declared:
+                after = "a response after the user's answer, who may think for nine minutes"
+                wrong.append(one.breaks("the-report-is-the-pages", after, "one before it"))
             return allows(rule, Refused(()))
         given = answered.pop(0)
         if given.action == "other" and asked is one.asked[-1]:  # its error in place of an answer
