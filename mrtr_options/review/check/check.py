@@ -13,7 +13,7 @@ from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapp
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import islice
+from itertools import islice, takewhile
 from pathlib import Path
 from typing import Any, cast
 
@@ -48,11 +48,17 @@ from mrtr_options.review.bench.scenario import (
     Scenario,
     calling,
 )
-from mrtr_options.review.bench.schedules import named
+from mrtr_options.review.bench.schedules import SCHEDULES, named
 from mrtr_options.review.bench.scratch import scratch
 from mrtr_options.review.bench.subjects import Subject, all_subjects
 from mrtr_options.review.check.cases import at_random, elsewhere, for_one_user, systematic
 from mrtr_options.review.check.findings import GIVE_UP, Finding, Made, on_its_own, smallest
+from mrtr_options.review.check.pace import (
+    CASE_SECONDS,
+    DRAWN_SECONDS,
+    SCHEDULE_SECONDS,
+    Pace,
+)
 from mrtr_options.review.check.report import Nearest, Report
 from mrtr_options.review.check.risks import ALSO, CALLS, Outcome, kept, risks
 from mrtr_options.review.explore.combinations import explore, not_tried, possible
@@ -91,6 +97,18 @@ SMALLER_RUNS = 200
 
 Told = Callable[[str], None]
 """Told the name of each run before it is made."""
+
+OnFinding = Callable[[Finding], None]
+"""Told of a broken rule as soon as it is found."""
+
+CONTROLS = "clean-tokyo", "clean-springfield"
+"""The calls that have to end well for an attack that is refused to count."""
+
+MEASURED = 3
+"""How many requests are made to see how long one takes."""
+
+LONG_FROM = "crowd"
+"""The first of the cases that take long; those before it come before the schedules."""
 
 Begun = Callable[[str, int], None]
 """The same, and how many runs there are, as far as that is known by then."""
@@ -142,19 +160,20 @@ async def check_target(
     extent: Extent = Extent(),
     on_begin: Begun = _ignore,
     on_option: Told = _ignore,
+    on_finding: OnFinding = _ignore,
 ) -> Report:
     """Review a proposal.
 
     Args:
         target: A file, a module, an option, a URL, or several with commas.
         ledger_file: Where a running server counts its effects.
-        extent, on_begin, on_option: See `check_file`.
+        extent, on_begin, on_option, on_finding: See `check_file`.
 
     Raises:
         CannotLoad, CannotReach, CannotJudge, LedgerUnusable: The target cannot be run.
     """
     if not target.startswith(remote.URL):
-        return await check_file(file_of(target), extent, on_begin, on_option)
+        return await check_file(file_of(target), extent, on_begin, on_option, on_finding)
     if ledger_file is None:
         raise CannotLoad("a running server needs --ledger FILE, the file it counts effects in")
     urls = [url.strip() for url in target.split(",")]
@@ -162,7 +181,7 @@ async def check_target(
         raise CannotLoad(
             f"{strange[0]!r} is not a URL; write http://HOST:PORT/mcp, or several with commas"
         )
-    return await check_url(urls, Path(ledger_file), extent, on_begin, on_option)
+    return await check_url(urls, Path(ledger_file), extent, on_begin, on_option, on_finding)
 
 
 def file_of(target: str) -> Path:
@@ -215,6 +234,9 @@ class _Review:
         raised: Those of modern runs in which nothing goes wrong at an effect.
         legacy: Those of an old client's runs.
         deadly: The cases in which an instance dies in a round; the last of all.
+        on_finding: Told of what is broken as soon as it is found.
+        measured_by: The era of the client that measures how long a request takes.
+        pace: How long that is.
     """
 
     report: Report
@@ -233,6 +255,9 @@ class _Review:
     raised: list[str] = field(default_factory=list[str])
     legacy: Counter[str] = field(default_factory=Counter[str])
     deadly: list[Scenario] = field(default_factory=list[Scenario])
+    on_finding: Callable[[Finding], None] = lambda finding: None
+    measured_by: Era = "modern"
+    pace: Pace = field(default_factory=Pace)
 
     def begin(self, name: str) -> None:
         """Count a run that is about to be made, and tell its name."""
@@ -317,7 +342,7 @@ class _Review:
                     1  # each request may take nearly as long as a hang
                 )
                 continue
-            self.report.hold(await self.play(scenario))
+            self.hold(await self.play(scenario))
 
     async def everything(self, before: Iterable[Scenario] = ()) -> None:
         """Make the runs with names, those that go through everything, those under faults, and those
@@ -338,20 +363,21 @@ class _Review:
         at_last = self._able(map(self.fit, drawn))
         if extent.only:
             report.left_out[_NOT_NAMED if extent.bound else _NOT_NAMED + _NO_RISKS] = 0
+        await self._measure()
+        cases = self._in_pace(cases, CASE_SECONDS)
+        slugs = self._in_pace(slugs, SCHEDULE_SECONDS)
+        at_last = self._in_pace(at_last, DRAWN_SECONDS)
+        controls = self._controls()
         under = len(self.setups) if extent.bound else 0
-        self.of = report.runs + sum(map(len, (before, slugs, cases, at_last))) + under
+        parts = (before, controls, slugs, cases, at_last)
+        self.of = report.runs + sum(map(len, parts)) + under
+        # What shows most comes first: a broken server has its first finding within seconds.
+        quick = [*takewhile(lambda case: case.name != LONG_FROM, cases)]
+        await self.look(controls)
         await self.look(before)
-        for done, scenario in enumerate(slugs):
-            if report.stopped_early:
-                report.left_out[_STOPPED_EARLY] = len(slugs) - done
-                break
-            history = await self.play(scenario)
-            report.hold(history)
-            report.observations.append(guarantees.observed(history, report.own))
-            if scenario.name in ALSO and scenario.setup.era == "modern":
-                report.shown[scenario.name] = anomalies.found(history)
-                report.histories[scenario.name] = history
-        await self.look(cases)
+        await self.look(quick)
+        await self._look_by_name(slugs)
+        await self.look(cases[len(quick) :])
         for setup in self.setups if extent.bound else ():
             if not report.stopped_early:
                 await self._explore(Explored(self.subject, setup, extent.bound))
@@ -359,18 +385,80 @@ class _Review:
         if report.stopped_early:
             report.left_out[_STOPPED_EARLY] += 0
             return
-        begun = report.runs
+        await self._make_smaller()
+
+    def _controls(self) -> list[Scenario]:
+        """Return the clean calls without which no attack counts: a server that refuses every state
+        withstands them all. The first call was one, and was not held against the contract.
+        """
+        calls = [
+            scenario.on_one()
+            for slug in CONTROLS
+            for era in ERAS
+            if (scenario := SCHEDULES[slug].of(era)) is not None
+            if self.where.cannot(scenario.on_one()) is None
+        ]
+        newest = [call for call in calls if call.setup.era == "modern"]
+        return newest or calls
+
+    async def _measure(self) -> None:
+        """See how long a request takes that has one effect."""
+        scenario = named("unknown-place", self.measured_by).on_one()
+        times: list[float] = []
+        async with self.where.started(self.subject, scenario) as instances:
+            for _ in range(MEASURED):
+                began = anyio.current_time()
+                await instances.send(0, Request("Atlantis", era=self.measured_by))
+                times.append(anyio.current_time() - began)
+        self.pace = Pace(min(times))
+
+    def _in_pace(self, scenarios: Sequence[Scenario], seconds: float) -> list[Scenario]:
+        """Return what is tried of some runs, and count what is left out of a slow server's."""
+        some, parts, left_out = self.pace.within(scenarios, seconds)
+        if parts:
+            self.report.left_out[f"in part, {self.pace}"] += parts
+        if left_out:
+            self.report.left_out[str(self.pace)] += left_out
+        return some
+
+    async def _look_by_name(self, slugs: Sequence[Scenario]) -> None:
+        """Make the runs with names, and keep what is observed in each."""
+        report = self.report
+        for done, scenario in enumerate(slugs):
+            if report.stopped_early:
+                report.left_out[_STOPPED_EARLY] = len(slugs) - done
+                return
+            history = await self.play(scenario)
+            self.hold(history)
+            report.observations.append(guarantees.observed(history, report.own))
+            if scenario.name in ALSO and scenario.setup.era == "modern":
+                report.shown[scenario.name] = anomalies.found(history)
+                report.histories[scenario.name] = history
+
+    def hold(self, history: History) -> None:
+        """Hold a run against the contract, and tell what is broken for the first time."""
+        known = {*self.report.first}
+        self.report.hold(history)
+        for finding in self.report.findings:
+            if finding.rule not in known:
+                self.on_finding(finding)
+
+    async def _make_smaller(self) -> None:
+        """Make what was found smaller."""
+        report, begun = self.report, self.report.runs
+        requests = self.pace.shrink_requests
         for rule, finding in list(report.first.items()):
             if report.runs - begun >= SMALLER_RUNS:
                 report.left_out[_NOT_SMALLER] += 0
-                break
-            if not finding.follows:
-                smaller = await smallest(self.play, finding, report.tools)
-                smaller = await self._on_its_own(smaller, finding)
-                if smaller.rule != rule:  # it is what another rule says, which may be told already
-                    del report.first[rule]
-                    smaller = report.first.get(smaller.rule, smaller)
-                report.first[smaller.rule] = smaller
+                return
+            if finding.follows:
+                continue
+            smaller = await smallest(self.play, finding, report.tools, requests=requests)
+            smaller = await self._on_its_own(smaller, finding)
+            if smaller.rule != rule:  # it is what another rule says, which may be told already
+                del report.first[rule]
+                smaller = report.first.get(smaller.rule, smaller)
+            report.first[smaller.rule] = smaller
 
     async def _on_its_own(self, finding: Finding, whole: Finding) -> Finding:
         """What was found in a whole run, and shrunk, as fresh servers show it."""
@@ -388,7 +476,9 @@ class _Review:
                 return await self.play(scenario, servers)
 
         try:
-            return await on_its_own(play, finding, whole, self.made[:until], self.report.tools)
+            requests = self.pace.shrink_requests
+            made = self.made[:until]
+            return await on_its_own(play, finding, whole, made, self.report.tools, requests)
         except CannotStart:  # it is as it was found
             return finding
 
@@ -434,7 +524,7 @@ class _Review:
         async for history in explore(self.subject, scenario, found.bound, play, can):
             shown, faults = anomalies.found(history), history.scenario.faults
             found.take(faults, shown)
-            report.hold(history)
+            self.hold(history)
             if is_first and any(faults in found.counterexamples[name] for name in shown):
                 report.histories[names_of(faults)] = history
             if not faults:
@@ -480,7 +570,11 @@ async def try_file(path: Path) -> None:
 
 
 async def check_file(
-    path: Path, extent: Extent = Extent(), on_begin: Begun = _ignore, on_option: Told = _ignore
+    path: Path,
+    extent: Extent = Extent(),
+    on_begin: Begun = _ignore,
+    on_option: Told = _ignore,
+    on_finding: OnFinding = _ignore,
 ) -> Report:
     """Review the option in a file, on one process and on two.
 
@@ -490,6 +584,7 @@ async def check_file(
         on_begin: Told the name of each run of the proposal before it is made, and how many there
             are.
         on_option: Told the name of each run of an option that it is compared with.
+        on_finding: Told of each broken rule as soon as it is found.
 
     Raises:
         CannotLoad: There is no such file.
@@ -503,6 +598,7 @@ async def check_file(
                 option, folder, hang_seconds=extent.hang_seconds
             ).running() as children:
                 review = _Review(report, children, extent, on_begin, Subject(option))
+                review.on_finding = on_finding
                 review.fresh = partial(_servers, option, extent)
                 review.tracebacks = lambda: children.raised
                 await review.first_call(path.name, lambda: children.raised)
@@ -518,7 +614,9 @@ async def check_file(
                 is_refused = all(each.history.era == "modern" for each in report.findings)
                 expected = review.legacy if is_refused else Counter[str]()
                 report.raised = _by_itself(review.raised, Counter(children.raised) - expected)
-                if not (extent.only or report.stopped_early):
+                if review.pace.is_slow:
+                    report.left_out[f"of batches of calls, {review.pace}"] += 0
+                elif not (extent.only or report.stopped_early):
                     await _hold_kept(review, children)
                 await review.look(review.deadly)
     except CannotStart as error:
@@ -534,6 +632,7 @@ async def check_url(
     extent: Extent = Extent(),
     on_begin: Begun = _ignore,
     on_option: Told = _ignore,
+    on_finding: OnFinding = _ignore,
 ) -> Report:
     """Review a running server.
 
@@ -541,7 +640,7 @@ async def check_url(
         urls: The MCP endpoints of its instances; rounds go to them in turn, where a schedule or a
             fault is about several.
         ledger_file: What they count effects in.
-        extent, on_begin, on_option: See `check_file`.
+        extent, on_begin, on_option, on_finding: See `check_file`.
 
     Raises:
         CannotReach: Nothing answers there.
@@ -578,6 +677,8 @@ async def check_url(
         NAMED,  # from outside nothing is known of the clients: some send more than they were asked
         [calling(fleet=fleet, policy=each, era=eras[0]) for fleet in fleets for each in policies],
     )
+    review.on_finding = on_finding
+    review.measured_by = eras[0]
     with quiet_servers():
         for url in urls:
             one = remote.Remote([url], ledger, extent.hang_seconds)

@@ -125,13 +125,21 @@ def findings(history: History, tools: dict[str, dict[str, Any]]) -> list[Finding
 
     def follows(each: Problem) -> str:
         cause = causes.get(each.exchange) or misled.get(calls.get(each.exchange or 0), "")
-        return cause if each.property in EFFECTS or each.property == FORM != cause else ""
+        if each.property in EFFECTS:
+            return cause
+        is_about_form = each.property == FORM
+        return cause if is_about_form and cause != FORM else ""
 
     return [Finding(history, each, follows(each)) for each in found]
 
 
 async def smallest(
-    play: Play, finding: Finding, tools: dict[str, dict[str, Any]], *, fresh: bool = False
+    play: Play,
+    finding: Finding,
+    tools: dict[str, dict[str, Any]],
+    *,
+    fresh: bool = False,
+    requests: int = SHRINK_REQUESTS,
 ) -> Finding:
     """The same, shrunk: with nothing in it that is not needed. A plain rule takes the place of a
     special one where the same is wrong without what the special one is about.
@@ -144,8 +152,9 @@ async def smallest(
         finding: What is shrunk.
         tools: The server's listing.
         fresh: Whether each run is made on servers of its own: then once is enough.
+        requests: How many requests, about, may be sent.
     """
-    best, left = finding, SHRINK_REQUESTS
+    best, left = finding, requests
     if not _can_shrink(finding):
         return best
 
@@ -157,9 +166,14 @@ async def smallest(
         return _same(history, best, tools)
 
     smaller = _smaller(best)
-    while left > 0 and (scenario := next(smaller, None)) is not None:
+    while left > 0:
+        scenario = next(smaller, None)
+        if scenario is None:
+            break
         found = await shows(scenario)
-        if found and (fresh or (found := await shows(scenario))):
+        if found is not None and not fresh:
+            found = await shows(scenario)  # once more: an earlier run may have set it up
+        if found is not None:
             best, smaller = found, _smaller(found)
     return best
 
@@ -186,6 +200,7 @@ async def on_its_own(
     whole: Finding,
     earlier: Sequence[Made],
     tools: dict[str, dict[str, Any]],
+    requests: int = SHRINK_REQUESTS,
 ) -> Finding:
     """The same as servers show it that were started for it: after what it needs of earlier runs.
 
@@ -195,6 +210,7 @@ async def on_its_own(
         whole: As it was found.
         earlier: The other runs, up to the one that showed it.
         tools: The server's listing.
+        requests: How many requests, about, may be sent.
     """
     if not _can_shrink(finding):
         return finding
@@ -204,7 +220,7 @@ async def on_its_own(
         if found := _same(history, finding, tools) or _same(history, whole, tools):
             if scenario is alone and len(found.history.exchanges) <= SMALL:
                 return found
-            return await smallest(play, found, tools, fresh=True)
+            return await smallest(play, found, tools, fresh=True, requests=requests)
     return replace(finding, set_up=True)
 
 
@@ -287,9 +303,9 @@ def _smaller(finding: Finding) -> Iterator[Scenario]:
 def _fewer(steps: Sequence[Step], finding: Finding) -> Iterator[Sequence[Step]]:
     sent = _sent(finding)
     mine, forged = (sent.call, sent.request.forged) if sent else (None, None)
-    calls = dict.fromkeys(call for step in steps for call in _calls_of(step))
+    calls = dict.fromkeys(call for step in steps for call in calls_of(step))
     others = [call for call in calls if call != mine]
-    alone = [step for step in _without(steps, others) if _calls_of(step)]
+    alone = [step for step in without(steps, others) if calls_of(step)]
     alone = [step for step in alone if forged is not None or not isinstance(step, Forge)]
     if alone != [*steps]:
         yield alone
@@ -297,18 +313,18 @@ def _fewer(steps: Sequence[Step], finding: Finding) -> Iterator[Sequence[Step]]:
         if isinstance(step, Forge) and not step.only and forged is not None:
             yield [*steps[:at], replace(step, only=forged), *steps[at + 1 :]]
     for some in _chunks(others):
-        yield list(_without(steps, some))
+        yield list(without(steps, some))
     for some in _chunks(range(len(steps))):
         yield [step for at, step in enumerate(steps) if at not in some]
 
 
-def _without(steps: Sequence[Step], calls: Collection[int]) -> Iterator[Step]:
-    """The steps that are of none of these calls."""
+def without(steps: Sequence[Step], calls: Collection[int]) -> Iterator[Step]:
+    """Yield the steps that are of none of these calls."""
     for step in steps:
         if isinstance(step, Together):
-            some = tuple(_without(step.steps, calls))
+            some = tuple(without(step.steps, calls))
             yield from some if len(some) < 2 else (Together(some),)  # pyright: ignore[reportArgumentType]
-        elif not {*_calls_of(step)} & {*calls}:
+        elif not {*calls_of(step)} & {*calls}:
             yield step
 
 
@@ -321,14 +337,15 @@ def _chunks(whole: Sequence[T]) -> Iterator[Sequence[T]]:
         size = (size + 1) // 2 if size > 1 else 0
 
 
-def _calls_of(step: Step) -> tuple[int, ...]:
+def calls_of(step: Step) -> tuple[int, ...]:
+    """Return the calls that a step is about."""
     match step:
         case Send():
             return (step.call,) if step.state_of is None else (step.call, step.state_of)
         case WholeCall() | Repeat() | Forge():
             return (step.call,)
         case Together():
-            return tuple(call for each in step.steps for call in _calls_of(each))
+            return tuple(call for each in step.steps for call in calls_of(each))
         case _:
             return ()
 
