@@ -38,6 +38,12 @@ MODES: dict[Era, str] = {"modern": "2026-07-28", "legacy": "legacy"}
 PRINCIPAL = "mrtr-options/principal"
 """The `_meta` entry that says, under review, who is calling."""
 
+LEFT = "the client leaves"
+"""The message of a request that its client does not wait for."""
+
+IDLE_CONNECTIONS = 8
+"""How many connections are kept open between requests."""
+
 MAX_PAGES = 100
 """How many pages of a listing are read."""
 
@@ -177,7 +183,8 @@ async def _strings_of_discovery(client: Client) -> list[str]:
 
 def connections(most: int | None = 100) -> httpx2.AsyncClient:
     """Connections to a deployment, so many at a time (None for any number), without time limits."""
-    limits = httpx2.Limits(max_connections=most)
+    # Each request looks at every idle connection, so few of them are kept.
+    limits = httpx2.Limits(max_connections=most, max_keepalive_connections=IDLE_CONNECTIONS)
     return httpx2.AsyncClient(timeout=None, trust_env=False, verify=_certificates(), limits=limits)
 
 
@@ -247,7 +254,7 @@ async def exchange(client: Client, request: Request, gone: anyio.Event | None = 
     """
     if gone is None:
         return await _exchange(client, request)
-    reply = Reply(nothing=LOST)
+    reply = Reply(nothing=LOST, message=LEFT)
     async with anyio.create_task_group() as group:
 
         async def call() -> None:

@@ -693,7 +693,7 @@ def _crowd() -> Scenario:
     return _case("crowd", "Others begin calls while one is open, and end them.", who, steps)
 
 
-OTHERS, MOST = 100, 2_500
+OTHERS, MOST = 100, 1_500
 """How many open calls are others' where one user has most of them, and how many are open at most
 where a server has room for more than it has to.
 """

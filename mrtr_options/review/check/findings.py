@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from itertools import accumulate, groupby
+from itertools import accumulate
 from typing import Any, TypeVar
 
 from mrtr_options.review.bench.history import History, Sent
@@ -23,10 +23,9 @@ from mrtr_options.review.bench.scenario import (
     Together,
     WholeCall,
 )
-from mrtr_options.review.bench.telling import CLIENT, tell
 from mrtr_options.review.check.cases import rounds
 from mrtr_options.review.explore.combinations import Play
-from mrtr_options.review.judge.contract import EFFECTS, RULES, SOURCES, violations
+from mrtr_options.review.judge.contract import EFFECTS, violations
 from mrtr_options.review.judge.contract.allowed import PLAIN
 from mrtr_options.review.judge.properties import Problem
 
@@ -52,9 +51,6 @@ EARLIER_REQUESTS = 1_000
 
 SMALL = 8
 """A history of so few requests is not shrunk once more on servers of its own."""
-
-MOST_ROWS = 40
-"""How much of a run is told whole."""
 
 GIVE_UP = 3
 """How many runs may have a request without a response; further ones would each take as long."""
@@ -91,20 +87,6 @@ class Finding:
         """The rule's name."""
         return self.problem.property
 
-    def as_json(self) -> dict[str, Any]:
-        """One JSON object."""
-        return {
-            "rule": self.rule,
-            "says": RULES[self.rule],
-            "source": SOURCES.get(self.rule, ""),
-            "case": self.history.scenario.name,
-            "era": self.history.era,
-            "instances": self.history.scenario.instances,
-            "allowed": self.problem.allowed,
-            "came": self.problem.came,
-            "story": story(self),
-        }
-
 
 def findings(history: History, tools: dict[str, dict[str, Any]]) -> list[Finding]:
     """The rules that a run breaks. What is wrong with an effect follows from a wrong response, and
@@ -139,7 +121,7 @@ async def smallest(
     tools: dict[str, dict[str, Any]],
     *,
     fresh: bool = False,
-    requests: int = SHRINK_REQUESTS,
+    requests: int | None = None,
 ) -> Finding:
     """The same, shrunk: with nothing in it that is not needed. A plain rule takes the place of a
     special one where the same is wrong without what the special one is about.
@@ -152,9 +134,9 @@ async def smallest(
         finding: What is shrunk.
         tools: The server's listing.
         fresh: Whether each run is made on servers of its own: then once is enough.
-        requests: How many requests, about, may be sent.
+        requests: How many requests, about, may be sent; None for `SHRINK_REQUESTS`.
     """
-    best, left = finding, requests
+    best, left = finding, SHRINK_REQUESTS if requests is None else requests
     if not _can_shrink(finding):
         return best
 
@@ -200,7 +182,7 @@ async def on_its_own(
     whole: Finding,
     earlier: Sequence[Made],
     tools: dict[str, dict[str, Any]],
-    requests: int = SHRINK_REQUESTS,
+    requests: int | None = None,
 ) -> Finding:
     """The same as servers show it that were started for it: after what it needs of earlier runs.
 
@@ -210,7 +192,7 @@ async def on_its_own(
         whole: As it was found.
         earlier: The other runs, up to the one that showed it.
         tools: The server's listing.
-        requests: How many requests, about, may be sent.
+        requests: How many requests, about, may be sent; None for `SHRINK_REQUESTS`.
     """
     if not _can_shrink(finding):
         return finding
@@ -301,7 +283,7 @@ def _smaller(finding: Finding) -> Iterator[Scenario]:
 
 
 def _fewer(steps: Sequence[Step], finding: Finding) -> Iterator[Sequence[Step]]:
-    sent = _sent(finding)
+    sent = sent_in(finding)
     mine, forged = (sent.call, sent.request.forged) if sent else (None, None)
     calls = dict.fromkeys(call for step in steps for call in calls_of(step))
     others = [call for call in calls if call != mine]
@@ -350,84 +332,9 @@ def calls_of(step: Step) -> tuple[int, ...]:
             return ()
 
 
-def _sent(finding: Finding) -> Sent | None:
-    """The request where a finding is."""
+def sent_in(finding: Finding) -> Sent | None:
+    """Return the request where a finding is."""
     events, number = finding.history.events, finding.problem.exchange
     return next(
         (each for each in events if isinstance(each, Sent) and each.exchange == number), None
     )
-
-
-def _rounds(history: History, call: int) -> set[int]:
-    """The rounds of a call but for forged ones, and those that handed out the states which it
-    uses.
-    """
-    rounds, states = set[int](), set[str | None]()
-    for sent, got in reversed(history.exchanges):
-        if (sent.call == call and sent.request.forged is None) or got.reply.state in states - {
-            None
-        }:
-            rounds.add(sent.round)
-            states.add(sent.request.state)
-    return rounds
-
-
-# --- in words -----------------------------------------------------------------------------------
-
-
-def story(finding: Finding) -> list[str]:
-    """Who did what, what the contract allows there, and what came: one line each.
-
-    A run that could not be made small is told of one call, that of the request where it goes wrong,
-    and of where its states come from.
-    """
-    problem, latest = finding.problem, 0
-    verdict = [f"   allowed: {problem.allowed}", f"   came: {problem.came}"]
-    rows, sent = tell(finding.history), _sent(finding)
-    lines: list[str] = []
-    if finding.set_up is None:
-        lines.append("   (not tried on a fresh server: this may depend on earlier requests)")
-    if finding.set_up:
-        lines.append("   (a fresh server does not show this: it depends on earlier requests)")
-    kinds = finding.history.scenario.at_effects
-    if not any(row.kind == "failure" for row in rows):  # the server has hidden it
-        lines += [f"   {each}" for each in dict.fromkeys(kind.says for kind in kinds)]
-    for_a_moment = {f"the {kind.at} fails": kind.says for kind in kinds if kind.what != "fail"}
-    if sent is not None and len(rows) > MOST_ROWS:
-        own = _rounds(finding.history, sent.call) | {sent.round}
-        at = [at for at, row in enumerate(rows) if row.exchange == problem.exchange]
-        beside = {row.round for row in rows[at[0] : at[-1]] if row.exchange and row.round} - own
-        own |= beside if sum(row.round in beside | own for row in rows) <= MOST_ROWS else set()
-        others = sum(row.kind == "request" and row.round not in own for row in rows)
-        at_once = f", {len(beside)} of them at the same time" if beside - own else ""
-        lines.append(f"   ({others} other requests are not shown{at_once})")
-        rows = [row for row in rows if row.round is None or row.round in own]
-    for row in rows:
-        match row.kind:
-            case "request":
-                latest = row.number
-                where = ""
-                if finding.history.instances > 1 and isinstance(row.end, int):
-                    where = f" (instance {row.end + 1})"
-                lines.append(f"{latest}. {row.text}{where}")
-            case "response" if row.exchange == problem.exchange:
-                verdict += [f"   {each}" for each in row.wire[1:]]
-                break
-            case "response":
-                name = "" if row.number == latest else f"{row.number}. "
-                lines.append(
-                    f"   {name}gets {row.text}" + (" (and never sees it)" if row.lost else "")
-                )
-            case "effect":
-                lines.append(f"   effect: {row.text}")
-            case "question" | "answer" if CLIENT not in (
-                row.start,
-                row.end,
-            ):  # pushed to an old client
-                lines.append(f"   {row.label}")
-            case "failure" | "crash" | "change" | "time":
-                lines.append(f"   {for_a_moment.get(row.text, row.text)}")
-            case _:
-                pass
-    counted = ((line, len([*equal])) for line, equal in groupby(lines))
-    return [*(line + f" ({times} times)" * (times > 1) for line, times in counted), *verdict]

@@ -20,7 +20,7 @@ from mrtr_options.review.bench.scenario import (
     Wait,
     WholeCall,
 )
-from mrtr_options.review.check.findings import SHRINK_REQUESTS, calls_of, without
+from mrtr_options.review.check.findings import calls_of, without
 
 SLOW_SECONDS = 0.12
 """From here on a request counts as slow; a busy machine takes less for one."""
@@ -47,11 +47,9 @@ class Pace:
         return self.seconds > SLOW_SECONDS
 
     @property
-    def shrink_requests(self) -> int:
-        """How many requests may be sent to make a finding smaller."""
-        if not self.is_slow:
-            return SHRINK_REQUESTS
-        return min(SHRINK_REQUESTS, math.ceil(SHRINK_SECONDS / self.seconds))
+    def shrink_requests(self) -> int | None:
+        """How many requests may be sent to make a finding smaller; None for as many as usual."""
+        return math.ceil(SHRINK_SECONDS / self.seconds) if self.is_slow else None
 
     def __str__(self) -> str:
         return f"since a request takes {self.seconds:.1f} s here"

@@ -12,6 +12,7 @@ from mrtr_options.review.bench.deployments.children import HANG_SECONDS
 from mrtr_options.review.bench.history import History, Received
 from mrtr_options.review.check.findings import GIVE_UP, Finding, findings
 from mrtr_options.review.check.risks import Risk
+from mrtr_options.review.check.story import finding_as_json
 from mrtr_options.review.explore.counterexamples import Explored
 from mrtr_options.review.judge.contract import LISTED, RULES
 from mrtr_options.review.judge.properties import Property
@@ -128,6 +129,12 @@ class Report:
         return max((size for seen in self.observations for size in seen.state_bytes), default=0)
 
     @property
+    def broken_names(self) -> list[str]:
+        """The rules and the guarantees that turn the verdict, each once."""
+        rules = [each.rule for each in self.findings]
+        return list(dict.fromkeys([*rules, *(each.name for each, _ in self.broken)]))
+
+    @property
     def holds(self) -> bool:
         """Whether the proposal keeps the contract and what it guarantees itself."""
         return not (self.findings or self.broken)
@@ -141,13 +148,16 @@ class Report:
             "runs": self.runs,
             "judged": self.judged,
             "findings": [
-                each.as_json() | {"followed_by": self.following(each)} for each in self.findings
+                finding_as_json(each) | {"followed_by": self.following(each)}
+                for each in self.findings
             ],
             "departs": [
-                each.as_json() | {"followed_by": self.following(each)} for each in self.departures
+                finding_as_json(each) | {"followed_by": self.following(each)}
+                for each in self.departures
             ],
             "longest_state": self.longest_state,
-            "broken": [
+            "broken": self.broken_names,
+            "guarantees_broken": [
                 {
                     "guarantee": each.name,
                     "says": each.says,

@@ -13,9 +13,10 @@ from pathlib import Path
 
 from mrtr_options.review.bench.faults import parse
 from mrtr_options.review.bench.schedules import SCHEDULES
-from mrtr_options.review.check.findings import Finding, story
+from mrtr_options.review.check.findings import Finding
 from mrtr_options.review.check.report import Report
 from mrtr_options.review.check.risks import Risk
+from mrtr_options.review.check.story import story
 from mrtr_options.review.explore.show import COUNTS, as_in, not_tried_cell, not_tried_lines
 from mrtr_options.review.judge.anomalies import ANOMALIES
 from mrtr_options.review.judge.contract import RULES, SOURCES
@@ -41,9 +42,7 @@ svg { display: block; width: 100%; margin: 0.8rem 0; border: 1px solid #8886; bo
 
 def verdict(report: Report) -> str:
     """What came out, in a line: what is broken, and what goes wrong though nothing is."""
-    names = dict.fromkeys(
-        [each.rule for each in report.findings] + [each.name for each, _ in report.broken]
-    )
+    names = report.broken_names
     departs = ", ".join(each.rule for each in report.departures)
     departs = departs and f"; departs from {departs}"
     if names:
