@@ -227,6 +227,7 @@ class Player(Rounds):
             tool=step.tool or TOOL,
             arguments=step.arguments,
             forged=state and step.edit,
+            takes_tasks=step.takes_tasks,
         )
 
     def _instances_for(self, step: Send) -> list[int]:

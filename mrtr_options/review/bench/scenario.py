@@ -103,6 +103,7 @@ class Send:
         if_asked: Whether it is sent only where the request before it brought this round's question.
         if_room: Whether it is sent only until one of those that say so is refused.
         key_edit: How the key of its answer is changed.
+        takes_tasks: Whether the client declares the Tasks extension on this request.
         tool: Another tool than the weather tool.
         arguments: Arguments in place of the location, valid or not; `...` to leave them out.
     """
@@ -129,6 +130,7 @@ class Send:
     dies: bool = False
     if_room: bool = False
     key_edit: KeyEdit | None = None
+    takes_tasks: bool = False
 
 
 @dataclass(frozen=True)

@@ -274,6 +274,27 @@ def _bad_answers() -> Scenario:
     return _case("bad-answers", "Every answer that does not fit, then a good one.", who, steps)
 
 
+def _declares_tasks() -> Scenario:
+    """Calls of a client that declares the Tasks extension; a server need not make tasks of them."""
+    who: list[Caller] = []
+    steps: list[Step] = []
+    for location in ("Tokyo", "Springfield", "Atlantis", "Portland"):
+        who.append(Caller(location, ("alice", "bob")[len(who) % 2]))
+        clean = rounds(len(who), who[-1], "", "imperial")
+        if location == "Portland":
+            clean[-1] = replace(clean[-1], answer=DECLINE)
+        steps += [replace(step, takes_tasks=True) for step in clean]
+    return _case("declares-tasks", "The client declares the Tasks extension.", who, steps)
+
+
+TASKS = (
+    *("task-clean", "task-update-twice", "task-two-answers", "task-unknown-keys"),
+    *("task-partial-keys", "task-bad-answer", "task-decline", "task-other-principal"),
+    *("task-guessed", "task-undeclared", "task-cancel", "task-cancel-finished", "task-expired"),
+)
+"""The schedules by which a server is judged that hands out tasks."""
+
+
 def _near_keys() -> Scenario:
     """A good answer under a key that is nearly the question's own; then under its own."""
     who: list[Caller] = []
@@ -897,6 +918,17 @@ def _legacy() -> Scenario:
     return _case("legacy", "A client of the old era.", who, steps, era="legacy")
 
 
+def _legacy_fails() -> Scenario:
+    """Each effect of an old client's call fails."""
+    who = [Caller("Tokyo"), Caller("Springfield", "bob"), Caller("Lisbon")]
+    steps: list[Step] = [
+        WholeCall(call=1, fault="fail@audit"),
+        WholeCall(call=2, fault="fail@bill"),
+        WholeCall(call=3),
+    ]
+    return _case("legacy-fails", "The effects of an old client fail.", who, steps, era="legacy")
+
+
 def _legacy_waits() -> Scenario:
     """A user of the old era thinks, while other calls come and go."""
     who = [
@@ -961,6 +993,7 @@ def systematic() -> list[Scenario]:
         _attacks("Tokyo", "Lisbon"),
         _arguments("modern"),
         _hostile(),
+        _declares_tasks(),
         _near_keys(),
         _pairs(1, at_once=False),
         _cold(),
@@ -973,6 +1006,7 @@ def systematic() -> list[Scenario]:
         _pairs(1, at_once=True),
         _legacy(),
         _legacy_waits(),
+        _legacy_fails(),
         _legacy_at_once(),
         _legacy_thinks(),
         _at_once("users-at-once", "alice", "bob"),

@@ -51,7 +51,13 @@ from mrtr_options.review.bench.scenario import (
 from mrtr_options.review.bench.schedules import SCHEDULES, named
 from mrtr_options.review.bench.scratch import scratch
 from mrtr_options.review.bench.subjects import Subject, all_subjects
-from mrtr_options.review.check.cases import at_random, elsewhere, for_one_user, systematic
+from mrtr_options.review.check.cases import (
+    TASKS,
+    at_random,
+    elsewhere,
+    for_one_user,
+    systematic,
+)
 from mrtr_options.review.check.findings import GIVE_UP, Finding, Made, on_its_own, smallest
 from mrtr_options.review.check.pace import (
     CASE_SECONDS,
@@ -376,6 +382,7 @@ class _Review:
         await self.look(controls)
         await self.look(before)
         await self.look(quick)
+        await self._look_at_tasks()
         await self._look_by_name(slugs)
         await self.look(cases[len(quick) :])
         for setup in self.setups if extent.bound else ():
@@ -386,6 +393,14 @@ class _Review:
             report.left_out[_STOPPED_EARLY] += 0
             return
         await self._make_smaller()
+
+    async def _look_at_tasks(self) -> None:
+        """Judge the tasks of a server that hands some out to clients that declare the extension."""
+        if not self.report.tasks_seen or self.subject.option.takes_tasks:
+            return  # an option that takes tasks has these among its schedules
+        runs = [SCHEDULES[slug].modern for slug in TASKS]
+        both = [each for run in runs if run is not None for each in (run.on_one(), run)]
+        await self.look(self._able(both))
 
     def _controls(self) -> list[Scenario]:
         """Return the clean calls without which no attack counts: a server that refuses every state

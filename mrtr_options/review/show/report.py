@@ -75,7 +75,30 @@ def judged(report: Report) -> list[str]:
         judged,
         *(f"left out: {runs} {why}" for runs, why in left),
         *not_tried_lines(report.not_tried),
+        *_state_only(report),
     ]
+
+
+MOST_NAMED = 3
+"""How many runs are named on a line."""
+
+
+def _state_only(report: Report) -> list[str]:
+    """Say where a server depends on a state without a question, which some clients never send
+    again.
+    """
+    lines: list[str] = []
+    for runs, where in (
+        (list(report.state_only_calm), "though nothing goes wrong"),
+        (list(report.state_only_else), "where something goes wrong"),
+    ):
+        if runs:
+            some = ", ".join(runs[:MOST_NAMED]) + (", ..." if len(runs) > MOST_NAMED else "")
+            lines.append(
+                f"sends a state without a question {where}, in {plural(len(runs), 'run')}: {some};"
+                " some clients show an error for it and end the call"
+            )
+    return lines
 
 
 def page(report: Report) -> str:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from mrtr_options.review.bench.attacks import readings
 from mrtr_options.review.bench.client import strings_in
 from mrtr_options.review.bench.history import as_json
+from mrtr_options.review.bench.ledger import MADE_TO_FAIL
 from mrtr_options.review.judge.contract.answers import fits_the_schema, location_of
 from mrtr_options.review.judge.contract.calls import Calls, Exchange
 from mrtr_options.review.judge.properties import Problem
@@ -71,6 +72,11 @@ def leaks(calls: Calls) -> Iterator[Problem]:
             if before < 2 <= len(texts):
                 came = f"the beginning of one, {_where(beginning, shown, states)}"
                 yield one.breaks("nothing-leaks", _NO_SECRET, came)
+        if calls.history.scenario.at_effects:
+            inside = [text for text in MADE_TO_FAIL if any(text in each for each in shown)]
+            if inside:
+                came = f"{inside[0]!r}, which the ledger's exception says"
+                yield one.breaks("exceptions-stay-inside", "the server's own words", came)
         told = heard.setdefault(one.request.principal, set())
         for sky in sorted(_SKIES.intersection(states) - told):
             yield one.breaks(
