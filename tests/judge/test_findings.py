@@ -16,7 +16,8 @@ from mrtr_options.review.bench.schedules import named
 from mrtr_options.review.bench.subjects import Subject, subject_named
 from mrtr_options.review.bench.telling import quoted
 from mrtr_options.review.check.cases import systematic
-from mrtr_options.review.check.findings import Finding, Made, findings, on_its_own, smallest, story
+from mrtr_options.review.check.findings import Finding, Made, findings, on_its_own, smallest
+from mrtr_options.review.check.story import story
 from mrtr_options.review.judge.properties import Problem
 from mrtr_options.tool.catalogue import option_at
 from tests.judge.test_corpus import FILES
@@ -152,7 +153,7 @@ def test_a_long_run_is_told_of_one_call_and_of_where_its_states_come_from() -> N
     assert len(used) == 3
     assert used <= numbers
     assert len(numbers) < 10
-    assert f"({len(history.exchanges) - len(numbers)} other requests are not shown)" in told[0]
+    assert f"({len(history.exchanges) - len(numbers)} other requests are not shown; " in told[0]
 
 
 def test_a_run_too_long_to_be_shrunk_is_told_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:

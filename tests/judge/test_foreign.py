@@ -128,7 +128,7 @@ class ComparesTexts(Foreign):
         try:
             at: int | None = json.loads(state)[1]
             place = None if at is None else list(TODAY)[at]
-        except (ValueError, TypeError, LookupError):
+        except (ValueError, TypeError, LookupError, RecursionError):
             place = None
         if self.seal(location, place) != state:
             raise Error(INVALID, "not a state of this server")

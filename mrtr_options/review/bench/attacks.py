@@ -21,7 +21,8 @@ from functools import lru_cache, partial
 from itertools import islice
 from typing import Any, cast
 
-from mrtr_options.review.bench.scenario import StateEdit
+from mrtr_options.review.bench.payloads import PAYLOADS
+from mrtr_options.review.bench.scenario import KeyEdit, StateEdit
 from mrtr_options.sdk.protection import MAX_TOKEN_BYTES
 
 MAX_DEPTH = 4
@@ -44,6 +45,18 @@ class Encoding:
     name: str
     undo: Callable[[bytes], bytes]
     redo: Callable[[bytes], bytes]
+
+
+def _json(text: str | bytes) -> Any:
+    """Return the value of a JSON text.
+
+    Raises:
+        ValueError: It is none, or deeper than this process can read.
+    """
+    try:
+        return json.loads(text)
+    except RecursionError as error:
+        raise ValueError("too deep") from error
 
 
 def _from_base64(text: bytes, alphabet: bytes) -> bytes:
@@ -202,7 +215,7 @@ def _json_strings(text: str) -> Iterator[str]:
     if text.lstrip()[:1] not in '{["':
         return
     try:
-        value = json.loads(text)
+        value = _json(text)
     except ValueError:
         return
     yield from _strings(value, 0)
@@ -253,7 +266,7 @@ _SEPARATORS = ".:|~#$;!"
 
 _KNOWN_KEYS = b"", b"secret", b"key", b"changeme"
 
-MAX_FORGERIES = 250
+MAX_FORGERIES = 350
 """How many states are made from one."""
 
 _SWAPS = (
@@ -293,6 +306,7 @@ def forgeries(state: str, others: Sequence[str]) -> list[tuple[str, str]]:
     given = {spelling(each) for each in (state, *others)}
     for attack in (
         _signed_again,
+        _heads_signed,
         _readable,
         _tokens,
         _signatures,
@@ -305,6 +319,7 @@ def forgeries(state: str, others: Sequence[str]) -> list[tuple[str, str]]:
             if spelling(forged) not in given or (attack is _guessed and forged != state):
                 found.setdefault(forged, name)
     made_up = [(f"made up: {text[:40]!r}", text) for text in _MADE_UP]
+    made_up += _foreign(state)
     made_up += [
         ("white space around it", f" {state}\n"),
         ("its end in full width", state[:-10] + in_full_width(state[-10:])),
@@ -337,6 +352,33 @@ def edited(state: str | None, edit: StateEdit | None) -> str | None:
         "another place": forged if forged != state else changed,
     }
     return edits[edit]
+
+
+def edited_key(key: str, edit: KeyEdit) -> str:
+    """Return another key that a careless server may take for this one.
+
+    A key that the edit leaves as it is gets an underscore: it has no letters, for example.
+    """
+    edits: dict[KeyEdit, str] = {
+        "in capitals": key.upper(),
+        "in other case": key.swapcase(),
+        "a space before it": f" {key}",
+        "a space behind it": f"{key} ",
+        "with a prefix": f"the-{key}",
+        "cut short": key[:-1],
+        "in full width": in_full_width(key),
+        "an underscore behind it": f"{key}_",
+    }
+    changed = edits[edit]
+    return changed if changed != key else f"{key}_"
+
+
+def spread(made: Sequence[tuple[str, str]], most: int) -> list[tuple[str, str]]:
+    """Return so many of the forged states, at equal distances; the last one always."""
+    if len(made) <= most:
+        return list(made)
+    distance = len(made) / most
+    return [made[int((number + 1) * distance) - 1] for number in range(most)]
 
 
 def _in_another_place(part: str) -> str:
@@ -372,7 +414,7 @@ def signed_as_told(forged: str, says: str) -> Iterator[str]:
                 yield f"{quoted}{separator}{tail}"
         for part in parts(forged):
             with suppress(ValueError):
-                value: Any = json.loads(part.data)
+                value: Any = _json(part.data)
                 for name, each in cast(
                     "dict[str, Any]", value if isinstance(value, dict) else {}
                 ).items():
@@ -396,7 +438,7 @@ def _readable(state: str, others: Sequence[str]) -> Iterator[tuple[str, str]]:
                 )
     for part in parts(state):
         try:
-            value = json.loads(part.data)
+            value = _json(part.data)
         except ValueError:
             yield from _numbers(part)
             continue
@@ -409,7 +451,7 @@ def _as_written(text: str | bytes, changed: Any) -> str:
     """Another JSON value as this one is written, with or without spaces: a server may compare
     texts.
     """
-    spaced = json.dumps(json.loads(text))
+    spaced = json.dumps(_json(text))
     is_spaced = text in (spaced, spaced.encode())
     return json.dumps(changed, separators=None if is_spaced else (",", ":"))
 
@@ -450,7 +492,7 @@ def _changed(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
     elif isinstance(value, str):
         if value[:1] in ("{", "["):
             try:
-                inner = json.loads(value)
+                inner = _json(value)
             except ValueError:
                 return
             for name, changed in _changed(inner, path):
@@ -465,7 +507,7 @@ def _tokens(state: str, others: Sequence[str]) -> Iterator[tuple[str, str]]:
     if len(pieces) != 3:
         return
     try:
-        header: Any = json.loads(_from_base64(pieces[0].encode(), b"-_"))
+        header: Any = _json(_from_base64(pieces[0].encode(), b"-_"))
     except ValueError:
         return
     if not isinstance(header, dict) or "alg" not in header:
@@ -528,7 +570,7 @@ def _objects(state: str) -> Iterator[tuple[Part, dict[str, Any]]]:
     """The JSON objects that can be read of a state."""
     for part in parts(state):
         with suppress(ValueError):
-            if isinstance(value := json.loads(part.data), dict):
+            if isinstance(value := _json(part.data), dict):
                 yield part, cast("dict[str, Any]", value)
 
 
@@ -541,6 +583,77 @@ def _signed_again(state: str, others: Sequence[str]) -> Iterator[tuple[str, str]
             ]:  # as it is written, and the first thing that it decodes to
                 for how, signature in _signatures_of(part.data, length):
                     yield f"{name}, signed {how}", join(changed, signature)
+
+
+MAX_HEADS, MAX_MESSAGES = 8, 4
+"""How many heads are made of one state, and how many of its parts may be what is signed."""
+
+
+def _heads_signed(state: str, others: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Change a field of what says how a state is protected, the name of a key for one, and sign
+    that with an empty key, with one that everybody knows, or not at all: a server that does not
+    find a key may take an empty one.
+    """
+    for text, length, join in _signed(state):
+        for name, changed in islice(_other_heads(text), MAX_HEADS):
+            for message in _signable(changed)[:MAX_MESSAGES]:
+                for how, signature in _signatures_of(message, length):
+                    yield f"{name}, signed {how}", join(changed, signature)
+
+
+def _other_heads(text: str) -> Iterator[tuple[str, str]]:
+    """Yield a text with another value in one field of an object, or in one short segment."""
+    for part, fields in _objects(text):
+        for key, value in fields.items():
+            if isinstance(value, str):
+                changed = _as_written(part.data, {**fields, key: "unknown"})
+                yield f"{key} made 'unknown'", part.write(changed.encode())
+    for separator in _SEPARATORS:
+        pieces = text.split(separator)
+        for place, piece in enumerate(pieces):
+            if 2 <= len(pieces) <= 6 and 0 < len(piece) <= MAX_KEY_NAME:
+                other = separator.join([*pieces[:place], "unknown", *pieces[place + 1 :]])
+                yield f"segment {place + 1} made 'unknown'", other
+
+
+MAX_KEY_NAME = 40
+"""How long a segment may be that names a key."""
+
+
+def _signable(text: str) -> list[bytes]:
+    """Return what may be signed of a text: the whole, what its segments decode to, and those."""
+    pieces = [
+        piece
+        for separator in filter(text.__contains__, _SEPARATORS)
+        for piece in text.split(separator)
+        if len(piece) > MAX_KEY_NAME
+    ]
+    found = [text.encode()]
+    for piece in pieces or [text]:
+        part = Part(piece.encode(), bytes.decode)
+        found += [inner.data for inner in _inside(part, 0)][:1]
+    found += [piece.encode() for piece in pieces]
+    return list(dict.fromkeys(found))
+
+
+def _foreign(state: str) -> list[tuple[str, str]]:
+    """Return states in well-formed formats that this server does not use: alone, and in place of
+    what can be read of a state.
+    """
+    found: list[tuple[str, str]] = []
+    for name, payload in PAYLOADS.items():
+        found.append((f"{name} in base64", base64.urlsafe_b64encode(payload).decode()))
+        if payload.isascii():
+            found.append((name, payload.decode()))
+        for part in parts(state)[1:MAX_PLACES]:
+            forged = part.write(payload)
+            if len(forged) <= MAX_TOKEN_BYTES:
+                found.append((f"{name} in place of a part", forged))
+    return found
+
+
+MAX_PLACES = 4
+"""In how many parts of a state a foreign payload is put."""
 
 
 def _signatures_of(message: bytes, length: int) -> Iterator[tuple[str, bytes]]:

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import ssl
 import zlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from functools import cache, partial
 from math import inf
-from typing import Any
+from typing import Any, cast
 
 import anyio
 import httpx2
@@ -22,7 +23,7 @@ from mcp import Client, MCPError
 from mcp.client.extension import advertise
 from mcp.client.session import ClientRequestContext, ClientSession, ElicitationFnT
 from mcp.client.streamable_http import streamable_http_client
-from pydantic import RootModel, TypeAdapter, ValidationError
+from pydantic import BaseModel, RootModel, TypeAdapter, ValidationError
 
 from mrtr_options.review.bench.faults import Era
 from mrtr_options.review.bench.history import HUNG, LOST, Reply, Request, as_json
@@ -36,6 +37,12 @@ MODES: dict[Era, str] = {"modern": "2026-07-28", "legacy": "legacy"}
 
 PRINCIPAL = "mrtr-options/principal"
 """The `_meta` entry that says, under review, who is calling."""
+
+LEFT = "the client leaves"
+"""The message of a request that its client does not wait for."""
+
+IDLE_CONNECTIONS = 8
+"""How many connections are kept open between requests."""
 
 MAX_PAGES = 100
 """How many pages of a listing are read."""
@@ -87,6 +94,7 @@ def _declared(like: Request, all_of_it: types.ClientCapabilities) -> types.Clien
 
 class _Client(Client):
     like: Request
+    notified: list[str]
 
     async def _build_session(self, exit_stack: AsyncExitStack) -> ClientSession:
         session = await super()._build_session(exit_stack)
@@ -119,19 +127,64 @@ def client_of(server: Any, like: Request, user: ElicitationFnT | None = None) ->
         like: Says the era, the version, and what the client declares.
         user: Answers what a legacy server pushes.
     """
+    notified: list[str] = []
+
+    async def note(message: Any) -> None:
+        notified.extend(_strings_sent(message))
+
     client = _Client(
         server,
         mode=MODES[like.era],
         elicitation_callback=user or _unused,
+        logging_callback=note,
+        message_handler=note,
         extensions=[advertise(IDENTIFIER)] if like.takes_tasks else [],
     )
     client.like = like
+    client.notified = notified
     return client
+
+
+def strings_in(value: Any) -> Iterator[str]:
+    """Yield every string of a JSON value, the names of its fields among them."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for name, part in cast("dict[str, Any]", value).items():
+            yield str(name)
+            yield from strings_in(part)
+    elif isinstance(value, list):
+        for part in cast("list[Any]", value):
+            yield from strings_in(part)
+
+
+def _strings_sent(message: Any) -> Iterator[str]:
+    """Yield the strings of a message that the SDK has read."""
+    if isinstance(message, BaseModel):
+        sent = message.model_dump(mode="json", by_alias=True, exclude_none=True)
+        yield from strings_in(sent)
+
+
+def _strings_of_handshake(client: Client) -> Iterator[str]:
+    """Yield what the server said of itself when the session began."""
+    yield from _strings_sent(client.session.initialize_result)
+    yield from _strings_sent(client.session.discover_result)
+    if isinstance(client, _Client):
+        yield from client.notified
+
+
+async def _strings_of_discovery(client: Client) -> list[str]:
+    """Return what a modern server says of itself when it is asked; nothing if it does not say."""
+    try:
+        return [*strings_in(await client.session.send_discover(MODES["modern"]))]
+    except (MCPError, ValidationError):
+        return []
 
 
 def connections(most: int | None = 100) -> httpx2.AsyncClient:
     """Connections to a deployment, so many at a time (None for any number), without time limits."""
-    limits = httpx2.Limits(max_connections=most)
+    # Each request looks at every idle connection, so few of them are kept.
+    limits = httpx2.Limits(max_connections=most, max_keepalive_connections=IDLE_CONNECTIONS)
     return httpx2.AsyncClient(timeout=None, trust_env=False, verify=_certificates(), limits=limits)
 
 
@@ -201,7 +254,7 @@ async def exchange(client: Client, request: Request, gone: anyio.Event | None = 
     """
     if gone is None:
         return await _exchange(client, request)
-    reply = Reply(nothing=LOST)
+    reply = Reply(nothing=LOST, message=LEFT)
     async with anyio.create_task_group() as group:
 
         async def call() -> None:
@@ -260,7 +313,9 @@ async def _exchange(client: Client, request: Request) -> Reply:
     try:
         found = await _send(client, kind(method=request.method, params=params))
         if request.method != "tools/list":
-            return _read(found)
+            whole = {name: part for name, part in found.items() if name != "requestState"}
+            texts = (*strings_in(whole), *_strings_of_handshake(client))
+            return replace(_read(found), texts=texts)
         tools = found["tools"]
         for _ in range(MAX_PAGES):
             if (cursor := found.get("nextCursor")) is None:
@@ -269,9 +324,13 @@ async def _exchange(client: Client, request: Request) -> Reply:
                 client, kind(method=request.method, params=params | {"cursor": cursor})
             )
             tools += found["tools"]
-        return Reply(tools={tool["name"]: tool for tool in tools})
+        texts = [*strings_in(found), *strings_in(tools), *_strings_of_handshake(client)]
+        if request.era == "modern":
+            texts += await _strings_of_discovery(client)
+        return Reply(tools={tool["name"]: tool for tool in tools}, texts=tuple(texts))
     except MCPError as error:
-        return Reply(code=error.code, message=error.message, data=error.data)
+        texts = (*strings_in(error.data), *_strings_of_handshake(client))
+        return Reply(code=error.code, message=error.message, data=error.data, texts=texts)
     except ValidationError as error:
         return Reply(malformed=first_error(error))
     except (AttributeError, LookupError, TypeError) as error:
@@ -306,7 +365,23 @@ def _read(found: dict[str, Any]) -> Reply:
         )
     requests = _REQUESTS.validate_python(found.get("inputRequests") or {})
     state = found.get("requestState")
-    return Reply(**described, **_asking(requests), state=state, later=bool(state) and not requests)
+    return Reply(
+        **described,
+        **_asking(requests),
+        state=state,
+        later=bool(state) and not requests,
+        unknown_type=_unknown_type(found),
+    )
+
+
+RESULT_TYPES = ("complete", "input_required", "task")
+"""The types of result that the protocol and its Tasks extension have."""
+
+
+def _unknown_type(found: dict[str, Any]) -> str:
+    """Return the type that a result says it is of, if the protocol does not have it."""
+    kind = found.get("resultType", "complete")
+    return "" if kind in RESULT_TYPES else str(kind)
 
 
 _REQUESTS: TypeAdapter[types.InputRequests] = TypeAdapter(types.InputRequests)

@@ -102,6 +102,9 @@ class Reply:
         malformed: What is wrong with a response that is not of the protocol.
         task, status, status_message: Of a response that describes a task.
         tools: Of a listing: each tool as it is on the wire, by name.
+        texts: Every string that the server sent with it but for the state: in the whole result, in
+            its handshake and in notifications.
+        unknown_type: A `resultType` that the protocol does not have.
     """
 
     text: str | None = None
@@ -122,6 +125,8 @@ class Reply:
     status: str | None = None
     status_message: str | None = None
     tools: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
+    texts: tuple[str, ...] = field(default=(), compare=False, repr=False)
+    unknown_type: str = ""
 
     @property
     def is_result(self) -> bool:

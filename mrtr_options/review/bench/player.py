@@ -17,7 +17,13 @@ import mcp_types as types
 from mcp.client.session import ClientRequestContext
 from pydantic import ValidationError
 
-from mrtr_options.review.bench.attacks import edited, forgeries, signed_as_told
+from mrtr_options.review.bench.attacks import (
+    edited,
+    edited_key,
+    forgeries,
+    signed_as_told,
+    spread,
+)
 from mrtr_options.review.bench.client import Answerer
 from mrtr_options.review.bench.deployments import Instances
 from mrtr_options.review.bench.history import Asked, Method, Reply, Request
@@ -208,6 +214,8 @@ class Player(Rounds):
         said = extra | said if step.call % 2 else said | extra
         open_now = self._clients[step.call].open
         keys = self._keys | {name: question.key for name, question in open_now.items()}
+        if step.key_edit is not None and asked is not None:
+            keys |= {step.round: edited_key(asked.key, step.key_edit)}
         state = step.state or edited(asked.state if asked else None, step.edit)
         return Request(
             step.location or caller.location,
@@ -219,6 +227,7 @@ class Player(Rounds):
             tool=step.tool or TOOL,
             arguments=step.arguments,
             forged=state and step.edit,
+            takes_tasks=step.takes_tasks,
         )
 
     def _instances_for(self, step: Send) -> list[int]:
@@ -255,7 +264,9 @@ class Player(Rounds):
         if asked is None or asked.state is None:
             return
         caller = self.scenario.callers[step.call - 1]
-        answers = {asked.key: on_the_wire(step.answer or _agree(step.round))}
+        answers = None
+        if not isinstance(step.answer, Nothing):
+            answers = {asked.key: on_the_wire(step.answer or _agree(step.round))}
         others = [state for state in self._held if state != asked.state]
 
         async def send(name: str, state: str) -> Reply:
@@ -265,7 +276,10 @@ class Player(Rounds):
             return await self.play_round(request, [self._next()], call=step.call, unseen=True)
 
         told = 0
-        for name, state in forgeries(asked.state, others):
+        made = forgeries(asked.state, others)
+        if step.most and not step.only:
+            made = spread(made, step.most)
+        for name, state in made:
             if step.only in ("", name) or step.only.startswith(f"{name}{_AS_TOLD}"):
                 reply = await send(name, state)
                 says = f"{reply.message} {reply.data}"
@@ -333,6 +347,8 @@ class Player(Rounds):
             self._clients[step.call].thinks.set()
             if step.waits_for is not None:
                 await self._clients[step.waits_for].over.wait()
+            if step.thinks:
+                await self.wait(step.thinks)
             response = await self._put(step, name, params)
             self._clients[step.call].said.pop(name, None)  # another delivery may have had the same
             self.answer(step.call, name, response, delivery)

@@ -56,6 +56,18 @@ UserAnswer = Accept | Refuse | Roots | Nothing
 
 # --- what is done to the state ------------------------------------------------------------------
 
+KeyEdit = Literal[
+    "in capitals",
+    "in other case",
+    "a space before it",
+    "a space behind it",
+    "with a prefix",
+    "cut short",
+    "in full width",
+    "an underscore behind it",
+]
+"""How a client changes the key of a question, to one that was never asked."""
+
 StateEdit = Literal["changed", "cut short", "not a state", "too long", "another place", "drop"]
 """What a client does to the state it was given: it writes another place into it, if it can be read,
 or sends the round without any ("drop").
@@ -90,6 +102,8 @@ class Send:
         retry: Whether it is sent only where the request before it brought an error or nothing.
         if_asked: Whether it is sent only where the request before it brought this round's question.
         if_room: Whether it is sent only until one of those that say so is refused.
+        key_edit: How the key of its answer is changed.
+        takes_tasks: Whether the client declares the Tasks extension on this request.
         tool: Another tool than the weather tool.
         arguments: Arguments in place of the location, valid or not; `...` to leave them out.
     """
@@ -115,6 +129,8 @@ class Send:
     leaves: bool = False
     dies: bool = False
     if_room: bool = False
+    key_edit: KeyEdit | None = None
+    takes_tasks: bool = False
 
 
 @dataclass(frozen=True)
@@ -141,12 +157,14 @@ class Forge:
         answer: The user's answer to that round's question; None to agree.
         call: Which call.
         only: The name of the one state that is made; empty for all.
+        most: How many of them are sent, spread over all kinds; 0 for all.
     """
 
     round: RoundName
     answer: UserAnswer | None = None
     call: int = 1
     only: str = ""
+    most: int = 0
 
 
 @dataclass(frozen=True)
@@ -195,6 +213,8 @@ class WholeCall:
             given.
         waits_for: Its user thinks until this other call, which begins meanwhile, has ended; of a
             legacy client only.
+        thinks: How many seconds its user thinks before each answer, by the instances' clocks; of a
+            legacy client only.
     """
 
     answers: dict[str, UserAnswer | tuple[UserAnswer, ...]] = field(
@@ -207,6 +227,7 @@ class WholeCall:
     fault: str | None = None
     takes_tasks: bool = False
     waits_for: int | None = None
+    thinks: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -349,7 +349,9 @@ def _answer(answer: Any) -> str:
 def came(reply: Reply) -> str:
     """A response, in words."""
     if reply.nothing is not None:
-        return "no response" if reply.nothing == HUNG else "the connection broke off"
+        if reply.nothing == HUNG:
+            return "no response"
+        return reply.message or "the connection broke off"
     if reply.malformed is not None:
         return f"a response that is not of the protocol ({reply.malformed})"
     if reply.code is not None:

@@ -27,6 +27,7 @@ from mrtr_options.review.bench.scenario import (
     Caller,
     Declares,
     Forge,
+    KeyEdit,
     Keys,
     ListTools,
     Nothing,
@@ -37,6 +38,7 @@ from mrtr_options.review.bench.scenario import (
     Scenario,
     Send,
     Setup,
+    StateEdit,
     Step,
     Together,
     UserAnswer,
@@ -117,6 +119,38 @@ NOT_PLACES = (
     *("Springfield, ", "Illinois", ",", " ", "\u2603" * 100, "\U0001f326" * 100, "S" * 100),
     *("To\u200bkyo", "%s{0}", "T_kyo", "Tok%", "T.kyo", "*", "'; DROP TABLE effects; --"),
 )
+HOSTILE = (
+    # To a parser of options, a shell, a template, a path, a query, a regular expression.
+    *(
+        "-Tokyo",
+        "--help",
+        "-",
+        "--",
+        "@/etc/hosts",
+        "$(id)",
+        "`id`",
+        "Tokyo; id",
+        "| cat",
+        "${HOME}",
+    ),
+    *(
+        "%s%n%d",
+        "%(place)s",
+        "{0.__class__}",
+        "{{7*7}}",
+        "../../etc/hosts",
+        "Tokyo' OR '1'='1",
+        '"',
+    ),
+    *("(a+)+$", "[", "(", "\\", "^", "Tokyo|Lisbon", "T[o]kyo", "(?i)tokyo", "<b>Tokyo</b>"),
+    # Long words whose last character does not fit: some regular expressions take for ever.
+    *("a" * 40 + "!", "A" * 40 + "!", "1" * 40 + "!", "aA" * 20 + "!", "a b " * 12 + "!"),
+    *("Springfield" * 4 + "!", "Springfield, " * 4 + "!", "Tokyo" + " " * 60 + "!", "," * 60 + "!"),
+    # To what ends texts at a character, or counts what it cannot show.
+    *("Tokyo\0", "\0", "To\0kyo", "\x1b[2J", "Tokyo\x7f", "\u202eoykoT", "\ufeffTokyo", "NaN"),
+)
+"""Locations that are no places, and that mean something to what a careless server gives them to."""
+
 PERHAPS_PLACES = (
     *("\uff34okyo", "\u00a0Tokyo\u00a0", "TOKYO\t", "T\u014dky\u014d", "\u00a0springfield"),
     "Reykjavi\u0301k",
@@ -141,6 +175,7 @@ def _arguments(era: Era) -> Scenario:
     who = [Caller(location, ("alice", "bob")[number % 2]) for number, location in enumerate(odd)]
     steps: list[Step] = []
     if era == "legacy":
+        who += [Caller(location) for location in HOSTILE]
         steps += [WholeCall(call=number) for number in range(1, len(who) + 1)]
         return _case("odd-arguments", "Arguments of every kind.", who, steps, era=era)
     for number in range(1, len(who) + 1):
@@ -165,6 +200,17 @@ def _arguments(era: Era) -> Scenario:
     ]
     steps += [Send("units", units("metric"), call=last)]
     return _case("odd-arguments", "Arguments of every kind.", who, steps)
+
+
+def _hostile() -> Scenario:
+    """Locations that are no places and may be taken for commands, each before a clean call."""
+    who: list[Caller] = []
+    steps: list[Step] = []
+    for location in HOSTILE:
+        who += [Caller(location), Caller("Tokyo", "bob")]
+        steps.append(Send("first", call=len(who) - 1))
+        steps += rounds(len(who), who[-1])
+    return _case("hostile-locations", "Locations that look like commands.", who, steps)
 
 
 def bad_answers(name: Literal["place", "units"], good: str, foreign: str) -> Sequence[UserAnswer]:
@@ -226,6 +272,74 @@ def _bad_answers() -> Scenario:
     ]
     steps += [Send("units", units("metric"), call=4)]
     return _case("bad-answers", "Every answer that does not fit, then a good one.", who, steps)
+
+
+def _declares_tasks() -> Scenario:
+    """Calls of a client that declares the Tasks extension; a server need not make tasks of them."""
+    who: list[Caller] = []
+    steps: list[Step] = []
+    for location in ("Tokyo", "Springfield", "Atlantis", "Portland"):
+        who.append(Caller(location, ("alice", "bob")[len(who) % 2]))
+        clean = rounds(len(who), who[-1], "", "imperial")
+        if location == "Portland":
+            clean[-1] = replace(clean[-1], answer=DECLINE)
+        steps += [replace(step, takes_tasks=True) for step in clean]
+    return _case("declares-tasks", "The client declares the Tasks extension.", who, steps)
+
+
+TASKS = (
+    *("task-clean", "task-update-twice", "task-two-answers", "task-unknown-keys"),
+    *("task-partial-keys", "task-bad-answer", "task-decline", "task-other-principal"),
+    *("task-guessed", "task-undeclared", "task-cancel", "task-cancel-finished", "task-expired"),
+)
+"""The schedules by which a server is judged that hands out tasks."""
+
+
+def _near_keys() -> Scenario:
+    """A good answer under a key that is nearly the question's own; then under its own."""
+    who: list[Caller] = []
+    steps: list[Step] = []
+    for edit, name in itertools.product(get_args(KeyEdit), ("place", "units")):
+        who.append(Caller("Springfield", ("alice", "bob")[len(who) % 2]))
+        clean = rounds(len(who), who[-1], "Springfield, Missouri", "imperial")
+        for step in clean:
+            if step.round == name:
+                steps.append(replace(step, key_edit=edit))
+                declined = replace(step, answer=DECLINE, key_edit=edit, if_asked=True)
+                steps.append(declined)
+            steps.append(replace(step, if_asked=step.round != "first"))
+    return _case("near-keys", "Answers under keys that are nearly those asked.", who, steps)
+
+
+def _bad_states() -> Scenario:
+    """Every kind of bad state with every kind of answer, and with none."""
+    who = [Caller("Springfield"), Caller("Springfield", "mallory"), Caller("Tokyo")]
+    good = {"place": place("Springfield, Missouri"), "units": units("imperial")}
+    misfit = {"place": place("Tokyo, Japan"), "units": units("kelvin")}
+    steps: list[Step] = [Send("first", call=number) for number in (1, 2, 3)]
+
+    def each_answer(name: Literal["place", "units"], call: int) -> None:
+        for answer in (DECLINE, CANCEL, misfit[name], Nothing(), good[name]):
+            steps.append(Forge(name, answer, call, most=FORGED))
+            for edit in get_args(StateEdit):
+                if edit != "drop":
+                    steps.append(Send(name, answer, call=call, edit=edit))
+            # A genuine one, in other hands and with other arguments.
+            steps.append(Send(name, answer, call=call, principal="eve"))
+            steps.append(Send(name, answer, call=call, location="Portland"))
+
+    each_answer("place", 1)
+    each_answer("units", 3)
+    steps.append(Send("place", good["place"]))
+    each_answer("units", 1)
+    steps += [Send("units", good["units"]), Send("units", good["units"], call=3), Wait(660)]
+    for answer in (DECLINE, CANCEL, misfit["place"], Nothing(), good["place"]):  # too old by now
+        steps.append(Send("place", answer, call=2))
+    return _case("bad-states", "Every kind of bad state with every answer.", who, steps)
+
+
+FORGED = 16
+"""How many forged states are sent with each answer; all of them are sent with one that fits."""
 
 
 def _refusals() -> Scenario:
@@ -600,7 +714,7 @@ def _crowd() -> Scenario:
     return _case("crowd", "Others begin calls while one is open, and end them.", who, steps)
 
 
-OTHERS, MOST = 100, 2_500
+OTHERS, MOST = 100, 1_500
 """How many open calls are others' where one user has most of them, and how many are open at most
 where a server has room for more than it has to.
 """
@@ -804,6 +918,17 @@ def _legacy() -> Scenario:
     return _case("legacy", "A client of the old era.", who, steps, era="legacy")
 
 
+def _legacy_fails() -> Scenario:
+    """Each effect of an old client's call fails."""
+    who = [Caller("Tokyo"), Caller("Springfield", "bob"), Caller("Lisbon")]
+    steps: list[Step] = [
+        WholeCall(call=1, fault="fail@audit"),
+        WholeCall(call=2, fault="fail@bill"),
+        WholeCall(call=3),
+    ]
+    return _case("legacy-fails", "The effects of an old client fail.", who, steps, era="legacy")
+
+
 def _legacy_waits() -> Scenario:
     """A user of the old era thinks, while other calls come and go."""
     who = [
@@ -822,6 +947,43 @@ THINKING = 8
 """How many users think at a time: more than a small pool of workers has."""
 
 
+def _legacy_at_once() -> Scenario:
+    """Users of the old era answer the same questions at the same moment, each otherwise."""
+    who: list[Caller] = []
+    calls: list[WholeCall] = []
+    for at, location in enumerate(("Springfield", "Portland", "Springfield", "Tokyo")):
+        for user in ("alice", "bob"):
+            who.append(Caller(location, user))
+            choices = choices_of(location)
+            said = {
+                "place": place(choices[len(who) % len(choices)]),
+                "units": units(UNITS[(len(who) + at) % 2]),
+            }
+            calls.append(WholeCall(said, call=len(who)))  # pyright: ignore[reportArgumentType]
+    steps: list[Step] = [Together(tuple(calls)), *(replace(each) for each in calls[:2])]
+    why = "Users answer at the same moment, each otherwise."
+    return _case("legacy-at-once", why, who, steps, era="legacy")
+
+
+def _legacy_thinks() -> Scenario:
+    """A user of the old era thinks for seconds, for a minute and for nine, and then answers."""
+    who: list[Caller] = []
+    steps: list[Step] = []
+    for seconds in THINK_SECONDS:
+        for location in ("Springfield", "Tokyo"):
+            who.append(Caller(location, ("alice", "bob")[len(who) % 2]))
+            said: dict[str, Any] = {
+                "place": place("Springfield, Missouri"),
+                "units": units("imperial"),
+            }
+            steps.append(WholeCall(said, call=len(who), thinks=seconds))
+    return _case("legacy-thinks", "A user thinks for a while.", who, steps, era="legacy")
+
+
+THINK_SECONDS = 5, 70, 540
+"""How long a user may think: longer than a careless server waits, and less than a state lives."""
+
+
 def systematic() -> list[Scenario]:
     """Every case that can be listed, the most revealing first."""
     return [
@@ -830,6 +992,9 @@ def systematic() -> list[Scenario]:
         _attacks("Springfield", "Portland"),
         _attacks("Tokyo", "Lisbon"),
         _arguments("modern"),
+        _hostile(),
+        _declares_tasks(),
+        _near_keys(),
         _pairs(1, at_once=False),
         _cold(),
         _forks(),
@@ -841,12 +1006,16 @@ def systematic() -> list[Scenario]:
         _pairs(1, at_once=True),
         _legacy(),
         _legacy_waits(),
+        _legacy_fails(),
+        _legacy_at_once(),
+        _legacy_thinks(),
         _at_once("users-at-once", "alice", "bob"),
         _at_once("equal-at-once", "alice", "alice"),
         _crowd(),
         _leaves(),
         _fails(),
         _dies(),
+        _bad_states(),
         *_times(),
         *_faults(),
         *_restarts(),

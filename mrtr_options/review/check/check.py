@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import importlib.util
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import islice
+from itertools import islice, takewhile
 from pathlib import Path
 from typing import Any, cast
 
@@ -23,21 +23,50 @@ from mcp.client.session import ClientRequestContext
 from mcp_types import METHOD_NOT_FOUND
 
 from mrtr_options.errors import UsageError
+from mrtr_options.review.bench.attacks import edited
 from mrtr_options.review.bench.deployments import Deployment, Instances, quiet_servers, remote
 from mrtr_options.review.bench.deployments.children import HANG_SECONDS, CannotStart, Children
 from mrtr_options.review.bench.faults import ERAS, EXPLORED, NAMED, Era, Fault, Fleet, names_of
-from mrtr_options.review.bench.history import HUNG, Crashed, Effect, History, Received, Request
+from mrtr_options.review.bench.history import (
+    HUNG,
+    Crashed,
+    Effect,
+    History,
+    Received,
+    Reply,
+    Request,
+)
 from mrtr_options.review.bench.ledger import MADE_TO_FAIL
 from mrtr_options.review.bench.player import on_the_wire
 from mrtr_options.review.bench.run import run as run_one
-from mrtr_options.review.bench.scenario import DECLINE, ListTools, Policy, Scenario, calling
-from mrtr_options.review.bench.schedules import named
+from mrtr_options.review.bench.scenario import (
+    AGREE,
+    DECLINE,
+    Accept,
+    ListTools,
+    Policy,
+    Scenario,
+    calling,
+)
+from mrtr_options.review.bench.schedules import SCHEDULES, named
 from mrtr_options.review.bench.scratch import scratch
 from mrtr_options.review.bench.subjects import Subject, all_subjects
-from mrtr_options.review.check.cases import at_random, elsewhere, for_one_user, systematic, units
+from mrtr_options.review.check.cases import (
+    TASKS,
+    at_random,
+    elsewhere,
+    for_one_user,
+    systematic,
+)
 from mrtr_options.review.check.findings import GIVE_UP, Finding, Made, on_its_own, smallest
+from mrtr_options.review.check.pace import (
+    CASE_SECONDS,
+    DRAWN_SECONDS,
+    SCHEDULE_SECONDS,
+    Pace,
+)
 from mrtr_options.review.check.report import Nearest, Report
-from mrtr_options.review.check.risks import ALSO, CALLS, kept, risks
+from mrtr_options.review.check.risks import ALSO, CALLS, Outcome, kept, risks
 from mrtr_options.review.explore.combinations import explore, not_tried, possible
 from mrtr_options.review.explore.counterexamples import Explored
 from mrtr_options.review.judge import anomalies, guarantees
@@ -74,6 +103,18 @@ SMALLER_RUNS = 200
 
 Told = Callable[[str], None]
 """Told the name of each run before it is made."""
+
+OnFinding = Callable[[Finding], None]
+"""Told of a broken rule as soon as it is found."""
+
+CONTROLS = "clean-tokyo", "clean-springfield"
+"""The calls that have to end well for an attack that is refused to count."""
+
+MEASURED = 3
+"""How many requests are made to see how long one takes."""
+
+LONG_FROM = "crowd"
+"""The first of the cases that take long; those before it come before the schedules."""
 
 Begun = Callable[[str, int], None]
 """The same, and how many runs there are, as far as that is known by then."""
@@ -125,19 +166,20 @@ async def check_target(
     extent: Extent = Extent(),
     on_begin: Begun = _ignore,
     on_option: Told = _ignore,
+    on_finding: OnFinding = _ignore,
 ) -> Report:
     """Review a proposal.
 
     Args:
         target: A file, a module, an option, a URL, or several with commas.
         ledger_file: Where a running server counts its effects.
-        extent, on_begin, on_option: See `check_file`.
+        extent, on_begin, on_option, on_finding: See `check_file`.
 
     Raises:
         CannotLoad, CannotReach, CannotJudge, LedgerUnusable: The target cannot be run.
     """
     if not target.startswith(remote.URL):
-        return await check_file(file_of(target), extent, on_begin, on_option)
+        return await check_file(file_of(target), extent, on_begin, on_option, on_finding)
     if ledger_file is None:
         raise CannotLoad("a running server needs --ledger FILE, the file it counts effects in")
     urls = [url.strip() for url in target.split(",")]
@@ -145,7 +187,7 @@ async def check_target(
         raise CannotLoad(
             f"{strange[0]!r} is not a URL; write http://HOST:PORT/mcp, or several with commas"
         )
-    return await check_url(urls, Path(ledger_file), extent, on_begin, on_option)
+    return await check_url(urls, Path(ledger_file), extent, on_begin, on_option, on_finding)
 
 
 def file_of(target: str) -> Path:
@@ -198,6 +240,9 @@ class _Review:
         raised: Those of modern runs in which nothing goes wrong at an effect.
         legacy: Those of an old client's runs.
         deadly: The cases in which an instance dies in a round; the last of all.
+        on_finding: Told of what is broken as soon as it is found.
+        measured_by: The era of the client that measures how long a request takes.
+        pace: How long that is.
     """
 
     report: Report
@@ -216,6 +261,9 @@ class _Review:
     raised: list[str] = field(default_factory=list[str])
     legacy: Counter[str] = field(default_factory=Counter[str])
     deadly: list[Scenario] = field(default_factory=list[Scenario])
+    on_finding: Callable[[Finding], None] = lambda finding: None
+    measured_by: Era = "modern"
+    pace: Pace = field(default_factory=Pace)
 
     def begin(self, name: str) -> None:
         """Count a run that is about to be made, and tell its name."""
@@ -300,7 +348,7 @@ class _Review:
                     1  # each request may take nearly as long as a hang
                 )
                 continue
-            self.report.hold(await self.play(scenario))
+            self.hold(await self.play(scenario))
 
     async def everything(self, before: Iterable[Scenario] = ()) -> None:
         """Make the runs with names, those that go through everything, those under faults, and those
@@ -321,20 +369,22 @@ class _Review:
         at_last = self._able(map(self.fit, drawn))
         if extent.only:
             report.left_out[_NOT_NAMED if extent.bound else _NOT_NAMED + _NO_RISKS] = 0
+        await self._measure()
+        cases = self._in_pace(cases, CASE_SECONDS)
+        slugs = self._in_pace(slugs, SCHEDULE_SECONDS)
+        at_last = self._in_pace(at_last, DRAWN_SECONDS)
+        controls = self._controls()
         under = len(self.setups) if extent.bound else 0
-        self.of = report.runs + sum(map(len, (before, slugs, cases, at_last))) + under
+        parts = (before, controls, slugs, cases, at_last)
+        self.of = report.runs + sum(map(len, parts)) + under
+        # What shows most comes first: a broken server has its first finding within seconds.
+        quick = [*takewhile(lambda case: case.name != LONG_FROM, cases)]
+        await self.look(controls)
         await self.look(before)
-        for done, scenario in enumerate(slugs):
-            if report.stopped_early:
-                report.left_out[_STOPPED_EARLY] = len(slugs) - done
-                break
-            history = await self.play(scenario)
-            report.hold(history)
-            report.observations.append(guarantees.observed(history, report.own))
-            if scenario.name in ALSO and scenario.setup.era == "modern":
-                report.shown[scenario.name] = anomalies.found(history)
-                report.histories[scenario.name] = history
-        await self.look(cases)
+        await self.look(quick)
+        await self._look_at_tasks()
+        await self._look_by_name(slugs)
+        await self.look(cases[len(quick) :])
         for setup in self.setups if extent.bound else ():
             if not report.stopped_early:
                 await self._explore(Explored(self.subject, setup, extent.bound))
@@ -342,18 +392,88 @@ class _Review:
         if report.stopped_early:
             report.left_out[_STOPPED_EARLY] += 0
             return
-        begun = report.runs
+        await self._make_smaller()
+
+    async def _look_at_tasks(self) -> None:
+        """Judge the tasks of a server that hands some out to clients that declare the extension."""
+        if not self.report.tasks_seen or self.subject.option.takes_tasks:
+            return  # an option that takes tasks has these among its schedules
+        runs = [SCHEDULES[slug].modern for slug in TASKS]
+        both = [each for run in runs if run is not None for each in (run.on_one(), run)]
+        await self.look(self._able(both))
+
+    def _controls(self) -> list[Scenario]:
+        """Return the clean calls without which no attack counts: a server that refuses every state
+        withstands them all. The first call was one, and was not held against the contract.
+        """
+        calls = [
+            scenario.on_one()
+            for slug in CONTROLS
+            for era in ERAS
+            if (scenario := SCHEDULES[slug].of(era)) is not None
+            if self.where.cannot(scenario.on_one()) is None
+        ]
+        newest = [call for call in calls if call.setup.era == "modern"]
+        return newest or calls
+
+    async def _measure(self) -> None:
+        """See how long a request takes that has one effect."""
+        scenario = named("unknown-place", self.measured_by).on_one()
+        times: list[float] = []
+        async with self.where.started(self.subject, scenario) as instances:
+            for _ in range(MEASURED):
+                began = anyio.current_time()
+                await instances.send(0, Request("Atlantis", era=self.measured_by))
+                times.append(anyio.current_time() - began)
+        self.pace = Pace(min(times))
+
+    def _in_pace(self, scenarios: Sequence[Scenario], seconds: float) -> list[Scenario]:
+        """Return what is tried of some runs, and count what is left out of a slow server's."""
+        some, parts, left_out = self.pace.within(scenarios, seconds)
+        if parts:
+            self.report.left_out[f"in part, {self.pace}"] += parts
+        if left_out:
+            self.report.left_out[str(self.pace)] += left_out
+        return some
+
+    async def _look_by_name(self, slugs: Sequence[Scenario]) -> None:
+        """Make the runs with names, and keep what is observed in each."""
+        report = self.report
+        for done, scenario in enumerate(slugs):
+            if report.stopped_early:
+                report.left_out[_STOPPED_EARLY] = len(slugs) - done
+                return
+            history = await self.play(scenario)
+            self.hold(history)
+            report.observations.append(guarantees.observed(history, report.own))
+            if scenario.name in ALSO and scenario.setup.era == "modern":
+                report.shown[scenario.name] = anomalies.found(history)
+                report.histories[scenario.name] = history
+
+    def hold(self, history: History) -> None:
+        """Hold a run against the contract, and tell what is broken for the first time."""
+        known = {*self.report.first}
+        self.report.hold(history)
+        for finding in self.report.findings:
+            if finding.rule not in known:
+                self.on_finding(finding)
+
+    async def _make_smaller(self) -> None:
+        """Make what was found smaller."""
+        report, begun = self.report, self.report.runs
+        requests = self.pace.shrink_requests
         for rule, finding in list(report.first.items()):
             if report.runs - begun >= SMALLER_RUNS:
                 report.left_out[_NOT_SMALLER] += 0
-                break
-            if not finding.follows:
-                smaller = await smallest(self.play, finding, report.tools)
-                smaller = await self._on_its_own(smaller, finding)
-                if smaller.rule != rule:  # it is what another rule says, which may be told already
-                    del report.first[rule]
-                    smaller = report.first.get(smaller.rule, smaller)
-                report.first[smaller.rule] = smaller
+                return
+            if finding.follows:
+                continue
+            smaller = await smallest(self.play, finding, report.tools, requests=requests)
+            smaller = await self._on_its_own(smaller, finding)
+            if smaller.rule != rule:  # it is what another rule says, which may be told already
+                del report.first[rule]
+                smaller = report.first.get(smaller.rule, smaller)
+            report.first[smaller.rule] = smaller
 
     async def _on_its_own(self, finding: Finding, whole: Finding) -> Finding:
         """What was found in a whole run, and shrunk, as fresh servers show it."""
@@ -371,7 +491,9 @@ class _Review:
                 return await self.play(scenario, servers)
 
         try:
-            return await on_its_own(play, finding, whole, self.made[:until], self.report.tools)
+            requests = self.pace.shrink_requests
+            made = self.made[:until]
+            return await on_its_own(play, finding, whole, made, self.report.tools, requests)
         except CannotStart:  # it is as it was found
             return finding
 
@@ -417,7 +539,7 @@ class _Review:
         async for history in explore(self.subject, scenario, found.bound, play, can):
             shown, faults = anomalies.found(history), history.scenario.faults
             found.take(faults, shown)
-            report.hold(history)
+            self.hold(history)
             if is_first and any(faults in found.counterexamples[name] for name in shown):
                 report.histories[names_of(faults)] = history
             if not faults:
@@ -463,7 +585,11 @@ async def try_file(path: Path) -> None:
 
 
 async def check_file(
-    path: Path, extent: Extent = Extent(), on_begin: Begun = _ignore, on_option: Told = _ignore
+    path: Path,
+    extent: Extent = Extent(),
+    on_begin: Begun = _ignore,
+    on_option: Told = _ignore,
+    on_finding: OnFinding = _ignore,
 ) -> Report:
     """Review the option in a file, on one process and on two.
 
@@ -473,6 +599,7 @@ async def check_file(
         on_begin: Told the name of each run of the proposal before it is made, and how many there
             are.
         on_option: Told the name of each run of an option that it is compared with.
+        on_finding: Told of each broken rule as soon as it is found.
 
     Raises:
         CannotLoad: There is no such file.
@@ -486,6 +613,7 @@ async def check_file(
                 option, folder, hang_seconds=extent.hang_seconds
             ).running() as children:
                 review = _Review(report, children, extent, on_begin, Subject(option))
+                review.on_finding = on_finding
                 review.fresh = partial(_servers, option, extent)
                 review.tracebacks = lambda: children.raised
                 await review.first_call(path.name, lambda: children.raised)
@@ -501,7 +629,9 @@ async def check_file(
                 is_refused = all(each.history.era == "modern" for each in report.findings)
                 expected = review.legacy if is_refused else Counter[str]()
                 report.raised = _by_itself(review.raised, Counter(children.raised) - expected)
-                if not (extent.only or report.stopped_early):
+                if review.pace.is_slow:
+                    report.left_out[f"of batches of calls, {review.pace}"] += 0
+                elif not (extent.only or report.stopped_early):
                     await _hold_kept(review, children)
                 await review.look(review.deadly)
     except CannotStart as error:
@@ -517,6 +647,7 @@ async def check_url(
     extent: Extent = Extent(),
     on_begin: Begun = _ignore,
     on_option: Told = _ignore,
+    on_finding: OnFinding = _ignore,
 ) -> Report:
     """Review a running server.
 
@@ -524,7 +655,7 @@ async def check_url(
         urls: The MCP endpoints of its instances; rounds go to them in turn, where a schedule or a
             fault is about several.
         ledger_file: What they count effects in.
-        extent, on_begin, on_option: See `check_file`.
+        extent, on_begin, on_option, on_finding: See `check_file`.
 
     Raises:
         CannotReach: Nothing answers there.
@@ -561,6 +692,8 @@ async def check_url(
         NAMED,  # from outside nothing is known of the clients: some send more than they were asked
         [calling(fleet=fleet, policy=each, era=eras[0]) for fleet in fleets for each in policies],
     )
+    review.on_finding = on_finding
+    review.measured_by = eras[0]
     with quiet_servers():
         for url in urls:
             one = remote.Remote([url], ledger, extent.hang_seconds)
@@ -636,46 +769,114 @@ def _once(found: Sequence[Cell]) -> list[Cell]:
 
 
 async def _hold_kept(review: _Review, children: Children) -> None:
-    """Make calls of each era: a quarter are abandoned, a quarter declined, and the others bring an
-    answer that does not fit before the one that does. See what is left when states have expired.
-    """
+    """See what a process holds of a batch of calls with one outcome, for each outcome and era."""
     for era in ERAS:
-        calls = CALLS if era == "modern" else CALLS // 2  # those of an old client take longer
-        review.begin(f"abandoned calls, {era}")
         clean = named("clean-tokyo", era).on_one()
         async with children.started(review.subject, clean) as instances:
-            before = await _left(instances, children, 20, era)
-            came = kept(before, await _left(instances, children, calls, era), calls)
-        if came:
-            history = await review.play(clean)  # one of those calls
-            problem = Problem("nothing-is-kept", None, "about as much as before", came)
-            review.report.first.setdefault(problem.property, Finding(history, problem))
+            await _make_batch(instances, "reported", WARM, era)  # fills caches and pools
+            before = await _held_now(instances, children)
+            for outcome, calls in CALLS.items():
+                if era == "legacy":
+                    if outcome == "refused":  # an old client holds no state
+                        continue
+                    calls //= 2  # calls of an old client take longer
+                review.begin(f"{calls} calls that are {outcome}, {era}")
+                await _make_batch(instances, outcome, calls, era)
+                after = await _held_now(instances, children)
+                if came := kept(before, after, calls, _in_words(outcome)):
+                    history = await review.play(_one_of_batch(outcome, era))
+                    problem = Problem("nothing-is-kept", None, "about as much as before", came)
+                    finding = Finding(history, problem)
+                    review.report.first.setdefault(problem.property, finding)
+                before = after
 
 
-async def _left(instances: Instances, children: Children, calls: int, era: Era) -> dict[str, int]:
-    """What a process holds after so many calls."""
+WARM = 20
+"""How many calls are made before a process is looked at for the first time."""
+
+
+def _in_words(outcome: Outcome) -> str:
+    return {
+        "reported": "reported",
+        "declined": "declined",
+        "did not fit": "given an answer that does not fit",
+        "refused": "given a changed state",
+        "abandoned": "abandoned",
+    }[outcome]
+
+
+def _one_of_batch(outcome: Outcome, era: Era) -> Scenario:
+    """Return one call of a batch, as its finding tells it."""
+    slugs: dict[Outcome, str] = {"declined": "decline", "refused": "tampered"}
+    slug = slugs.get(outcome, "clean-tokyo")
+    return named(slug if era == "modern" else "clean-tokyo", era).on_one()
+
+
+async def _make_batch(instances: Instances, outcome: Outcome, calls: int, era: Era) -> None:
+    """Make so many calls that all end in the same way."""
     for number in range(calls):
         request = Request(("Tokyo", "Springfield")[number % 2], era=era)
-        answer = on_the_wire(DECLINE if number % 4 == 3 else units("metric"))
-        gone = anyio.Event()
+        if era == "legacy":
+            await _make_legacy(instances, request, outcome)
+        else:
+            await _make_modern(instances, request, outcome)
 
-        async def user(
-            context: ClientRequestContext,
-            params: types.ElicitRequestParams,
-            answer: types.InputResponse = answer,
-            gone: anyio.Event | None = gone if number % 4 == 1 else None,
-        ) -> types.ElicitResult:
-            if gone is not None:
-                gone.set()
-                await anyio.sleep_forever()
-            return cast("types.ElicitResult", answer)
 
-        reply = await instances.send(0, request, user, gone)
-        if number % 4 != 1 and reply.questions:
-            wrong = [on_the_wire(units("kelvin"))] if number % 2 == 0 else []
-            for each in (*wrong, answer):
-                answers = dict.fromkeys(reply.questions, each)
-                await instances.send(0, replace(request, answers=answers, state=reply.state))
+async def _make_modern(instances: Instances, request: Request, outcome: Outcome) -> None:
+    reply = await instances.send(0, request)
+    if outcome == "abandoned":
+        return
+    if outcome == "refused":
+        state = edited(reply.state, "changed")
+        answers = _answers(reply, AGREE)
+        await instances.send(0, replace(request, answers=answers, state=state))
+        return
+    while reply.questions:
+        answers = _answers(reply, _said_in(outcome))
+        reply = await instances.send(0, replace(request, answers=answers, state=reply.state))
+        if outcome != "reported":
+            return
+
+
+def _answers(reply: Reply, said: Mapping[str, str] | None) -> dict[str, types.InputResponse]:
+    """Return what is said to each question of a response; nothing is a decline."""
+    found: dict[str, types.InputResponse] = {}
+    for key in reply.questions:
+        name = reply.name_of(key)
+        answer = DECLINE if said is None else Accept({name: said[name]})
+        found[key] = on_the_wire(answer)
+    return found
+
+
+def _said_in(outcome: Outcome) -> Mapping[str, str] | None:
+    """Return what the user says in a call with an outcome; None for a decline."""
+    if outcome == "declined":
+        return None
+    if outcome == "did not fit":
+        return dict.fromkeys(AGREE, "kelvin")
+    return AGREE
+
+
+async def _make_legacy(instances: Instances, request: Request, outcome: Outcome) -> None:
+    gone = anyio.Event()
+
+    async def user(
+        context: ClientRequestContext, params: types.ElicitRequestParams
+    ) -> types.ElicitResult:
+        if outcome == "abandoned":
+            gone.set()
+            await anyio.sleep_forever()
+        assert isinstance(params, types.ElicitRequestFormParams)
+        name = next(iter(params.requested_schema["properties"]))
+        said = _said_in(outcome)
+        answer = DECLINE if said is None else Accept({name: said[name]})
+        return cast("types.ElicitResult", on_the_wire(answer))
+
+    await instances.send(0, request, user, gone)
+
+
+async def _held_now(instances: Instances, children: Children) -> dict[str, int]:
+    """Return what a process holds once every state has expired."""
     await instances.wait(1200)
     await instances.send(0, Request("Atlantis"))
     return await children.stats(0)

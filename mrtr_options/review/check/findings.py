@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from itertools import accumulate, groupby
+from itertools import accumulate
 from typing import Any, TypeVar
 
 from mrtr_options.review.bench.history import History, Sent
@@ -23,10 +23,9 @@ from mrtr_options.review.bench.scenario import (
     Together,
     WholeCall,
 )
-from mrtr_options.review.bench.telling import CLIENT, tell
 from mrtr_options.review.check.cases import rounds
 from mrtr_options.review.explore.combinations import Play
-from mrtr_options.review.judge.contract import EFFECTS, RULES, SOURCES, violations
+from mrtr_options.review.judge.contract import EFFECTS, violations
 from mrtr_options.review.judge.contract.allowed import PLAIN
 from mrtr_options.review.judge.properties import Problem
 
@@ -52,9 +51,6 @@ EARLIER_REQUESTS = 1_000
 
 SMALL = 8
 """A history of so few requests is not shrunk once more on servers of its own."""
-
-MOST_ROWS = 40
-"""How much of a run is told whole."""
 
 GIVE_UP = 3
 """How many runs may have a request without a response; further ones would each take as long."""
@@ -91,20 +87,6 @@ class Finding:
         """The rule's name."""
         return self.problem.property
 
-    def as_json(self) -> dict[str, Any]:
-        """One JSON object."""
-        return {
-            "rule": self.rule,
-            "says": RULES[self.rule],
-            "source": SOURCES.get(self.rule, ""),
-            "case": self.history.scenario.name,
-            "era": self.history.era,
-            "instances": self.history.scenario.instances,
-            "allowed": self.problem.allowed,
-            "came": self.problem.came,
-            "story": story(self),
-        }
-
 
 def findings(history: History, tools: dict[str, dict[str, Any]]) -> list[Finding]:
     """The rules that a run breaks. What is wrong with an effect follows from a wrong response, and
@@ -125,13 +107,21 @@ def findings(history: History, tools: dict[str, dict[str, Any]]) -> list[Finding
 
     def follows(each: Problem) -> str:
         cause = causes.get(each.exchange) or misled.get(calls.get(each.exchange or 0), "")
-        return cause if each.property in EFFECTS or each.property == FORM != cause else ""
+        if each.property in EFFECTS:
+            return cause
+        is_about_form = each.property == FORM
+        return cause if is_about_form and cause != FORM else ""
 
     return [Finding(history, each, follows(each)) for each in found]
 
 
 async def smallest(
-    play: Play, finding: Finding, tools: dict[str, dict[str, Any]], *, fresh: bool = False
+    play: Play,
+    finding: Finding,
+    tools: dict[str, dict[str, Any]],
+    *,
+    fresh: bool = False,
+    requests: int | None = None,
 ) -> Finding:
     """The same, shrunk: with nothing in it that is not needed. A plain rule takes the place of a
     special one where the same is wrong without what the special one is about.
@@ -144,8 +134,9 @@ async def smallest(
         finding: What is shrunk.
         tools: The server's listing.
         fresh: Whether each run is made on servers of its own: then once is enough.
+        requests: How many requests, about, may be sent; None for `SHRINK_REQUESTS`.
     """
-    best, left = finding, SHRINK_REQUESTS
+    best, left = finding, SHRINK_REQUESTS if requests is None else requests
     if not _can_shrink(finding):
         return best
 
@@ -157,9 +148,14 @@ async def smallest(
         return _same(history, best, tools)
 
     smaller = _smaller(best)
-    while left > 0 and (scenario := next(smaller, None)) is not None:
+    while left > 0:
+        scenario = next(smaller, None)
+        if scenario is None:
+            break
         found = await shows(scenario)
-        if found and (fresh or (found := await shows(scenario))):
+        if found is not None and not fresh:
+            found = await shows(scenario)  # once more: an earlier run may have set it up
+        if found is not None:
             best, smaller = found, _smaller(found)
     return best
 
@@ -186,6 +182,7 @@ async def on_its_own(
     whole: Finding,
     earlier: Sequence[Made],
     tools: dict[str, dict[str, Any]],
+    requests: int | None = None,
 ) -> Finding:
     """The same as servers show it that were started for it: after what it needs of earlier runs.
 
@@ -195,6 +192,7 @@ async def on_its_own(
         whole: As it was found.
         earlier: The other runs, up to the one that showed it.
         tools: The server's listing.
+        requests: How many requests, about, may be sent; None for `SHRINK_REQUESTS`.
     """
     if not _can_shrink(finding):
         return finding
@@ -204,7 +202,7 @@ async def on_its_own(
         if found := _same(history, finding, tools) or _same(history, whole, tools):
             if scenario is alone and len(found.history.exchanges) <= SMALL:
                 return found
-            return await smallest(play, found, tools, fresh=True)
+            return await smallest(play, found, tools, fresh=True, requests=requests)
     return replace(finding, set_up=True)
 
 
@@ -285,11 +283,11 @@ def _smaller(finding: Finding) -> Iterator[Scenario]:
 
 
 def _fewer(steps: Sequence[Step], finding: Finding) -> Iterator[Sequence[Step]]:
-    sent = _sent(finding)
+    sent = sent_in(finding)
     mine, forged = (sent.call, sent.request.forged) if sent else (None, None)
-    calls = dict.fromkeys(call for step in steps for call in _calls_of(step))
+    calls = dict.fromkeys(call for step in steps for call in calls_of(step))
     others = [call for call in calls if call != mine]
-    alone = [step for step in _without(steps, others) if _calls_of(step)]
+    alone = [step for step in without(steps, others) if calls_of(step)]
     alone = [step for step in alone if forged is not None or not isinstance(step, Forge)]
     if alone != [*steps]:
         yield alone
@@ -297,18 +295,18 @@ def _fewer(steps: Sequence[Step], finding: Finding) -> Iterator[Sequence[Step]]:
         if isinstance(step, Forge) and not step.only and forged is not None:
             yield [*steps[:at], replace(step, only=forged), *steps[at + 1 :]]
     for some in _chunks(others):
-        yield list(_without(steps, some))
+        yield list(without(steps, some))
     for some in _chunks(range(len(steps))):
         yield [step for at, step in enumerate(steps) if at not in some]
 
 
-def _without(steps: Sequence[Step], calls: Collection[int]) -> Iterator[Step]:
-    """The steps that are of none of these calls."""
+def without(steps: Sequence[Step], calls: Collection[int]) -> Iterator[Step]:
+    """Yield the steps that are of none of these calls."""
     for step in steps:
         if isinstance(step, Together):
-            some = tuple(_without(step.steps, calls))
+            some = tuple(without(step.steps, calls))
             yield from some if len(some) < 2 else (Together(some),)  # pyright: ignore[reportArgumentType]
-        elif not {*_calls_of(step)} & {*calls}:
+        elif not {*calls_of(step)} & {*calls}:
             yield step
 
 
@@ -321,96 +319,22 @@ def _chunks(whole: Sequence[T]) -> Iterator[Sequence[T]]:
         size = (size + 1) // 2 if size > 1 else 0
 
 
-def _calls_of(step: Step) -> tuple[int, ...]:
+def calls_of(step: Step) -> tuple[int, ...]:
+    """Return the calls that a step is about."""
     match step:
         case Send():
             return (step.call,) if step.state_of is None else (step.call, step.state_of)
         case WholeCall() | Repeat() | Forge():
             return (step.call,)
         case Together():
-            return tuple(call for each in step.steps for call in _calls_of(each))
+            return tuple(call for each in step.steps for call in calls_of(each))
         case _:
             return ()
 
 
-def _sent(finding: Finding) -> Sent | None:
-    """The request where a finding is."""
+def sent_in(finding: Finding) -> Sent | None:
+    """Return the request where a finding is."""
     events, number = finding.history.events, finding.problem.exchange
     return next(
         (each for each in events if isinstance(each, Sent) and each.exchange == number), None
     )
-
-
-def _rounds(history: History, call: int) -> set[int]:
-    """The rounds of a call but for forged ones, and those that handed out the states which it
-    uses.
-    """
-    rounds, states = set[int](), set[str | None]()
-    for sent, got in reversed(history.exchanges):
-        if (sent.call == call and sent.request.forged is None) or got.reply.state in states - {
-            None
-        }:
-            rounds.add(sent.round)
-            states.add(sent.request.state)
-    return rounds
-
-
-# --- in words -----------------------------------------------------------------------------------
-
-
-def story(finding: Finding) -> list[str]:
-    """Who did what, what the contract allows there, and what came: one line each.
-
-    A run that could not be made small is told of one call, that of the request where it goes wrong,
-    and of where its states come from.
-    """
-    problem, latest = finding.problem, 0
-    verdict = [f"   allowed: {problem.allowed}", f"   came: {problem.came}"]
-    rows, sent = tell(finding.history), _sent(finding)
-    lines: list[str] = []
-    if finding.set_up is None:
-        lines.append("   (not tried on a fresh server: this may depend on earlier requests)")
-    if finding.set_up:
-        lines.append("   (a fresh server does not show this: it depends on earlier requests)")
-    kinds = finding.history.scenario.at_effects
-    if not any(row.kind == "failure" for row in rows):  # the server has hidden it
-        lines += [f"   {each}" for each in dict.fromkeys(kind.says for kind in kinds)]
-    for_a_moment = {f"the {kind.at} fails": kind.says for kind in kinds if kind.what != "fail"}
-    if sent is not None and len(rows) > MOST_ROWS:
-        own = _rounds(finding.history, sent.call) | {sent.round}
-        at = [at for at, row in enumerate(rows) if row.exchange == problem.exchange]
-        beside = {row.round for row in rows[at[0] : at[-1]] if row.exchange and row.round} - own
-        own |= beside if sum(row.round in beside | own for row in rows) <= MOST_ROWS else set()
-        others = sum(row.kind == "request" and row.round not in own for row in rows)
-        at_once = f", {len(beside)} of them at the same time" if beside - own else ""
-        lines.append(f"   ({others} other requests are not shown{at_once})")
-        rows = [row for row in rows if row.round is None or row.round in own]
-    for row in rows:
-        match row.kind:
-            case "request":
-                latest = row.number
-                where = ""
-                if finding.history.instances > 1 and isinstance(row.end, int):
-                    where = f" (instance {row.end + 1})"
-                lines.append(f"{latest}. {row.text}{where}")
-            case "response" if row.exchange == problem.exchange:
-                verdict += [f"   {each}" for each in row.wire[1:]]
-                break
-            case "response":
-                name = "" if row.number == latest else f"{row.number}. "
-                lines.append(
-                    f"   {name}gets {row.text}" + (" (and never sees it)" if row.lost else "")
-                )
-            case "effect":
-                lines.append(f"   effect: {row.text}")
-            case "question" | "answer" if CLIENT not in (
-                row.start,
-                row.end,
-            ):  # pushed to an old client
-                lines.append(f"   {row.label}")
-            case "failure" | "crash" | "change" | "time":
-                lines.append(f"   {for_a_moment.get(row.text, row.text)}")
-            case _:
-                pass
-    counted = ((line, len([*equal])) for line, equal in groupby(lines))
-    return [*(line + f" ({times} times)" * (times > 1) for line, times in counted), *verdict]

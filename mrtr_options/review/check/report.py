@@ -12,8 +12,10 @@ from mrtr_options.review.bench.deployments.children import HANG_SECONDS
 from mrtr_options.review.bench.history import History, Received
 from mrtr_options.review.check.findings import GIVE_UP, Finding, findings
 from mrtr_options.review.check.risks import Risk
+from mrtr_options.review.check.story import finding_as_json
 from mrtr_options.review.explore.counterexamples import Explored
 from mrtr_options.review.judge.contract import LISTED, RULES
+from mrtr_options.review.judge.contract.tasks import has_tasks
 from mrtr_options.review.judge.properties import Property
 from mrtr_options.review.judge.reading import Observation
 from mrtr_options.tool.guarantees import Guarantees
@@ -55,6 +57,10 @@ class Report:
         judged: How, in words, where the target leaves something open: by which clients.
         runs: How many runs were made.
         unanswered: How many of them had a request without a response.
+        tasks_seen: Whether a client that declares the Tasks extension was handed a task.
+        state_only_calm: The runs with a response of a state and no question, though nothing goes
+            wrong in them.
+        state_only_else: The other runs with such a response.
     """
 
     target: str
@@ -77,6 +83,9 @@ class Report:
     judged: str = ""
     runs: int = 0
     unanswered: int = 0
+    tasks_seen: bool = False
+    state_only_calm: dict[str, None] = field(default_factory=dict[str, None])
+    state_only_else: dict[str, None] = field(default_factory=dict[str, None])
 
     @property
     def stopped_early(self) -> bool:
@@ -93,6 +102,8 @@ class Report:
         for event in history.events:
             if isinstance(event, Received) and event.reply.tools:
                 self.tools = event.reply.tools
+        self.tasks_seen |= has_tasks(history)
+        self._note_state_only(history)
         found = findings(history, self.tools)
         self.unanswered += any(each.rule == "every-request-is-answered" for each in found)
         for each in found:
@@ -101,6 +112,15 @@ class Report:
             before = self.first.get(each.rule)
             if before is None or (before.follows and not each.follows):
                 self.first[each.rule] = each
+
+    def _note_state_only(self, history: History) -> None:
+        """Note in which runs the server sends a state without a question."""
+        replies = [event.reply for event in history.events if isinstance(event, Received)]
+        if any(reply.later for reply in replies):
+            scenario = history.scenario
+            is_calm = not (scenario.faults or scenario.at_effects or scenario.needs)
+            where = self.state_only_calm if is_calm else self.state_only_else
+            where.setdefault(scenario.name)
 
     @property
     def findings(self) -> list[Finding]:
@@ -128,6 +148,12 @@ class Report:
         return max((size for seen in self.observations for size in seen.state_bytes), default=0)
 
     @property
+    def broken_names(self) -> list[str]:
+        """The rules and the guarantees that turn the verdict, each once."""
+        rules = [each.rule for each in self.findings]
+        return list(dict.fromkeys([*rules, *(each.name for each, _ in self.broken)]))
+
+    @property
     def holds(self) -> bool:
         """Whether the proposal keeps the contract and what it guarantees itself."""
         return not (self.findings or self.broken)
@@ -141,13 +167,16 @@ class Report:
             "runs": self.runs,
             "judged": self.judged,
             "findings": [
-                each.as_json() | {"followed_by": self.following(each)} for each in self.findings
+                finding_as_json(each) | {"followed_by": self.following(each)}
+                for each in self.findings
             ],
             "departs": [
-                each.as_json() | {"followed_by": self.following(each)} for each in self.departures
+                finding_as_json(each) | {"followed_by": self.following(each)}
+                for each in self.departures
             ],
             "longest_state": self.longest_state,
-            "broken": [
+            "broken": self.broken_names,
+            "guarantees_broken": [
                 {
                     "guarantee": each.name,
                     "says": each.says,
@@ -161,6 +190,11 @@ class Report:
             "hurts": [each.as_json() for each in self.risks],
             "explored": None if self.explored is None else self.explored.as_json(),
             "explored_otherwise": [each.as_json() for each in self.otherwise],
+            "state_only": {
+                "where_nothing_goes_wrong": list(self.state_only_calm),
+                "elsewhere": list(self.state_only_else),
+            },
+            "hands_out_tasks": self.tasks_seen,
             "raised": self.raised,
             "nearest": None
             if nearest is None

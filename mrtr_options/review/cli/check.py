@@ -13,6 +13,7 @@ from mrtr_options.terminal import PROGRAM, console, refuse
 
 if TYPE_CHECKING:
     from mrtr_options.review.check.check import Extent
+    from mrtr_options.review.check.findings import Finding
     from mrtr_options.review.check.report import Report
 
 
@@ -102,6 +103,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _checked(args: argparse.Namespace, extent: Extent) -> Report:
     import anyio
+    from rich.text import Text
 
     from mrtr_options.review.check.check import check_target
     from mrtr_options.review.show.progress import progress, stepping
@@ -115,8 +117,14 @@ def _checked(args: argparse.Namespace, extent: Extent) -> Report:
             bar.update(own, total=of)
             step(name)
 
+        def on_finding(finding: Finding) -> None:
+            scenario = finding.history.scenario
+            where = f"{scenario.name}, {scenario.setup.era}"
+            bar.console.print(Text(f"found: breaks {finding.rule} ({where})", "bold red"))
+
+        on_option = stepping(bar, others)
         return anyio.run(
-            check_target, args.target, args.ledger, extent, on_begin, stepping(bar, others)
+            check_target, args.target, args.ledger, extent, on_begin, on_option, on_finding
         )
 
 

@@ -13,9 +13,10 @@ from pathlib import Path
 
 from mrtr_options.review.bench.faults import parse
 from mrtr_options.review.bench.schedules import SCHEDULES
-from mrtr_options.review.check.findings import Finding, story
+from mrtr_options.review.check.findings import Finding
 from mrtr_options.review.check.report import Report
 from mrtr_options.review.check.risks import Risk
+from mrtr_options.review.check.story import story
 from mrtr_options.review.explore.show import COUNTS, as_in, not_tried_cell, not_tried_lines
 from mrtr_options.review.judge.anomalies import ANOMALIES
 from mrtr_options.review.judge.contract import RULES, SOURCES
@@ -41,9 +42,7 @@ svg { display: block; width: 100%; margin: 0.8rem 0; border: 1px solid #8886; bo
 
 def verdict(report: Report) -> str:
     """What came out, in a line: what is broken, and what goes wrong though nothing is."""
-    names = dict.fromkeys(
-        [each.rule for each in report.findings] + [each.name for each, _ in report.broken]
-    )
+    names = report.broken_names
     departs = ", ".join(each.rule for each in report.departures)
     departs = departs and f"; departs from {departs}"
     if names:
@@ -76,7 +75,30 @@ def judged(report: Report) -> list[str]:
         judged,
         *(f"left out: {runs} {why}" for runs, why in left),
         *not_tried_lines(report.not_tried),
+        *_state_only(report),
     ]
+
+
+MOST_NAMED = 3
+"""How many runs are named on a line."""
+
+
+def _state_only(report: Report) -> list[str]:
+    """Say where a server depends on a state without a question, which some clients never send
+    again.
+    """
+    lines: list[str] = []
+    for runs, where in (
+        (list(report.state_only_calm), "though nothing goes wrong"),
+        (list(report.state_only_else), "where something goes wrong"),
+    ):
+        if runs:
+            some = ", ".join(runs[:MOST_NAMED]) + (", ..." if len(runs) > MOST_NAMED else "")
+            lines.append(
+                f"sends a state without a question {where}, in {plural(len(runs), 'run')}: {some};"
+                " some clients show an error for it and end the call"
+            )
+    return lines
 
 
 def page(report: Report) -> str:

@@ -32,7 +32,7 @@ import mcp_types as types
 from mcp.client.session import ElicitationFnT
 
 from mrtr_options.errors import UsageError
-from mrtr_options.review.bench.client import connections, exchange_at
+from mrtr_options.review.bench.client import LEFT, connections, exchange_at
 from mrtr_options.review.bench.deployments import Instances, next_ring
 from mrtr_options.review.bench.deployments.child import run
 from mrtr_options.review.bench.history import HUNG, LOST, Crashed, Reply, Request
@@ -462,7 +462,7 @@ class ChildInstances(Instances):
         if self._is_due():
             await self._strike()
         if self._strikes > strikes:  # the response may have been faster than the bench
-            reply = Reply(nothing=LOST)
+            reply = Reply(nothing=LOST, message=LEFT if self._leave.is_set() else None)
         if reply.nothing == HUNG:
             await self._children.replace(instance, child)
         await self._settle()

@@ -20,6 +20,7 @@ from mrtr_options.review.judge.contract.effects import wrong_effects
 from mrtr_options.review.judge.contract.leaks import leaks
 from mrtr_options.review.judge.contract.responses import wrong_responses
 from mrtr_options.review.judge.contract.rules import EFFECTS, LISTED, RULES, SOURCES
+from mrtr_options.review.judge.contract.tasks import has_tasks, wrong_tasks
 from mrtr_options.review.judge.properties import Problem
 
 __all__ = ["EFFECTS", "LISTED", "RULES", "SOURCES", "violations"]
@@ -31,14 +32,18 @@ def violations(
     """What a history has that the contract does not allow, in its order.
 
     Args:
-        history: Of any server of the weather tool. One whose code is changed on the way, and a
-            client that takes tasks, are not what the contract is about: there is nothing to find in
-            them.
+        history: Of any server of the weather tool. One whose code is changed on the way is not
+            what the contract is about: there is nothing to find in it. A task is held against the
+            extension's rules and the page's questions and reports.
         tools: The server's listing, where it was read in another run.
 
     Source: docs/CONTRACT.md.
     """
-    if history.scenario.changes or history.scenario.takes_tasks:
+    if history.scenario.changes:
+        return []
+    if has_tasks(history):
+        return wrong_tasks(history)
+    if history.scenario.takes_tasks:
         return []
     calls = Calls(history)
     found = [

@@ -17,6 +17,7 @@ from mrtr_options.review.bench.telling import came
 from mrtr_options.review.judge.contract.answers import (
     Said,
     fits_the_schema,
+    has_control,
     has_more,
     is_of_the_protocol,
     location_of,
@@ -208,6 +209,9 @@ def _legacy(calls: Calls, one: Exchange) -> Due:
         if not asked.declared:
             wrong.append(one.breaks("asks-only-who-can-be-asked", "no question", came(shown)))
         if not answered:
+            if asked.declared:
+                after = "a response after the user's answer, who may think for nine minutes"
+                wrong.append(one.breaks("the-report-is-the-pages", after, "one before it"))
             return allows(rule, Refused(()))
         given = answered.pop(0)
         if given.action == "other" and asked is one.asked[-1]:  # its error in place of an answer
@@ -276,12 +280,15 @@ class _Way:
         self.location, self.matches = location, matches
         self.open, self.settled = one.position.open, one.position.place
         self.answers = calls.answers(one)
+        self.is_under_other_keys = calls.has_unasked(one)
         self.names_of = calls.names_of
         self.rule = "questions-are-asked-in-order"
 
     def place(self) -> list[Allowed]:
         if not self.matches:
             self.rule = "unknown-places-are-errors"
+            if has_control(self.location):
+                return [ToolError(), Refused()]
             return [ToolError()]
         if len(self.matches) == 1:
             return self.units(self.matches[0])
@@ -322,6 +329,8 @@ class _Way:
             self.rule = "cold-answers-do-no-harm"
         elif not self.asks:
             self.rule = "clients-that-cannot-be-asked"
+        elif self.open == name and self.is_under_other_keys:
+            self._is("cold-answers-do-no-harm")
         elif self.open == name:
             self._is("missing-answers-are-asked-again")
         if self.asks:

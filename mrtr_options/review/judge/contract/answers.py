@@ -113,6 +113,11 @@ def fits_the_schema(request: Request) -> bool:
     return isinstance(location, str) and 1 <= len(location) <= 100
 
 
+def has_control(location: str) -> bool:
+    """Check whether a location has a control character besides the space around it."""
+    return any(unicodedata.category(letter) == "Cc" for letter in location.strip(_SPACE))
+
+
 def has_more(request: Request) -> bool:
     """Whether a request has arguments beside the location, which a server may refuse or ignore."""
     return list(request.sent_arguments) != ["location"]

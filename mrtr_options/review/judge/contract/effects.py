@@ -61,6 +61,8 @@ def _effect(calls: Calls, turn: int, effect: Effect) -> Iterator[Problem]:
             allowed = f"a bill of {' or '.join(due)}" if due else "no bill"
             yield _wrong(calls, "bills-are-due", turn, allowed, effect)
     else:
+        if any(subject in _audits(one) for one in reversed(at_work)):
+            return
         due = sorted({each for one in at_work for each in _audits(one)})
         if subject not in due:
             allowed = f"an audit of {' or '.join(map(quoted, due))}" if due else "no effect"
@@ -90,14 +92,19 @@ def _too_many(
         for turn, effect in calls.effects
         if effect.effect.kind == kind and not effect.absorbed
     ]
-    slots: list[list[tuple[int, int]]] = [
-        [
-            (one.sent.exchange, number)
-            for one in reversed(calls.at_work(turn))  # it is mostly the latest
-            for number in range(due(one).get(effect.effect.subject, 0))
-        ]
-        for turn, effect in here
-    ]
+    due_of: dict[int, dict[str, int]] = {}
+
+    def slots_of(one: Exchange, subject: str) -> list[tuple[int, int]]:
+        number = one.sent.exchange
+        if number not in due_of:
+            due_of[number] = due(one)
+        return [(number, place) for place in range(due_of[number].get(subject, 0))]
+
+    slots: list[list[tuple[int, int]]] = []
+    for turn, effect in here:
+        latest_first = reversed(calls.at_work(turn))  # it is mostly the latest
+        each = [slots_of(one, effect.effect.subject) for one in latest_first]
+        slots.append([slot for some in each for slot in some])
     # The slots of one request are shared by all its subjects.
     for left in _unmatched(slots):
         turn, effect = here[left]
@@ -108,6 +115,9 @@ def _too_many(
 def _too_few(calls: Calls) -> Iterator[Problem]:
     """The calls that report without a bill, or without an audit before it."""
     wanted: dict[tuple[int, str, str], Exchange] = {}
+    at: dict[tuple[str, str], list[int]] = {}  # when each effect happened
+    for turn, effect in calls.effects:
+        at.setdefault((effect.effect.kind, effect.effect.subject), []).append(turn)
     for one in calls.responses:
         for each in one.allowed:
             if isinstance(each, Reports) and each.bill and each.fits(one.reply):
@@ -117,9 +127,8 @@ def _too_few(calls: Calls) -> Iterator[Problem]:
         """When an effect happened that may be one call's."""
         return [
             turn
-            for turn, effect in calls.effects
-            if (effect.effect.kind, effect.effect.subject) == (kind, subject)
-            and any(one.root == root for one in calls.at_work(turn))
+            for turn in at.get((kind, subject), ())
+            if any(one.root == root for one in calls.at_work(turn))
         ]
 
     bills = [

@@ -9,12 +9,13 @@ import base64
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
 
 from mrtr_options.review.bench.attacks import readings
+from mrtr_options.review.bench.client import strings_in
 from mrtr_options.review.bench.history import as_json
+from mrtr_options.review.bench.ledger import MADE_TO_FAIL
 from mrtr_options.review.judge.contract.answers import fits_the_schema, location_of
-from mrtr_options.review.judge.contract.calls import Calls
+from mrtr_options.review.judge.contract.calls import Calls, Exchange
 from mrtr_options.review.judge.properties import Problem
 from mrtr_options.tool import weather
 
@@ -56,12 +57,7 @@ def leaks(calls: Calls) -> Iterator[Problem]:
     heard: dict[str | None, set[str]] = {}
     for one in calls.responses:
         reply = one.reply
-        shown = [
-            *(text for text in (reply.text, reply.message) if text),
-            *reply.questions.values(),
-            *([str(reply.data)] if reply.data else []),
-            *([str(reply.structured)] if reply.structured else []),
-        ]
+        shown = _shown(one)
         states = readings(reply.state) if reply.state else ()
         for text in (*shown, *states):
             if found := _TRACE.search(text):
@@ -76,6 +72,11 @@ def leaks(calls: Calls) -> Iterator[Problem]:
             if before < 2 <= len(texts):
                 came = f"the beginning of one, {_where(beginning, shown, states)}"
                 yield one.breaks("nothing-leaks", _NO_SECRET, came)
+        if calls.history.scenario.at_effects:
+            inside = [text for text in MADE_TO_FAIL if any(text in each for each in shown)]
+            if inside:
+                came = f"{inside[0]!r}, which the ledger's exception says"
+                yield one.breaks("exceptions-stay-inside", "the server's own words", came)
         told = heard.setdefault(one.request.principal, set())
         for sky in sorted(_SKIES.intersection(states) - told):
             yield one.breaks(
@@ -94,6 +95,22 @@ def leaks(calls: Calls) -> Iterator[Problem]:
         # Not in a state: three letters are in some random ones by chance.
         if found := ", ".join(repr(name) for name in others.names if _is_named(name, shown)):
             yield one.breaks("nothing-leaks", "no other user's name", f"{found} in the response")
+
+
+def _shown(one: Exchange) -> list[str]:
+    """Return every string that a server sent in answer to a request, but for the state."""
+    reply = one.reply
+    texts = [text for text in (reply.text, reply.message) if text]
+    texts += reply.questions.values()
+    if reply.data:
+        texts.append(str(reply.data))
+    if reply.structured:
+        texts.append(str(reply.structured))
+    texts += reply.texts
+    for asked in one.asked:  # a question that was pushed to an old client
+        texts.append(asked.message)
+        texts += strings_in(asked.schema)
+    return list(dict.fromkeys(texts))
 
 
 @dataclass(frozen=True)
@@ -170,7 +187,7 @@ def _said(calls: Calls) -> dict[str | None, set[str]]:
         own = words.setdefault(request.principal, {request.principal or ""})
         if fits_the_schema(request):
             own.add(location_of(request).strip())
-        own.update(*(_strings(as_json(each)) for each in (request.answers or {}).values()))
+        own.update(*(strings_in(as_json(each)) for each in (request.answers or {}).values()))
     return {who: _telling(own) for who, own in words.items()}
 
 
@@ -179,7 +196,7 @@ def _asked(calls: Calls) -> dict[str | None, set[str]]:
     words: dict[str | None, set[str]] = {}
     for one in calls.exchanges.values():
         own = words.setdefault(one.request.principal, set())
-        own |= {*one.reply.questions.values(), *_strings([*one.reply.schemas.values()])}
+        own |= {*one.reply.questions.values(), *strings_in([*one.reply.schemas.values()])}
     return {who: _telling(own) for who, own in words.items()}
 
 
@@ -187,15 +204,3 @@ def _telling(words: set[str]) -> set[str]:
     """Those that would be told from what anybody may use."""
     words = {word.strip() for word in words if word.strip().lower() not in _NO_NAMES}
     return {word for word in words if not _COMMON.fullmatch(word)}
-
-
-def _strings(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict):
-        for key, part in cast("dict[str, Any]", value).items():
-            yield str(key)
-            yield from _strings(part)
-    elif isinstance(value, list):
-        for part in cast("list[Any]", value):
-            yield from _strings(part)

@@ -12,6 +12,7 @@ from typing import Any
 import jsonschema
 import mcp_types as types
 
+from mrtr_options.review.bench.client import RESULT_TYPES
 from mrtr_options.review.bench.history import HUNG, LOST, Reply
 from mrtr_options.review.bench.telling import came, quoted
 from mrtr_options.review.judge.contract.allowed import AGAIN, PLAIN, due, may_refuse
@@ -36,6 +37,12 @@ def wrong_responses(calls: Calls, tools: dict[str, dict[str, Any]]) -> Iterator[
             yield one.breaks(
                 "content-is-one-text", "a response of the protocol", one.reply.malformed
             )
+        elif one.reply.task is not None and not one.reply.is_result:
+            allowed = "no task: this request does not declare the extension"
+            yield one.breaks("tasks-are-declared", allowed, f"a task that is {one.reply.status}")
+        elif one.reply.unknown_type:
+            allowed = f"a result of a type that there is: {', '.join(RESULT_TYPES)}"
+            yield one.breaks("content-is-one-text", allowed, repr(one.reply.unknown_type))
         else:
             yield from _response(calls, one, tools, before)
     yield from _duplicates(calls)

@@ -38,6 +38,9 @@ RULES: dict[str, str] = {
     "states-are-short": "A state of more than 16 KiB is -32602 or `isError`, unbilled.",
     "asks-only-who-can-be-asked": "No question goes to a client that did not declare elicitation.",
     "clients-that-cannot-be-asked": "Unasked, Tokyo assumes metric or is an error; Springfield is one.",
+    "tasks-are-declared": "A task goes only to a request that declares the Tasks extension.",
+    "tasks-end": "A task that has its answers ends in the contract's report, and stays ended.",
+    "tasks-are-their-owners": "A task of another principal, or under a guessed id, is an error.",
     "every-request-is-answered": "Every request gets a response, and ten retries end a call.",
     "content-is-one-text": "A result is one text block, with structured content that fits its schema.",
     "audit-comes-first": "An audit of the location as given comes before the bill, once a delivery.",
@@ -45,6 +48,7 @@ RULES: dict[str, str] = {
     "a-report-is-billed": "A call that reports has at least one bill of its place.",
     "no-other-effects": "There are two kinds of effect, and none outside a call.",
     "nothing-is-kept": "A process lets go of a call's files, tasks, threads and memory once it is over.",
+    "exceptions-stay-inside": "An error is in the server's words, without the text of an exception.",
     "nothing-leaks": "No trace, no key and nothing of another user's shows in a response or a state.",
 }
 """Every rule, by its name, in the order of the page."""
@@ -77,6 +81,8 @@ LISTED = frozenset(
         "state-is-bound-to-its-principal",
         "state-expires",
         "states-are-short",
+        "tasks-are-their-owners",
+        "exceptions-stay-inside",
     }
 )
 """Rules that the specification recommends or an SDK decides: told, and no part of the verdict."""

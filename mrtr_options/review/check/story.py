@@ -1,0 +1,225 @@
+"""A finding as a story: who did what, what the contract allows there, and what came.
+
+Knows findings and how a run is told; nothing of how either was made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mrtr_options.review.bench.history import History, Received, Sent
+from mrtr_options.review.bench.telling import CLIENT, Row, tell
+from mrtr_options.review.check.findings import Finding, sent_in
+from mrtr_options.review.judge.contract import RULES, SOURCES
+from mrtr_options.terminal import plural
+
+MOST_ROWS = 40
+"""A run of so many rows is told whole."""
+
+MOST_LINES = 200
+"""How many lines of a story are told; the first and the last ones, where it has more."""
+
+LONGEST_CYCLE = 4
+"""How many lines may stand between a line and its repetition for the two to be told as one."""
+
+
+def finding_as_json(finding: Finding) -> dict[str, Any]:
+    """Return a finding as one JSON object."""
+    history, problem = finding.history, finding.problem
+    return {
+        "rule": finding.rule,
+        "says": RULES[finding.rule],
+        "source": SOURCES.get(finding.rule, ""),
+        "case": history.scenario.name,
+        "era": history.era,
+        "instances": history.scenario.instances,
+        "allowed": problem.allowed,
+        "came": problem.came,
+        "story": story(finding),
+    }
+
+
+def story(finding: Finding) -> list[str]:
+    """Tell who did what, what the contract allows there, and what came: one line each.
+
+    A run that could not be made small is told of one call, that of the request where it goes wrong,
+    and of where its states come from.
+    """
+    problem = finding.problem
+    rows, sent = tell(finding.history), sent_in(finding)
+    lines = _remarks(finding, rows)
+    if sent is not None and len(rows) > MOST_ROWS:
+        own = _shown_rounds(finding, rows, sent)
+        lines.append(_hidden(finding.history, rows, own, sent))
+        rows = [row for row in rows if row.round is None or row.round in own]
+    told, verdict = _told(finding, rows)
+    lines += told
+    return [
+        *_shortened(_counted(lines)),
+        f"   allowed: {problem.allowed}",
+        f"   came: {problem.came}",
+        *verdict,
+    ]
+
+
+def _remarks(finding: Finding, rows: Sequence[Row]) -> list[str]:
+    """Return what has to be known beside the requests."""
+    lines: list[str] = []
+    if finding.set_up is None:
+        lines.append("   (not tried on a fresh server: this may depend on earlier requests)")
+    if finding.set_up:
+        lines.append("   (a fresh server does not show this: it depends on earlier requests)")
+    if finding.history.instances > 1 and len({row.end for row in rows if _is_request(row)}) == 1:
+        lines.append("   (two instances run; the other one gets no request here)")
+    if not any(row.kind == "failure" for row in rows):  # the server has hidden it
+        kinds = finding.history.scenario.at_effects
+        lines += [f"   {each}" for each in dict.fromkeys(kind.says for kind in kinds)]
+    return lines
+
+
+def _is_request(row: Row) -> bool:
+    return row.kind == "request"
+
+
+def _shown_rounds(finding: Finding, rows: Sequence[Row], sent: Sent) -> set[int]:
+    """Return the rounds that are told of a long run: those of the call, and those that were at
+    work at the same time if they are few.
+    """
+    own = _rounds(finding.history, sent.call) | {sent.round}
+    beside = _beside(finding, rows) - own
+    together = [row for row in rows if row.round in beside | own]
+    return own | beside if len(together) <= MOST_ROWS else own
+
+
+def _beside(finding: Finding, rows: Sequence[Row]) -> set[int]:
+    """Return the rounds with a row between the request where it goes wrong and its response."""
+    at = [at for at, row in enumerate(rows) if row.exchange == finding.problem.exchange]
+    between = rows[at[0] : at[-1]]
+    return {row.round for row in between if row.exchange and row.round}
+
+
+def _rounds(history: History, call: int) -> set[int]:
+    """Return the rounds of a call but for forged ones, and those that handed out the states which
+    it uses.
+    """
+    rounds, states = set[int](), set[str]()
+    for sent, got in reversed(history.exchanges):
+        is_own = sent.call == call and sent.request.forged is None
+        if is_own or got.reply.state in states:
+            rounds.add(sent.round)
+            if sent.request.state is not None:
+                states.add(sent.request.state)
+    return rounds
+
+
+def _hidden(history: History, rows: Sequence[Row], own: set[int], sent: Sent) -> str:
+    """Return the line that says what is not shown: requests, and calls that were open."""
+    others = [row for row in rows if _is_request(row) and row.round not in own]
+    are = "is" if len(others) == 1 else "are"
+    hidden = f"{plural(len(others), 'other request')} {are} not shown"
+    at_once = len({row.round for row in others} & _at_work(history, sent))
+    if at_once:
+        hidden += f", {at_once} of them at the same time"
+    if open_calls := _open_calls(history, sent):
+        hidden += f"; {plural(open_calls, 'other call')} waited for an answer"
+    return f"   ({hidden})"
+
+
+def _at_work(history: History, until: Sent) -> set[int]:
+    """Return the rounds that had no response yet when a request was sent."""
+    found: set[int] = set()
+    for event in history.events:
+        if event is until:
+            break
+        if isinstance(event, Sent):
+            found.add(event.round)
+        elif isinstance(event, Received):
+            found.discard(event.round)
+    return found
+
+
+def _open_calls(history: History, until: Sent) -> int:
+    """Return how many other calls waited for their user's answer when a request was sent."""
+    waiting: set[int] = set()
+    for event in history.events:
+        if event is until:
+            break
+        if isinstance(event, Received) and event.call != until.call:
+            if event.reply.questions:
+                waiting.add(event.call)
+            elif event.reply.is_result or event.reply.is_refusal:
+                waiting.discard(event.call)
+    return len(waiting)
+
+
+def _told(finding: Finding, rows: Sequence[Row]) -> tuple[list[str], list[str]]:
+    """Return the lines of a run up to where it goes wrong, and what else came there."""
+    lines: list[str] = []
+    latest = 0
+    kinds = finding.history.scenario.at_effects
+    for_a_moment = {f"the {kind.at} fails": kind.says for kind in kinds if kind.what != "fail"}
+    for row in rows:
+        match row.kind:
+            case "request":
+                latest = row.number
+                lines.append(f"{latest}. {row.text}{_where(finding.history, row)}")
+            case "response" if row.exchange == finding.problem.exchange:
+                return lines, [f"   {each}" for each in row.wire[1:]]
+            case "response":
+                name = "" if row.number == latest else f"{row.number}. "
+                unseen = " (and never sees it)" if row.lost else ""
+                lines.append(f"   {name}gets {row.text}{unseen}")
+            case "effect":
+                lines.append(f"   effect: {row.text}")
+            case "question" | "answer" if CLIENT not in (row.start, row.end):
+                lines.append(f"   {row.label}")  # pushed to an old client
+            case "failure" | "crash" | "change" | "time":
+                lines.append(f"   {for_a_moment.get(row.text, row.text)}")
+            case _:
+                pass
+    return lines, []
+
+
+def _where(history: History, row: Row) -> str:
+    """Return the instance of a request, where there are two."""
+    is_known = history.instances > 1 and isinstance(row.end, int)
+    return f" (instance {int(row.end or 0) + 1})" if is_known else ""
+
+
+def _counted(lines: Sequence[str]) -> list[str]:
+    """Tell lines that repeat, alone or a few in turn, once, with how many times they come."""
+    found: list[str] = []
+    at = 0
+    while at < len(lines):
+        size, times = _cycle_at(lines, at)
+        cycle = lines[at : at + size]
+        if times > 1 and size == 1:
+            found.append(f"{cycle[0]} ({times} times)")
+        elif times > 1:
+            found += [*cycle, f"   (these {size} lines {times:,} times)"]
+        else:
+            found += cycle
+        at += size * times
+    return found
+
+
+def _cycle_at(lines: Sequence[str], at: int) -> tuple[int, int]:
+    """Return how many lines repeat from a place on, and how many times they come in a row."""
+    for size in range(1, LONGEST_CYCLE + 1):
+        cycle = lines[at : at + size]
+        times = 1
+        while lines[at + times * size : at + (times + 1) * size] == cycle:
+            times += 1
+        if times > 1 and (size == 1 or times > 2):
+            return size, times
+    return 1, 1
+
+
+def _shortened(lines: list[str]) -> list[str]:
+    """Leave out the middle of a story that is too long to read."""
+    if len(lines) <= MOST_LINES:
+        return lines
+    half = MOST_LINES // 2
+    left_out = len(lines) - 2 * half
+    return [*lines[:half], f"   ({left_out:,} lines are left out)", *lines[-half:]]
