@@ -18,7 +18,8 @@ from mrtr_options.review.bench.run import run
 from mrtr_options.review.bench.schedules import named
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.review.check.cases import systematic
-from mrtr_options.review.check.findings import Finding, story
+from mrtr_options.review.check.findings import Finding
+from mrtr_options.review.check.story import story
 from mrtr_options.review.judge import anomalies
 from mrtr_options.review.judge.contract import violations
 from mrtr_options.review.judge.properties import Problem

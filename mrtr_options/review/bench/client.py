@@ -132,11 +132,14 @@ def client_of(server: Any, like: Request, user: ElicitationFnT | None = None) ->
     async def note(message: Any) -> None:
         notified.extend(_strings_sent(message))
 
+    async def note_log(params: types.LoggingMessageNotificationParams) -> None:
+        await note(params)
+
     client = _Client(
         server,
         mode=MODES[like.era],
         elicitation_callback=user or _unused,
-        logging_callback=note,
+        logging_callback=note_log,
         message_handler=note,
         extensions=[advertise(IDENTIFIER)] if like.takes_tasks else [],
     )

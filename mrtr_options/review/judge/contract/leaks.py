@@ -72,7 +72,8 @@ def leaks(calls: Calls) -> Iterator[Problem]:
             if before < 2 <= len(texts):
                 came = f"the beginning of one, {_where(beginning, shown, states)}"
                 yield one.breaks("nothing-leaks", _NO_SECRET, came)
-        if calls.history.scenario.at_effects:
+        came_in = reply.nothing is None  # the message of a lost response is the client's own note
+        if calls.history.scenario.at_effects and came_in:
             inside = [text for text in MADE_TO_FAIL if any(text in each for each in shown)]
             if inside:
                 came = f"{inside[0]!r}, which the ledger's exception says"
