@@ -168,10 +168,15 @@ def _strings_sent(message: Any) -> Iterator[str]:
         yield from strings_in(sent)
 
 
-def _strings_of_handshake(client: Client) -> Iterator[str]:
-    """Yield what the server said of itself when the session began."""
-    yield from _strings_sent(client.session.initialize_result)
-    yield from _strings_sent(client.session.discover_result)
+def _strings_of_handshake(client: Client, session: ClientSession) -> Iterator[str]:
+    """Yield what the server said of itself when the session began.
+
+    Args:
+        client: It may have left in the meantime, and has no session then.
+        session: The session that it had when it sent the request.
+    """
+    yield from _strings_sent(session.initialize_result)
+    yield from _strings_sent(session.discover_result)
     if isinstance(client, _Client):
         yield from client.notified
 
@@ -287,6 +292,7 @@ _Result = RootModel[dict[str, Any]]
 
 
 async def _exchange(client: Client, request: Request) -> Reply:
+    session = client.session
     # As dictionaries: arguments, answers and results may not fit the SDK's models.
     params: dict[str, Any] = {
         "_meta": {} if request.principal is None else {PRINCIPAL: request.principal}
@@ -317,7 +323,7 @@ async def _exchange(client: Client, request: Request) -> Reply:
         found = await _send(client, kind(method=request.method, params=params))
         if request.method != "tools/list":
             whole = {name: part for name, part in found.items() if name != "requestState"}
-            texts = (*strings_in(whole), *_strings_of_handshake(client))
+            texts = (*strings_in(whole), *_strings_of_handshake(client, session))
             return replace(_read(found), texts=texts)
         tools = found["tools"]
         for _ in range(MAX_PAGES):
@@ -327,12 +333,12 @@ async def _exchange(client: Client, request: Request) -> Reply:
                 client, kind(method=request.method, params=params | {"cursor": cursor})
             )
             tools += found["tools"]
-        texts = [*strings_in(found), *strings_in(tools), *_strings_of_handshake(client)]
+        texts = [*strings_in(found), *strings_in(tools), *_strings_of_handshake(client, session)]
         if request.era == "modern":
             texts += await _strings_of_discovery(client)
         return Reply(tools={tool["name"]: tool for tool in tools}, texts=tuple(texts))
     except MCPError as error:
-        texts = (*strings_in(error.data), *_strings_of_handshake(client))
+        texts = (*strings_in(error.data), *_strings_of_handshake(client, session))
         return Reply(code=error.code, message=error.message, data=error.data, texts=texts)
     except ValidationError as error:
         return Reply(malformed=first_error(error))
@@ -365,6 +371,7 @@ def _read(found: dict[str, Any]) -> Reply:
             is_error=result.get("isError", False),
             blocks=tuple(block["type"] for block in blocks),
             structured=result.get("structuredContent"),
+            unknown_type=_unknown_type(found),
         )
     requests = _REQUESTS.validate_python(found.get("inputRequests") or {})
     state = found.get("requestState")
