@@ -114,6 +114,8 @@ class _Call(Running):
         self.handle = workflow.info().workflow_id
         first = _here.seal.read(Begun, begun, self.handle)
         self.record = Record(first, first.at)
+        work: DurableStore = _here.work
+        self._clock = work.clock
         self._ahead = first.at - workflow.info().start_time.timestamp()
 
     @workflow.run
@@ -129,6 +131,8 @@ class _Call(Running):
         return _here.seal.write(self.record, self.handle)
 
     def now(self) -> float:
+        if not workflow.in_workflow():  # a step asks, and runs in an activity
+            return self._clock()
         return workflow.now().timestamp() + self._ahead  # by the clock of the store
 
     def told(self) -> None:
