@@ -16,6 +16,7 @@ from mrtr_options.review.bench.subjects import (
     all_subjects,
     fleet_subjects,
     keyed_subjects,
+    named_subjects,
     temporal_subjects,
 )
 from mrtr_options.review.explore import show as explore
@@ -44,7 +45,7 @@ def keep(names: Collection[str], most: int, path: Path = FILE) -> int:
     """
     subjects = [  # a modern client does not notice the shim for legacy ones
         each
-        for each in (*all_subjects(), *keyed_subjects(), *fleet_subjects())
+        for each in (*all_subjects(), *keyed_subjects(), *named_subjects(), *fleet_subjects())
         if LEGACY_SHIM not in each.wrappers
     ]
     calls = {

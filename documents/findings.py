@@ -200,6 +200,6 @@ def affected_by(name: str) -> str:
     rows = [
         row
         for row in explored.read()
-        if (row["fleet"], row["era"], row["honours_keys"]) == ("sticky", "modern", False)
+        if (row["fleet"], row["era"], row["destination"]) == ("sticky", "modern", "ignores keys")
     ]
     return affected(COUNTEREXAMPLES[name].faults, rows)

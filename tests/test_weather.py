@@ -36,45 +36,47 @@ def test_an_unknown_place_is_named_in_the_error(location: str) -> None:
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("honours_keys", [True, False])
+@pytest.mark.parametrize("destination", weather.DESTINATIONS)
 @pytest.mark.parametrize("make", [weather.MemoryLedger, partial(SqliteLedger, "ledger.sqlite")])
-async def test_a_ledger_has_every_effect_in_order_and_absorbs_the_second_of_a_key_where_it_honours_keys(
-    make: Callable[..., Ledger], honours_keys: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+async def test_a_ledger_has_every_effect_in_order_and_absorbs_what_its_destination_knows(
+    make: Callable[..., Ledger],
+    destination: weather.Destination,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    ledger = make(honours_keys=honours_keys)
-    desk, repeated = weather.Desk(ledger), 1 if honours_keys else 2
+    ledger = make(destination=destination)
+    desk = weather.Desk(ledger)
+    audit, bill = Effect("audit", "Tokyo", "call-1"), Effect("bill", "Tokyo, Japan", "call-1")
+    another, unnamed = Effect("bill", "Tokyo, Japan", "call-2"), Effect("bill", "Tokyo, Japan")
     for _ in range(2):
         await desk.audit("Tokyo", key="call-1")
-    for key in (
-        "call-1",
-        "call-1",
-        "call-2",
-        None,
-        None,
-    ):  # of another kind, the same key is no clash
+    for key in ("call-1", "call-1", "call-2", None, None):  # of another kind: no clash
         await desk.bill("Tokyo, Japan", key=key)
+    expected = {
+        "ignores keys": (audit, audit, bill, bill, another, unnamed, unnamed),
+        "honours keys": (audit, bill, another, unnamed, unnamed),
+        "business key": (audit, bill),
+    }
     effects = await ledger.effects()
-    assert effects == (
-        *[Effect("audit", "Tokyo", "call-1")] * repeated,
-        *[Effect("bill", "Tokyo, Japan", "call-1")] * repeated,
-        Effect("bill", "Tokyo, Japan", "call-2"),
-        *[Effect("bill", "Tokyo, Japan")] * 2,  # no key: nothing to absorb by
-    )
-    assert weather.count(effects) == {"audit": repeated, "bill": 3 + repeated}
+    assert effects == expected[destination]
+    assert weather.count(effects)["bill"] == len(effects) - weather.count(effects)["audit"]
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("honours_keys", [True, False])
-async def test_effects_recorded_at_once_are_all_counted(tmp_path: Path, honours_keys: bool) -> None:
-    ledgers = [SqliteLedger(tmp_path / "ledger.db", honours_keys=honours_keys) for _ in range(2)]
+@pytest.mark.parametrize("destination", weather.DESTINATIONS)
+async def test_effects_recorded_at_once_are_all_counted(
+    tmp_path: Path, destination: weather.Destination
+) -> None:
+    due = {"ignores keys": 20, "honours keys": 10, "business key": 1}
+    ledgers = [SqliteLedger(tmp_path / "ledger.db", destination) for _ in range(2)]
     with anyio.fail_after(SECONDS):
         async with anyio.create_task_group() as recording:
             for number in range(10):
                 for ledger in ledgers:
                     recording.start_soon(ledger.record, Effect("bill", "Tokyo, Japan", f"{number}"))
     for ledger in ledgers:
-        assert len(await ledger.effects()) == (10 if honours_keys else 20)
+        assert len(await ledger.effects()) == due[destination]
 
 
 def test_a_file_that_cannot_be_a_ledger_is_one_clear_line(tmp_path: Path) -> None:

@@ -53,7 +53,11 @@ def choices() -> list[dict[str, Any]]:
     calls: dict[Called, int] = {
         (
             subject_named(chosen(fleet, client, keys=keys)),
-            calling(fleet=fleet, policy=CLIENTS[client], honours_keys=keys),
+            calling(
+                fleet=fleet,
+                policy=CLIENTS[client],
+                destination="honours keys" if keys else "ignores keys",
+            ),
         ): 1
         for fleet, client, keys in answers
     }

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, get_args
 
 import anyio.to_thread
 from pydantic import BaseModel, ConfigDict, Field, create_model
@@ -181,11 +181,33 @@ class Effect:
         kind: "audit" (a lookup was requested) or "bill" (the lookup is metered).
         subject: The location as requested (audit) or the place's label (bill).
         key: An idempotency key, the same on every attempt at the same effect, or None.
+
+    What an effect is about, kind and subject, is its *business key* (also: natural key).
     """
 
     kind: EffectKind
     subject: str
     key: str | None = None
+
+
+Destination = Literal["ignores keys", "honours keys", "business key"]
+"""What the outside world does with an effect that it has seen.
+
+It does each one again, as most of the world does. It absorbs one whose idempotency key it has
+recorded. Or it absorbs one about the same thing, as a database does with a unique constraint on an
+order's number.
+"""
+
+DESTINATIONS: tuple[Destination, ...] = get_args(Destination)
+
+
+def identity_of(effect: Effect, destination: Destination) -> tuple[EffectKind, str] | None:
+    """Return what a destination knows an effect by, or None where every effect is a new one."""
+    if destination == "business key":
+        return effect.kind, effect.subject
+    if destination == "honours keys" and effect.key is not None:
+        return effect.kind, effect.key
+    return None
 
 
 class LedgerUnusable(UsageError):
@@ -195,8 +217,7 @@ class LedgerUnusable(UsageError):
 class Ledger(Protocol):
     """The outside world. Counts every effect that reaches it.
 
-    A ledger that *honours keys* absorbs an effect whose kind and idempotency key it has already
-    recorded. A *naive* one counts everything, as most of the world does.
+    What it does with an effect that it has recorded is up to its `Destination`.
     """
 
     async def record(self, effect: Effect) -> None:
@@ -211,18 +232,27 @@ class Ledger(Protocol):
 class MemoryLedger:
     """A ledger for one process."""
 
-    def __init__(self, *, honours_keys: bool = False) -> None:
-        self._honours_keys = honours_keys
+    def __init__(self, destination: Destination = "ignores keys") -> None:
+        self._destination: Destination = destination
         self._effects: list[Effect] = []
 
     async def record(self, effect: Effect) -> None:
-        done = ((earlier.kind, earlier.key) for earlier in self._effects)
-        if self._honours_keys and effect.key is not None and (effect.kind, effect.key) in done:
+        identity = identity_of(effect, self._destination)
+        recorded = [identity_of(earlier, self._destination) for earlier in self._effects]
+        if identity is not None and identity in recorded:
             return
         self._effects.append(effect)
 
     async def effects(self) -> tuple[Effect, ...]:
         return tuple(self._effects)
+
+
+COLUMNS: dict[Destination, str | None] = {
+    "ignores keys": None,
+    "honours keys": "key",
+    "business key": "subject",
+}
+"""The column by which a destination knows an effect of a kind, in a ledger's table."""
 
 
 class SqliteLedger:
@@ -232,7 +262,7 @@ class SqliteLedger:
 
     Args:
         path: The file; made if it is not there.
-        honours_keys: Whether a second effect with the same kind and key is absorbed.
+        destination: Which effects it absorbs.
 
     A file that is deleted or replaced while the ledger is in use is refused: what is recorded in
     the new one would be unknown to whoever has the old one.
@@ -243,9 +273,9 @@ class SqliteLedger:
 
     _TIMEOUT_SECONDS = 30.0
 
-    def __init__(self, path: Path | str, *, honours_keys: bool = False) -> None:
+    def __init__(self, path: Path | str, destination: Destination = "ignores keys") -> None:
         self._path = Path(path)
-        self._honours_keys = honours_keys
+        self._destination: Destination = destination
         self._file: os.stat_result | None = None
         if str(path) == ":memory:":
             raise LedgerUnusable("a ledger in SQLite is a file; for one process use none at all")
@@ -281,13 +311,16 @@ class SqliteLedger:
 
     def _record(self, effect: Effect) -> None:
         row = (effect.kind, effect.subject, effect.key, datetime.now(UTC).isoformat())
+        identity = identity_of(effect, self._destination)
+        insert = "INSERT INTO effects (kind, subject, key, at) SELECT ?, ?, ?, ?"
+        column = COLUMNS[self._destination]
         with self._transaction() as db:
+            if identity is None or column is None:
+                db.execute(insert, row)
+                return
             # One statement, so that two processes with the same key cannot both find it missing.
-            db.execute(
-                "INSERT INTO effects (kind, subject, key, at) SELECT ?, ?, ?, ?"
-                " WHERE NOT (? AND EXISTS (SELECT 1 FROM effects WHERE kind = ? AND key = ?))",
-                (*row, self._honours_keys, effect.kind, effect.key),
-            )
+            seen = f"SELECT 1 FROM effects WHERE kind = ? AND {column} = ?"
+            db.execute(f"{insert} WHERE NOT EXISTS ({seen})", (*row, *identity))
 
     async def effects(self) -> tuple[Effect, ...]:
         return await anyio.to_thread.run_sync(self._effects)

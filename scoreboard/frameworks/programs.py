@@ -90,7 +90,7 @@ class Deliveries(Instances):
         self._programs = programs
         self._kills = kills
         ledger = weather.SqliteLedger(folder / "effects.sqlite")
-        self._outside = Outside(ledger.path, self.recording, honours_keys=False)
+        self._outside = Outside(ledger.path, self.recording)
         self._folder = folder
         self._log = folder / "log"
         self._crash = ""

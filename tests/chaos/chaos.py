@@ -118,7 +118,7 @@ async def world_of(
             calls = f"sqlite:///{folder / CALLS}"
             world = partial(World, direct=str(rounds if subject.wrappers else folder / CALLS))
         shared = Served(subject, [new_key()], folder, calls, rounds, WAIT_SECONDS, ROUND_SECONDS)
-        served = replace(shared, honours_keys=True, places=places())
+        served = replace(shared, destination="honours keys", places=places())
         fleet = await held.enter_async_context(Fleet(served, processes).running())
         yield world(fleet, random, kind)
 

@@ -52,9 +52,9 @@ OF_ROUND_ONE = {"twice1", "both1", "lost1", "crash1", "crash@audit1", "gone@audi
 @pytest.mark.parametrize(
     ("subject", "call", "shows"),
     [
-        ("J¹ᵏ", calling(honours_keys=True), {}),
-        ("J¹ᵏ", calling(policy="calls again", honours_keys=True), {}),
-        ("J", calling(honours_keys=True), {"duplicate audit": OF_ROUND_ONE}),
+        ("J¹ᵏ", calling(destination="honours keys"), {}),
+        ("J¹ᵏ", calling(policy="calls again", destination="honours keys"), {}),
+        ("J", calling(destination="honours keys"), {"duplicate audit": OF_ROUND_ONE}),
     ],
 )
 def test_where_the_destination_honours_keys_j_is_exactly_once_after_round_one_and_with_a_call_key(
@@ -66,7 +66,7 @@ def test_where_the_destination_honours_keys_j_is_exactly_once_after_round_one_an
 
 def test_a_client_that_is_told_to_send_again_later_may_get_the_result_then() -> None:
     """Its first delivery died after the bill, whose key the destination honours."""
-    call = calling(honours_keys=True).under(parse("twice3 crash@bill3"))
+    call = calling(destination="honours keys").under(parse("twice3 crash@bill3"))
     assert not violations(anyio.run(run, subject_named("J¹ᵏ"), call))
 
 

@@ -33,7 +33,7 @@ from mrtr_options.review.judge.reading import Observation
 from mrtr_options.sdk.protection import new_key
 from mrtr_options.tool.catalogue import CannotLoad, Option, load, option_named
 from mrtr_options.tool.settings import Settings
-from mrtr_options.tool.weather import SqliteLedger
+from mrtr_options.tool.weather import Destination, SqliteLedger
 
 HANG_SECONDS = 5.0
 """How long one request of a mutant may take. A mutant that never answers costs this much."""
@@ -57,7 +57,7 @@ class Mutant(BaseModel):
         shows: Of one that is broken about deliveries: the anomaly that its faults show.
         faults: A smallest set of faults that shows this anomaly.
         beside: The sound subject, which does not show it; the option alone where it is left out.
-        honours_keys: Whether the effects' destination honours idempotency keys then.
+        destination: What the effects' destination does then.
     """
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
@@ -70,7 +70,7 @@ class Mutant(BaseModel):
     shows: str = ""
     faults: str = ""
     beside: str = ""
-    honours_keys: bool = False
+    destination: Destination = "ignores keys"
 
     @property
     def of(self) -> Option:
@@ -178,7 +178,7 @@ async def _broken(mutant: Mutant, subject: Subject) -> Observation | None:
 async def _is_shown(mutant: Mutant, subject: Subject) -> bool:
     """Whether its faults show its anomaly, and neither fewer of them do nor the sound subject."""
     sound = subject_named(mutant.beside) if mutant.beside else Subject(mutant.of)
-    call, whole = calling(honours_keys=mutant.honours_keys), parse(mutant.faults)
+    call, whole = calling(destination=mutant.destination), parse(mutant.faults)
     fewer = [part for size in range(len(whole)) for part in combinations(whole, size)]
     async with in_memory([subject]) as here:
 

@@ -39,7 +39,7 @@ def found(row: dict[str, Any], bound: int) -> dict[str, Any]:
         pytest.skip(temporal.MISSING)
     subject = subject_named(row["subject"])
     call = calling(
-        row["location"], row["fleet"], row["policy"], row["era"], honours_keys=row["honours_keys"]
+        row["location"], row["fleet"], row["policy"], row["era"], destination=row["destination"]
     )
     seen = anyio.run(counterexamples, subject, call, bound, backend_options=options_of(subject))
     assert seen.unclassified == {}
@@ -123,6 +123,7 @@ def test_what_is_found_of_one_subject_takes_its_place_among_the_rows_of_the_othe
 ) -> None:
     monkeypatch.setattr(explored, "all_subjects", lambda: list(map(subject_named, "FGH")))
     monkeypatch.setattr(explored, "keyed_subjects", list)
+    monkeypatch.setattr(explored, "named_subjects", list)
     others = [row for row in read() if row["subject"] in ("F", "H")]
     file = tmp_path / "explored.json"
     before = NAMED["G, resends"] | {"races": ["lost3 old3.2"]}

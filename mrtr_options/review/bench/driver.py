@@ -1,9 +1,9 @@
 """The default client: it goes on after each fault as well as its policy lets it.
 
 A client that stops reports the error to its application and sends nothing more. One that calls
-again starts over. One that resends sends a lost round again with the state it holds. One that sends a call key does what `sdk.resuming` does:
-of a state that is too old it asks under the key, and every other refusal is the end. Around each
-request it makes the scenario's faults happen (`faults`).
+again starts over. One that resends sends a lost round again with the state it holds. One that sends
+a call key does what `sdk.resuming` does: of a state that is too old it asks under the key, and every
+other refusal is the end. Around each request it makes the scenario's faults happen (`faults`).
 
 Knows the player and the faults; nothing of options.
 """
@@ -51,16 +51,21 @@ def rounds_of(location: str) -> int:
 
 
 class Driver:
-    """The default client of one run; it may send a call key.
+    """The default client of one run.
+
+    Args:
+        player: Sends its requests.
+        keyed: Whether it sends a call key.
+        named: Whether the server names calls, by caller and location.
 
     Attributes:
         sent: Its requests, in order.
         chose: Whether its policy made a difference.
     """
 
-    def __init__(self, player: Player, *, keyed: bool) -> None:
+    def __init__(self, player: Player, *, keyed: bool, named: bool = False) -> None:
         self.player = player
-        self.keyed = keyed
+        self.keyed, self._named = keyed, named
         self.scenario = player.scenario
         self.sent: list[Attempt] = []
         self.chose = False
@@ -71,7 +76,13 @@ class Driver:
 
     def request(self, era: Era = "modern") -> Request:
         """The first request of a call, under a key of its own if the client sends one."""
-        return Request(self.scenario.location, era=era, key=new_call_key() if self.keyed else None)
+        location = self.scenario.location
+        return Request(
+            location,
+            era=era,
+            key=new_call_key() if self.keyed else None,
+            named=location if self._named else None,
+        )
 
     async def call(self) -> None:
         """Make the call; when it returns, the call has ended or is stuck."""
@@ -132,9 +143,13 @@ class Driver:
         last = rounds_of(self.scenario.location)
         return {"units": last, "place": last - 1}.get(name, last + 1)
 
+    def questions(self) -> list[str]:
+        """The names of the questions of the call, in order."""
+        return ["place", "units"][-(rounds_of(self.scenario.location) - 1) :]
+
     def following(self) -> str | None:
         """The name of the question that the round is expected to be answered with."""
-        asked = ["place", "units"][-(rounds_of(self.scenario.location) - 1) :]
+        asked = self.questions()
         return asked[self._round - 1] if self._round <= len(asked) else None
 
     def said(self, name: str, answers: dict[str, Any], call: int = 1) -> types.InputResponse:
@@ -230,13 +245,24 @@ class Moment:
 
     async def begin_other(self) -> None:
         """Begin another call of the same user."""
-        self._other = _Other(self._driver, self._driver.instance())
+        self._other = _Other(self._driver, self._driver.instance(), OTHERWISE)
         await self._other.begin()
 
     async def finish_other(self) -> None:
         """End that call."""
         assert self._other is not None
         await self._other.finish()
+
+    async def call_again(self) -> None:
+        """Make the same call again, with the same answers; the user wants both."""
+        other = _Other(self._driver, self._driver.instance(), AGREE)
+        await other.begin()
+        await other.finish()
+
+    async def answer_early(self) -> None:
+        """Have the request answer every question of the call, by its name, before it is asked."""
+        said = {name: self._driver.said(name, AGREE) for name in self._driver.questions()}
+        self.request = replace(self.request, answers=said)
 
     async def go_back(self) -> None:
         """Answer the question of the round otherwise, from the state that it came with."""
@@ -275,12 +301,17 @@ class Moment:
 
 
 class _Other:
-    """Another call of the same user for the same location; its rounds go around one of the
-    first.
+    """Another call of the same user for the same location.
+
+    Args:
+        driver: The client.
+        instance: Where its rounds go.
+        answers: What the user answers, by question.
     """
 
-    def __init__(self, driver: Driver, instance: int) -> None:
+    def __init__(self, driver: Driver, instance: int, answers: dict[str, Any]) -> None:
         self._driver = driver
+        self._said = answers
         self._call = driver.next_other()
         self._instance = instance
         self._request = driver.request()
@@ -302,7 +333,7 @@ class _Other:
 
     async def _answers(self, reply: Reply) -> types.InputResponses:
         said = {
-            key: self._driver.said(reply.name_of(key), OTHERWISE, self._call)
+            key: self._driver.said(reply.name_of(key), self._said, self._call)
             for key in reply.questions
         }
         self._request = replace(self._request, answers=said, state=reply.state)

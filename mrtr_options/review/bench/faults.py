@@ -35,7 +35,7 @@ each phase.
 
 PHASES: tuple[Phase, ...] = ("before", "delivery", "response", "after")
 
-Tried = Literal["explore", "check", "script"]
+Tried = Literal["explore", "alone", "check", "script"]
 """What makes a fault happen; see `Kind.tried`."""
 
 Need = Literal[
@@ -101,8 +101,9 @@ class Kind:
         needs_two: Whether it needs two instances, and rounds that go to the one that asked.
         can: Whether it can show at a request.
         before, after: What is done before the request is sent, and after its response.
-        tried: By what: each exploration; only `check` and `play`, since a client that sends what it
-            was asked does not do it; or only scripts.
+        tried: By what: each exploration; each exploration, and not together with another fault,
+            since it does not depend on one; only `check` and `play`, since a client that sends what
+            it was asked does not do it; or only scripts.
     """
 
     name: str
@@ -135,6 +136,11 @@ class Kind:
         return self.what in ("crash", "gone")
 
     @property
+    def is_another_call(self) -> bool:
+        """Whether the user means another call than the one under review."""
+        return self.name in ("other", "again")
+
+    @property
     def is_of_ledger(self) -> bool:
         """Whether it happens in the ledger, and the instance and the client stay."""
         return self.what in ("fail", "once", "slow", "lock")
@@ -153,6 +159,10 @@ async def _deliver_twice(moment: Moment) -> None:
 
 async def _deliver_at_once(moment: Moment) -> None:
     moment.deliveries, moment.at_once = 2, True
+
+
+async def _answer_early(moment: Moment) -> None:
+    await moment.answer_early()
 
 
 async def _lose(moment: Moment) -> None:
@@ -175,6 +185,10 @@ async def _wait_for_the_next(moment: Moment) -> None:
 
 def _later(at: At) -> bool:
     return not at.first
+
+
+def _at_the_end(at: At) -> bool:
+    return not at.first and not at.asks
 
 
 def _later_of_two(at: At) -> bool:
@@ -314,6 +328,17 @@ KINDS: dict[str, Kind] = _rows(
         modern=True,
         needs_two=True,
     ),
+    Kind(
+        "early",
+        "the request answers every question before it is asked",
+        "answers before questions",
+        "answer every question in it",
+        "delivery",
+        before=_answer_early,
+        can=lambda at: at.first,
+        modern=True,
+        tried="alone",
+    ),
     Kind("lost", "the response is lost", "{response} lost", "lose it", "response", before=_lose),
     Kind(
         "ahead",
@@ -382,6 +407,17 @@ KINDS: dict[str, Kind] = _rows(
         can=_later,
         modern=True,
     ),
+    Kind(
+        "again",
+        "the user makes the same call again on purpose",
+        "second call on purpose",
+        "have the user want it twice",
+        "after",
+        after=lambda moment: moment.call_again(),
+        can=_at_the_end,
+        modern=True,
+        tried="alone",
+    ),
     _at_effects(
         "once",
         "the first try of the {} in the round fails",
@@ -412,7 +448,9 @@ KINDS: dict[str, Kind] = _rows(
 NAMED: dict[str, Kind] = {name: kind for name, kind in KINDS.items() if kind.tried != "script"}
 """The kinds that `check` tries and `play` takes."""
 
-EXPLORED: dict[str, Kind] = {name: kind for name, kind in NAMED.items() if kind.tried == "explore"}
+EXPLORED: dict[str, Kind] = {
+    name: kind for name, kind in NAMED.items() if kind.tried in ("explore", "alone")
+}
 """The kinds that each exploration tries."""
 
 

@@ -58,6 +58,8 @@ class Request:
         arguments: As they are sent, valid or not; None for the location alone, `...` for none.
         forged: How the state was made, if the client made it.
         key: The call key; None for a client that makes none.
+        named: The name that the server gives the call, which the client does not send; None if it
+            gives none.
     """
 
     location: str = ""
@@ -75,6 +77,12 @@ class Request:
     forged: str | None = None
     key: str | None = None
     version: str | None = None
+    named: str | None = None
+
+    @property
+    def call_name(self) -> str | None:
+        """The name that first requests of one call share: the client's or the server's."""
+        return self.key or self.named
 
     @property
     def sent_arguments(self) -> Any:

@@ -11,6 +11,7 @@ import sqlite3
 import threading
 from collections.abc import Generator
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import anyio.lowlevel
@@ -123,10 +124,23 @@ def _opened(file: Path) -> Generator[sqlite3.Connection]:
         yield db
 
 
+@dataclass(frozen=True)
+class Absorbs:
+    """Which effects a ledger's file absorbs: those of a kind that one of its rows has.
+
+    Attributes:
+        column: The column that both have in common.
+        after: The rows are those above this number.
+    """
+
+    column: str
+    after: int
+
+
 def write_faults(
     file: Path,
     down: weather.EffectKind | None,
-    keyed_after: int | None,
+    absorbs: Absorbs | None,
     once: tuple[int, float] | None = None,
     ends: tuple[weather.EffectKind, int, str] | None = None,
 ) -> None:
@@ -138,8 +152,7 @@ def write_faults(
         down: The kind of effect that fails; None for none.
         once: A number that is new, if only the first try is wrong, and how many seconds it takes; 0
             if it fails, `DIES` if its process ends. None if every try fails.
-        keyed_after: Absorb an effect whose key one of the rows above this number has; None to count
-            all.
+        absorbs: Which effects to absorb; None to count all.
         ends: The kind of effect after which there is no further one, once a row above this number
             has it, and whether the process dies then ("crash") or its client leaves ("gone"). None
             where there is no such effect.
@@ -153,11 +166,13 @@ def write_faults(
                 f"CREATE TRIGGER {_TRIGGERS[0]} BEFORE INSERT ON effects WHEN NEW.kind = '{down}'"
                 f" BEGIN SELECT {fails}; END"
             )
-        if keyed_after is not None:
+        if absorbs is not None:
+            column = absorbs.column
             db.execute(
-                f"CREATE TRIGGER {_TRIGGERS[1]} BEFORE INSERT ON effects WHEN NEW.key IS NOT NULL"
-                f" AND EXISTS (SELECT 1 FROM effects WHERE seq > {keyed_after}"
-                " AND kind = NEW.kind AND key = NEW.key)"
+                f"CREATE TRIGGER {_TRIGGERS[1]} BEFORE INSERT ON effects"
+                f" WHEN NEW.{column} IS NOT NULL"
+                f" AND EXISTS (SELECT 1 FROM effects WHERE seq > {absorbs.after}"
+                f" AND kind = NEW.kind AND {column} = NEW.{column})"
                 " BEGIN SELECT RAISE(IGNORE); END"
             )
         if ends is not None:
@@ -202,18 +217,21 @@ def effects_after(file: Path, after: int) -> dict[int, weather.Effect]:
 
 
 class Outside:
-    """One run, as it shows in the ledger's file of servers whose code is not ours. A ledger that
-    honours keys absorbs an effect whose idempotency key the run has seen.
+    """One run, as it shows in the ledger's file of servers whose code is not ours. What its
+    destination absorbs is what the run has seen.
 
     Attributes:
         fault: What is armed.
     """
 
-    def __init__(self, file: Path, recording: Recording, *, honours_keys: bool) -> None:
+    def __init__(
+        self, file: Path, recording: Recording, destination: weather.Destination = "ignores keys"
+    ) -> None:
         self._file = file
         self._recording = recording
         self._seen = self._armed_at = last_effect(file)
-        self._keyed_after = self._seen if honours_keys else None
+        column = weather.COLUMNS[destination]
+        self._absorbs = None if column is None else Absorbs(column, self._seen)
         self.fault: Kind | None = None
         self._is_calm = False  # another run may have armed something in the file
 
@@ -231,7 +249,7 @@ class Outside:
                 once = (next(_numbers), {"slow": SLOW_SECONDS, "down": DIES}.get(fault.what, 0))
         elif fault is not None and fault.at is not None and fault.is_after:
             ends = (fault.at, self._armed_at, fault.what)
-        write_faults(self._file, down, self._keyed_after, once, ends)
+        write_faults(self._file, down, self._absorbs, once, ends)
         if fault is not None and fault.what == "lock":
             hold(self._file, LOCK_SECONDS)
 

@@ -55,6 +55,14 @@ class Moment(Protocol):
         """End that call."""
         ...
 
+    async def call_again(self) -> None:
+        """Make the same call again, with the same answers; the user wants both."""
+        ...
+
+    async def answer_early(self) -> None:
+        """Have the request answer every question of the call, by its name, before it is asked."""
+        ...
+
     async def go_back(self) -> None:
         """Answer the question of the round otherwise, from the state that it came with."""
         ...

@@ -62,7 +62,7 @@ async def run(
         if client is not None:
             await client(player)
         elif not scenario.script:
-            driver = Driver(player, keyed=subject.keyed)
+            driver = Driver(player, keyed=subject.keyed, named=subject.is_named)
             await driver.call()
             attempts, chose = driver.sent, driver.chose
         await instances.collect()

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
 from mrtr_options.review.bench.faults import CHANGE, KINDS, Era, Faults, Fleet, Kind, Need, names_of
+from mrtr_options.tool.weather import Destination
 
 RoundName = Literal["first", "place", "units", "consent"]
 
@@ -370,14 +371,13 @@ class Setup:
         era: The client's.
         fleet: The instances, and how rounds reach them.
         policy: What the default client does when a response is lost.
-        honours_keys: Whether the effects' destination absorbs one whose idempotency key it has
-            seen.
+        destination: What the effects' destination does with one that it has seen.
     """
 
     era: Era = "modern"
     fleet: Fleet = "one"
     policy: Policy = "resends"
-    honours_keys: bool = False
+    destination: Destination = "ignores keys"
 
 
 @dataclass(frozen=True)
@@ -419,7 +419,7 @@ class Scenario:
     def under(self, faults: Faults) -> Scenario:
         """The default client's call under a set of faults."""
         says = "; ".join(f"{fault}: {fault.kind.says}" for fault in faults) or "Nothing goes wrong."
-        others = sum(fault.name == "other" for fault in faults)
+        others = sum(fault.kind.is_another_call for fault in faults)
         callers = (1 + others) * self.callers[:1]
         return replace(
             self, name=names_of(faults) or "clean", why=says, faults=faults, callers=callers
@@ -505,10 +505,10 @@ def calling(
     policy: Policy = "resends",
     era: Era = "modern",
     *,
-    honours_keys: bool = False,
+    destination: Destination = "ignores keys",
 ) -> Scenario:
     """The default client's call in which nothing goes wrong; see `Setup`."""
-    setup = Setup(era, fleet, policy, honours_keys)
+    setup = Setup(era, fleet, policy, destination)
     return Scenario("clean", "Nothing goes wrong.", setup, (Caller(location),))
 
 

@@ -40,6 +40,7 @@ from mrtr_options.review.bench.scenario import (
     Wait,
     WholeCall,
 )
+from mrtr_options.tool.weather import Destination
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ def _named(
     calls: int = 1,
     policy: Policy = "resends",
     sticky: bool = False,
-    honours_keys: bool = False,
+    destination: Destination = "ignores keys",
 ) -> Named:
     """A schedule; see `Named` and `Setup`.
 
@@ -89,7 +90,7 @@ def _named(
         calls: How many calls of the tool the user means to make.
     """
     callers = calls * (Caller(location),)
-    setup = Setup("modern", "sticky" if sticky else "free", policy, honours_keys)
+    setup = Setup("modern", "sticky" if sticky else "free", policy, destination)
     new = old = None
     if isinstance(modern, str):
         new = Scenario(name, why, setup, callers, faults=parse(modern))
@@ -254,7 +255,7 @@ _TASKS = (
         "task-killed-working-keyed",
         "As `killed-working`, and the destination honours the effect's idempotency key.",
         (*_PLACED, Update(fault="crash@bill"), _OVER),
-        honours_keys=True,
+        destination="honours keys",
     ),
     _named(
         "task-killed-waiting",
@@ -374,13 +375,13 @@ SCHEDULES: dict[str, Named] = {
             "lost-final-keyed",
             "As lost-final, where the effects' destination honours idempotency keys.",
             "lost3",
-            honours_keys=True,
+            destination="honours keys",
         ),
         _named(
             "crash-after-effect-keyed",
             "As crash-after-effect, where the effects' destination honours idempotency keys.",
             (FIRST, PLACE, Send("units", fault="crash@bill"), UNITS),
-            honours_keys=True,
+            destination="honours keys",
         ),
         _named(
             "failed-audit",

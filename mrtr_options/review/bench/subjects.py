@@ -20,11 +20,13 @@ from mrtr_options.tool.notation import (
     ASK_AGAIN,
     CALL_KEY,
     LEGACY_SHIM,
+    NAMED,
     SINGLE_USE,
     TEMPORAL,
     option_and_words,
 )
 from mrtr_options.tool.server import Handler
+from mrtr_options.tool.weather import Destination
 
 if TYPE_CHECKING:
     from mrtr_options.sdk.single_use.postgres import PostgresStore
@@ -76,7 +78,17 @@ class Subject:
         """Whether its client sends a call key."""
         return CALL_KEY in self.wrappers
 
-    def attempts(self, honours_keys: bool) -> int:
+    @property
+    def is_one_call(self) -> bool:
+        """Whether its guard knows a call that is made again, by a key or a name."""
+        return self.keyed or self.is_named
+
+    @property
+    def is_named(self) -> bool:
+        """Whether its guard names calls."""
+        return NAMED in self.wrappers
+
+    def attempts(self, destination: Destination) -> int:
         """Return how often its guard tries a round that fails.
 
         A guard may run a round again where every effect has an idempotency key that its
@@ -84,8 +96,8 @@ class Subject:
         """
         own = self.option.guarantees
         has_keys = own is not None and own.keyed_effects
-        again = self.keyed and honours_keys and has_keys
-        return ATTEMPTS if again else 1
+        is_absorbed = has_keys and destination == "honours keys"
+        return ATTEMPTS if is_absorbed and self.is_one_call else 1
 
 
 def all_subjects() -> list[Subject]:
@@ -97,6 +109,11 @@ def all_subjects() -> list[Subject]:
 def keyed_subjects() -> list[Subject]:
     """Return the subjects that are shown with a client that sends call keys."""
     return _shown_in((SINGLE_USE, CALL_KEY), (CALL_KEY,))
+
+
+def named_subjects() -> list[Subject]:
+    """Return the subjects that are shown in a guard that names their calls."""
+    return _shown_in((SINGLE_USE, NAMED))
 
 
 def temporal_subjects() -> list[Subject]:
@@ -157,10 +174,14 @@ def make_wrappers(
             wrappers.append(ask_again)
         elif name == SINGLE_USE:
             guard = single_use(
-                store, wait_seconds=wait_seconds, round_seconds=round_seconds, attempts=attempts
+                store,
+                call="location" if NAMED in names else None,
+                wait_seconds=wait_seconds,
+                round_seconds=round_seconds,
+                attempts=attempts,
             )
             wrappers.append(guard)
-        elif name not in (CALL_KEY, TEMPORAL):
+        elif name not in (NAMED, CALL_KEY, TEMPORAL):
             raise ValueError(f"there is no wrapper {name!r}")
     return wrappers
 

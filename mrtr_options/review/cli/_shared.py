@@ -14,8 +14,9 @@ from mrtr_options.terminal import PROGRAM, refuse
 if TYPE_CHECKING:
     from mrtr_options.review.bench.scenario import Policy
     from mrtr_options.review.bench.subjects import Subject
+    from mrtr_options.tool.weather import Destination
 
-MARKS = "F+single-use is F¹, F+legacy-shim F², F+call-key Fᵏ, L+temporal Lᵀ"
+MARKS = "F+guard is F¹, F+guard+named F¹ⁿ, F+legacy-shim F², F+call-key Fᵏ, L+temporal Lᵀ"
 
 CLIENTS: dict[str, Policy] = {
     "stops": "stops",
@@ -25,6 +26,13 @@ CLIENTS: dict[str, Policy] = {
 """The clients by what they do when a response is lost, as it is typed; today's first."""
 
 CLIENTS_SAY = "report the error and stop; call the tool again from scratch; resend the request"
+
+DESTINATIONS: dict[str, Destination] = {
+    "ignores-keys": "ignores keys",
+    "honours-keys": "honours keys",
+    "business-key": "business key",
+}
+"""The destinations of effects, as they are typed."""
 
 MOST_FAULTS = 4
 TOO_MANY_FAULTS = f"--faults takes a number from 0 to {MOST_FAULTS}; each one more takes about forty times as long"
@@ -38,8 +46,13 @@ def add_form(parser: argparse.ArgumentParser, *, markdown: bool = False) -> None
         form.add_argument("--markdown", action="store_true", help="print tables in Markdown")
 
 
-def add_setup(parser: argparse.ArgumentParser) -> None:
-    """Add what describes the setup of a call, and its location."""
+def add_setup(parser: argparse.ArgumentParser, *destinations: str) -> None:
+    """Add what describes the setup of a call, and its location.
+
+    Args:
+        parser: Of the command.
+        destinations: What `--destination` takes besides one of `DESTINATIONS`.
+    """
     parser.add_argument(
         "--fleet",
         choices=("one", "sticky", "free"),
@@ -56,9 +69,11 @@ def add_setup(parser: argparse.ArgumentParser) -> None:
         help="Tokyo: one question; Springfield: two",
     )
     parser.add_argument(
-        "--honours-keys",
-        action="store_true",
-        help="idempotency keys are honoured where effects happen",
+        "--destination",
+        choices=(*DESTINATIONS, *destinations),
+        default="ignores-keys",
+        help="of an effect that it has seen, it does another one (default), absorbs one with the"
+        " same idempotency key, or absorbs one about the same thing",
     )
 
 

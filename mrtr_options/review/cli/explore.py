@@ -9,6 +9,7 @@ from pathlib import Path
 from mrtr_options.review.cli._shared import (
     CLIENTS,
     CLIENTS_SAY,
+    DESTINATIONS,
     MARKS,
     MOST_FAULTS,
     TOO_MANY_FAULTS,
@@ -42,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="all",
         help=f"when a response is lost: {CLIENTS_SAY} (default: all three)",
     )
-    add_setup(parser)
+    add_setup(parser, "all")
     parser.add_argument(
         "--resume", metavar="FILE", help="save results in FILE, and go on from there"
     )
@@ -60,11 +61,17 @@ def run(args: argparse.Namespace) -> int:
 
     from mrtr_options.review.bench import temporal
     from mrtr_options.review.bench.scenario import Policy, calling
-    from mrtr_options.review.bench.subjects import all_subjects, fleet_subjects, keyed_subjects
+    from mrtr_options.review.bench.subjects import (
+        all_subjects,
+        fleet_subjects,
+        keyed_subjects,
+        named_subjects,
+    )
     from mrtr_options.review.explore.show import name_unclassified, short, show
     from mrtr_options.review.explore.workers import results
     from mrtr_options.review.show.progress import sharing
     from mrtr_options.tool.notation import LEGACY_SHIM
+    from mrtr_options.tool.weather import Destination
 
     if not args.subjects:
         name_left_out()
@@ -74,17 +81,21 @@ def run(args: argparse.Namespace) -> int:
         each for each in all_subjects() if args.era == "legacy" or LEGACY_SHIM not in each.wrappers
     ]
     if args.era == "modern":  # an old client has a whole call in one request
-        everyone += [*keyed_subjects(), *fleet_subjects()]
+        everyone += [*keyed_subjects(), *named_subjects(), *fleet_subjects()]
     chosen = subjects(args.subjects) if args.subjects else everyone
     policies: list[Policy] = [
         each for name, each in CLIENTS.items() if args.policy in (name, "all")
     ]
+    destinations: list[Destination] = [
+        each for name, each in DESTINATIONS.items() if args.destination in (name, "all")
+    ]
     calls = {
         (
             subject,
-            calling(args.location, args.fleet, policy, args.era, honours_keys=args.honours_keys),
+            calling(args.location, args.fleet, policy, args.era, destination=destination),
         ): (args.faults if args.subjects or subject.option.extra is None else min(args.faults, 1))
         for subject in chosen
+        for destination in destinations
         for policy in policies
     }
     if fewer := sorted({called.name for (called, _), most in calls.items() if most < args.faults}):

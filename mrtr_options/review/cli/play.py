@@ -7,6 +7,7 @@ import argparse
 from mrtr_options.review.cli._shared import (
     CLIENTS,
     CLIENTS_SAY,
+    DESTINATIONS,
     MARKS,
     add_form,
     add_setup,
@@ -70,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
             args.fleet,
             CLIENTS[args.client],
             args.era,
-            honours_keys=args.honours_keys,
+            destination=DESTINATIONS[args.destination],
         )
         for subject in chosen:
             refuse_impossible(subject, call, faults)

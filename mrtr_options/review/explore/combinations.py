@@ -126,9 +126,12 @@ def possible(
     """The faults that can be added to those of a run: at its last fault's request, or later.
 
     A kind that cannot show there is left out: no effect to fail at, no state that could be too old,
-    one instance only. At one request there is at most one fault of each phase.
+    one instance only. At one request there is at most one fault of each phase. Nothing is added to
+    a fault that is tried alone.
     """
     setup, faults = history.scenario.setup, history.scenario.faults
+    if any(fault.kind.tried == "alone" for fault in faults):
+        return []
     first, past = 0, -1
     if faults:
         requests = [(sent.round, sent.attempt) for sent in history.attempts]
@@ -145,7 +148,7 @@ def possible(
         found += [
             Fault(sent.round, sent.attempt, kind.name)
             for kind in NAMED.values()
-            if kind.name in kinds
+            if kind.name in kinds and not (faults and kind.tried == "alone")
             if (setup.era == "modern" or not kind.modern) and kind.can(at)
             if number > first or PHASES.index(kind.phase) > past
         ]

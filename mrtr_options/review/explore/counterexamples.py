@@ -61,7 +61,7 @@ class Explored:
             "policy": setup.policy,
             "era": setup.era,
             "location": self.scenario.location,
-            "honours_keys": setup.honours_keys,
+            "destination": setup.destination,
             "bound": self.bound,
             "histories": self.histories,
             "witnesses": {

@@ -10,10 +10,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from mrtr_options.review.bench.driver import MAX_REQUESTS, REFUSALS
-from mrtr_options.review.bench.history import LOST, Failed, History, Request, Sent
+from mrtr_options.review.bench.history import (
+    LOST,
+    Asked,
+    Failed,
+    History,
+    Reply,
+    Request,
+    Sent,
+)
 from mrtr_options.review.bench.scenario import AGREE, ENDED
 from mrtr_options.review.judge.properties import Problem, Property
 from mrtr_options.review.judge.reading import Reading
+from mrtr_options.tool import weather
 from mrtr_options.tool.settings import STATE_TTL_SECONDS
 
 
@@ -37,6 +46,30 @@ def _anomaly(
 def _orphan(reading: Reading) -> bool:
     others = {sent.call for sent, got in reading.exchanges if sent.call > 1 and got.reply.is_result}
     return reading.report is None and reading.effects("bill").total() > len(others)
+
+
+def _both_answers_charged(reading: Reading) -> bool:
+    calls = len(reading.history.scenario.callers)
+    return calls < reading.effects("bill").total() <= reading.effects_due
+
+
+def _swallowed(reading: Reading) -> bool:
+    reported = {sent.call for sent, got in reading.exchanges if _is_report(got.reply)}
+    if len(reported) > 1 and reading.effects("bill").total() < len(reported):
+        return True
+    names = {sent.call: sent.request.call_name for sent, _ in reading.exchanges}
+    refused = [sent for sent, got in reading.exchanges if sent.call > 1 and got.reply.is_refusal]
+    return any(sent.request.named in names.values() for sent in refused if sent.request.named)
+
+
+def _is_report(reply: Reply) -> bool:
+    return reply.text is not None and reply.text.partition(":")[0] in weather.REPORTS
+
+
+def _unasked(reading: Reading) -> bool:
+    asked = {event.name for event in reading.history.events if isinstance(event, Asked)}
+    can_be_asked = all(sent.request.asks for sent, _ in reading.exchanges)
+    return reading.report is not None and can_be_asked and "units" not in asked
 
 
 def _lost_effect(reading: Reading) -> bool:
@@ -127,6 +160,35 @@ ANOMALIES: tuple[Property, ...] = (
         remedy="keep in the state what a retry needs, and give the bill an idempotency key, so that the"
         " retry bills the same and reports",
         shown_by=("E", "F", "G", "J"),
+    ),
+    _anomaly(
+        "two answers taken",
+        "both answers charged",
+        "The user answered one question twice, each time otherwise, and each answer was charged.",
+        _both_answers_charged,
+        harms="the user's money, where the answer is a guess of a code",
+        remedy="put the handler into the single-use guard, which takes one answer to each question",
+        shown_by=("F+single-use", "H"),
+    ),
+    _anomaly(
+        "unasked answer",
+        "question skipped",
+        "The call completed, and the user was never shown its last question.",
+        _unasked,
+        harms="the user, who has agreed to nothing",
+        remedy="take an answer only to a question that the state says was asked, as the guard does",
+        shown_by=("F+single-use", "H", "J"),
+    ),
+    _anomaly(
+        "wanted call swallowed",
+        "second wanted call swallowed",
+        "The user wanted two calls, which the server or the destination took for one: both were"
+        " reported as done and one of them charged nothing, or the second was refused.",
+        _swallowed,
+        harms="the user, who believes that both are done",
+        remedy="name calls by a reference that the user gives anew for each thing they want, and"
+        " say in a repeat that it is one",
+        shown_by=("F", "J"),
     ),
     _anomaly(
         "lost effect",

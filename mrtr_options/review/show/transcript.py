@@ -86,6 +86,7 @@ def note_on_keys(history: History) -> str:
     """Where two bills came with one idempotency key, who has ignored it; else nothing."""
     effects = [event.effect for event in history.events if isinstance(event, Effect)]
     bills = Counter(effect.key for effect in effects if effect.kind == "bill" and effect.key)
-    if history.scenario.setup.honours_keys or max(bills.values(), default=0) < 2:
+    ignored = history.scenario.setup.destination == "ignores keys"
+    if not ignored or max(bills.values(), default=0) < 2:
         return ""
-    return "  the destination ignored the key of a bill; --honours-keys has one that does not"
+    return "  the destination ignored the key of a bill; --destination honours-keys does not"

@@ -19,8 +19,9 @@ state, and reserves that number in a store that all instances share before the r
 - A state that is handed out again is valid for no longer than it was at first, however fresh its
   token: the store forgets its round some time after that.
 
-Only answers to what the round asked reach the handler, and only those that fit the question's
-schema. An answer that does not fit is refused before anything is reserved, and may be corrected.
+Only answers to what the round asked reach the handler (none in a first round, which has asked
+nothing), and only those that fit the question's schema. An answer that does not fit is refused
+before anything is reserved, and may be corrected.
 The round is given back, too, where the handler itself finds an answer bad, or asks its question
 again because no answer came: what ran before had run when the question was first asked. So is one
 in which no code of the tool's ran (`NotBegun`): option H's store is full, or the call waits on
@@ -255,8 +256,12 @@ class _Guard:
         return done
 
     async def begin(self, ctx: Context, params: Params) -> Result:
-        """Return the response to the first round of a call without a name: it is not recorded."""
-        result = await self.handler(ctx, params)
+        """Return the response to the first round of a call without a name: it is not recorded.
+
+        Answers that come with it answer nothing: each question of a guarded call has a state.
+        """
+        unanswered = params.model_copy(update={"input_responses": None})
+        result = await self.handler(ctx, unanswered)
         if not isinstance(result, types.InputRequiredResult):
             return result
         try:

@@ -367,8 +367,7 @@ class Children:
         """The processes, for one run; they go on after it."""
         if any(self._versions):
             await self.redeploy(None, None)
-        keys = scenario.setup.honours_keys
-        found = ChildInstances(self, scenario.instances, honours_keys=keys)
+        found = ChildInstances(self, scenario.instances, scenario.setup.destination)
         found.recording.secrets.update(self.secrets)
         await found.arm(None)
         yield found
@@ -435,10 +434,12 @@ class Children:
 class ChildInstances(Instances):
     """The processes of a file during one run; made by `Children.started`."""
 
-    def __init__(self, children: Children, instances: int, *, honours_keys: bool) -> None:
+    def __init__(
+        self, children: Children, instances: int, destination: weather.Destination
+    ) -> None:
         super().__init__(instances, children.hang_seconds)
         self._children = children
-        self._ledger = Outside(children.ledger_file, self.recording, honours_keys=honours_keys)
+        self._ledger = Outside(children.ledger_file, self.recording, destination)
         self._at = 0
         self._strikes = 0
         self._struck: set[ForkServerProcess] = set()

@@ -155,7 +155,7 @@ class Memory:
                 subject,
                 1 if alone else scenario.instances,
                 folder,
-                honours_keys=scenario.setup.honours_keys,
+                destination=scenario.setup.destination,
             )
             async with instances.running():
                 yield instances
@@ -188,7 +188,7 @@ class MemoryInstances(Instances):
         instances: int,
         folder: Path,
         *,
-        honours_keys: bool = False,
+        destination: weather.Destination = "ignores keys",
     ) -> None:
         super().__init__(instances, where.hang_seconds)
         self._where = where
@@ -197,7 +197,7 @@ class MemoryInstances(Instances):
         # Absolute, since `_apart` changes the current folder.
         self._option = replace(option, path=option.path.absolute())
         self._foreign = subject.option.is_foreign
-        self._honours_keys = honours_keys
+        self._destination: weather.Destination = destination
         self._files = where.versions or folder
         self._ledger_file = folder / "ledger.sqlite"
         self._store: SqliteStore | None = None
@@ -208,11 +208,11 @@ class MemoryInstances(Instances):
         self._running: list[_Instance] = []
         self._offset = 0.0
         self._ledger: weather.Ledger = (
-            weather.SqliteLedger(self._ledger_file, honours_keys=honours_keys)
+            weather.SqliteLedger(self._ledger_file, destination)
             if self._foreign
-            else weather.MemoryLedger(honours_keys=honours_keys)
+            else weather.MemoryLedger(destination)
         )
-        self._keys_seen: set[tuple[str, str]] = set()
+        self._recorded: set[tuple[str, str]] = set()
         self.recording.secrets.update(key.decode() for key in self._keys)
         self.fault: Kind | None = None
         self.death: BaseException | None = None
@@ -271,7 +271,7 @@ class MemoryInstances(Instances):
     def _wrappers(self, place: int) -> list[Callable[[Handler], Handler]]:
         if self._store is None:
             return []
-        attempts = self._subject.attempts(self._honours_keys)
+        attempts = self._subject.attempts(self._destination)
         watch, here, store = self._where.watch, self.recording, self._store
         if watch is None:
             return make_wrappers(self._subject.wrappers, store, attempts=attempts)
@@ -439,9 +439,10 @@ class MemoryInstances(Instances):
         if fault is not None and fault.is_of_ledger:
             self.recording.append(Failed(place, where, effect.kind))
         else:
-            key = (effect.kind, effect.key or "")
-            absorbed = self._honours_keys and effect.key is not None and key in self._keys_seen
-            self._keys_seen.add(key)
+            identity = weather.identity_of(effect, self._destination)
+            absorbed = identity in self._recorded
+            if identity is not None:
+                self._recorded.add(identity)
             self.recording.append(Effect(place, where, effect, absorbed))
 
     async def collect(self) -> None:

@@ -75,7 +75,7 @@ class Served:
         rounds: Where a guard records its rounds: a SQLite file, or a PostgreSQL database's URL.
         wait_seconds: How long a guarded round waits for another delivery of itself.
         round_seconds: How long a guarded round may take.
-        honours_keys: Whether the ledger absorbs an effect whose key it has seen.
+        destination: Which effects the ledger absorbs.
         places: Places beside those of the domain, so that each call can have one of its own.
     """
 
@@ -86,7 +86,7 @@ class Served:
     rounds: Path | str
     wait_seconds: float = WAIT_SECONDS
     round_seconds: float = ROUND_SECONDS
-    honours_keys: bool = False
+    destination: weather.Destination = "ignores keys"
     places: dict[str, weather.Report] = field(default_factory=dict[str, weather.Report])
 
 
@@ -102,7 +102,7 @@ def _serve(served: Served, ahead: Any, bench: Connection, listener: socket.socke
     def clock() -> float:
         return time.time() + ahead.value
 
-    ledger = weather.SqliteLedger(served.folder / LEDGER, honours_keys=served.honours_keys)
+    ledger = weather.SqliteLedger(served.folder / LEDGER, served.destination)
     names = served.subject.wrappers
     settings = Settings(
         _Ledger(ledger, bench),
@@ -211,8 +211,7 @@ class Processes:
     ) -> AsyncGenerator[ProcessInstances]:
         """Two fresh processes, with a ledger and stores of their own."""
         with scratch() as folder, quiet_servers():
-            keys = scenario.setup.honours_keys
-            instances = ProcessInstances(subject, folder, honours_keys=keys)
+            instances = ProcessInstances(subject, folder, scenario.setup.destination)
             async with instances.running():
                 yield instances
 
@@ -226,7 +225,12 @@ class ProcessInstances(Instances):
     The files that they share are in a folder, empty at first.
     """
 
-    def __init__(self, subject: Subject, folder: Path, *, honours_keys: bool = False) -> None:
+    def __init__(
+        self,
+        subject: Subject,
+        folder: Path,
+        destination: weather.Destination = "ignores keys",
+    ) -> None:
         super().__init__(2, HANG_SECONDS)
         self.name = "processes"
         self.processes = (
@@ -238,7 +242,7 @@ class ProcessInstances(Instances):
             folder,
             f"sqlite:///{folder / CALLS}",
             folder / ROUNDS,
-            honours_keys=honours_keys,
+            destination=destination,
         )
         self._ledger = weather.SqliteLedger(folder / LEDGER)
         self._workers: list[Worker] = []

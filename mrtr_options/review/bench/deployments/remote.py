@@ -78,10 +78,9 @@ class Remote:
         self, subject: Subject, scenario: Scenario
     ) -> AsyncGenerator[RemoteInstances]:
         """Connections to the instances for one run."""
-        keys = scenario.setup.honours_keys
         async with connections() as http:
             try:
-                yield RemoteInstances(self, http, scenario.instances, honours_keys=keys)
+                yield RemoteInstances(self, http, scenario.instances, scenario.setup.destination)
             finally:
                 write_faults(self.ledger.path, None, None)
 
@@ -90,11 +89,15 @@ class RemoteInstances(Instances):
     """One server somewhere else, during one run; made by `Remote.started`."""
 
     def __init__(
-        self, where: Remote, http: httpx2.AsyncClient, instances: int, *, honours_keys: bool
+        self,
+        where: Remote,
+        http: httpx2.AsyncClient,
+        instances: int,
+        destination: weather.Destination,
     ) -> None:
         super().__init__(instances, where.hang_seconds)
         self._where, self._http = where, http
-        self._outside = Outside(where.ledger.path, self.recording, honours_keys=honours_keys)
+        self._outside = Outside(where.ledger.path, self.recording, destination)
 
     async def send(
         self,

@@ -254,8 +254,8 @@ class Calls:
         ]
 
     def under_the_key(self, one: Exchange) -> list[Exchange]:
-        """The earlier requests of the call that a first request with a call key is one of."""
-        if one.request.key is None or one.request.state is not None:
+        """The earlier requests of the call that a first request with a name is one of."""
+        if one.request.call_name is None or one.request.state is not None:
             return []
         return [
             other
@@ -356,8 +356,9 @@ class Calls:
         if state is None and sent.request.answers is not None:
             position = self._stateless.get(sent.call, position)
         root = self._roots.get((state or "", sent.call), token.root) if token else sent.round
-        if token is None and sent.request.key is not None:
-            root = self._begun.setdefault((sent.request.key, sent.request.principal), root)
+        name = sent.request.call_name
+        if token is None and name is not None:
+            root = self._begun.setdefault((name, sent.request.principal), root)
         self.exchanges[sent.exchange] = Exchange(
             sent,
             self._now,
