@@ -9,7 +9,7 @@ from pathlib import Path
 
 import anyio
 
-from documents import explored
+from documents import candidates, explored
 from documents.parts import SOURCES, renewed
 from documents.tables import FAULTS, PICTURES, Runs, documents
 from mrtr_options.review.bench.subjects import all_subjects, subject_named
@@ -57,6 +57,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--faults", type=int, choices=(1, 2), default=FAULTS, help=f"how many (default {FAULTS})"
     )
     parser.add_argument(
+        "--candidates",
+        action="store_true",
+        help="before that, try every fault alone on the candidates for a default, with three clients"
+        " and three destinations (minutes), and keep what comes of it in docs/candidates.json",
+    )
+    parser.add_argument(
         "--kept",
         action="store_true",
         help="write only the tables of what is kept of clients, servers, frameworks, the official"
@@ -73,6 +79,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             refuse(f"{path} has no generated parts; name README.md or a page of docs/")
     names = [subject_named(name).name for name in args.explore or () if name != "all"]
     code = explored.keep(names, args.faults) if args.explore else 0
+    code |= candidates.keep() if args.candidates else 0
     return write(paths) or code
 
 

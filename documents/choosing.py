@@ -1,102 +1,100 @@
-"""CHOOSING's table: which option to take, with a run in which each choice fails.
+"""Which option to take, for README, CHOOSING and the page: one rule, with what it still does wrong.
 
-Knows the options and their runs.
+Knows the rule (`mrtr_options.tool.choosing`), and what is kept of the candidates.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from itertools import product
+from typing import Any
 
-from documents.tables import Runs
-from mrtr_options.review.judge.reading import Observation
+from documents import candidates
+from mrtr_options.review.bench.faults import parse
+from mrtr_options.review.bench.scenario import POLICIES
+from mrtr_options.review.bench.subjects import subject_named
+from mrtr_options.review.explore.combinations import in_words
+from mrtr_options.review.explore.show import short
 from mrtr_options.terminal import markdown as table
-from mrtr_options.tool.catalogue import all_options
+from mrtr_options.tool.choosing import CHOICES, QUESTIONS, Answers, Choice, choose
 
 
-@dataclass(frozen=True)
-class Choice:
-    """An answer to "which option?".
-
-    Attributes:
-        question: What decides for it, if the answer is yes.
-        subject: The option, as the matrix calls it.
-        weak: The schedule that shows its weak spot.
-        deployment: Where that is played.
-        note: The mark of the page's footnote on that schedule, if there is one.
-    """
-
-    question: str
-    subject: str
-    weak: str
-    deployment: str = "one"
-    note: str = ""
+def title(choice: Choice) -> str:
+    """Return what to take: the option's name before its letter, and what is around it."""
+    subject = subject_named(choice.subject)
+    around = ", in the guard, calls named" if len(subject.wrappers) > 1 else ""
+    return f"{subject.option.name}{around} (**{short(subject.name)}**)"
 
 
-CHOICES = (
-    Choice(
-        "Does the work outlast a request, for clients that take tasks?",
-        "K",
-        "task-killed-working",
-    ),
-    Choice(
-        "Must a call outlive every process, at the price of a database in each round?",
-        "L",
-        "redeploy-reworded",
-    ),
-    Choice(
-        "Is there one instance, or a balancer that routes by state?",
-        "H",
-        "restart",
-    ),
-    Choice(
-        "Does nothing happen before the last question, and is doing it twice harmless?",
-        "E",
-        "lost-final",
-        note="²",
-    ),
-    Choice(
-        "Does every effect have a destination that honours an idempotency key?",
-        "J",
-        "redeploy-reworded-mixed",
-        "two",
-    ),
-    Choice(
-        "None of these: the default, F inside the single-use guard",
-        "F+single-use",
-        "lost-first",
-    ),
-)
-"""Five questions, of which the first yes decides, and the default."""
-
-
-def which(runs: Runs) -> str:
-    """The choices, each with a run in which it fails."""
-    cells = {
-        (each.subject, each.schedule, each.deployment): each
-        for each in runs
-        if each.era == "modern"
+def weak_spots(choice: Choice) -> dict[str, dict[str, str]]:
+    """Return what one fault still does to a choice, by client: words, and the fault."""
+    subject = subject_named(choice.subject).name
+    return {
+        policy: candidates.wrong(candidates.row_of(subject, choice.destination, policy))
+        for policy in POLICIES
     }
-    lines: list[Sequence[str]] = []
-    for number, choice in enumerate(CHOICES, start=1):
-        letter = choice.subject[0]
-        weak = cells[choice.subject, choice.weak, choice.deployment]
-        name = letter if choice.subject == letter else f"{letter}¹"
-        path = all_options()[letter].path.name
-        count = str(number) if number < len(CHOICES) else ""
-        link = f"[**{name}**](../mrtr_options/{path})"
-        spot = f"`{choice.weak}`{choice.note}"
-        lines.append((count, choice.question, link, spot, _comes_to(weak)))
-    return table(("", "", "option", "how it fails", "what happens then"), lines)
 
 
-def _comes_to(seen: Observation) -> str:
-    """What a run comes to for the user: "2 bills", "call refused"."""
-    if (seen.fate or "ok") != "ok":
-        return f"call {seen.fate}"
-    if seen.outcome != "completed":
-        return f"call {seen.outcome}"
-    for kind in ("bill", "audit"):
-        if seen.most(kind) > 1:
-            return f"{seen.most(kind)} {kind}s"
-    return "nothing"
+def questions() -> str:
+    """Write the questions, as CHOOSING lists them."""
+    return "\n".join(f"{number}. {asked}" for number, asked in enumerate(QUESTIONS.values(), 1))
+
+
+def which() -> str:
+    """Write the rule as a table: when, what to take, and what one fault still does to it."""
+    return table(
+        ("when (the first that fits)", "take", *(f"client {policy}" for policy in POLICIES)),
+        [
+            (
+                choice.when,
+                title(choice),
+                *("; ".join(found) or "✓ not seen (≤ 1)" for found in weak_spots(choice).values()),
+            )
+            for choice in CHOICES
+        ],
+    )
+
+
+def advice() -> str:
+    """Write the rule as a list, as README gives it."""
+    return "\n".join(f"- {choice.when}: {title(choice)}. {choice.why}" for choice in CHOICES)
+
+
+def default() -> str:
+    """Write what one fault still does to the default, for each client and destination."""
+    subject = subject_named("default").name
+    rows: list[tuple[str, ...]] = []
+    for destination in candidates.DESTINATIONS:
+        cells = [
+            candidates.cell(candidates.row_of(subject, destination, policy)) for policy in POLICIES
+        ]
+        rows.append((destination, *cells))
+    return table(("destination", *(f"client {policy}" for policy in POLICIES)), rows)
+
+
+def choices() -> list[dict[str, Any]]:
+    """Return every set of answers with the choice, as the page's chooser shows it."""
+    found: list[dict[str, Any]] = []
+    for said in product((True, False), repeat=len(QUESTIONS)):
+        choice = choose(Answers(*said))
+        subject = subject_named(choice.subject)
+        found.append(
+            {
+                "answers": dict(
+                    zip(QUESTIONS, ("yes" if each else "no" for each in said), strict=True)
+                ),
+                "subject": subject.name,
+                "why": choice.why,
+                "destination": choice.destination,
+                "weak": [
+                    {
+                        "policy": policy,
+                        "words": words,
+                        "faults": fault,
+                        "when": in_words(parse(fault)),
+                    }
+                    for policy, spots in weak_spots(choice).items()
+                    for words, fault in spots.items()
+                ],
+            }
+        )
+    return found

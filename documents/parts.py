@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from documents import choosing, findings, suite, tables
+from documents import candidates, choosing, findings, suite, tables
 from documents.api import api
 from documents.tables import Runs
 from mrtr_options.review.bench.schedules import SCHEDULES
@@ -37,6 +37,11 @@ T = TypeVar("T")
 PARTS: dict[str, Callable[[], str]] = {
     "sets of faults": tables.many,
     "dots": tables.dots,
+    "which": choosing.which,
+    "questions": choosing.questions,
+    "advice": choosing.advice,
+    "default": choosing.default,
+    "candidates": candidates.compared,
     "differences": tables.differences,
     "author writes": tables.written,
     "guarantees": tables.guaranteed,
@@ -61,7 +66,6 @@ PARTS: dict[str, Callable[[], str]] = {
 
 OF_RUNS: dict[str, Callable[[Runs], str]] = {
     "leading": tables.leading,
-    "which": choosing.which,
     "clean calls, modern": lambda runs: tables.rows(runs, *tables.CLEAN),
     "clean calls, legacy": lambda runs: tables.rows(runs, *tables.CLEAN, era="legacy"),
     "lost responses": lambda runs: tables.rows(runs, *LOST_RESPONSES),

@@ -9,9 +9,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from documents.choosing import choices
 from documents.explored import FILE, read
 from documents.page import costs
-from documents.page.chooser import choices
 from documents.page.document import document
 from documents.page.html import MAX_BYTES, page
 from documents.page.runs import tell, worlds_of

@@ -34,6 +34,7 @@ from mrtr_options.review.explore.show import (
 from mrtr_options.review.judge.anomalies import ANOMALIES
 from mrtr_options.tool.author_code import author_code
 from mrtr_options.tool.catalogue import Option, whole_deck
+from mrtr_options.tool.choosing import QUESTIONS
 
 
 def document(told: Sequence[Told], chooser: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
@@ -51,6 +52,7 @@ def document(told: Sequence[Told], chooser: Sequence[Mapping[str, Any]] = ()) ->
         "made": made(),
         "dots": charged_twice(read()),
         "advice": advice(),
+        "questions": QUESTIONS,
         "chooser": list(chooser),
         "tables": {name: part(*where) for name, where in PARTS.items()},
         "why": {

@@ -18,7 +18,7 @@ const plural = (number, noun) => `${number.toLocaleString("en")} ${noun}${number
 const DEFAULTS = {
   view: "overview", policy: "calls again", open: "",
   subjects: "", faults: "", round: "", step: "", left: "E", right: "F",
-  instances: "sticky", client: "again", keys: "no",
+  money: "yes", changes: "yes", store: "yes", business_key: "no", one: "no",
 };
 
 /** The state that a fragment encodes. */

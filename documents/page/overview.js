@@ -40,29 +40,33 @@ function marked(line) {
 }
 
 function chooserView(data, state, set) {
-  const found = data.chooser.find((each) => each.fleet === state.instances && each.client === state.client && each.keys === state.keys);
+  const asked = Object.entries(data.questions);
+  const found = data.chooser.find((each) => asked.every(([name]) => each.answers[name] === state[name]))
+    ?? data.chooser[0];
   return [
     h("h2", { class: "title", id: "choose" }, "Which option?"),
     h("form", { class: "filters chooser", onsubmit: (event) => event.preventDefault() },
-      choice("How many instances?", "instances", { one: "one", sticky: "several" }, state, set),
-      choice("When a response is lost, the client", "client", { again: "calls again (today's)", resends: "resends", key: "sends a call key" }, state, set),
-      choice("Does the destination honour idempotency keys?", "keys", { no: "no", yes: "yes" }, state, set)),
+      asked.map(([name, question]) => choice(question, name, { yes: "yes", no: "no" }, state, set))),
     h("section", { class: "answer", "aria-live": "polite" }, answer(data, found, data.bySubject.get(found.subject))),
   ];
 }
 
-function answer(data, { policy, note, weak, faults, words, keys, untried }, subject) {
-  const option = data.options[subject.option], changed = data.diffs[`E${subject.option}`].changed_lines;
-  const command = `play ${subject.short} --faults "${faults}" --client ${policy.replace(" ", "-")}${keys === "yes" ? " --honours-keys" : ""}`;
+function answer(data, { why, weak, destination }, subject) {
+  const option = data.options[subject.option], changed = data.diffs[`E${subject.option}`]?.changed_lines ?? 0;
+  const command = ({ policy, faults }) => `play ${subject.short} --faults "${faults}" --client ${policy.replace(" ", "-")}`
+    + ` --destination ${destination.replace(" ", "-")}`;
   return [
     h("p", { class: "take" }, "Take ", h("b", {}, subject.short), ` (${subject.says})`),
-    note && h("p", {}, note),
+    h("p", {}, why),
     h("ul", {},
       h("li", {}, "You write: ", marked(option.writes), `, ${plural(option.code.length, "line")}. `,
-        h("a", { href: fragmentOf({ ...DEFAULTS, view: "diff", left: "E", right: subject.option }) }, `Its diff against E: ${plural(changed, "line")}`), ".",
+        subject.option !== "E" && [h("a", { href: fragmentOf({ ...DEFAULTS, view: "diff", left: "E", right: subject.option }) }, `Its diff against E: ${plural(changed, "line")}`), "."],
         subject.wrappers.includes("single-use") && [" The guard goes around the server: ", h("a", { href: "../../docs/CHOOSING.md#the-default-in-code" }, "in code"), "."]),
-      h("li", {}, "Its weak spot: ", weak ? [h("b", {}, `${weak}, `), `${words}. `, keys === "no"
-        ? h("a", { href: runAt({ policy }, subject.name, faults) }, "Watch it") : h("code", {}, command)] : untried ? `${untried}.` : "nothing was seen to go wrong with one fault.")),
+      h("li", {}, weak.length ? "What one fault still does to it:" : "Nothing was seen to go wrong with one fault.",
+        h("ul", {}, weak.map((each) => h("li", {}, `client ${each.policy}: `, h("b", {}, each.words), `, ${each.when}. `,
+          destination === "ignores keys" && data.found.has(`${subject.name} ${each.policy}`)
+            ? h("a", { href: runAt({ policy: each.policy }, subject.name, each.faults) }, "Watch it")
+            : h("code", {}, command(each))))))),
     listing(`author code of ${option.file}`, option.code),
   ];
 }

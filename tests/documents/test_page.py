@@ -13,9 +13,9 @@ import anyio
 import pytest
 
 from documents import ROOT, explored
+from documents.choosing import choices
 from documents.page import costs
 from documents.page.__main__ import main
-from documents.page.chooser import choices
 from documents.page.document import document
 from documents.page.html import SCRIPTS, page
 from documents.page.runs import tell, tell_one, worlds_of
@@ -167,11 +167,12 @@ def test_the_first_screen_counts_who_charges_twice_as_the_readme_does(seen: Tab)
     assert counted == re.findall(r"\*\*(\d+ of \d+)\*\*", README)
 
 
-def test_three_answers_end_in_one_option(seen: Tab) -> None:
-    assert text(seen, ".take").startswith("Take F")
-    seen.click("[data-key=instances-one]")
+def test_five_answers_end_in_one_option(seen: Tab) -> None:
+    assert text(seen, ".take").startswith("Take J¹ⁿ")
+    seen.click("[data-key=store-no]")
+    seen.click("[data-key=one-yes]")
     assert text(seen, ".take").startswith("Take H")
-    assert "instances=one" in seen.run("location.hash")
+    assert "store=no" in seen.run("location.hash")
 
 
 def test_a_lost_response_bills_twice_in_f_and_once_in_h(seen: Tab) -> None:

@@ -91,12 +91,12 @@ class Subject:
     def attempts(self, destination: Destination) -> int:
         """Return how often its guard tries a round that fails.
 
-        A guard may run a round again where every effect has an idempotency key that its
-        destination honours.
+        A guard may run a round again where the destination absorbs every effect that it has seen:
+        by an idempotency key that every effect has, or by what it is about.
         """
         own = self.option.guarantees
         has_keys = own is not None and own.keyed_effects
-        is_absorbed = has_keys and destination == "honours keys"
+        is_absorbed = destination == "business key" or (has_keys and destination == "honours keys")
         return ATTEMPTS if is_absorbed and self.is_one_call else 1
 
 

@@ -25,9 +25,9 @@ from mrtr_options.review.explore.proof import Proof
 from mrtr_options.review.judge.anomalies import ANOMALIES, WORDS
 from mrtr_options.terminal import console, plural
 from mrtr_options.terminal import markdown as table
-from mrtr_options.tool.notation import CALL_KEY, MARKS, SINGLE_USE
+from mrtr_options.tool.notation import CALL_KEY, MARKS, NAMED, SINGLE_USE
 
-AROUND = {SINGLE_USE: "in guard", CALL_KEY: "+ key"}
+AROUND = {SINGLE_USE: "in guard", NAMED: "+ name", CALL_KEY: "+ key"}
 """What is around an option, after its name."""
 
 FLEETS: dict[Fleet, str] = {

@@ -1,0 +1,126 @@
+"""The candidates for a default: every fault alone, three clients, three destinations.
+
+What is found is kept in docs/candidates.json (`python -m documents --candidates` makes it again, in
+two minutes); CHOOSING, README and the page show it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+
+from documents import ROOT
+from mrtr_options.review.bench.faults import parse
+from mrtr_options.review.bench.scenario import POLICIES, Policy, calling
+from mrtr_options.review.bench.subjects import Subject, subject_named
+from mrtr_options.review.explore import show as explore
+from mrtr_options.review.explore.combinations import in_words
+from mrtr_options.review.explore.counterexamples import weakest_of
+from mrtr_options.review.explore.workers import Called, results
+from mrtr_options.review.judge.anomalies import ANOMALIES
+from mrtr_options.review.show.progress import sharing
+from mrtr_options.terminal import markdown as table
+from mrtr_options.tool.notation import NAMED, SINGLE_USE
+from mrtr_options.tool.weather import DESTINATIONS, Destination
+
+FILE = ROOT / "docs" / "candidates.json"
+
+AROUND = ("", f"+{SINGLE_USE}", f"+{SINGLE_USE}+{NAMED}")
+CANDIDATES = ("E", *(letter + around for around in AROUND for letter in "FGHJ"))
+"""The subjects that are compared. E is what somebody writes who has read nothing."""
+
+BOUND = 1
+"""How many faults at a time."""
+
+OF_THE_BENCH = ("forged state", "divergent replies")
+"""The anomalies that the table leaves out: they harm the server, or nobody."""
+
+
+def called() -> dict[Called, int]:
+    """Return what is explored, with how many faults."""
+    return {
+        (subject_named(name), calling(policy=policy, destination=destination)): BOUND
+        for name in CANDIDATES
+        for destination in DESTINATIONS
+        for policy in POLICIES
+    }
+
+
+def keep(path: Path = FILE) -> int:
+    """Explore the candidates, and keep what is found.
+
+    Args:
+        path: Where it is kept.
+
+    Returns:
+        1 if a run breaks a rule and shows no anomaly.
+    """
+    calls = called()
+    with sharing(calls, quiet=False) as on_share:
+        done, _ = results(calls, None, on_share)
+    rows = explore.as_rows(done, {})
+    path.write_text(json.dumps(rows, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+    return explore.name_unclassified(done)
+
+
+@cache
+def read() -> Sequence[explore.Row]:
+    """Return the rows that are kept."""
+    return json.loads(FILE.read_text(encoding="utf-8"))
+
+
+def row_of(subject: str, destination: Destination, policy: Policy) -> explore.Row:
+    """Return what is kept of one candidate."""
+    return next(
+        row
+        for row in read()
+        if (row["subject"], row["destination"], row["policy"]) == (subject, destination, policy)
+    )
+
+
+def wrong(row: explore.Row) -> dict[str, str]:
+    """Return what one fault does to a candidate: the words of each anomaly, with its mildest fault.
+
+    The anomalies come in the order of harm.
+    """
+    witnesses: Mapping[str, Sequence[str]] = row["witnesses"]
+    return {
+        each.words: weakest_of(witnesses[each.name])
+        for each in ANOMALIES
+        if each.name in witnesses and each.name not in OF_THE_BENCH
+    }
+
+
+def cell(row: explore.Row) -> str:
+    """Return what one fault does to a candidate, in a cell."""
+    found = wrong(row)
+    return "; ".join(found) if found else f"✓ {explore.NOT_SEEN.format(row['bound'])}"
+
+
+def compared() -> str:
+    """Write the table of the candidates; candidates that fail alike share a row."""
+    lines: dict[tuple[str, ...], list[str]] = {}
+    for name in CANDIDATES:
+        for destination in DESTINATIONS:
+            cells = tuple(cell(row_of(name, destination, policy)) for policy in POLICIES)
+            lines.setdefault((destination, *cells), []).append(name)
+    heads = ("candidate", "destination", *(f"client {policy}" for policy in POLICIES))
+    return table(
+        heads,
+        [
+            (", ".join(f"**{explore.short(name)}**" for name in names), *cells)
+            for cells, names in lines.items()
+        ],
+    )
+
+
+def told(subject: Subject, destination: Destination) -> str:
+    """Write what one fault does to a candidate, for each client, as README says it."""
+    said: list[str] = []
+    for policy in POLICIES:
+        found = wrong(row_of(subject.name, destination, policy))
+        what = ", ".join(f"{words} ({in_words(parse(fault))})" for words, fault in found.items())
+        said.append(f"- client {policy}: {what or 'nothing was seen'}")
+    return "\n".join(said)
