@@ -8,7 +8,6 @@ a `Call`. Effects may be async or plain functions. Knows the SDK's types,
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import json
 import logging
@@ -80,13 +79,6 @@ def first_error(error: ValidationError) -> str:
     """Where and why something does not fit, in words that do not show it back."""
     first = error.errors(include_url=False, include_input=False)[0]
     return ": ".join(filter(None, [".".join(map(str, first["loc"])), first["msg"]]))
-
-
-class Died(asyncio.CancelledError):
-    """Raised in an effect to simulate the death of its process.
-
-    Nothing more of its call is recorded.
-    """
 
 
 class Crashed(MCPError):
