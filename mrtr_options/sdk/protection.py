@@ -7,7 +7,7 @@ too old. Knows the SDK's boundary, `handlers` and `telemetry`, and nothing of th
 
 Two codecs, one guarantee (a client cannot change the state) and one difference:
 
-- *signed* (itsdangerous, HMAC-SHA256): the client can read it. For state that holds only what the
+- *signed* (HMAC-SHA256): the client can read it. For state that holds only what the
   client told us.
 - *sealed* (the SDK's AES-256-GCM): the client cannot. Required as soon as a value of the server's
   own is in it.
@@ -16,7 +16,6 @@ Two codecs, one guarantee (a client cannot change the state) and one difference:
 from __future__ import annotations
 
 import base64
-import hashlib
 import hmac
 import json
 import logging
@@ -30,7 +29,6 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
-from itsdangerous import BadSignature, Signer
 from mcp import MCPError
 from mcp.server.context import CallNext, HandlerResult
 from mcp.server.request_state import (
@@ -77,7 +75,7 @@ _AGELESS = {"iat": 0, "exp": math.inf}
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, default=str)
 
 _logger = logging.getLogger(__name__)
-_SIGNED_PREFIX = "s1."
+_SIGNED_PREFIX = b"s1."
 _AT = "~"  # in no token
 _MARK = b"at:"  # begins no payload
 
@@ -102,29 +100,26 @@ class SignedCodec:
     """
 
     def __init__(self, keys: Sequence[bytes]) -> None:
-        # Derived here, once: itsdangerous would derive the key again for every token.
-        ring = [hmac.digest(key, b"mrtr-options/request-state", "sha256") for key in keys]
-        # itsdangerous signs with the *last* key of its list.
-        self._signer = Signer(ring[::-1], key_derivation="none", digest_method=hashlib.sha256)
+        self._ring = [hmac.digest(key, b"mrtr-options/request-state", "sha256") for key in keys]
 
     def seal(self, payload: bytes) -> str:
-        body = base64.urlsafe_b64encode(payload).rstrip(b"=")
-        return _SIGNED_PREFIX + self._signer.sign(body).decode()
+        body = _b64encode(payload)
+        return (_SIGNED_PREFIX + body + b"." + _signature(self._ring[0], body)).decode()
 
     def unseal(self, token: str) -> bytes:
-        body = token.removeprefix(_SIGNED_PREFIX)
-        if body == token:
-            raise InvalidRequestState("malformed")
-        try:
-            signed = self._signer.unsign(body)
-        except (BadSignature, UnicodeError) as error:
-            raise InvalidRequestState("signature") from error
-        # itsdangerous takes other spellings of the same signature; only the one that `seal` writes
-        # is a token of ours.
-        signature = body.rpartition(".")[2].encode()
-        if base64.urlsafe_b64encode(_b64decode(signature)).rstrip(b"=") != signature:
-            raise InvalidRequestState("malformed")
-        return _b64decode(signed)
+        given = token.encode(errors="replace")
+        # Compared as it is written, so that a signature has one spelling.
+        body, _, signature = given.removeprefix(_SIGNED_PREFIX).rpartition(b".")
+        is_genuine = any(
+            hmac.compare_digest(_signature(key, body), signature) for key in self._ring
+        )
+        if not is_genuine or not given.startswith(_SIGNED_PREFIX):
+            raise InvalidRequestState("signature")
+        return _b64decode(body)
+
+
+def _signature(key: bytes, body: bytes) -> bytes:
+    return _b64encode(hmac.digest(key, body, "sha256"))
 
 
 class StateCodec:
@@ -336,11 +331,11 @@ def make_record_codec(keys: Sequence[bytes]) -> RequestStateCodec:
 
 def read_without_key(token: str) -> bytes | None:
     """Read what any client can read out of a token: the payload; None if it is sealed."""
-    token = token.rpartition(_AT)[2]
-    if not token.startswith(_SIGNED_PREFIX):
+    signed = token.rpartition(_AT)[2].encode()
+    if not signed.startswith(_SIGNED_PREFIX):
         return None
-    body, _, _ = token.removeprefix(_SIGNED_PREFIX).rpartition(".")
-    return _b64decode(body.encode())
+    body, _, _ = signed.removeprefix(_SIGNED_PREFIX).rpartition(b".")
+    return _b64decode(body)
 
 
 def new_key() -> bytes:
@@ -422,6 +417,10 @@ def _decoded(key: bytes) -> bytes:
         with suppress(ValueError):
             return base64.b64decode(key, altchars=alphabet, validate=True)
     return key
+
+
+def _b64encode(data: bytes) -> bytes:
+    return base64.urlsafe_b64encode(data).rstrip(b"=")
 
 
 def _b64decode(body: bytes) -> bytes:
