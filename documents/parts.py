@@ -28,6 +28,7 @@ from scoreboard.conformance import report as conformance
 from scoreboard.conformance.score import table as score
 from scoreboard.conformance.score.others import FIRST_DRAW, OTHER_CLIENTS, SECOND_DRAW, THIRD_DRAW
 from scoreboard.cost import report as costs
+from scoreboard.cost.lines import counted_now
 from scoreboard.frameworks import findings as of_frameworks
 from scoreboard.frameworks import page as frameworks
 from scoreboard.servers import page as servers
@@ -211,7 +212,11 @@ SUITE_SCORE = Source[score.Kept](
 COSTS = Source[costs.Report](
     costs.read,
     costs.DOCUMENTS,
-    {"costs": costs.with_notes, "engines": costs.engines_with_notes, "price": costs.price},
+    {
+        "costs": lambda kept: costs.with_notes(counted_now(kept)),
+        "engines": costs.engines_with_notes,
+        "price": costs.price,
+    },
 )
 
 SOURCES: tuple[Source[Any], ...] = (SERVERS, FRAMEWORKS, CLIENTS, CONFORMANCE, SUITE_SCORE, COSTS)

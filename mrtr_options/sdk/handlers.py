@@ -1,17 +1,19 @@
-"""What a handler is, what is refused as one, and whether its state is protected.
+"""What a handler is, what is refused as one, and the request that it answers.
 
 A handler answers `tools/call` on the lowlevel server: `async def (ctx, params)`. Everything here is
 either one, goes around one, or makes one. One that awaits its answers gets a context of its own and
-a `Call`. Effects may be async or plain functions. Knows the SDK's types,
-`keys` and `reasons`.
+a `Call`. Effects may be async or plain functions.
+
+What the parts of a server tell each other of a request is in one object, the `Request`, under one
+context variable. `protection.ProtectedRounds` makes it.
+
+Knows the SDK's types, `keys` and `reasons`.
 """
 
 from __future__ import annotations
 
-import asyncio
 import inspect
-import json
-import logging
+import secrets
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -22,12 +24,10 @@ from typing import Any, TypeVar, cast, get_origin
 import mcp_types as types
 from mcp import MCPError
 from mcp.server import ServerRequestContext
-from mcp.server.context import CallNext, HandlerResult
 from mcp.server.request_state import authenticated_principal
-from mcp_types.version import LATEST_MODERN_VERSION, is_version_at_least
 from pydantic import ValidationError
 
-from mrtr_options.sdk.keys import request_begun
+from mrtr_options.sdk.keys import ByHand
 from mrtr_options.sdk.reasons import Reason
 
 Context = ServerRequestContext[Any, Any]
@@ -38,8 +38,6 @@ Principal = Callable[[Context], str | None]
 HandlerT = TypeVar("HandlerT", bound=Callable[..., Any])
 ResultT = TypeVar("ResultT", bound=types.Result)
 T = TypeVar("T")
-
-_logger = logging.getLogger(__name__)
 
 _NEEDS = "needs_while_serving"
 NAMES_CALLS = "calls_named_by"
@@ -80,13 +78,6 @@ def first_error(error: ValidationError) -> str:
     """Where and why something does not fit, in words that do not show it back."""
     first = error.errors(include_url=False, include_input=False)[0]
     return ": ".join(filter(None, [".".join(map(str, first["loc"])), first["msg"]]))
-
-
-class Died(asyncio.CancelledError):
-    """Raised in an effect to simulate the death of its process.
-
-    Nothing more of its call is recorded.
-    """
 
 
 class Crashed(MCPError):
@@ -233,21 +224,61 @@ def tell_refusal(error: Exception) -> None:
         refusals.append(error)
 
 
-# --- protection ---------------------------------------------------------------------------------
-
-_protected: ContextVar[bool] = ContextVar("protected", default=False)
-_principal: ContextVar[Principal] = ContextVar("principal", default=authenticated_principal)
-_server: ContextVar[str | None] = ContextVar("server", default=None)
+# --- the request ---------------------------------------------------------------------------------
 
 
-def caller_of(ctx: Context) -> str | None:
-    """Name the caller, by the settings of the server; None for an unknown one."""
-    return _principal.get()(ctx)
+@dataclass(slots=True)
+class Request:
+    """A request. It may run its handler several times, one after the other.
+
+    Attributes:
+        server: The name of the server it came to.
+        principal: Names its caller.
+        is_protected: Whether states are sealed and checked.
+        call: The name of its call; None where its state is not this server's.
+        number: The round in its call: 1 for the first, one more than the round that asked for every
+            other; 0 where it is not known.
+        is_in_time: Whether its state is young enough.
+        latest: The run that last read an answer by hand; None if none did.
+    """
+
+    server: str | None = None
+    principal: Principal = authenticated_principal
+    is_protected: bool = True
+    call: str | None = None
+    number: int = 0
+    is_in_time: bool = True
+    latest: ByHand | None = None
+
+    def begin_call(self) -> None:
+        """Make it the first round of a new call."""
+        self.call, self.number = secrets.token_urlsafe(16), 1
 
 
-def server_of() -> str | None:
-    """Return the name of the server that this request came to; None outside of `protected`."""
-    return _server.get()
+current_request: ContextVar[Request | None] = ContextVar("request", default=None)
+"""The request that this code runs for; None for code that runs for none."""
+
+
+def request_here() -> Request:
+    """Return the request that this code runs for; one that nothing protects where there is none."""
+    return current_request.get() or _of_no_server()
+
+
+def _of_no_server() -> Request:
+    return Request(is_protected=False)
+
+
+@contextmanager
+def protected(server: str | None) -> Generator[None]:
+    """Mark a block in which a server of this name seals states and checks them.
+
+    Its caller is the one of the request around it.
+    """
+    token = current_request.set(Request(server, request_here().principal))
+    try:
+        yield
+    finally:
+        current_request.reset(token)
 
 
 def check_protected() -> None:
@@ -256,7 +287,7 @@ def check_protected() -> None:
     Raises:
         MCPError: -32603, this request did not come through `ProtectedRounds`.
     """
-    if not _protected.get():
+    if not request_here().is_protected:
         raise refusal(
             Reason.STATE_NOT_PROTECTED,
             "This server does not protect the state of its calls, and anyone could write one. Its"
@@ -265,75 +296,25 @@ def check_protected() -> None:
         )
 
 
-@contextmanager
-def protected(server: str | None) -> Generator[None]:
-    """Mark a block in which a server of this name seals states and checks them."""
-    tokens = _protected.set(True), _server.set(server)
-    try:
-        with request_begun():
-            yield
-    finally:
-        _protected.reset(tokens[0])
-        _server.reset(tokens[1])
+def caller_of(ctx: Context) -> str | None:
+    """Name the caller, by the settings of the server; None for an unknown one."""
+    return request_here().principal(ctx)
 
 
-@dataclass(frozen=True)
-class ProtectedRounds:
-    """Server middleware around a `RequestStateBoundary`.
-
-    It lets handlers know that the boundary is there, and whom it takes a caller for. It refuses a
-    request of an older protocol version that carries a modern round, and one with a text that is no
-    Unicode or a number out of range. An exception of the author's is an error without its text.
-
-    Attributes:
-        is_ephemeral: Whether the boundary's key is of this process only.
-        principal: Names the caller to the boundary.
-        server: The server's name.
-    """
-
-    is_ephemeral: bool = False
-    principal: Principal = authenticated_principal
-    server: str | None = None
-
-    async def __call__(self, ctx: Context, call_next: CallNext) -> HandlerResult:
-        _check_request(ctx)
-        token = _principal.set(self.principal)
-        try:
-            with protected(self.server):
-                return await call_next(ctx)
-        except (MCPError, ValidationError):
-            raise  # of the parameters: `Rounds` has said what else is one
-        except Exception as error:
-            # The SDK's dispatcher for old clients would send them its text.
-            _logger.exception("the handler of %r raised", ctx.method)
-            raise Crashed from error
-        finally:
-            _principal.reset(token)
+def server_of() -> str | None:
+    """Return the name of the server that this request came to; None where none protects states."""
+    return request_here().server
 
 
-def _check_request(ctx: Context) -> None:
-    """Check what comes in, before any code of the author's has run.
+def by_hand(params: object) -> ByHand:
+    """Return the run of a handler with these parameters."""
+    this = request_here()
+    current_request.set(this)  # for code that runs for no request
+    if this.latest is None or this.latest.params is not params:
+        this.latest = ByHand(params)
+    return this.latest
 
-    Raises:
-        MCPError: -32602; no state and no record could hold what the request says.
-    """
-    params = ctx.params or {}
-    is_round = any(params.get(name) is not None for name in ("inputResponses", "requestState"))
-    if is_round and not is_version_at_least(ctx.protocol_version, LATEST_MODERN_VERSION):
-        raise refusal(
-            Reason.NOT_OF_THIS_VERSION,
-            "requestState and inputResponses need protocol version 2026-07-28 or later;"
-            f" this request is of {ctx.protocol_version}.",
-        )
-    said = {name: value for name, value in params.items() if name != "requestState"}
-    try:
-        json.dumps(said, ensure_ascii=False, allow_nan=False, default=str).encode()
-    except UnicodeEncodeError:
-        raise refusal(
-            Reason.NOT_UNICODE,
-            "A text of this request is cut within a character: it has half of a surrogate pair.",
-        ) from None
-    except ValueError:
-        raise refusal(
-            Reason.NUMBER_OUT_OF_RANGE, "A number of this request is out of range."
-        ) from None
+
+def latest_by_hand() -> ByHand | None:
+    """Return the run that last read an answer in this request; None if none did."""
+    return request_here().latest

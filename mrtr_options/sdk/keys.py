@@ -12,12 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass, field
 from inspect import currentframe
 from pathlib import Path
-from types import FrameType
-from typing import Any
+from types import CodeType
+from typing import Any, NamedTuple
+
+from pydantic import BaseModel
 
 _BETWEEN = ("mrtr_options.sdk.", "contextlib")
 _LOOPS = ("anyio", "asyncio", "trio")
@@ -27,10 +28,22 @@ class KeyUsedTwice(ValueError):
     """A key is used for two things in one round."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Use:
+class _Line(NamedTuple):
+    """A line of the author's code. It is put into words when it is told."""
+
+    module: str
+    code: CodeType
+    number: int
+
+    def __str__(self) -> str:
+        if self.module.partition(".")[0] in _LOOPS:
+            return "in a task"
+        return f"in {self.code.co_qualname} at {Path(self.code.co_filename).name}:{self.number}"
+
+
+class _Use(NamedTuple):
     meaning: object
-    place: str
+    place: _Line | str
 
 
 def _never(one: Any, other: Any) -> bool:
@@ -69,11 +82,11 @@ class Uses:
         check_key(kind, key)
         earlier = self._uses.get((kind, key))
         if earlier is None:
-            self._uses[kind, key] = _Use(meaning, place or _place())
+            self._uses[kind, key] = _Use(meaning, place or _line_here())
         elif not are_same(earlier.meaning, meaning):
             raise KeyUsedTwice(
                 f"the key {key!r} is used for two {kind}s in one round: {earlier.place} and"
-                f" {place or _place()}; give each a key of its own"
+                f" {place or _line_here()}; give each a key of its own"
             )
 
     @contextmanager
@@ -106,19 +119,15 @@ def check_key(kind: str, key: object) -> None:
         raise ValueError(f"the key {key!r} of the {kind} is cut within a character") from None
 
 
-def _place() -> str:
-    """Where the author's code uses a key: the innermost line that is not of this package."""
+def _line_here() -> _Line | str:
+    """Return where the author's code uses a key: the innermost line that is not of this package."""
     frame = currentframe()
-    while frame is not None and _module_of(frame).startswith(_BETWEEN):
+    while frame is not None:
+        module = str(frame.f_globals.get("__name__", ""))
+        if not module.startswith(_BETWEEN):
+            return _Line(module, frame.f_code, frame.f_lineno)
         frame = frame.f_back
-    if frame is None or _module_of(frame).partition(".")[0] in _LOOPS:
-        return "in a task"
-    code = frame.f_code
-    return f"in {code.co_qualname} at {Path(code.co_filename).name}:{frame.f_lineno}"
-
-
-def _module_of(frame: FrameType) -> str:
-    return frame.f_globals.get("__name__", "")
+    return "in a task"
 
 
 # --- rounds by hand -----------------------------------------------------------------------------
@@ -131,46 +140,9 @@ class ByHand:
     Attributes:
         params: The round's parameters.
         uses: The keys of its questions.
-        lengths: How long each answer is that it read, by its question's key.
+        answers: The answers that it read, by their questions' keys.
     """
 
     params: object
     uses: Uses = field(default_factory=Uses)
-    lengths: dict[str, int] = field(default_factory=dict[str, int])
-
-
-@dataclass
-class _Request:
-    """A request. It may run its handler several times, one after the other."""
-
-    latest: ByHand | None = None
-
-
-_request: ContextVar[_Request | None] = ContextVar("request", default=None)
-
-
-@contextmanager
-def request_begun() -> Generator[None]:
-    """Have the tasks of this block share the rounds of one request."""
-    token = _request.set(_Request())
-    try:
-        yield
-    finally:
-        _request.reset(token)
-
-
-def by_hand(params: object) -> ByHand:
-    """Return the run of a handler with these parameters."""
-    request = _request.get()
-    if request is None:
-        request = _Request()
-        _request.set(request)
-    if request.latest is None or request.latest.params is not params:
-        request.latest = ByHand(params)
-    return request.latest
-
-
-def latest_by_hand() -> ByHand | None:
-    """Return the run that last read an answer in this request; None if none did."""
-    request = _request.get()
-    return None if request is None else request.latest
+    answers: dict[str, BaseModel] = field(default_factory=dict[str, BaseModel])

@@ -1,12 +1,13 @@
 """How the state travels: signed or sealed, under a ring of keys, bounded in size.
 
 The SDK's `RequestStateBoundary` binds every state to time, method, tool, arguments, audience and
-principal; this module gives it a codec, and tells a caller whose own state is too old that it is.
-Knows the SDK's boundary, `handlers` and nothing of the tool.
+principal. This module gives it a codec, and makes it the one middleware of a server: it opens the
+`Request`, checks what comes in, tells of the round, and has a reason of its own for a state that is
+too old. Knows the SDK's boundary, `handlers` and `telemetry`, and nothing of the tool.
 
 Two codecs, one guarantee (a client cannot change the state) and one difference:
 
-- *signed* (itsdangerous, HMAC-SHA256): the client can read it. For state that holds only what the
+- *signed* (HMAC-SHA256): the client can read it. For state that holds only what the
   client told us.
 - *sealed* (the SDK's AES-256-GCM): the client cannot. Required as soon as a value of the server's
   own is in it.
@@ -15,9 +16,9 @@ Two codecs, one guarantee (a client cannot change the state) and one difference:
 from __future__ import annotations
 
 import base64
-import hashlib
 import hmac
 import json
+import logging
 import math
 import os
 import re
@@ -25,13 +26,10 @@ import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import Any
 
-from itsdangerous import BadSignature, Signer
 from mcp import MCPError
-from mcp.server import ServerRequestContext
 from mcp.server.context import CallNext, HandlerResult
 from mcp.server.request_state import (
     AESGCMRequestStateCodec,
@@ -39,12 +37,23 @@ from mcp.server.request_state import (
     RequestStateBoundary,
     RequestStateCodec,
     RequestStateSecurity,
+    authenticated_principal,
 )
-from mcp_types.methods import is_input_required
+from mcp_types.methods import INPUT_REQUIRED_METHODS, is_input_required, validate_client_request
+from mcp_types.version import LATEST_MODERN_VERSION, is_version_at_least
+from pydantic import ValidationError
 
 from mrtr_options.errors import UsageError
-from mrtr_options.sdk.handlers import refusal
+from mrtr_options.sdk.handlers import (
+    Context,
+    Crashed,
+    Principal,
+    Request,
+    current_request,
+    refusal,
+)
 from mrtr_options.sdk.reasons import Reason
+from mrtr_options.sdk.telemetry import RoundTold, take_name, with_name
 
 KEYS_VARIABLE = "MRTR_STATE_KEYS"
 MIN_KEY_BYTES = 32
@@ -62,8 +71,11 @@ A tool that takes it for a shorter time may say so itself.
 CLOCKS_DIFFER_SECONDS = 60.0
 """How far the clock of the instance that handed a state out may be ahead; as in the SDK."""
 
-_in_time: ContextVar[bool] = ContextVar("in_time", default=True)
-_SIGNED_PREFIX = "s1."
+_AGELESS = {"iat": 0, "exp": math.inf}
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, default=str)
+
+_logger = logging.getLogger(__name__)
+_SIGNED_PREFIX = b"s1."
 _AT = "~"  # in no token
 _MARK = b"at:"  # begins no payload
 
@@ -88,39 +100,51 @@ class SignedCodec:
     """
 
     def __init__(self, keys: Sequence[bytes]) -> None:
-        # Derived here, once: itsdangerous would derive the key again for every token.
-        ring = [hmac.digest(key, b"mrtr-options/request-state", "sha256") for key in keys]
-        # itsdangerous signs with the *last* key of its list.
-        self._signer = Signer(ring[::-1], key_derivation="none", digest_method=hashlib.sha256)
+        self._ring = [hmac.digest(key, b"mrtr-options/request-state", "sha256") for key in keys]
 
     def seal(self, payload: bytes) -> str:
-        body = base64.urlsafe_b64encode(payload).rstrip(b"=")
-        return _SIGNED_PREFIX + self._signer.sign(body).decode()
+        body = _b64encode(payload)
+        return (_SIGNED_PREFIX + body + b"." + _signature(self._ring[0], body)).decode()
 
     def unseal(self, token: str) -> bytes:
-        body = token.removeprefix(_SIGNED_PREFIX)
-        if body == token:
-            raise InvalidRequestState("malformed")
-        try:
-            signed = self._signer.unsign(body)
-        except (BadSignature, UnicodeError) as error:
-            raise InvalidRequestState("signature") from error
-        # itsdangerous takes other spellings of the same signature; only the one that `seal` writes
-        # is a token of ours.
-        signature = body.rpartition(".")[2].encode()
-        if base64.urlsafe_b64encode(_b64decode(signature)).rstrip(b"=") != signature:
-            raise InvalidRequestState("malformed")
-        return _b64decode(signed)
+        given = token.encode(errors="replace")
+        # Compared as it is written, so that a signature has one spelling.
+        body, _, signature = given.removeprefix(_SIGNED_PREFIX).rpartition(b".")
+        is_genuine = any(
+            hmac.compare_digest(_signature(key, body), signature) for key in self._ring
+        )
+        if not is_genuine or not given.startswith(_SIGNED_PREFIX):
+            raise InvalidRequestState("signature")
+        return _b64decode(body)
 
 
-class BoundedCodec:
-    """Refuses tokens over `MAX_TOKEN_BYTES`, before anything else looks at them."""
+def _signature(key: bytes, body: bytes) -> bytes:
+    return _b64encode(hmac.digest(key, body, "sha256"))
 
-    def __init__(self, codec: RequestStateCodec) -> None:
+
+class StateCodec:
+    """Tokens of a bounded length, with the names of the call and of the instance in them.
+
+    The name of the instance that hands a state out is in front of the token, for a balancer to
+    read, and in the protected payload, so that a state has one spelling. The name of the request's
+    call is in the payload alone; see `telemetry`.
+
+    Args:
+        codec: Protects the payload.
+        instance: The name; see `instance_from_environment`. None to take names and put none.
+    """
+
+    def __init__(self, codec: RequestStateCodec, instance: str | None = None) -> None:
         self._codec = codec
+        self._instance = instance
 
     def seal(self, payload: bytes) -> str:
-        token = self._codec.seal(payload)
+        if (this := current_request.get()) is not None:
+            payload = with_name(payload, this)
+        if self._instance is None:
+            token = self._codec.seal(payload)
+        else:
+            token = self._instance + _AT + self._codec.seal(_marked(self._instance, payload))
         if len(token) > MAX_TOKEN_BYTES:
             raise ValueError(f"a state of {len(token)} bytes; the most is {MAX_TOKEN_BYTES}")
         return token
@@ -128,11 +152,23 @@ class BoundedCodec:
     def unseal(self, token: str) -> bytes:
         if len(token) > MAX_TOKEN_BYTES:
             raise InvalidRequestState("too long")
-        return self._codec.unseal(token)
+        # One without a name is from before instances had names, or from one that has none.
+        instance, at, rest = token.rpartition(_AT)
+        payload = self._codec.unseal(rest)
+        mark = _marked(instance, b"") if at else b""
+        if not payload.startswith(mark) or (not at and payload.startswith(_MARK)):
+            raise InvalidRequestState("another instance's name")
+        payload = payload[len(mark) :]
+        this = current_request.get()
+        return payload if this is None else take_name(payload, this)
+
+
+def _marked(instance: str, payload: bytes) -> bytes:
+    return b"%b%b:%b" % (_MARK, instance.encode(errors="replace"), payload)
 
 
 class AgingCodec:
-    """Leaves the age of a state to `Boundary`, which has a reason of its own for one too old.
+    """Leaves the age of a state to `ProtectedRounds`, which has its own reason for one too old.
 
     Args:
         codec: Protects the payload.
@@ -151,49 +187,85 @@ class AgingCodec:
         return self._codec.seal(payload)
 
     def unseal(self, token: str) -> bytes:
-        claims = json.loads(self._codec.unseal(token))
+        payload = self._codec.unseal(token)
+        claims = json.loads(payload)
         now = time.time() if self._clock is None else self._clock()
-        _in_time.set(claims["iat"] - CLOCKS_DIFFER_SECONDS <= now < claims["exp"])
-        return json.dumps(claims | {"iat": 0, "exp": math.inf}).encode()
+        is_in_time = claims["iat"] - CLOCKS_DIFFER_SECONDS <= now < claims["exp"]
+        if is_in_time and self._clock is None:
+            return payload
+        if (this := current_request.get()) is not None:
+            this.is_in_time = is_in_time
+        return json.dumps(claims | _AGELESS).encode()
 
 
-class Boundary(RequestStateBoundary):
-    """The SDK's boundary round an `AgingCodec`, which says more about the age of states.
+class ProtectedRounds(RequestStateBoundary):
+    """The SDK's boundary around an `AgingCodec`, with all that a server of ours does of a request.
 
-    It has a reason of its own for a state that is too old: one that would be accepted if it were
-    younger, that is genuine, for this very request, and this principal's. All others are refused as
-    the SDK refuses them, whatever their age. A question says until when its answer is taken.
+    It refuses a request of an older protocol version that carries a modern round, and one with a
+    text that is no Unicode or a number out of range. A state that is too old is refused with a
+    reason of its own if it would be accepted were it younger: it is genuine, for this very request,
+    and this principal's. All others are refused as the SDK refuses them, whatever their age. A
+    question says until when its answer is taken. An exception of the author's is an error without
+    its text.
 
     Args:
         security: How states are protected.
-        default_audience: The server's name.
+        server: The server's name.
         clock: Tells the time by which states age; see `Settings`.
+        is_ephemeral: Whether the boundary's key is of this process only.
+
+    Attributes:
+        principal: Names the caller.
     """
 
     def __init__(
         self,
         security: RequestStateSecurity,
         *,
-        default_audience: str | None,
+        server: str | None = None,
         clock: Callable[[], float] | None = None,
+        is_ephemeral: bool = False,
     ) -> None:
-        super().__init__(security, default_audience=default_audience)
+        super().__init__(security, default_audience=server)
+        self.principal: Principal = security.bind_principal or authenticated_principal
+        self.is_ephemeral = is_ephemeral
+        self._server = server
         self._ttl = security.ttl
         self._clock = clock or time.time
 
-    async def __call__(
-        self, ctx: ServerRequestContext[Any, Any], call_next: CallNext
-    ) -> HandlerResult:
-        async def if_in_time(ctx: ServerRequestContext[Any, Any]) -> HandlerResult:
-            if not _in_time.get():
+    async def __call__(self, ctx: Context, call_next: CallNext) -> HandlerResult:
+        _check_request(ctx)
+        this = Request(self._server, self.principal)
+        token = current_request.set(this)
+        try:
+            if ctx.method not in INPUT_REQUIRED_METHODS:
+                return await call_next(ctx)
+            with RoundTold(self._server, ctx.method, this) as told:
+                told.result = await self._round(ctx, call_next, this)
+                return told.result
+        except (MCPError, ValidationError):
+            raise  # of the parameters: `_round` has said what else is one
+        except Exception as error:
+            # The SDK's dispatcher for old clients would send them its text.
+            _logger.exception("the handler of %r raised", ctx.method)
+            raise Crashed from error
+        finally:
+            current_request.reset(token)
+
+    async def _round(self, ctx: Context, call_next: CallNext, this: Request) -> HandlerResult:
+        async def if_in_time(ctx: Context) -> HandlerResult:
+            if not this.is_in_time:
                 raise state_expired()
             return await call_next(ctx)
 
-        token = _in_time.set(True)
+        if (ctx.params or {}).get("requestState") is None:
+            this.begin_call()
         try:
             return self._with_deadline(await super().__call__(ctx, if_in_time))
-        finally:
-            _in_time.reset(token)
+        except ValidationError as error:
+            validate_client_request(ctx.method, ctx.protocol_version, ctx.params)
+            # The parameters fit, so it is of the author's own data. The SDK would blame the client.
+            raise RuntimeError("the author's code raised a ValidationError") from error
 
     def _with_deadline(self, result: HandlerResult) -> HandlerResult:
         """Add to a question with a state until when its answer is taken."""
@@ -209,47 +281,42 @@ class Boundary(RequestStateBoundary):
         return {**result, "_meta": deadline | told}
 
 
+def _check_request(ctx: Context) -> None:
+    """Check what comes in, before any code of the author's has run.
+
+    Raises:
+        MCPError: -32602; no state and no record could hold what the request says.
+    """
+    params = ctx.params or {}
+    is_round = params.get("inputResponses") is not None or params.get("requestState") is not None
+    if is_round and not is_version_at_least(ctx.protocol_version, LATEST_MODERN_VERSION):
+        raise refusal(
+            Reason.NOT_OF_THIS_VERSION,
+            "requestState and inputResponses need protocol version 2026-07-28 or later;"
+            f" this request is of {ctx.protocol_version}.",
+        )
+    said = {name: value for name, value in params.items() if name != "requestState"}
+    try:
+        _ENCODER.encode(said).encode()
+    except UnicodeEncodeError:
+        raise refusal(
+            Reason.NOT_UNICODE,
+            "A text of this request is cut within a character: it has half of a surrogate pair.",
+        ) from None
+    except ValueError:
+        raise refusal(
+            Reason.NUMBER_OUT_OF_RANGE, "A number of this request is out of range."
+        ) from None
+
+
 def state_expired() -> MCPError:
     """Make the refusal of a state that is the caller's own, and too old."""
     return refusal(Reason.STATE_EXPIRED, "Invalid or expired requestState")
 
 
-class InstanceCodec:
-    """Puts the name of the instance that hands a state out in front of it, for a balancer to read.
-
-    The name is in the protected payload too: a state has one spelling.
-
-    Args:
-        codec: Protects the payload.
-        instance: The name; see `instance_from_environment`. None to take names and put none.
-    """
-
-    def __init__(self, codec: RequestStateCodec, instance: str | None) -> None:
-        self._codec = codec
-        self._instance = instance
-
-    def seal(self, payload: bytes) -> str:
-        if self._instance is None:
-            return self._codec.seal(payload)
-        return self._instance + _AT + self._codec.seal(_marked(self._instance, payload))
-
-    def unseal(self, token: str) -> bytes:
-        # One without a name is from before instances had names, or from one that has none.
-        instance, at, rest = token.rpartition(_AT)
-        payload = self._codec.unseal(rest)
-        mark = _marked(instance, b"") if at else b""
-        if not payload.startswith(mark) or (not at and payload.startswith(_MARK)):
-            raise InvalidRequestState("another instance's name")
-        return payload[len(mark) :]
-
-
-def _marked(instance: str, payload: bytes) -> bytes:
-    return b"%b%b:%b" % (_MARK, instance.encode(errors="replace"), payload)
-
-
-def make_codec(keys: Sequence[bytes], *, sealed: bool) -> RequestStateCodec:
-    """Make a bounded codec over a ring of keys; the first key seals, all unseal."""
-    return BoundedCodec(AESGCMRequestStateCodec(keys) if sealed else SignedCodec(keys))
+def make_codec(keys: Sequence[bytes], *, sealed: bool, instance: str | None = None) -> StateCodec:
+    """Make a codec of states over a ring of keys; the first key seals, all unseal."""
+    return StateCodec(AESGCMRequestStateCodec(keys) if sealed else SignedCodec(keys), instance)
 
 
 def make_record_codec(keys: Sequence[bytes]) -> RequestStateCodec:
@@ -264,11 +331,11 @@ def make_record_codec(keys: Sequence[bytes]) -> RequestStateCodec:
 
 def read_without_key(token: str) -> bytes | None:
     """Read what any client can read out of a token: the payload; None if it is sealed."""
-    token = token.rpartition(_AT)[2]
-    if not token.startswith(_SIGNED_PREFIX):
+    signed = token.rpartition(_AT)[2].encode()
+    if not signed.startswith(_SIGNED_PREFIX):
         return None
-    body, _, _ = token.removeprefix(_SIGNED_PREFIX).rpartition(".")
-    return _b64decode(body.encode())
+    body, _, _ = signed.removeprefix(_SIGNED_PREFIX).rpartition(b".")
+    return _b64decode(body)
 
 
 def new_key() -> bytes:
@@ -350,6 +417,10 @@ def _decoded(key: bytes) -> bytes:
         with suppress(ValueError):
             return base64.b64decode(key, altchars=alphabet, validate=True)
     return key
+
+
+def _b64encode(data: bytes) -> bytes:
+    return base64.urlsafe_b64encode(data).rstrip(b"=")
 
 
 def _b64decode(body: bytes) -> bytes:

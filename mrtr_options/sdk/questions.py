@@ -22,8 +22,7 @@ from mcp.server.elicitation import render_elicitation_schema
 from mcp_types.version import LATEST_MODERN_VERSION, is_version_at_least
 from pydantic import BaseModel, PydanticUserError, ValidationError
 
-from mrtr_options.sdk.handlers import check_protected, first_error, refusal
-from mrtr_options.sdk.keys import by_hand, latest_by_hand
+from mrtr_options.sdk.handlers import by_hand, check_protected, first_error, latest_by_hand, refusal
 from mrtr_options.sdk.reasons import Reason
 
 AnswerT = TypeVar("AnswerT", bound=BaseModel)
@@ -407,8 +406,13 @@ def is_same(made: Any, read: Any) -> bool:
 
 def _travelling(model: BaseModel) -> dict[str, Any]:
     """Return the values of a model that go into its JSON, by field."""
-    excluded = {name for name, field in type(model).model_fields.items() if field.exclude}
+    excluded = _excluded(type(model))
     return {name: value for name, value in model if name not in excluded}
+
+
+@lru_cache(maxsize=128)
+def _excluded(model: type[BaseModel]) -> frozenset[str]:
+    return frozenset(name for name, field in model.model_fields.items() if field.exclude)
 
 
 StateT = TypeVar("StateT", bound=BaseModel)
@@ -459,9 +463,10 @@ def fitting(state: str) -> str:
     """
     excess = _length(state) - MAX_STATE_BYTES
     this = latest_by_hand()
-    if excess > 0 and this is not None and this.lengths:
-        longest = max(this.lengths, key=lambda key: this.lengths[key])
-        if this.lengths[longest] >= excess:
+    if excess > 0 and this is not None and this.answers:
+        lengths = {key: _length(each.model_dump_json()) for key, each in this.answers.items()}
+        longest = max(lengths, key=lambda key: lengths[key])
+        if lengths[longest] >= excess:
             raise BadAnswer(longest, "it is too long")
     return state
 
@@ -495,6 +500,6 @@ def answer_to(
     this.uses.take("question", question.key, question, are_same)
     response = (params.input_responses or {}).get(question.key)
     if response is not None:
-        this.lengths[question.key] = _length(response.model_dump_json())
+        this.answers[question.key] = response
         return read_answer(question, response)
     return None if kind_of(question) in kinds(ctx) else without_asking(question)

@@ -45,8 +45,8 @@ import hashlib
 import json
 import secrets
 from collections import Counter
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Generator, Sequence
+from contextlib import contextmanager
 from typing import Any, Generic, NoReturn, TypeVar, cast
 
 import anyio
@@ -151,7 +151,8 @@ class Round(Generic[DeskT]):
         self._fresh: dict[str, types.InputResponse] = {}
         self._uses = Uses()
         self._reads = Counter[str]()
-        self._at_work: list[anyio.Event] = []
+        self._at_work = 0
+        self._is_done: anyio.Event | None = None
         self._questions: dict[str, types.InputRequest] = {}
         self._refusal: Exception | None = None
         self._finished = False
@@ -261,23 +262,24 @@ class Round(Generic[DeskT]):
         """
         self._uses.take(kind, key)
 
-    @asynccontextmanager
-    async def working(self, kind: str, key: str) -> AsyncGenerator[None]:
+    @contextmanager
+    def working(self, kind: str, key: str) -> Generator[None]:
         """Use a key in this block; the round does not end before the block does."""
         self.check_open()
-        ended = anyio.Event()
         try:
             self._uses.take(kind, key)
         except KeyUsedTwice as error:
             self._refuse(error)
-        self._at_work.append(ended)
+        self._at_work += 1
         try:
             yield
         except BaseException:
             self._uses.give_back(kind, key)
             raise
         finally:
-            ended.set()
+            self._at_work -= 1
+            if self._is_done is not None and not self._at_work:
+                self._is_done.set()
 
     def idempotency_key(self, kind: str, key: str) -> str:
         """For the effect of this kind under this key: the same in every round of the call."""
@@ -289,8 +291,9 @@ class Round(Generic[DeskT]):
         Raises:
             Exception: A bad answer, or a wrong use of the context, has ended it.
         """
-        for ended in self._at_work:  # an effect that still runs must be in the record
-            await ended.wait()
+        if self._at_work:  # an effect that still runs must be in the record
+            self._is_done = anyio.Event()
+            await self._is_done.wait()
         if self._refusal is not None:
             raise self._refusal
         check_protected()
@@ -356,7 +359,7 @@ class ReplayContext(AsksTogether, Generic[DeskT]):
             TypeError, ValueError: JSON cannot hold it, or makes another value of it, as of a tuple.
         """
         values = self._round.record.values
-        async with self._round.working("memo", key):
+        with self._round.working("memo", key):
             if key not in values:
                 values[key] = _held(key, await settled(compute()))
             return copy.deepcopy(values[key])
@@ -369,7 +372,7 @@ class ReplayContext(AsksTogether, Generic[DeskT]):
             effect: Does the effect, with the idempotency key it is given.
         """
         done = self._round.record.done
-        async with self._round.working("effect", key):
+        with self._round.working("effect", key):
             if key not in done:
                 await settled(effect(self._round.idempotency_key("once", key)))
                 done.append(key)

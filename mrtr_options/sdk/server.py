@@ -43,7 +43,6 @@ from mrtr_options.sdk.handlers import (
     Context,
     Handler,
     Params,
-    ProtectedRounds,
     Result,
     check_handler,
     check_server,
@@ -52,13 +51,7 @@ from mrtr_options.sdk.handlers import (
     needed_by,
     tell_refusal,
 )
-from mrtr_options.sdk.protection import (
-    AgingCodec,
-    Boundary,
-    InstanceCodec,
-    make_codec,
-    new_key,
-)
+from mrtr_options.sdk.protection import AgingCodec, ProtectedRounds, make_codec, new_key
 from mrtr_options.sdk.questions import (
     Cancelled,
     CannotAsk,
@@ -73,7 +66,6 @@ from mrtr_options.sdk.settings import (
     settings_or_environment,
     shared_lifespan,
 )
-from mrtr_options.sdk.telemetry import NamingCodec, Rounds
 
 _logger = logging.getLogger(__name__)
 
@@ -465,24 +457,22 @@ def protect(
     """
     check_server(server, MCPServer, Server)
     settings = settings_or_environment(settings)
-    boundary = Boundary(
-        security_of(settings, sealed), default_audience=server.name, clock=settings.clock
+    boundary = ProtectedRounds(
+        security_of(settings, sealed),
+        server=server.name,
+        clock=settings.clock,
+        is_ephemeral=not settings.keys,
     )
-    ours = RequestStateBoundary | ProtectedRounds | Rounds
-    others = [each for each in server.middleware if not isinstance(each, ours)]
-    is_ephemeral = not settings.keys
-    protection = ProtectedRounds(is_ephemeral, settings.principal, server.name)
-    rounds = [protection, Rounds(server.name)]
-    server.middleware[:] = [*others, *rounds, boundary]
+    others = [each for each in server.middleware if not isinstance(each, RequestStateBoundary)]
+    server.middleware[:] = [*others, boundary]
 
 
 def security_of(settings: Settings, sealed: bool) -> RequestStateSecurity:
     """Say how a server with these settings protects its states."""
-    codec = InstanceCodec(
-        make_codec(settings.keys or [new_key()], sealed=sealed), settings.instance
-    )
+    keys = settings.keys or [new_key()]
+    codec = make_codec(keys, sealed=sealed, instance=settings.instance)
     return RequestStateSecurity(
-        codec=AgingCodec(NamingCodec(codec), settings.clock),
+        codec=AgingCodec(codec, settings.clock),
         ttl=settings.ttl_seconds,
         bind_principal=settings.principal,
     )

@@ -19,8 +19,8 @@ from mcp.server import MCPServer, Server
 from mcp.server.stdio import stdio_server
 
 from mrtr_options.errors import UsageError, in_one_line
-from mrtr_options.sdk.handlers import ProtectedRounds, check_server, needed_by
-from mrtr_options.sdk.protection import KEYS_VARIABLE
+from mrtr_options.sdk.handlers import check_server, needed_by
+from mrtr_options.sdk.protection import KEYS_VARIABLE, ProtectedRounds
 
 PATH = "/mcp"
 MAX_BODY_BYTES = 256 * 1024

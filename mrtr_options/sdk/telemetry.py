@@ -14,29 +14,24 @@ sees what it wrote; a client can read the name in a signed state, and can change
 A question that is returned without a state ends the name: its next round is a new call. A round
 that is sent again has the same call and the same number, which is how a duplicate shows.
 
-Knows the SDK's middleware, `handlers`, and nothing of any option.
+Knows `handlers` and `request`, and nothing of any option.
 """
 
 from __future__ import annotations
 
 import logging
 import re
-import secrets
 import time
-from contextvars import ContextVar
-from dataclasses import dataclass
-from typing import Any
+from typing import Self
 
 from mcp import MCPError
-from mcp.server import ServerRequestContext
-from mcp.server.context import CallNext, HandlerResult
-from mcp.server.request_state import RequestStateCodec
+from mcp.server.context import HandlerResult
 from mcp_types import INVALID_PARAMS, CallToolResult
-from mcp_types.methods import INPUT_REQUIRED_METHODS, is_input_required, validate_client_request
+from mcp_types.methods import is_input_required
 from opentelemetry import trace
 from pydantic import ValidationError
 
-from mrtr_options.sdk.handlers import Crashed
+from mrtr_options.sdk.handlers import Crashed, Request
 
 CALL_ATTRIBUTE = "mrtr.call"
 ROUND_ATTRIBUTE = "mrtr.round"
@@ -46,107 +41,69 @@ logger = logging.getLogger("mrtr_options.rounds")
 _NAMED = re.compile(rb"call:(?P<call>[\w-]{22})\.(?P<number>\d{1,9}):")
 
 
-@dataclass(slots=True)
-class _Round:
-    """One request of a call.
+class RoundTold:
+    """A block in which a round runs, and after which it is told.
+
+    Args:
+        server: The server's name, for the log.
+        method: What was requested.
+        this: The request.
 
     Attributes:
-        call: The call's name; None where the request's state is not this server's.
-        number: 1 for the first, one more than the round that asked for every other.
+        result: What the client gets; None where it gets an error, or has left.
     """
 
-    call: str | None = None
-    number: int = 0
+    def __init__(self, server: str | None, method: str, this: Request) -> None:
+        self._server, self._method, self._this = server, method, this
+        self.result: HandlerResult | None = None
 
-    def begin_call(self) -> None:
-        self.call, self.number = secrets.token_urlsafe(16), 1
-
-
-_round: ContextVar[_Round | None] = ContextVar("round", default=None)
-
-
-class NamingCodec:
-    """Puts the name of the round's call in front of what a codec protects.
-
-    Args:
-        codec: Protects both.
-    """
-
-    def __init__(self, codec: RequestStateCodec) -> None:
-        self._codec = codec
-
-    def seal(self, payload: bytes) -> str:
-        if (this := _round.get()) is not None:
-            payload = b"call:%b.%d:%b" % ((this.call or "").encode(), this.number, payload)
-        return self._codec.seal(payload)
-
-    def unseal(self, token: str) -> bytes:
-        payload = self._codec.unseal(token)
-        match, rest = _parted(payload)
-        if (this := _round.get()) is not None and match is not None:
-            this.call, this.number = match["call"].decode(), int(match["number"]) + 1
-        return rest
-
-
-class Rounds:
-    """Server middleware around a state boundary with a `NamingCodec`: tells of each round.
-
-    Args:
-        option: The server's name, for the log.
-    """
-
-    def __init__(self, option: str) -> None:
-        self._option = option
-
-    async def __call__(
-        self, ctx: ServerRequestContext[Any, Any], call_next: CallNext
-    ) -> HandlerResult:
-        if ctx.method not in INPUT_REQUIRED_METHODS:
-            return await call_next(ctx)
-        this = _Round()
-        if (ctx.params or {}).get("requestState") is None:
-            this.begin_call()
-        token = _round.set(this)
+    def __enter__(self) -> Self:
         # Not the wall clock: the time between two readings of that may be anything.
-        begins = time.perf_counter()
-        outcome = "cancelled"
-        try:
-            result = await call_next(ctx)
-            outcome = _outcome(result)
-            return result
-        except Exception as error:
-            outcome = _failure(error)
-            if isinstance(error, ValidationError):
-                validate_client_request(ctx.method, ctx.protocol_version, ctx.params)
-                # The parameters fit, so it is of the author's own data. The SDK would blame the
-                # client.
-                outcome = "crashed"
-                raise RuntimeError("the author's code raised a ValidationError") from error
-            raise
-        finally:
-            _round.reset(token)
-            _trace(this)
-            if logger.isEnabledFor(logging.INFO):
-                self._log(ctx.method, this, outcome, (time.perf_counter() - begins) * 1000)
+        self._begins = time.perf_counter()
+        return self
 
-    def _log(self, method: str, this: _Round, outcome: str, milliseconds: float) -> None:
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        span = trace.get_current_span()
+        if self._this.call is not None and span.is_recording():
+            span.set_attributes(
+                {CALL_ATTRIBUTE: self._this.call, ROUND_ATTRIBUTE: self._this.number}
+            )
+        if logger.isEnabledFor(logging.INFO):
+            outcome = _outcome(self.result) if error is None else _failure(error)
+            self._log(outcome, (time.perf_counter() - self._begins) * 1000)
+
+    def _log(self, outcome: str, milliseconds: float) -> None:
+        this = self._this
         logger.info(
             "%s %s call %s round %s: %s in %.1f ms",
-            self._option,
-            method,
+            self._server,
+            self._method,
             this.call or "unknown",
             this.number or "unknown",
             outcome,
             milliseconds,
             extra={
-                "option": self._option,
-                "method": method,
+                "option": self._server,
+                "method": self._method,
                 "call": this.call,
                 "round": this.number or None,
                 "outcome": outcome,
                 "duration_ms": round(milliseconds, 3),
             },
         )
+
+
+def with_name(payload: bytes, this: Request) -> bytes:
+    """Put the name of a request's call in front of what a codec is to protect."""
+    return b"call:%b.%d:%b" % ((this.call or "").encode(), this.number, payload)
+
+
+def take_name(payload: bytes, this: Request) -> bytes:
+    """Return what a codec protected without the call's name, which the request takes."""
+    match, rest = _parted(payload)
+    if match is not None:
+        this.call, this.number = match["call"].decode(), int(match["number"]) + 1
+    return rest
 
 
 def without_name(payload: bytes) -> bytes:
@@ -168,13 +125,7 @@ def log_to_standard_error() -> None:
     logger.propagate = False  # an MCPServer has the root logger write, too
 
 
-def _trace(this: _Round) -> None:
-    span = trace.get_current_span()
-    if this.call is not None and span.is_recording():
-        span.set_attributes({CALL_ATTRIBUTE: this.call, ROUND_ATTRIBUTE: this.number})
-
-
-def _outcome(result: HandlerResult) -> str:
+def _outcome(result: HandlerResult | None) -> str:
     if is_input_required(result):
         return "input_required"
     match result:
@@ -186,7 +137,7 @@ def _outcome(result: HandlerResult) -> str:
             return "complete"
 
 
-def _failure(error: Exception) -> str:
+def _failure(error: BaseException) -> str:
     match error:
         case Crashed():
             return "crashed"
@@ -194,5 +145,7 @@ def _failure(error: Exception) -> str:
             return str(error.code)
         case ValidationError():
             return str(INVALID_PARAMS)
-        case _:  # which code the client is told differs between the eras
+        case Exception():  # which code the client is told differs between the eras
             return "crashed"
+        case _:
+            return "cancelled"

@@ -27,8 +27,7 @@ from mcp.server import ServerRequestContext
 from pydantic import BaseModel, Field
 from typing_extensions import TypeVar
 
-from mrtr_options.sdk.handlers import NotAHandler, check_protected, settled, why_not
-from mrtr_options.sdk.keys import by_hand
+from mrtr_options.sdk.handlers import NotAHandler, by_hand, check_protected, settled, why_not
 from mrtr_options.sdk.questions import (
     AnswerT,
     Inquiry,

@@ -4,20 +4,27 @@ from which `python -m documents --kept` writes the documents' tables.
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Sequence
+from functools import partial
 
+import anyio
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from mrtr_options.review.bench.deployments import quiet_servers
 from mrtr_options.terminal import Parser, console, run
+from scoreboard.cost.bounds import measure_bounds, steps
 from scoreboard.cost.measure import measure
 from scoreboard.cost.report import (
+    BOUNDS_HEAD,
     ENGINES_HEAD,
     FILE,
     HEAD,
+    Bound,
     Report,
+    bounds_table,
     engines_notes,
     engines_table,
     notes,
@@ -33,6 +40,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         allow_abbrev=False,
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument(
+        "--bounds", action="store_true", help="measure only what has a bound (two minutes)"
+    )
     args = parser.parse_args(argv)
     columns = (
         TextColumn("{task.description}"),
@@ -41,6 +51,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         TimeElapsedColumn(),
     )
     bar = Progress(*columns, console=console(stderr=True, quiet=args.json), transient=True)
+    if args.bounds:
+        with quiet_servers(), bar:
+            bounds = anyio.run(
+                measure_bounds, partial(bar.advance, bar.add_task("bounds", total=steps()))
+            )
+        print_bounds(bounds, as_json=args.json)
+        return int(any(each.found.median > each.at_most for each in bounds))
     with quiet_servers(), bar:
         report = measure(bar)
     text = report.model_dump_json(indent=1)
@@ -54,6 +71,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         FILE.write_text(text + "\n", encoding="utf-8")
         print(f"kept in {FILE.parent.name}/{FILE.name}", file=sys.stderr)
     return 0
+
+
+def print_bounds(bounds: Sequence[Bound], *, as_json: bool) -> None:
+    """A row for each bound; or one JSON array."""
+    if as_json:
+        print(json.dumps([each.model_dump() for each in bounds], indent=1))
+        return
+    made = Table(box=None, padding=(0, 1, 0, 0))
+    for heading in BOUNDS_HEAD:
+        made.add_column(heading)
+    for row in bounds_table(bounds):
+        made.add_row(*row)
+    console().print(made)
 
 
 def print_tables(report: Report) -> None:

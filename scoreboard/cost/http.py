@@ -13,7 +13,7 @@ import socket
 import threading
 import time
 from collections.abc import AsyncGenerator, Callable, Generator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, closing, contextmanager
 from functools import partial
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
@@ -31,10 +31,12 @@ from mrtr_options.review.bench.starting import START_SECONDS, end, start_server
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.sdk.call_key import CALL_KEY as CALL_KEY_ENTRY
 from mrtr_options.sdk.call_key import new_call_key
+from mrtr_options.sdk.single_use import SqliteStore
 from mrtr_options.tool.notation import CALL_KEY
 from mrtr_options.tool.server import TOOL
-from scoreboard.cost.calls import servers_of
-from scoreboard.cost.report import CALLERS, FLOOR, Load
+from scoreboard.cost.calls import on_disk, servers_of
+from scoreboard.cost.named import default_server, new_reference
+from scoreboard.cost.report import CALLERS, DEFAULT, FLOOR, Load
 from scoreboard.cost.timing import Progress, in_turns, ratio, spread
 
 CALLS, TURNS = 16, 10
@@ -51,11 +53,11 @@ async def time_http(subjects: Sequence[Subject], progress: Progress) -> list[Loa
     found: list[Load] = []
     with served(subjects) as (port, clock):
         for number in CALLERS:
-            async with _callers(port, number) as callers:
+            async with callers_at(port, number) as callers:
                 names = [FLOOR, *(each.name for each in subjects)]
                 with anyio.fail_after(START_SECONDS):
                     await callers[0].call(FLOOR)
-                work = {name: partial(_calls, callers, name) for name in names}
+                work = {name: partial(calls_of, callers, name) for name in names}
                 readings = await in_turns(work, TURNS, progress, clock)
             found += [
                 Load(
@@ -73,14 +75,20 @@ async def time_http(subjects: Sequence[Subject], progress: Progress) -> list[Loa
 
 
 @contextmanager
-def served(subjects: Sequence[Subject]) -> Generator[tuple[int, Callable[[], float]]]:
+def served(
+    subjects: Sequence[Subject], *, with_default: bool = False
+) -> Generator[tuple[int, Callable[[], float]]]:
     """A process that serves the floor and these subjects, each under `/<its name>`.
+
+    Args:
+        subjects: These.
+        with_default: Whether it serves the default, too.
 
     Yields:
         Its port, and a clock that reads the seconds of the processor it has taken.
     """
     here, there = Pipe()
-    process, origin = start_server(_serve, list(subjects), there)
+    process, origin = start_server(_serve, list(subjects), there, with_default)
 
     def clock() -> float:
         here.send("how long?")
@@ -94,9 +102,15 @@ def served(subjects: Sequence[Subject]) -> Generator[tuple[int, Callable[[], flo
         end(process)
 
 
-def _serve(subjects: list[Subject], bench: Connection, listener: socket.socket) -> None:
+def _serve(
+    subjects: list[Subject], bench: Connection, with_default: bool, listener: socket.socket
+) -> None:
     threading.Thread(target=_tell_time, args=(bench,), daemon=True).start()
-    with servers_of(subjects) as servers:
+    with servers_of(subjects) as servers, ExitStack() as stack:
+        if with_default:
+            folder = stack.enter_context(on_disk())
+            store = stack.enter_context(closing(SqliteStore(folder / "rounds.sqlite")))
+            servers[DEFAULT] = default_server(store)
         apps = [
             server.streamable_http_app(streamable_http_path=f"/{name}", host="0.0.0.0")
             for name, server in servers.items()
@@ -125,7 +139,7 @@ def _one_app(apps: Sequence[Starlette]) -> Starlette:
 # --- the callers --------------------------------------------------------------------------------
 
 
-async def _calls(callers: Sequence[Caller], name: str) -> None:
+async def calls_of(callers: Sequence[Caller], name: str) -> None:
     """`CALLS` calls, spread over the callers."""
 
     async def some(caller: Caller, number: int) -> None:
@@ -138,7 +152,7 @@ async def _calls(callers: Sequence[Caller], name: str) -> None:
 
 
 @asynccontextmanager
-async def _callers(port: int, number: int) -> AsyncGenerator[list[Caller]]:
+async def callers_at(port: int, number: int) -> AsyncGenerator[list[Caller]]:
     async with AsyncExitStack() as stack:
         streams = [await anyio.connect_tcp("127.0.0.1", port) for _ in range(number)]
         yield [Caller(await stack.enter_async_context(stream)) for stream in streams]
@@ -154,7 +168,9 @@ class Caller:
     async def call(self, name: str) -> None:
         """One call of the server with this name."""
         meta = {**_META, CALL_KEY_ENTRY: new_call_key()} if CALL_KEY in name else _META
-        asked = await self._post(name, {"_meta": meta})
+        location = new_reference() if name == DEFAULT else "Tokyo"
+        same = {"_meta": meta, "arguments": {"location": location}}
+        asked = await self._post(name, same)
         while asked.get("resultType") == "input_required":
             answers = {
                 key: {"action": "accept", "content": {"units": AGREE["units"]}}
@@ -163,19 +179,19 @@ class Caller:
             brought = {
                 "inputResponses": answers,
                 "requestState": asked["requestState"],
-                "_meta": meta,
             }
-            asked = await self._post(name, brought)
+            asked = await self._post(name, same | brought)
         assert not asked.get("isError"), asked
 
     async def _post(self, name: str, brought: dict[str, Any]) -> dict[str, Any]:
-        params = {"name": TOOL, "arguments": {"location": "Tokyo"}, **brought}
+        params = {"name": TOOL, **brought}
         request = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
         body = json.dumps(request).encode()
         await self._stream.send(
             f"POST /{name} HTTP/1.1\r\n{_HEAD}{len(body)}\r\n\r\n".encode() + body
         )
         response = json.loads(await self._response())
+        assert "result" in response, response
         return response["result"]
 
     async def _response(self) -> bytes:

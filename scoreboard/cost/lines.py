@@ -10,8 +10,8 @@ from pathlib import Path
 
 import mrtr_options
 from mrtr_options.tool.author_code import author_code, code_lines
-from mrtr_options.tool.catalogue import Option
-from scoreboard.cost.report import Lines
+from mrtr_options.tool.catalogue import Option, all_options
+from scoreboard.cost.report import Lines, Report
 
 PACKAGE = Path(mrtr_options.__file__).parent
 
@@ -26,6 +26,11 @@ def count_lines(options: Sequence[Option]) -> list[Lines]:
         )
         for option in options
     ]
+
+
+def counted_now(report: Report) -> Report:
+    """A report with the lines that the files have now, whenever its times were measured."""
+    return report.model_copy(update={"lines": count_lines(list(all_options().values()))})
 
 
 def stand_ins(path: Path) -> list[Path]:

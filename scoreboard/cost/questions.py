@@ -17,11 +17,11 @@ from typing import Annotated, Any
 import mcp_types as types
 from mcp.server import MCPServer, Server, ServerRequestContext
 from mcp.server.mcpserver import Elicit, Resolve
-from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
+from mcp.server.request_state import RequestStateSecurity
 from pydantic import BaseModel, Field
 
-from mrtr_options.sdk.handlers import ProtectedRounds
 from mrtr_options.sdk.once import Markers
+from mrtr_options.sdk.protection import ProtectedRounds
 from mrtr_options.sdk.questions import answer_to, ask, load_state
 from mrtr_options.sdk.replay import ReplayContext, keyed_replay
 from mrtr_options.sdk.suspended import Call, ContinuationStore, LinearContext
@@ -199,6 +199,5 @@ def _server(
         "questions", on_list_tools=list_tools, on_call_tool=handler, lifespan=resource
     )
     security = RequestStateSecurity.ephemeral()
-    boundary = RequestStateBoundary(security, default_audience=server.name)
-    server.middleware += [ProtectedRounds(), boundary]
+    server.middleware.append(ProtectedRounds(security, server=server.name))
     return server

@@ -8,7 +8,7 @@ printed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pydantic import BaseModel
@@ -26,6 +26,8 @@ SHARED = "server"
 """The same handler on the shared server: what every option owes to its argument check, to the
 call's name, and to a state that is signed.
 """
+DEFAULT = "default"
+"""J's author code in the guard, its calls named by an argument; see `named`."""
 BY_HAND = "by hand"
 """The tool by hand on the engine."""
 QUESTIONS = 10
@@ -130,6 +132,20 @@ class Guard(BaseModel, frozen=True):
 
     store: str
     added_ms: Spread
+
+
+class Bound(BaseModel, frozen=True):
+    """A figure with the most that it may be.
+
+    Attributes:
+        what: What was measured, with its unit.
+        found: The figure.
+        at_most: The bound.
+    """
+
+    what: str
+    found: Spread
+    at_most: float
 
 
 class Lines(BaseModel, frozen=True):
@@ -279,6 +295,24 @@ def engines_notes(report: Report) -> Iterator[str]:
         " hand waits for that. K and L send none of these messages. The difference is DBOS's interval"
         " and not a gain of K and L, so no ratio is given."
     )
+
+
+BOUNDS_HEAD: tuple[str, ...] = ("", "measured", "middle half", "at most", "")
+"""The columns of the table of bounds."""
+
+
+def bounds_table(bounds: Sequence[Bound]) -> list[tuple[str, ...]]:
+    """A row for each bound."""
+    return [
+        (
+            each.what,
+            f"{each.found.median:.2f}",
+            f"{each.found.low:.2f} to {each.found.high:.2f}",
+            f"{each.at_most:g}",
+            "kept" if each.found.median <= each.at_most else "over",
+        )
+        for each in bounds
+    ]
 
 
 # --- in the documents ---------------------------------------------------------------------------

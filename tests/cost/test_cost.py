@@ -27,8 +27,8 @@ from mrtr_options.review.bench.subjects import subject_named
 from mrtr_options.tool.catalogue import all_options, option_named
 from mrtr_options.tool.server import TOOL
 from scoreboard.cost import __main__ as command
-from scoreboard.cost import calls, guard, http, parked, report, rounds
-from scoreboard.cost.lines import count_lines, stand_ins
+from scoreboard.cost import bounds, calls, guard, http, named, parked, report, rounds
+from scoreboard.cost.lines import count_lines, counted_now, stand_ins
 from scoreboard.cost.questions import WAYS
 from scoreboard.cost.report import BY_HAND, ENGINES_HEAD, FLOOR, SHARED, Spread
 from scoreboard.cost.timing import in_turns, ratio, spread
@@ -41,6 +41,8 @@ pytestmark = pytest.mark.slow
 FEW: dict[ModuleType, dict[str, object]] = {
     calls: {"CALLS": 1, "TURNS": 2, "SLOW_CALLS": 1, "SLOW_TURNS": 2},
     guard: {"TURNS": 2},
+    named: {"TURNS": 2, "CALLS": 1, "KEPT": 20},
+    bounds: {"HTTP_TURNS": 2},
     http: {"CALLERS": (1, 3), "TURNS": 2, "CALLS": 4},
     parked: {"IN_MEMORY": 20, "ON_DISK": 20},
     rounds: {"TURNS": 2, "WARM_UP": 0, "CALLS": 1, "AT_ONCE": (1, 4)},
@@ -121,6 +123,52 @@ async def test_calls_over_http_are_timed_for_each_number_of_callers() -> None:
     every = (FLOOR, "H", "F+single-use+call-key")
     assert [(each.callers, each.subject) for each in loads] == [*product((1, 3), every)]
     assert not multiprocessing.active_children()
+
+
+@pytest.mark.anyio
+async def test_a_repeat_of_a_named_call_takes_one_read_and_no_write() -> None:
+    with anyio.fail_after(SECONDS):
+        assert await named.statements_of_a_repeat() == (1, 0)
+
+
+@pytest.mark.anyio
+async def test_everything_with_a_bound_is_measured() -> None:
+    told: list[None] = []
+    with anyio.fail_after(2 * SECONDS):
+        found = await bounds.measure_bounds(lambda: told.append(None))
+    assert len(told) == bounds.steps()
+    assert [each.what.split(",")[0] for each in found] == [
+        "server in memory",
+        "E in memory",
+        "J in memory",
+        "default over HTTP",
+        "a repeat of a named call",
+        "a first request beside 20 named calls",
+    ]
+    assert not multiprocessing.active_children()
+
+
+@pytest.mark.parametrize(("median", "code"), [(1.0, 0), (1.2, 1)])
+def test_a_bound_that_is_not_kept_is_said_and_fails_the_command(
+    median: float, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def measured(progress: Callable[[], None]) -> list[report.Bound]:
+        found = Spread(median=median, low=1, high=2)
+        return [report.Bound(what="E in memory", found=found, at_most=1.1)]
+
+    monkeypatch.setattr(command, "measure_bounds", measured)
+    assert command.main(["--bounds"]) == code
+    assert ("over" if code else "kept") in capsys.readouterr().out
+
+
+def test_lines_in_the_documents_are_those_of_the_files_and_not_of_the_last_run() -> None:
+    old = report.read().model_copy(update={"lines": []})
+    now = count_lines(list(all_options().values()))
+    assert counted_now(old).lines == now
+    (of_e,) = [each for each in now if each.subject == "E"]
+    shown = COSTS.parts["costs"](old) or ""
+    (row,) = [line for line in shown.splitlines() if line.startswith("| E |")]
+    assert row.endswith(f"| {of_e.author} | {of_e.sdk} |")
 
 
 @pytest.mark.anyio

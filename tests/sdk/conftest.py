@@ -1,7 +1,6 @@
 """The stand-ins are machinery in memory: their tests run on both event loops."""
 
 from collections.abc import Generator
-from contextvars import ContextVar
 from pathlib import Path
 
 import pytest
@@ -20,7 +19,7 @@ def anyio_backend(request: pytest.FixtureRequest) -> str:
 @pytest.fixture(autouse=True)
 def _protected(monkeypatch: pytest.MonkeyPatch) -> None:
     """Requests that come from no server are taken for protected ones."""
-    monkeypatch.setattr(handlers, "_protected", ContextVar("protected", default=True))
+    monkeypatch.setattr(handlers, "_of_no_server", handlers.Request)
 
 
 @pytest.fixture

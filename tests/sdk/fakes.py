@@ -2,8 +2,8 @@
 
 import uuid
 from collections.abc import Awaitable, Callable
-from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeVar, cast
 from unittest import mock
 
@@ -141,7 +141,7 @@ def called_by(name: Callable[[], str | None]) -> Any:
     def principal(ctx: Context) -> str | None:
         return name()
 
-    return mock.patch.object(handlers, "_principal", ContextVar("principal", default=principal))
+    return mock.patch.object(handlers, "_of_no_server", partial(handlers.Request, None, principal))
 
 
 def key_made(at: float) -> str:

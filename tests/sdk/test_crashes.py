@@ -10,10 +10,11 @@ import pytest
 from mcp import Client, MCPError
 from mcp.server import Server
 from mcp.server.context import HandlerResult
+from mcp.server.request_state import RequestStateSecurity
 from pydantic import BaseModel
 
 from mrtr_options import sdk
-from mrtr_options.sdk.handlers import ProtectedRounds
+from mrtr_options.sdk.protection import ProtectedRounds
 from mrtr_options.sdk.testing import served
 from tests.sdk.fakes import Context, FakeSession, of_session
 
@@ -90,5 +91,5 @@ async def test_a_number_that_json_cannot_carry_is_refused_before_the_handler(
     request = of_session(FakeSession(None), modern=is_modern)
     request = replace(request, params={"name": "pay", "arguments": arguments})
     with pytest.raises(MCPError) as told:
-        await ProtectedRounds()(request, entered)
+        await ProtectedRounds(RequestStateSecurity.ephemeral())(request, entered)
     assert (told.value.code, told.value.error.data) == (-32602, {"reason": "number_out_of_range"})

@@ -11,6 +11,7 @@ from pydantic import BaseModel
 from mrtr_options import sdk
 from mrtr_options.sdk import handlers
 from mrtr_options.sdk.exception_shim import ReplayContext, exception_shim
+from mrtr_options.sdk.handlers import protected
 from mrtr_options.sdk.keys import KeyUsedTwice
 from mrtr_options.sdk.tool_builder import ToolBuilder
 from tests.rounds import text_of
@@ -130,7 +131,7 @@ async def test_two_rounds_of_an_old_client_may_use_a_key_for_two_questions() -> 
         return YES["ok"]
 
     session = FakeSession(capabilities(form=True), can_send_request=True, user=user)
-    with handlers.protected("server"):
+    with protected("server"):
         response = await deliver(tool, ctx=of_session(session, modern=False))
     assert text_of(response) == "done"
     assert len(session.pushed) == 2
@@ -140,6 +141,6 @@ async def test_two_requests_at_once_do_not_share_keys() -> None:
     wiped: list[str] = []
     first, second = (by_hand(each, each, wiped) for each in (PRICE, WIPE))
     for tool in (first, second):
-        with handlers.protected("server"):
+        with protected("server"):
             await partial(deliver, tool)(await deliver(tool), YES)
     assert wiped == ["disk"] * 2

@@ -34,7 +34,7 @@ from mrtr_options.sdk.durable.messages import (
     refused,
 )
 from mrtr_options.sdk.durable.record import Record
-from mrtr_options.sdk.handlers import CallAbandoned, Died, settled
+from mrtr_options.sdk.handlers import CallAbandoned, settled
 from mrtr_options.sdk.questions import (
     AnswerT,
     Inquiry,
@@ -386,9 +386,9 @@ class DurableContext(AsksTogether, Generic[DeskT]):
             return False
         task = asyncio.current_task()
         # An engine that drops a call closes its coroutine, in no task or in another one.
-        kinds = (Died,) if task is began else (Died, GeneratorExit)
         group = BaseExceptionGroup[BaseException]("", [error])
-        if self.abandoned is not None or group.subgroup(kinds) is not None:
+        is_dropped = task is not began and group.subgroup(GeneratorExit) is not None
+        if self.abandoned is not None or is_dropped:
             return True
         if task is None or is_stopping is None:
             return task is None or task.cancelling() > 0

@@ -52,7 +52,6 @@ from mcp.server import ServerRequestContext
 from mrtr_options.checks import check_numbers
 from mrtr_options.sdk.handlers import (
     Call,
-    Died,
     caller_of,
     check_handler,
     check_protected,
@@ -255,7 +254,7 @@ class ContinuationStore:
             self._finish(frame, error)
         except BaseException as error:
             # Cancelled, or CallAbandoned, alone or in a group of the author's.
-            if frame.abandoned or isinstance(error, Died):
+            if frame.abandoned:
                 self._finish(frame, _unknown_call(MCPError))
             else:
                 logger.error("a call ended in %s", type(error).__name__, exc_info=error)

@@ -5,6 +5,7 @@ Two instances share keys, ledger and the wrappers' store, and nothing else: like
 
 from __future__ import annotations
 
+import asyncio
 import sys
 import time
 from collections.abc import AsyncGenerator, Callable, Generator
@@ -54,13 +55,17 @@ from mrtr_options.review.bench.scratch import scratch
 from mrtr_options.review.bench.subjects import KEEP_SECONDS, Subject, make_wrappers
 from mrtr_options.review.bench.watch import Watch, WatchedStore, watching_the_engine
 from mrtr_options.review.bench.watching import load_watched
-from mrtr_options.sdk.handlers import Died
 from mrtr_options.sdk.protection import new_key
 from mrtr_options.sdk.single_use import SqliteStore
 from mrtr_options.tool import weather
 from mrtr_options.tool.settings import Handler, Settings
 
 _system_time = time.time
+
+
+class _Death(asyncio.CancelledError):
+    """Raised in an effect in which its process dies: no `except Exception` catches it."""
+
 
 Capabilities = tuple[bool, Declares | None, bool]
 """Whether a client declares elicitation, and how, and whether it declares the Tasks extension."""
@@ -95,12 +100,7 @@ class _Ledger(FaultyLedger):
         self._here.note(self._place, effect, fault)
 
     async def crash(self) -> None:
-        # This simulates a death: no `except Exception` catches it, and nothing more is written.
-        here = self._here
-        here.recording.append(Crashed(self._place, here.recording.round_at(self._place)))
-        here.death = Died()
-        here.deaths.append(here.death)
-        raise here.death
+        await self._here.die(self._place)
 
     async def leave(self) -> None:
         self._here.leave()
@@ -176,7 +176,7 @@ class MemoryInstances(Instances):
 
     Attributes:
         fault: What goes wrong at the next effect of its kind.
-        death: What was raised when an instance died, until another takes its place.
+        death: What was raised when an instance died, until its request is over.
         deaths: All that was raised so; a Ctrl-C may come at the same time.
         used: Whether any effect came through the ledger. A stranger's file may have its own ledger.
     """
@@ -369,6 +369,20 @@ class MemoryInstances(Instances):
         self.recording.append(Crashed(place, None))
         await self._replace(place)
 
+    async def die(self, place: int) -> None:
+        """End an instance in the middle of an effect; never returns.
+
+        Another takes its place. Then the server of this one stops, and with it what runs in no
+        request: an engine's call, a frame. The request ends last.
+        """
+        self.recording.append(Crashed(place, self.recording.round_at(place)))
+        death = self.death = _Death()
+        self.deaths.append(death)
+        dying = self._running[place]
+        self._running[place] = await self._start(place)
+        await self._end(dying)
+        raise death
+
     async def _end(self, instance: _Instance) -> None:
         instance.wanted.close()
         await instance.stopped.wait()
@@ -406,7 +420,6 @@ class MemoryInstances(Instances):
                 reply = Reply(nothing=LOST)
         if self.death is not None:
             self.death = None
-            await self._replace(instance)
             reply = Reply(nothing=LOST)
         await self.collect()
         return reply

@@ -1,0 +1,127 @@
+"""The default: J's author code in the guard, its calls named by an argument.
+
+What it costs over HTTP is `bounds`' to time. Here is how it is built, and what its store is asked
+for. Knows the guard as the wrapper it is, and counts the statements of its SQLite store.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import AsyncGenerator
+from contextlib import ExitStack, asynccontextmanager, closing
+from pathlib import Path
+from typing import Any
+
+import mcp_types as types
+from mcp import Client
+
+from mrtr_options.sdk.single_use import SqliteStore, single_use
+from mrtr_options.sdk.single_use.sql import Values
+from mrtr_options.sdk.single_use.store import Claim
+from mrtr_options.tool import weather
+from mrtr_options.tool.catalogue import load, option_named
+from mrtr_options.tool.server import TOOL
+from mrtr_options.tool.settings import Settings
+from scoreboard.cost.calls import AnyServer, clients_of, on_disk
+from scoreboard.cost.timing import Progress, in_turns
+
+KEPT = 10_000
+"""How many named calls are in the full store."""
+CALLS, TURNS = 4, 120
+"""First requests of one store in one turn."""
+_SECONDS = 24 * 3600.0
+_OUTCOME = "x" * 700  # as long as a question of the weather tool is recorded
+
+
+def new_reference() -> str:
+    """Make a location that names a call of its own.
+
+    The weather tool has this one argument, and does not look at the space behind it.
+    """
+    return "Tokyo" + "".join(secrets.choice(" \t") for _ in range(64))
+
+
+def default_server(store: SqliteStore) -> AnyServer:
+    """The weather tool as J, in the guard, its calls named by their argument."""
+    guard = single_use(store, call="location", call_is_secret=True)
+    settings = Settings(weather.MemoryLedger(), wrappers=[guard])
+    return load(option_named("J").path, settings)
+
+
+class CountingStore(SqliteStore):
+    """A store that counts its statements.
+
+    Attributes:
+        reads, writes: How many there were.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.reads = self.writes = 0
+        super().__init__(path)
+
+    def _execute(self, statement: str, values: Values) -> Any:
+        is_read = statement.lstrip().startswith("SELECT")
+        self.reads += is_read
+        self.writes += not is_read
+        return super()._execute(statement, values)
+
+
+async def statements_of_a_repeat() -> tuple[int, int]:
+    """The reads and writes of a first request that is made again, once its call is open."""
+    with on_disk() as folder, closing(CountingStore(folder / "rounds.sqlite")) as store:
+        async with clients_of({"": default_server(store)}) as clients:
+            reference = new_reference()
+            await first_request(clients[""], reference)
+            store.reads = store.writes = 0
+            await first_request(clients[""], reference)
+            return store.reads, store.writes
+
+
+async def time_first_requests(progress: Progress) -> dict[str, list[float]]:
+    """Time first requests of new calls beside `KEPT` named calls, and beside none.
+
+    Args:
+        progress: Called `TURNS` times.
+
+    Returns:
+        The seconds of the processor, turn by turn, for "empty" and "full".
+    """
+
+    async def work(client: Client) -> None:
+        for _ in range(CALLS):
+            await first_request(client, new_reference())
+
+    async with _clients_of_two_stores() as clients:
+        # Short turns, and many: the empty store holds few calls at the end.
+        named = {name: lambda client=client: work(client) for name, client in clients.items()}
+        return await in_turns(named, TURNS, progress, time.process_time)
+
+
+@asynccontextmanager
+async def _clients_of_two_stores() -> AsyncGenerator[dict[str, Client]]:
+    with on_disk() as folder, ExitStack() as stack:
+        stores = {
+            name: stack.enter_context(closing(SqliteStore(folder / f"{name}.sqlite")))
+            for name in ("empty", "full")
+        }
+        await _fill(stores["full"])
+        servers = {name: default_server(store) for name, store in stores.items()}
+        async with clients_of(servers) as clients:
+            yield clients
+
+
+async def _fill(store: SqliteStore) -> None:
+    for number in range(KEPT):
+        name = f"{number:032x}"
+        claim = Claim(name, "a" * 64, 0.0, 60, call=name, arguments="a" * 64, call_seconds=_SECONDS)
+        await store.reserve(claim)
+        await store.record(claim, _OUTCOME)
+
+
+async def first_request(client: Client, reference: str) -> types.InputRequiredResult:
+    """The first request of a call with this reference."""
+    arguments = {"location": reference}
+    result = await client.session.call_tool(TOOL, arguments, allow_input_required=True)
+    assert isinstance(result, types.InputRequiredResult)
+    return result
