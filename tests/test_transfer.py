@@ -1,0 +1,53 @@
+"""The transfer of USING: its files are those of examples/transfer, and do what the page says."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.bounds import SECONDS
+from tests.commands import REPOSITORY
+
+FOLDER = REPOSITORY / "examples" / "transfer"
+PAGE = (REPOSITORY / "docs" / "USING.md").read_text(encoding="utf-8")
+TABLE = re.findall(r"^\$ python nine_things.py\n((?:.+\n)*)```", PAGE, re.MULTILINE)[0]
+
+
+def played(folder: Path) -> str:
+    """Return what the nine things print, played in a folder."""
+    ran = subprocess.run(
+        [sys.executable, "nine_things.py"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+    )
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout
+
+
+@pytest.mark.slow
+def test_the_nine_things_do_and_tell_what_the_page_says() -> None:
+    assert played(FOLDER) == TABLE
+
+
+def test_no_thing_transfers_more_than_the_user_wanted() -> None:
+    """Two transfers are of two references, or of two callers."""
+    counts = dict(re.findall(r"^(\S.*?) +(\d)$", TABLE, re.MULTILINE))
+    twice = [what for what, transfers in counts.items() if int(transfers) > 1]
+    assert twice == [
+        "another reference",
+        "... and that one with another amount",
+        "another caller with the same reference",
+    ]
+
+
+def test_the_page_shows_the_tool_and_names_the_other_files() -> None:
+    shown = dict(re.findall(r"\*\*`(.*?)`\*\*\n\n```python\n(.*?)```\n", PAGE, re.DOTALL))
+    source = (FOLDER / "transfer_money.py").read_text(encoding="utf-8")
+    part = source[source.index("async def transfer_money") : source.index("def report(")]
+    assert shown["transfer_money.py, in part"].strip() == part.strip()
+    for path in FOLDER.glob("*.py"):
+        assert f"../examples/transfer/{path.name}" in PAGE
