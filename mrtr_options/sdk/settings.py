@@ -21,7 +21,7 @@ from mcp.server.request_state import authenticated_principal
 
 from mrtr_options.checks import check_functions, check_numbers
 from mrtr_options.errors import UsageError, in_one_line
-from mrtr_options.sdk.handlers import Context, needing
+from mrtr_options.sdk.handlers import Context, Principal, needing
 from mrtr_options.sdk.protection import (
     check_instance,
     check_keys,
@@ -91,7 +91,7 @@ class Settings:
 
     @staticmethod
     def from_environment(
-        principal: Callable[[Context], str | None] = authenticated_principal,
+        principal: Principal = authenticated_principal,
     ) -> Settings:
         """Read settings from `MRTR_STATE_KEYS`, `MRTR_DATABASE_URL` and `MRTR_INSTANCE`.
 
