@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -45,9 +46,11 @@ def test_no_thing_transfers_more_than_the_user_wanted() -> None:
 
 
 def test_the_page_shows_the_tool_and_names_the_other_files() -> None:
-    shown = dict(re.findall(r"\*\*`(.*?)`\*\*\n\n```python\n(.*?)```\n", PAGE, re.DOTALL))
+    shown = re.findall(r"^From `transfer_money.py`:\n\n```python\n(.*?)```\n", PAGE, re.M | re.S)
     source = (FOLDER / "transfer_money.py").read_text(encoding="utf-8")
     part = source[source.index("async def transfer_money") : source.index("def report(")]
-    assert shown["transfer_money.py, in part"].strip() == part.strip()
+    assert [each.strip() for each in shown] == [part.strip()]
+    guard = source[source.index("guard = sdk.single_use(") : source.index("        tool = sdk.")]
+    assert textwrap.dedent(f"        {guard}").strip() in PAGE
     for path in FOLDER.glob("*.py"):
         assert f"../examples/transfer/{path.name}" in PAGE
