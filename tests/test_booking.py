@@ -93,16 +93,6 @@ anyio.run(main)
     assert said == "['completed', 'input_required', 'working'] [('Ada', 3, '21:00', 'voucher')]"
 
 
-def test_new_writes_a_tool_whose_test_loses_a_response(tmp_path: Path) -> None:
-    new = ("-m", "mrtr_options", "new", "order_taxi.py")
-    assert python(*new, cwd=tmp_path).stdout.startswith("order_taxi.py is written")
-    assert '"order_taxi"' in (tmp_path / "order_taxi.py").read_text(encoding="utf-8")
-    run([sys.executable, "-m", "pytest", "-q", "order_taxi.py"], tmp_path)
-    for bad in (new, (*new[:-1], "calendar.py"), ("order_taxi.py", "no-port")):
-        said = python(*bad, cwd=tmp_path)
-        assert (said.returncode, said.stderr.count("\n")) == (2, 1)
-
-
 @pytest.mark.evidence("the wheel in a fresh environment")
 def test_a_wheel_in_a_fresh_environment_runs_the_page(tmp_path: Path) -> None:
     wheels, folder = tmp_path / "wheels", tmp_path / "booking"

@@ -170,7 +170,7 @@ class Round(Generic[DeskT]):
     ) -> ResultT | types.InputRequiredResult:
         """Run the handler, and then what was to be done after success."""
         try:
-            context = ReplayContext(self._ctx.lifespan_context, self)
+            context = ReplayContext(self._ctx.lifespan_context, self, caller_of(self._ctx))
             result = checked_result(await handler(context, params))
         except RoundOver:
             pass
@@ -324,10 +324,14 @@ class ReplayContext(AsksTogether, Generic[DeskT]):
 
     Attributes:
         lifespan_context: The server's lifespan context.
+        caller: The name of the caller, by the settings of the server; None for an unknown one.
     """
 
-    def __init__(self, lifespan_context: DeskT, this: Round[DeskT]) -> None:
+    def __init__(
+        self, lifespan_context: DeskT, this: Round[DeskT], caller: str | None = None
+    ) -> None:
         self.lifespan_context = lifespan_context
+        self.caller = caller
         self._round = this
 
     async def elicit(self, question: Question[AnswerT] | Inquiry[AnswerT]) -> AnswerT:

@@ -21,7 +21,7 @@ from mcp.server.request_state import authenticated_principal
 
 from mrtr_options.checks import check_functions, check_numbers
 from mrtr_options.errors import UsageError, in_one_line
-from mrtr_options.sdk.handlers import Context, needing
+from mrtr_options.sdk.handlers import Context, Principal, needing
 from mrtr_options.sdk.protection import (
     check_instance,
     check_keys,
@@ -90,14 +90,20 @@ class Settings:
         return self.authenticated or self.principal is not authenticated_principal
 
     @staticmethod
-    def from_environment() -> Settings:
+    def from_environment(
+        principal: Principal = authenticated_principal,
+    ) -> Settings:
         """Read settings from `MRTR_STATE_KEYS`, `MRTR_DATABASE_URL` and `MRTR_INSTANCE`.
+
+        Args:
+            principal: Names who is calling, which no environment can say.
 
         Raises:
             BadKeys, BadInstance, BadDatabase: One line that says what to do.
         """
         return Settings(
             keys=keys_from_environment(),
+            principal=principal,
             database=database_from_environment(),
             instance=instance_from_environment(),
         )

@@ -3,23 +3,39 @@
     async with served(server) as url, ResumingClient(lambda: client(url, user)) as caller:
         ...
 
-Knows `serving` and the SDK's client.
+Clients differ in what they do when a response is lost. `told` makes a call as each of them does:
+
+    for policy in POLICIES:
+        said = await told(policy, lambda: client(url, user, losing), "book", {"guest": "Ada"})
+
+Knows `serving`, `resuming` and the SDK's client.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Collection
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable
 from contextlib import asynccontextmanager, closing
-from typing import Any
+from typing import Any, Literal, get_args
 
 import anyio
 import httpx2
-from mcp import Client
+from mcp import Client, MCPError
 from mcp.client.session import ElicitationFnT
 from mcp.client.streamable_http import streamable_http_client
 from mcp.server import MCPServer, Server
+from mcp_types import CallToolResult, TextContent
 
+from mrtr_options.sdk.resuming import ResumingClient, Unanswered
 from mrtr_options.sdk.serving import PATH, listen, web_server
+
+Policy = Literal["stops", "calls again", "resends"]
+"""What a client does when a response is lost: it tells its user of the error and does no more; it,
+or its model, calls the tool again from scratch; or it sends the same request again.
+"""
+POLICIES: tuple[Policy, ...] = get_args(Policy)
+
+NO_RESPONSE = "error: no response"
+"""What the user of a client is told where a response is lost and nothing more is done."""
 
 
 @asynccontextmanager
@@ -54,14 +70,19 @@ async def served(server: Server[Any] | MCPServer[Any]) -> AsyncGenerator[str]:
 
 
 class Losing:
-    """Loses responses of `tools/call`: the server has sent them, and the connection breaks.
+    """The way to a server, on which responses of `tools/call` are lost.
+
+    The server has sent a response, and the connection breaks.
 
     Args:
-        lose: Which ones, from 1, counted over all connections that share this.
+        lose: Which responses are lost, from 1, counted over all connections that share this.
+        turns: The URLs that requests of `tools/call` go to, one after another, as a balancer sends
+            them to the instances of one server. Those after the last go to the client's own URL.
     """
 
-    def __init__(self, lose: Collection[int]) -> None:
+    def __init__(self, lose: Collection[int] = (), turns: Iterable[str] = ()) -> None:
         self._lose = lose
+        self._turns = iter(turns)
         self._seen = 0
 
     def takes_next(self) -> bool:
@@ -69,18 +90,25 @@ class Losing:
         self._seen += 1
         return self._seen in self._lose
 
+    def next_url(self) -> str | None:
+        """Return where the next request goes; None for the client's own URL."""
+        return next(self._turns, None)
+
 
 class _Transport(httpx2.AsyncHTTPTransport):
-    """One connection's."""
+    """The HTTP transport of one connection."""
 
-    def __init__(self, losing: Losing | None) -> None:
+    def __init__(self, losing: Losing) -> None:
         super().__init__()
         self._losing = losing
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        if request.headers.get("mcp-method") != "tools/call":
+            return await super().handle_async_request(request)
+        if (url := self._losing.next_url()) is not None:
+            request.url = httpx2.URL(url)
+            request.headers["host"] = request.url.netloc.decode()
         response = await super().handle_async_request(request)
-        if request.headers.get("mcp-method") != "tools/call" or self._losing is None:
-            return response
         if self._losing.takes_next():
             await response.aread()
             raise httpx2.ReadError("the response was lost", request=request)
@@ -88,24 +116,85 @@ class _Transport(httpx2.AsyncHTTPTransport):
 
 
 @asynccontextmanager
-async def _streams(url: str, losing: Losing | None) -> AsyncGenerator[Any]:
+async def _streams(url: str, losing: Losing, token: str | None) -> AsyncGenerator[Any]:
     """Open a connection that closes its sockets.
 
     The SDK's leaves that to who made the HTTP client.
     """
+    headers = {} if token is None else {"authorization": f"Bearer {token}"}
     async with (
-        httpx2.AsyncClient(transport=_Transport(losing), timeout=30) as http,
+        httpx2.AsyncClient(transport=_Transport(losing), headers=headers, timeout=30) as http,
         streamable_http_client(url, http_client=http) as streams,
     ):
         yield streams
 
 
-def client(url: str, user: ElicitationFnT, losing: Losing | None = None) -> Client:
+def client(
+    url: str, user: ElicitationFnT, losing: Losing | None = None, *, token: str | None = None
+) -> Client:
     """Make a client of the SDK's, of the modern era, that may lose responses.
 
     Args:
         url: The server's.
         user: Answers its questions.
         losing: Shared by all clients of one test.
+        token: Says who calls: sent as `Authorization: Bearer TOKEN`.
     """
-    return Client(_streams(url, losing), mode="2026-07-28", elicitation_callback=user)
+    streams = _streams(url, losing or Losing(), token)
+    return Client(streams, mode="2026-07-28", elicitation_callback=user)
+
+
+async def told(
+    policy: Policy,
+    connect: Callable[[], Client],
+    tool: str,
+    arguments: dict[str, Any],
+) -> str:
+    """Make a call as a client of this policy does, and return what its user is told at last.
+
+    That is the text of the result. An error begins with "error: "; a lost response that the client
+    does nothing about is `NO_RESPONSE`.
+
+    Args:
+        policy: What the client does when a response is lost.
+        connect: Makes a client of the SDK's.
+        tool: The tool's name.
+        arguments: The arguments of the call.
+    """
+    if policy == "resends":
+        return await _told_resending(connect, tool, arguments)
+    said = await _told_once(connect, tool, arguments)
+    if policy == "calls again" and said == NO_RESPONSE:
+        return await _told_once(connect, tool, arguments)
+    return said
+
+
+async def _told_resending(
+    connect: Callable[[], Client], tool: str, arguments: dict[str, Any]
+) -> str:
+    try:
+        async with ResumingClient(connect) as caller:
+            return _text_of(await caller.call_tool(tool, arguments))
+    except Unanswered:
+        return NO_RESPONSE
+    except MCPError as error:
+        return f"error: {error}"
+
+
+async def _told_once(connect: Callable[[], Client], tool: str, arguments: dict[str, Any]) -> str:
+    said = NO_RESPONSE
+    try:
+        async with connect() as caller:
+            try:
+                said = _text_of(await caller.call_tool(tool, arguments))
+            except MCPError as error:
+                said = f"error: {error}"
+    except* httpx2.HTTPError:
+        pass  # the connection broke, and with it the SDK's client
+    return said
+
+
+def _text_of(result: CallToolResult) -> str:
+    texts = (each.text for each in result.content if isinstance(each, TextContent))
+    said = "\n".join(texts)
+    return f"error: {said}" if result.is_error else said

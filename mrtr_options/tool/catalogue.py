@@ -23,6 +23,7 @@ from types import CodeType, ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
 from mrtr_options.errors import UsageError
+from mrtr_options.tool.beside import importing_from
 from mrtr_options.tool.guarantees import (
     BadGuarantees,
     Guarantees,
@@ -270,7 +271,7 @@ def load(
     if settings.wrappers:
         settings = replace(settings, wrappers=[*settings.wrappers, wrap])
     try:
-        with configured(settings):
+        with configured(settings), importing_from(*_folders_of(path)):
             exec(code or compile_file(path), module.__dict__)
             server = _server_of(module)
     except ModuleNotFoundError as error:
@@ -322,9 +323,20 @@ def _server_of(module: ModuleType) -> object:
 @lru_cache(maxsize=64)
 def _package_of(path: Path) -> str:
     """Return the package that a file is in, for its relative imports; "" if it is in none."""
-    names: list[str] = []
+    root = _root_of(path)
+    return ".".join(path.absolute().parent.relative_to(root).parts)
+
+
+@lru_cache(maxsize=64)
+def _folders_of(path: Path) -> tuple[Path, ...]:
+    """Return where a stranger's file finds the modules beside it: its folder, and its package's."""
+    folder = path.absolute().parent
+    return () if folder == DECK else tuple(dict.fromkeys((folder, _root_of(path))))
+
+
+def _root_of(path: Path) -> Path:
+    """Return the folder of the topmost package that a file is in; of the file if it is in none."""
     folder = path.absolute().parent
     while (folder / "__init__.py").is_file():
-        names.insert(0, folder.name)
         folder = folder.parent
-    return ".".join(names)
+    return folder

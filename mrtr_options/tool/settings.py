@@ -15,10 +15,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from mcp.server import ServerRequestContext
+from mcp.server.request_state import authenticated_principal
 
 from mrtr_options.errors import in_one_line
 from mrtr_options.sdk import settings as sdk
-from mrtr_options.sdk.handlers import Handler, Params, Result
+from mrtr_options.sdk.handlers import Handler, Params, Principal, Result
 from mrtr_options.sdk.settings import (
     DATABASE_VARIABLE,
     STATE_TTL_SECONDS,
@@ -58,15 +59,18 @@ class Settings(sdk.Settings):
     wrappers: Sequence[Callable[[Handler], Handler]] = ()
 
     @staticmethod
-    def from_environment() -> Settings:
+    def from_environment(principal: Principal = authenticated_principal) -> Settings:
         """Return settings from the environment; `MRTR_LEDGER` names a SQLite file.
+
+        Args:
+            principal: Names who is calling.
 
         Raises:
             BadKeys, BadInstance, BadDatabase, LedgerUnusable: One line that says what to do.
         """
         path = os.environ.get(LEDGER_VARIABLE)
         ledger = weather.SqliteLedger(path) if path else weather.MemoryLedger()
-        return Settings(ledger, **vars(sdk.Settings.from_environment()))
+        return Settings(ledger, **vars(sdk.Settings.from_environment(principal)))
 
 
 _settings: ContextVar[Settings | None] = ContextVar("settings", default=None)

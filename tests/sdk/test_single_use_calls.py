@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, closing
 from dataclasses import dataclass, field
@@ -513,3 +514,34 @@ async def test_over_http_on_two_instances_a_lost_result_and_a_call_made_again_tr
             assert said(await call(there, "R2")) == "100 transferred"
             assert bank.transfers == [100, 100], "the user meant two"
     assert answered == declines + 2
+
+
+async def test_a_question_that_nobody_answered_in_time_frees_its_name(path: Path) -> None:
+    """Its state is too old to be answered, so the call with this name is begun again."""
+    now, bank = 1_000_000_000.0, Bank()
+    with closing(sdk.SqliteStore(path, keep_seconds=600, clock=lambda: now)) as store:
+        async with at(bank, store) as caller:
+            await caller.send()
+            now += 599
+            asked = await caller.send()
+            assert bank.asked == 1  # it may still be answered
+            now += 2
+            asked_anew = await caller.send()
+            assert bank.asked == 2
+            expired = (types.INVALID_PARAMS, "request_state_expired")
+            assert await reason_of(caller.send(asked=asked)) == expired
+            await caller.send(asked=asked_anew)
+            now += 601
+            assert said(await caller.send()) == "100 transferred"  # a result stays for longer
+    assert bank.transfers == [100]
+
+
+async def test_a_question_that_nobody_answered_in_time_stays_with_its_call_key(path: Path) -> None:
+    now, bank, key = time.time(), Bank(), sdk.new_call_key()
+    with closing(sdk.SqliteStore(path, keep_seconds=600, clock=lambda: now)) as store:
+        async with at(bank, store) as caller:
+            now += 1
+            await caller.send(key=key)
+            now += 590
+            await caller.send(key=key)
+    assert bank.asked == 1

@@ -156,6 +156,11 @@ class DurableContext(AsksTogether, Generic[DeskT]):
         self._keys: set[str] = set()
         self.abandoned: MCPError | None = None
 
+    @property
+    def caller(self) -> str | None:
+        """The name of the caller, by the settings of the server; None for an unknown one."""
+        return self._record.begun.caller.principal
+
     async def until(
         self,
         key: str,

@@ -42,6 +42,8 @@ round is taken like any other, under the name:
   a client whose state has expired can then still ask under its key what became of the call.
 - A name of the server's is known for `call_seconds` after the last round of its call. After that,
   and after a store is lost, it begins another call.
+- A call whose question nobody answered while its state was valid frees a name of the server's, too:
+  the question can be answered no more.
 - A call that ended because the user declined or dismissed its question, or could not be asked
   (`Declined`, `Cancelled` or `CannotAsk` left the handler), frees a name of the server's: a user
   who wants it after all is asked again. A call key stays with its call: another intention has

@@ -27,7 +27,7 @@ from mrtr_options.sdk.single_use.rounds import (
     write_error,
     write_response,
 )
-from mrtr_options.sdk.single_use.store import Claim, Store, Unusable
+from mrtr_options.sdk.single_use.store import Claim, Stamp, Store, Unusable
 
 T = TypeVar("T")
 Handle = Callable[[], Awaitable[Result]]
@@ -69,9 +69,12 @@ class TakenRound:
         if self._asks_again(result):  # the user may still answer this round
             await self._release()
             return in_round(result, self.state)
+        claim = replace(self.claim, frees=bool(refusals))
         if isinstance(result, types.InputRequiredResult):
-            result = await self._in_next_round(result)
-        await self._record_response(result, frees=bool(refusals))
+            stamp = await self._stamp()
+            result = await self._in_next_round(result, stamp)
+            claim = replace(claim, asked_at=stamp.at)
+        await self._record_response(result, claim)
         return result
 
     async def _give_back_unbegun(self) -> None:
@@ -141,9 +144,16 @@ class TakenRound:
             and set(result.input_requests or {}) == set(self.state.asked)
         )
 
-    async def _in_next_round(self, result: types.InputRequiredResult) -> Result:
+    async def _stamp(self) -> Stamp:
+        """Return when the next round begins."""
         try:
-            stamp = await self._insist(self.store.stamp, self.until)
+            return await self._insist(self.store.stamp, self.until)
+        except MCPError as error:
+            await self._record(write_error(error))
+            raise
+
+    async def _in_next_round(self, result: types.InputRequiredResult, stamp: Stamp) -> Result:
+        try:
             return in_new_round(result, stamp, self.state.call)
         except MCPError as error:
             await self._record(write_error(error))
@@ -151,22 +161,26 @@ class TakenRound:
 
     # --- the record ---
 
-    async def _record_response(self, response: types.Result, *, frees: bool) -> None:
+    async def _record_response(self, response: types.Result, claim: Claim) -> None:
         try:
             text = write_response(response)
         except ValueError:
             await self._record(write_error(indeterminate()))
             raise
-        await self._record(text, frees=frees)
+        await self._record(text, claim)
 
-    async def _record(self, outcome: str, *, frees: bool = False) -> None:
+    async def _record(self, outcome: str, claim: Claim | None = None) -> None:
         """Record the outcome of the round.
+
+        Args:
+            outcome: The outcome.
+            claim: The round's claim, where it says more of the outcome.
 
         Raises:
             MCPError: -32603, its lease ended, and the outcome of another run of it is recorded.
         """
-        claim = replace(self.claim, frees=True) if frees else self.claim
-        if not await self._insist(partial(self.store.record, claim, outcome), self.until):
+        record = partial(self.store.record, claim or self.claim, outcome)
+        if not await self._insist(record, self.until):
             raise indeterminate(may_run_again=self.attempts > 1)
 
     async def _release(self) -> None:

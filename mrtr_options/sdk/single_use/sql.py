@@ -18,9 +18,9 @@ What keeps a round from running twice, whatever clocks do
 Named calls
 -----------
 Each round of a named call has the call's name, and a first request is answered by the latest of
-them: one read, however many rounds there were. A name that is free again (its call was declined, or
-is older than its author wants to hear of it) is taken by another call; the first round of the old
-one is set aside.
+them: one read, however many rounds there were. A name that is free again (its call was declined,
+its question is too old to be answered, or it is older than its author wants to hear of it) is taken
+by another call; the first round of the old one is set aside.
 
 Every row carries a fencing token, the `owner`: of the delivery that took the round, and then of the
 one that took it over. Only that one records its outcome or gives it back, so a delivery that was
@@ -88,6 +88,7 @@ _ADDED = {  # what tables of older versions lack
         "made": "ALTER TABLE guard_rounds ADD COLUMN made DOUBLE PRECISION",
         "frees": "ALTER TABLE guard_rounds ADD COLUMN frees INTEGER NOT NULL DEFAULT 0",
         "keeps": "ALTER TABLE guard_rounds ADD COLUMN keeps DOUBLE PRECISION NOT NULL DEFAULT 0",
+        "answer_by": "ALTER TABLE guard_rounds ADD COLUMN answer_by DOUBLE PRECISION",
         "lasts": f"ALTER TABLE guard_rounds ADD COLUMN lasts BIGINT NOT NULL DEFAULT {EPOCHS}",
     },
     _COLUMNS_OF_HORIZON: {
@@ -111,7 +112,7 @@ _NAME = "UPDATE guard_horizon SET store = :store, started = {now} WHERE store = 
 _EPOCH = "SELECT {now}, store, epoch FROM guard_horizon"
 _SEEN = """
 SELECT {now}, store, epoch, started, until, seq, answers, arguments, outcome, ends <= {now},
-    keeps <= {now}, frees, owner
+    keeps <= {now}, frees, answer_by < {now}, owner
 FROM guard_horizon LEFT JOIN guard_rounds ON
 """
 _SEE_ROUND = f"{_SEEN} number = :number"
@@ -173,7 +174,7 @@ WHERE number = :number AND answers = :answers AND outcome IS NULL
 """
 # The same outcome is no other one: the connection may have broken after it was recorded.
 _RECORD = """
-UPDATE guard_rounds SET outcome = :outcome, frees = :frees
+UPDATE guard_rounds SET outcome = :outcome, frees = :frees, answer_by = :answer_by
 WHERE number = :number AND owner = :owner AND coalesce(outcome, :outcome) = :outcome
 """
 _RELEASE = "DELETE FROM guard_rounds WHERE number = :number AND owner = :owner AND outcome IS NULL"
@@ -199,6 +200,7 @@ class _Seen(NamedTuple):
     is_over: bool
     is_late: bool
     frees: bool
+    is_unanswerable: bool | None
     owner: str | None
 
     def is_free(self, claim: Claim) -> bool:
@@ -207,8 +209,10 @@ class _Seen(NamedTuple):
             return True
         if not claim.is_first or claim.made is not None:
             return False
+        if self.frees or self.is_unanswerable:
+            return True
         is_at_work = self.outcome is None and not self.is_over
-        return bool(self.frees) or (bool(self.is_late) and not is_at_work)
+        return bool(self.is_late) and not is_at_work
 
     def recorded(self, claim: Claim) -> str:
         """Return the recorded outcome of a round that is taken.
@@ -397,7 +401,13 @@ class SqlStore:
         await self._changed(_RELEASE, claim)
 
     async def _changed(self, statement: str, claim: Claim, outcome: str | None = None) -> bool:
-        values: Values = {**vars(claim), "frees": int(claim.frees), "outcome": outcome}
+        answer_by = None if claim.asked_at is None else claim.asked_at + self._keep
+        values: Values = {
+            **vars(claim),
+            "frees": int(claim.frees),
+            "answer_by": answer_by,
+            "outcome": outcome,
+        }
         return await self._use(lambda: self._execute(statement, values).rowcount == 1)
 
     def _row(self, statement: str, values: Values) -> tuple[Any, ...]:

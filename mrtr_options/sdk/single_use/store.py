@@ -72,6 +72,9 @@ class Claim:
         frees: Whether the outcome ends its call without the user's consent. The next first request
             of a name that the server gave begins another call then; a call key stays with its call.
             Set with the outcome.
+        asked_at: When the outcome's question was handed out, by the store's clock; None for an
+            outcome without one. A call whose question is too old to be answered frees its name in
+            the same way. Set with the outcome.
     """
 
     number: str
@@ -86,6 +89,7 @@ class Claim:
     made: float | None = None
     call_seconds: float = 0.0
     frees: bool = False
+    asked_at: float | None = None
 
     @property
     def is_first(self) -> bool:

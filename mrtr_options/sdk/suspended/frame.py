@@ -137,6 +137,11 @@ class LinearContext(AsksTogether, Generic[DeskT]):
         self.lifespan_context = lifespan_context
         self._frame = frame
 
+    @property
+    def caller(self) -> str | None:
+        """The name of the caller, by the settings of the server; None for an unknown one."""
+        return self._frame.owner
+
     async def elicit(self, question: Question[AnswerT] | Inquiry[AnswerT]) -> AnswerT:
         """Ask the user, or the client, and wait here for as long as it takes.
 

@@ -1,0 +1,69 @@
+"""A proposal finds the modules beside it, in every command that loads it."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from mrtr_options.tool.catalogue import load, option_named
+from tests.commands import python
+from tests.rounds import settings
+
+HELPER = "from mrtr_options.tool import weather\n\nSAID = []\nTITLE = 'helper of {}'\n"
+
+
+def proposal(folder: Path, name: str = "my_option.py") -> Path:
+    """Write F, with its domain taken from a module beside it, and that module."""
+    source = option_named("F").source
+    old = "from mrtr_options.tool import weather\n"
+    late = "    import my_late\n\n    my_late.SEEN.append(1)\n    desk = ctx.lifespan_context\n"
+    assert old in source
+    folder.mkdir(exist_ok=True)
+    text = source.replace(old, "from my_helper import SAID, TITLE, weather\n\nSAID.append(1)\n", 1)
+    text = text.replace("    desk = ctx.lifespan_context\n", late, 1)
+    (folder / "my_helper.py").write_text(HELPER.format(folder.name), encoding="utf-8")
+    (folder / "my_late.py").write_text("SEEN = []\n", encoding="utf-8")
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def loaded(path: Path, name: str) -> object:
+    """Load a file, and return a global name of its module."""
+    load(path, settings())
+    return vars(sys.modules[f"mrtr_options_loaded_{path.stem}"])[name]
+
+
+def test_two_loads_of_a_file_share_no_module_beside_it(tmp_path: Path) -> None:
+    path = proposal(tmp_path / "one")
+    assert [loaded(path, "SAID"), loaded(path, "SAID")] == [[1], [1]]
+
+
+def test_modules_of_one_name_in_two_folders_are_two(tmp_path: Path) -> None:
+    paths = [proposal(tmp_path / "one"), proposal(tmp_path / "two")]
+    assert [loaded(path, "TITLE") for path in paths] == ["helper of one", "helper of two"]
+
+
+def test_a_proposal_in_a_package_finds_its_neighbours(tmp_path: Path) -> None:
+    folder = tmp_path / "my_package"
+    path = proposal(folder)
+    (folder / "__init__.py").touch()
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace("from my_helper", "from .my_helper"), encoding="utf-8")
+    assert loaded(path, "TITLE") == "helper of my_package"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "command",
+    [
+        "-m mrtr_options check {} --only clean-tokyo --drawn 0 --faults 0",
+        "-m mrtr_options play {} clean-tokyo",
+        "-m pytest tests/test_invariant.py --proposal={} -k written_above",
+    ],
+    ids=["check", "play", "invariant"],
+)
+def test_a_command_runs_a_proposal_with_modules_beside_it(command: str, tmp_path: Path) -> None:
+    path = proposal(tmp_path)
+    ran = python(*command.format(path).split())
+    assert ran.returncode == 0, ran.stdout[-2000:] + ran.stderr

@@ -1,0 +1,127 @@
+"""`new`: what it writes for a tool of any name passes ruff, pyright and its own tests."""
+
+import json
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from mrtr_options.demo.own_tool import STYLES, files_of
+from tests.bounds import SECONDS
+from tests.commands import REPOSITORY, python
+
+NEW = ("-m", "mrtr_options", "new")
+NAMES = ("x", "transfer_money", "orderTaxi2", "a" * 64)
+PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))
+RULES = PROJECT["tool"]["ruff"]["lint"]
+
+
+def run(folder: Path, *command: str) -> str:
+    """Return what a command prints in a folder; it has to end well."""
+    ran = subprocess.run(
+        [sys.executable, "-m", *command],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    return ran.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("style", STYLES)
+def test_what_new_writes_passes_its_own_tests(style: str, tmp_path: Path) -> None:
+    written = python(*NEW, "order_taxi.py", f"--style={style.upper()}", cwd=tmp_path)
+    assert written.stdout.startswith("order_taxi.py is written"), written.stderr
+    assert {path.name for path in tmp_path.iterdir()} == {"order_taxi.py", "test_order_taxi.py"}
+    assert "15 passed" in run(tmp_path, "pytest", "-v", "test_order_taxi.py")
+
+
+@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize("name", NAMES)
+def test_what_new_writes_for_any_name_passes_ruff(style: str, name: str, tmp_path: Path) -> None:
+    tool, test = files_of(style, name)
+    (tmp_path / f"{name}.py").write_text(tool, encoding="utf-8")
+    (tmp_path / f"test_{name}.py").write_text(test, encoding="utf-8")
+    run(tmp_path, "ruff", "check", "--isolated", ".")
+    run(tmp_path, "ruff", "format", "--isolated", "--check", ".")
+    ours = [
+        f"--select={','.join(RULES['select'])}",
+        f"--ignore={','.join([*RULES['ignore'], 'N999'])}",
+        f"--config=lint.pydocstyle.convention = {RULES['pydocstyle']['convention']!r}",
+    ]
+    if len(name) < 20:  # a line with a long name is as long as it is
+        run(tmp_path, "ruff", "check", "--isolated", *ours, ".")
+
+
+@pytest.mark.slow
+def test_what_new_writes_passes_pyright(tmp_path: Path) -> None:
+    for style in STYLES:
+        tool, test = files_of(style, f"tool_{style}")
+        (tmp_path / f"tool_{style}.py").write_text(tool, encoding="utf-8")
+        (tmp_path / f"test_tool_{style}.py").write_text(test, encoding="utf-8")
+    config = {"typeCheckingMode": "strict", "extraPaths": [str(REPOSITORY)]}
+    (tmp_path / "pyrightconfig.json").write_text(json.dumps(config), encoding="utf-8")
+    said = run(tmp_path, "pyright", "--pythonpath", sys.executable)
+    assert "0 errors" in said
+
+
+def test_styles_share_everything_but_the_tool_and_its_server() -> None:
+    """The arguments, the destination, the report and who may call are the same in all styles."""
+    tools = {style: files_of(style, "own")[0] for style in STYLES}
+    for begin, end in (
+        ("class Arguments", "class Consent"),
+        ("class Records", "# --- the tool"),
+        ("def caller_of", "@contextmanager"),
+    ):
+        parts = {style: text.partition(begin)[2].partition(end)[0] for style, text in tools.items()}
+        assert all(parts[style] == parts["default"] != "" for style in STYLES), begin
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("calendar.py",), "would hide the module calendar"),
+        (("anyio.py",), "would hide the module anyio"),
+        (("class.py",), "is not a tool's name"),
+        (("größe.py",), "is not a tool's name"),
+        (("two words.py",), "is not a tool's name"),
+        (("a" * 65 + ".py",), "is not a tool's name"),
+        (("order_taxi",), "is not a file name that ends in .py"),
+        (("order_taxi.py", "--style", "x"), "there is no style 'x'"),
+        (("no_folder/order_taxi.py",), "cannot write"),
+        (("there.py",), "there.py is there already"),
+        (("tried.py",), "test_tried.py is there already"),
+    ],
+)
+def test_new_refuses_in_one_line_and_writes_nothing(
+    arguments: tuple[str, ...], says: str, tmp_path: Path
+) -> None:
+    for name in ("there.py", "test_tried.py"):
+        (tmp_path / name).write_text("", encoding="utf-8")
+    ran = python(*NEW, *arguments, cwd=tmp_path)
+    assert (ran.returncode, ran.stdout, ran.stderr.count("\n")) == (2, "", 1), ran.stderr
+    assert says in ran.stderr
+    assert {path.name for path in tmp_path.iterdir()} == {"there.py", "test_tried.py"}
+
+
+@pytest.mark.parametrize("command", ["order_taxi.py no-port", "order_taxi.py 0"])
+def test_a_written_server_refuses_in_one_line_what_it_cannot_start_with(
+    command: str, tmp_path: Path
+) -> None:
+    tool, _ = files_of("default", "order_taxi")
+    (tmp_path / "order_taxi.py").write_text(tool, encoding="utf-8")
+    ran = python(*command.split(), cwd=tmp_path, MRTR_STATE_KEYS="short")
+    assert (ran.returncode, ran.stdout, ran.stderr.count("\n")) == (2, "", 1), ran.stderr
+
+
+def test_new_takes_a_folder_that_has_modules_of_its_own(tmp_path: Path) -> None:
+    """A module in this folder or another is none of Python's, and none that is hidden."""
+    (tmp_path / "shop").mkdir()
+    (tmp_path / "order_taxi.py").write_text("", encoding="utf-8")
+    ran = python(*NEW, "shop/order_taxi.py", cwd=tmp_path)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert (tmp_path / "shop" / "test_order_taxi.py").is_file()

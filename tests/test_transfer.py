@@ -1,0 +1,56 @@
+"""The transfer of USING: its files are those of examples/transfer, and do what the page says."""
+
+import re
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from tests.bounds import SECONDS
+from tests.commands import REPOSITORY
+
+FOLDER = REPOSITORY / "examples" / "transfer"
+PAGE = (REPOSITORY / "docs" / "USING.md").read_text(encoding="utf-8")
+TABLE = re.findall(r"^\$ python nine_things.py\n((?:.+\n)*)```", PAGE, re.MULTILINE)[0]
+
+
+def played(folder: Path) -> str:
+    """Return what the nine things print, played in a folder."""
+    ran = subprocess.run(
+        [sys.executable, "nine_things.py"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+    )
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout
+
+
+@pytest.mark.slow
+def test_the_nine_things_do_and_tell_what_the_page_says() -> None:
+    assert played(FOLDER) == TABLE
+
+
+def test_no_thing_transfers_more_than_the_user_wanted() -> None:
+    """Two transfers are of two references, or of two callers."""
+    counts = dict(re.findall(r"^(\S.*?) +(\d)$", TABLE, re.MULTILINE))
+    twice = [what for what, transfers in counts.items() if int(transfers) > 1]
+    assert twice == [
+        "another reference",
+        "... and that one with another amount",
+        "another caller with the same reference",
+    ]
+
+
+def test_the_page_shows_the_tool_and_names_the_other_files() -> None:
+    shown = re.findall(r"^From `transfer_money.py`:\n\n```python\n(.*?)```\n", PAGE, re.M | re.S)
+    source = (FOLDER / "transfer_money.py").read_text(encoding="utf-8")
+    part = source[source.index("async def transfer_money") : source.index("def report(")]
+    assert [each.strip() for each in shown] == [part.strip()]
+    guard = source[source.index("guard = sdk.single_use(") : source.index("        tool = sdk.")]
+    assert textwrap.dedent(f"        {guard}").strip() in PAGE
+    for path in FOLDER.glob("*.py"):
+        assert f"../examples/transfer/{path.name}" in PAGE
