@@ -204,15 +204,16 @@ class Children:
         self.hang_seconds = hang_seconds
         self._raised: list[str] = []
         self._option = option
-        self._folder = folder
+        self._base = self._folder = folder
         self._keys = [new_key() if key is None else key.encode()]
         self._versions: list[Change | None] = [None] * (2 if option.extra is None else 1)
         self._ahead = 0.0
         self._children: list[Child] = []
         self._group: anyio.abc.TaskGroup | None = None
         self._http: httpx2.AsyncClient | None = None
+        self._died = False
+        self._number = 0
         self.ledger_file = folder / LEDGER
-        self.ledger = weather.SqliteLedger(self.ledger_file)
 
     @property
     def secrets(self) -> set[str]:
@@ -242,6 +243,7 @@ class Children:
         # One connection pool for all clients, since making one takes longer than a request.
         async with connections() as self._http, anyio.create_task_group() as self._group:
             try:
+                self._take_folder()
                 await self._start_all()
                 yield self
             except Exception as error:
@@ -297,6 +299,28 @@ class Children:
             )
         raise CannotStart(f"the process {how} while {name} was loading")
 
+    def _take_folder(self) -> None:
+        """Give the processes that start from now on an empty folder, with a ledger in it."""
+        self._number += 1
+        self._folder = self._base / str(self._number)
+        self._folder.mkdir()
+        self.ledger_file = self._folder / LEDGER
+        weather.SqliteLedger(self.ledger_file)
+
+    def _keeps_files(self) -> bool:
+        """Whether there is more in the folder than the ledger: work may be kept there."""
+        return any(not each.name.startswith(LEDGER) for each in self._folder.iterdir())
+
+    async def _begin_anew(self) -> None:
+        """Replace every process, each in an empty folder.
+
+        A successor begins the work of a process that died once more, at any time. The contract
+        allows the effects of that work, and they are of no later run.
+        """
+        await self._end_all()
+        self._take_folder()
+        await self._start_all()
+
     async def _end_all(self) -> None:
         while self._children:
             await self.kill(self._children[0])
@@ -309,6 +333,10 @@ class Children:
         Returns:
             How the old one ended.
         """
+        self._died = True
+        return await self._swap(place, child)
+
+    async def _swap(self, place: int, child: Child) -> str:
         how = await self.kill(child)
         place %= len(self._versions)
         if self._children[place] is child:
@@ -326,7 +354,7 @@ class Children:
         """Replace every process, or only one, by one with another version of the file."""
         for place in range(len(self._versions)) if only is None else (only,):
             self._versions[place] = change
-            await self.replace(place, self._children[place])
+            await self._swap(place, self._children[place])
 
     async def wait(self, seconds: float) -> None:
         """Let time pass for every process, and for those that start later."""
@@ -365,8 +393,12 @@ class Children:
     @asynccontextmanager
     async def started(self, subject: Subject, scenario: Scenario) -> AsyncGenerator[ChildInstances]:
         """The processes, for one run; they go on after it."""
-        if any(self._versions):
+        if self._died and self._keeps_files():
+            self._versions = [None] * len(self._versions)
+            await self._begin_anew()
+        elif any(self._versions):
             await self.redeploy(None, None)
+        self._died = False
         found = ChildInstances(self, scenario.instances, scenario.setup.destination)
         found.recording.secrets.update(self.secrets)
         await found.arm(None)
