@@ -58,7 +58,14 @@ from mrtr_options.review.check.cases import (
     for_one_user,
     systematic,
 )
-from mrtr_options.review.check.findings import GIVE_UP, Finding, Made, on_its_own, smallest
+from mrtr_options.review.check.findings import (
+    GIVE_UP,
+    Finding,
+    Made,
+    on_its_own,
+    smallest,
+    waiting_calls,
+)
 from mrtr_options.review.check.pace import (
     CASE_SECONDS,
     DRAWN_SECONDS,
@@ -281,7 +288,8 @@ class _Review:
         before = Counter(self.tracebacks())
         history = await run_one(self.subject, scenario, where or self.where)
         if where is None:
-            self.made.append(Made(scenario, len(history.exchanges)))
+            open_calls = len(waiting_calls(history))
+            self.made.append(Made(scenario, len(history.exchanges), open_calls))
         if scenario.setup.era == "legacy":
             self.legacy += Counter(self.tracebacks()) - before
         elif not scenario.at_effects:
