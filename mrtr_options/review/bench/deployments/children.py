@@ -39,6 +39,7 @@ from mrtr_options.review.bench.history import HUNG, LOST, Crashed, Reply, Reques
 from mrtr_options.review.bench.ledger import Outside
 from mrtr_options.review.bench.redeploys import write
 from mrtr_options.review.bench.scenario import Change, Keys, Scenario
+from mrtr_options.review.bench.sessions import Session
 from mrtr_options.review.bench.starting import end, start_server
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.sdk.protection import KEYS_VARIABLE, new_key
@@ -402,7 +403,10 @@ class Children:
         found = ChildInstances(self, scenario.instances, scenario.setup.destination)
         found.recording.secrets.update(self.secrets)
         await found.arm(None)
-        yield found
+        try:
+            yield found
+        finally:
+            found.close()
 
     def start_soon(
         self,
@@ -427,10 +431,22 @@ class Children:
         """The process that is an instance now."""
         return self._children[place % len(self._versions)]
 
+    def session(self, child: Child, like: Request) -> Session:
+        """Return a new session of an old client, which is open until it is closed."""
+        assert self._http is not None
+        session = Session(child.origin + PATH, self._http, like)
+        self.start_soon(session.run, anyio.CancelScope())
+        return session
+
     async def exchange(
-        self, child: Child, request: Request, user: ElicitationFnT | None, gone: anyio.Event
+        self,
+        child: Child,
+        request: Request,
+        user: ElicitationFnT | None,
+        gone: anyio.Event,
+        session: Session | None = None,
     ) -> Reply:
-        """Send one request to a process; see `Instances.send`."""
+        """Send one request to a process, in a session or in one of its own; see `Instances.send`."""
         reply = Reply(nothing=HUNG)
         where = ""
         async with anyio.create_task_group() as group:
@@ -450,7 +466,10 @@ class Children:
             group.start_soon(until_dead)
             group.start_soon(until_hung)
             assert self._http is not None
-            reply = await exchange_at(child.origin + PATH, self._http, request, user, gone)
+            if session is None:
+                reply = await exchange_at(child.origin + PATH, self._http, request, user, gone)
+            else:
+                reply = await session.send(request, user, gone)
             if reply.nothing == LOST or reply.code == types.INTERNAL_ERROR:
                 with anyio.move_on_after(DEATH_SECONDS):  # it may be dying
                     await child.dead.wait()
@@ -476,6 +495,7 @@ class ChildInstances(Instances):
         self._strikes = 0
         self._struck: set[ForkServerProcess] = set()
         self._leave = anyio.Event()
+        self._sessions: dict[tuple[str, str], Session] = {}
         self._watching = anyio.CancelScope()
 
     async def send(
@@ -491,7 +511,8 @@ class ChildInstances(Instances):
         self._leave = gone or anyio.Event()
         child = self._children.child(instance)
         strikes = self._strikes
-        reply = await self._children.exchange(child, request, user, self._leave)
+        session = self._session_of(child, request)
+        reply = await self._children.exchange(child, request, user, self._leave, session)
         if self._is_due():
             await self._strike()
         if self._strikes > strikes:  # the response may have been faster than the bench
@@ -501,6 +522,20 @@ class ChildInstances(Instances):
         await self._settle()
         self._ledger.note_failure(instance, reply)
         return reply
+
+    def _session_of(self, child: Child, request: Request) -> Session | None:
+        """Return the session that a request names, opened with the first one that names it."""
+        if not request.session:
+            return None
+        named = request.session, child.origin
+        if named not in self._sessions:
+            self._sessions[named] = self._children.session(child, request)
+        return self._sessions[named]
+
+    def close(self) -> None:
+        """End the sessions of clients that stayed connected."""
+        for session in self._sessions.values():
+            session.close()
 
     async def _settle(self) -> None:
         """Take note of what happened, and replace what is dead."""
