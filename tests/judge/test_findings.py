@@ -11,7 +11,7 @@ import pytest
 
 from mrtr_options.review.bench.history import Effect, Failed, History
 from mrtr_options.review.bench.run import run
-from mrtr_options.review.bench.scenario import Restart, Scenario, Send
+from mrtr_options.review.bench.scenario import Nothing, Restart, Scenario, Send
 from mrtr_options.review.bench.schedules import named
 from mrtr_options.review.bench.subjects import Subject, subject_named
 from mrtr_options.review.bench.telling import quoted
@@ -201,6 +201,16 @@ def test_what_goes_wrong_beside_few_others_is_told_with_them() -> None:
     lines = story(Finding(history, Problem("bills-are-due", 1, "x", "y")))
     assert sum(line[0].isdigit() for line in lines) == 6
     assert "   effect: audit of 'Tokyo' (6 times)" in lines
+
+
+def test_lines_that_repeat_are_told_once_with_how_often() -> None:
+    request, asked = Send("first"), Send("units", Nothing())
+    case = replace(named("clean-tokyo").on_one(), script=(request, *20 * [asked]))
+    history = anyio.run(run, subject_named("E"), case)
+    last = history.exchanges[-1][0].exchange
+    lines = story(Finding(history, Problem("every-request-is-answered", last, "an end", "none")))
+    assert any(line.endswith(" times)") for line in lines)
+    assert len(lines) < 20
 
 
 def test_what_follows_from_a_forged_state_is_no_finding(tmp_path: Path) -> None:

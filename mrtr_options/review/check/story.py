@@ -5,6 +5,7 @@ Knows findings and how a run is told; nothing of how either was made.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,6 +23,12 @@ MOST_LINES = 200
 
 MOST_NAMED = 5
 """So many earlier runs that left calls open are named, the latest first."""
+
+_NUMBER = re.compile(r"^( *)(\d+)\. ")
+"""The number of a request, before it or before its response."""
+
+MANY = 8
+"""More requests than so many that differ in their numbers alone are told once."""
 
 LONGEST_CYCLE = 4
 """How many lines may stand between a line and its repetition for the two to be told as one."""
@@ -54,8 +61,10 @@ def story(finding: Finding) -> list[str]:
     lines = _remarks(finding, rows)
     if sent is not None and len(rows) > MOST_ROWS:
         own = _shown_rounds(finding, rows, sent)
-        lines.append(_hidden(finding.history, rows, own, sent))
-        rows = [row for row in rows if row.round is None or row.round in own]
+        shown = [row for row in rows if row.round is None or row.round in own]
+        if shown != rows:
+            lines.append(_hidden(finding.history, rows, own, sent))
+        rows = shown
     told, verdict = _told(finding, rows)
     lines += told
     return [
@@ -189,11 +198,18 @@ def _where(history: History, row: Row) -> str:
 
 
 def _counted(lines: Sequence[str]) -> list[str]:
-    """Tell lines that repeat, alone or a few in turn, once, with how many times they come."""
+    """Tell lines that repeat, alone or a few in turn, once, with how many times they come. Many
+    requests that differ in their numbers alone are told so, too.
+    """
     found: list[str] = []
+    unnumbered = [*map(_unnumbered, lines)]
     at = 0
     while at < len(lines):
         size, times = _cycle_at(lines, at)
+        if times == 1:
+            longer, more = _cycle_at(unnumbered, at)
+            if more > MANY:
+                size, times = longer, more
         cycle = lines[at : at + size]
         if times > 1 and size == 1:
             found.append(f"{cycle[0]} ({times} times)")
@@ -203,6 +219,15 @@ def _counted(lines: Sequence[str]) -> list[str]:
             found += cycle
         at += size * times
     return found
+
+
+def _unnumbered(line: str) -> str:
+    """Return a line without its request's number, and without that of the request before it."""
+    found = _NUMBER.match(line)
+    if found is None:
+        return line
+    before = rf"the state of {int(found[2]) - 1}\b"
+    return found[1] + re.sub(before, "the state before", line[found.end() :])
 
 
 def _cycle_at(lines: Sequence[str], at: int) -> tuple[int, int]:
