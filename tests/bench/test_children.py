@@ -29,6 +29,7 @@ from mrtr_options.review.bench.scenario import Send, calling
 from mrtr_options.review.bench.schedules import named
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.review.judge import anomalies
+from mrtr_options.review.judge.contract import violations
 from mrtr_options.review.judge.reading import Observation, observe
 from mrtr_options.sdk.single_use import single_use
 from mrtr_options.tool.catalogue import all_options, installed, option_at
@@ -325,6 +326,34 @@ async def test_a_process_that_crashes_at_an_effect_does_nothing_after_it(tmp_pat
         for _ in range(2):
             history = await run(ANY, calling().under(parse("crash@bill3")), found)
             assert anomalies.found(history) == {"orphan bill", "lost call"}
+
+
+RESUMES = """
+    left = [each for each in JOBS.glob("Springfield.*") if location == "Tokyo"]
+    for job in left:  # of a process that died
+        await desk.audit(job.stem)
+        job.unlink()
+    job = JOBS / f"{location}.{os.getpid()}"
+    job.touch()
+    await desk.audit(location)
+    job.unlink()
+"""
+
+
+async def test_work_that_a_process_left_when_it_died_is_begun_once_more_in_no_later_run(
+    tmp_path: Path,
+) -> None:
+    audit = "    await desk.audit(location)"
+    before, _, after = E.partition(audit)
+    source = f"import os\nfrom pathlib import Path\n{before}{RESUMES}{after.partition(chr(10))[2]}"
+    source = source.replace("from __future__ import annotations\n", "")
+    source += '\nJOBS = Path(os.environ["MRTR_LEDGER"]).parent\n'
+    async with children(tmp_path, source=source) as found:
+        # The client's next request is about Springfield again, so nothing is resumed in this run.
+        history = await run(ANY, calling().under(parse("down@audit1")), found)
+        assert not violations(history)
+        later = await run(ANY, named("clean-tokyo").on_one(), found)
+        assert not violations(later)
 
 
 def test_a_guard_as_it_is_by_default_gives_up_before_it_is_called_hung() -> None:

@@ -226,6 +226,12 @@ async def weather(location: str) -> str:
 DB, OPENED = "sqlite3.connect(LEDGER, timeout=2)", "vars(write)[time.time()] = open(os.devnull)"
 PUSH = "    try:\n        answer = await ctx.session.elicit_form("
 MISFIT = '        raise invalid(f"The answer to {name} does not fit.")'
+REFUSED, ENDED = "    except ValueError:\n", "        if choice is None:\n"
+HALF_A_MEBIBYTE = "vars(unseal)[str(len(vars(unseal)))] = bytearray(2**19)"
+A_THREAD = """            if answer["action"] == "cancel":
+                import threading
+                threading.Thread(target=threading.Event().wait, daemon=True).start()
+"""
 NO_STATE = "left out: 1 run with a state of another server: no question came with a state"
 
 
@@ -247,6 +253,8 @@ NO_STATE = "left out: 1 run with a state of another server: no question came wit
                 (f"closing({DB}) as db, db:", f"vars(write).setdefault(time.time(), {DB}) as db:"),
                 (PUSH, f"    {OPENED}\n{PUSH}"),
                 (MISFIT, f"        {OPENED}\n{MISFIT}"),
+                (REFUSED, f"{REFUSED}        {HALF_A_MEBIBYTE}\n"),
+                (ENDED, f"{ENDED}{A_THREAD}"),
             )
         ),
     ],
@@ -264,7 +272,6 @@ def test_a_key_that_anybody_guesses_and_a_file_that_stays_open_are_found(
     no_cases: list[Scenario] = []
     monkeypatch.setattr(check, "_named", lambda subject: (no_cases, []))  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
     monkeypatch.setattr(check, "systematic", lambda: no_cases)
-    monkeypatch.setattr(check, "CALLS", dict.fromkeys(check.CALLS, 50))
     code, printed = checked(file, capsys, more=("--drawn", "0", "--faults", "0"))
     # The clean call that comes first shows that a server which asks nothing breaks the contract.
     breaks = "breaks" in says or source == NO_QUESTIONS

@@ -97,6 +97,18 @@ def test_the_guard_does_what_the_contract_allows_where_it_once_did_not(
     assert violations(history) == []
 
 
+def test_a_state_that_is_refused_too_early_is_told_once() -> None:
+    script = (FIRST, PLACE, Send("units", fault="fail@bill"), UNITS, UNITS)
+    scenario = replace(calling(fleet="one"), script=script)
+    history = anyio.run(run, subject_named("H"), scenario)
+    *before, last = history.events
+    assert isinstance(last, Received)
+    refused = replace(last, reply=Reply(code=-32602, message="This call is not waiting here."))
+    found = violations(replace(history, events=(*before, refused)))
+    assert found
+    assert "duplicates-get-one-response" not in {each.property for each in found}
+
+
 def _hold(option: Option, cases: list[Scenario]) -> None:
     departs = set(option.guarantees.departs if option.guarantees else ()) & {*RULES}
     found = anyio.run(_found, option, cases)

@@ -11,12 +11,19 @@ import pytest
 
 from mrtr_options.review.bench.history import Effect, Failed, History
 from mrtr_options.review.bench.run import run
-from mrtr_options.review.bench.scenario import Restart, Scenario, Send
+from mrtr_options.review.bench.scenario import Nothing, Restart, Scenario, Send
 from mrtr_options.review.bench.schedules import named
 from mrtr_options.review.bench.subjects import Subject, subject_named
 from mrtr_options.review.bench.telling import quoted
 from mrtr_options.review.check.cases import systematic
-from mrtr_options.review.check.findings import Finding, Made, findings, on_its_own, smallest
+from mrtr_options.review.check.findings import (
+    Finding,
+    Made,
+    findings,
+    on_its_own,
+    smallest,
+    waiting_calls,
+)
 from mrtr_options.review.check.story import story
 from mrtr_options.review.judge.properties import Problem
 from mrtr_options.tool.catalogue import option_at
@@ -90,6 +97,24 @@ def test_what_a_finding_needs_of_earlier_runs_is_told(
     assert ("fresh" in story(found)[0]) == found.set_up
 
 
+def test_the_earlier_calls_that_are_still_open_are_named_where_a_fresh_server_shows_nothing() -> (
+    None
+):
+    subject = subject_named("E")
+    case = replace(named("clean-tokyo").on_one(), script=(Send("first"),))
+
+    async def look() -> Finding:
+        play = partial(run, subject)
+        clean = await play(case)
+        wrong = Problem("nothing-leaks", 1, "no key", "a key")
+        made = [Made(case, 1, len(waiting_calls(clean))), Made(case, 1, 1)]
+        found = Finding(clean, wrong)
+        return await on_its_own(play, found, found, made, {})
+
+    told = story(anyio.run(look))
+    assert "earlier calls that are still open: 1 of clean-tokyo" in told[1]
+
+
 def test_texts_that_look_alike_are_told_apart() -> None:
     assert quoted("Reykjavi\u0301k") == r"'Reykjavi\u0301k'"
     assert quoted({"location": "Tokyo" + 96 * " "}) == "{'location': 'Tokyo' + 96 * ' '}"
@@ -111,6 +136,13 @@ def shrunk(slug: str, times: int) -> tuple[Finding, Finding, int]:
         return wrong if len(runs) <= times else clean
 
     return found, anyio.run(partial(smallest, play, found, {})), len(runs)
+
+
+def test_a_bill_that_is_missing_is_not_told_as_an_audit_that_is_wrong() -> None:
+    clean = anyio.run(run, subject_named("G"), named("clean-tokyo").on_one())  # audits at the end
+    events = tuple(each for each in clean.events if not isinstance(each, Effect))
+    found = findings(replace(clean, events=events), {})
+    assert [each.rule for each in found] == ["a-report-is-billed"]
 
 
 def test_a_smaller_run_that_shows_it_once_does_not_count() -> None:
@@ -169,6 +201,16 @@ def test_what_goes_wrong_beside_few_others_is_told_with_them() -> None:
     lines = story(Finding(history, Problem("bills-are-due", 1, "x", "y")))
     assert sum(line[0].isdigit() for line in lines) == 6
     assert "   effect: audit of 'Tokyo' (6 times)" in lines
+
+
+def test_lines_that_repeat_are_told_once_with_how_often() -> None:
+    request, asked = Send("first"), Send("units", Nothing())
+    case = replace(named("clean-tokyo").on_one(), script=(request, *20 * [asked]))
+    history = anyio.run(run, subject_named("E"), case)
+    last = history.exchanges[-1][0].exchange
+    lines = story(Finding(history, Problem("every-request-is-answered", last, "an end", "none")))
+    assert any(line.endswith(" times)") for line in lines)
+    assert len(lines) < 20
 
 
 def test_what_follows_from_a_forged_state_is_no_finding(tmp_path: Path) -> None:

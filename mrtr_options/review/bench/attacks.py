@@ -368,6 +368,10 @@ def edited_key(key: str, edit: KeyEdit) -> str:
         "cut short": key[:-1],
         "in full width": in_full_width(key),
         "an underscore behind it": f"{key}_",
+        "behind a slash": f"old/{key}",
+        "behind a dot": f"old.{key}",
+        "before a dot": f"{key}.old",
+        "with an index": f"{key}[0]",
     }
     changed = edits[edit]
     return changed if changed != key else f"{key}_"

@@ -227,8 +227,8 @@ async def exchange_at(
                 reply = await exchange(client, request, gone)
     except* httpx2.TransportError:
         reply = Reply(nothing=LOST)
-    except* (MCPError, RuntimeError, ValidationError) as refusal:  # it does not connect
-        reply = _refusal(refusal)
+    except* (MCPError, RuntimeError, ValidationError) as why:  # it does not connect
+        reply = refusal(why)
     return Reply(nothing=LOST) if _is_of_the_client(reply) else reply
 
 
@@ -242,11 +242,11 @@ def _is_of_the_client(reply: Reply) -> bool:
     )
 
 
-def _refusal(group: BaseExceptionGroup[MCPError | RuntimeError | ValidationError]) -> Reply:
-    """Why a client and a server cannot open a session."""
+def refusal(group: BaseExceptionGroup[MCPError | RuntimeError | ValidationError]) -> Reply:
+    """Return why a client and a server cannot open a session."""
     why = group.exceptions[0]
     if isinstance(why, BaseExceptionGroup):
-        return _refusal(why)
+        return refusal(why)
     if isinstance(why, MCPError):
         return Reply(code=why.code, message=why.message, data=why.data)
     return Reply(malformed=str(why).partition("\n")[0])
@@ -334,6 +334,9 @@ async def _exchange(client: Client, request: Request) -> Reply:
             )
             tools += found["tools"]
         texts = [*strings_in(found), *strings_in(tools), *_strings_of_handshake(client, session)]
+        texts += [
+            each for method in _OTHER_LISTS for each in await _strings_of(client, method, params)
+        ]
         if request.era == "modern":
             texts += await _strings_of_discovery(client)
         return Reply(tools={tool["name"]: tool for tool in tools}, texts=tuple(texts))
@@ -344,6 +347,18 @@ async def _exchange(client: Client, request: Request) -> Reply:
         return Reply(malformed=first_error(error))
     except (AttributeError, LookupError, TypeError) as error:
         return Reply(malformed=f"{type(error).__name__}: {error}")
+
+
+_OTHER_LISTS = "resources/list", "resources/templates/list", "prompts/list"
+"""What a server may list besides its tools."""
+
+
+async def _strings_of(client: Client, method: str, params: dict[str, Any]) -> list[str]:
+    """Return every string of another list; nothing where the server has no such list."""
+    try:
+        return [*strings_in(await _send(client, _List(method=method, params=params)))]
+    except (MCPError, ValidationError):
+        return []
 
 
 async def _send(client: Client, request: types.Request[dict[str, Any], str]) -> dict[str, Any]:

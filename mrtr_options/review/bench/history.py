@@ -60,6 +60,7 @@ class Request:
         key: The call key; None for a client that makes none.
         named: The name that the server gives the call, which the client does not send; None if it
             gives none.
+        session: The name of the session in which an old client sends it; empty for one of its own.
     """
 
     location: str = ""
@@ -78,6 +79,7 @@ class Request:
     key: str | None = None
     version: str | None = None
     named: str | None = None
+    session: str = ""
 
     @property
     def call_name(self) -> str | None:

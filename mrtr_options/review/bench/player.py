@@ -117,7 +117,9 @@ class Player(Rounds):
             case Together():
                 await self._take_together(step)
             case ListTools():
-                await self.play_round(Request(method="tools/list"), [self._next()])
+                era = self.scenario.setup.era
+                listing = Request(method="tools/list", principal=step.principal, era=era)
+                await self.play_round(listing, [self._next()])
             case Restart():
                 await self.restart(step.keys)
             case Redeploy():
@@ -305,6 +307,7 @@ class Player(Rounds):
             declares=caller.declares,
             era=self.scenario.setup.era,
             version=caller.version,
+            session=step.session,
         )
         if self.scenario.setup.era == "legacy":
             await self._call_legacy(step, request)

@@ -66,6 +66,10 @@ KeyEdit = Literal[
     "cut short",
     "in full width",
     "an underscore behind it",
+    "behind a slash",
+    "behind a dot",
+    "before a dot",
+    "with an index",
 ]
 """How a client changes the key of a question, to one that was never asked."""
 
@@ -170,7 +174,13 @@ class Forge:
 
 @dataclass(frozen=True)
 class ListTools:
-    """The client lists the tools."""
+    """A client lists the tools, and what else the server lists.
+
+    Attributes:
+        principal: Who is calling.
+    """
+
+    principal: str = "alice"
 
 
 Declares = Literal["empty", "url"]
@@ -216,6 +226,8 @@ class WholeCall:
             legacy client only.
         thinks: How many seconds its user thinks before each answer, by the instances' clocks; of a
             legacy client only.
+        session: The name of the session in which it is made, for a client that stays connected; of
+            a legacy client only, and only where the review runs the server.
     """
 
     answers: dict[str, UserAnswer | tuple[UserAnswer, ...]] = field(
@@ -229,6 +241,7 @@ class WholeCall:
     takes_tasks: bool = False
     waits_for: int | None = None
     thinks: float = 0.0
+    session: str = ""
 
 
 @dataclass(frozen=True)

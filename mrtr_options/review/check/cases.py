@@ -572,6 +572,8 @@ def _pairs(instances: Literal[1, 2], *, at_once: bool) -> Scenario:
         for turn in itertools.zip_longest(*here):
             together = tuple(step for step in turn if step is not None)
             steps.extend([Together(together)] if at_once else together)
+    if not at_once:
+        steps.append(ListTools("carol"))  # after calls of others, who are not named there
     how = "at the same moment" if at_once else "in turn"
     slug = f"pairs-{'at-once' if at_once else 'in-turn'}-{instances}"
     return _case(slug, f"Every pair of calls, {how}.", who, steps, instances=instances)
@@ -915,7 +917,26 @@ def _legacy() -> Scenario:
             call(location, {**good, name: wrong})
         for always in (Accept({name: "kelvin"}), Roots()):
             call(location, {**good, name: always})
+    steps.append(ListTools("carol"))
     return _case("legacy", "A client of the old era.", who, steps, era="legacy")
+
+
+def _legacy_stays() -> Scenario:
+    """Clients of the old era stay connected: they call again in the same session, and their users
+    answer otherwise.
+    """
+    who: list[Caller] = []
+    steps: list[Step] = []
+    for at, location in enumerate(("Springfield", "Springfield", "Tokyo", "Tokyo", "Springfield")):
+        for user in ("alice", "bob"):
+            who.append(Caller(location, user))
+            choices = choices_of(location)
+            said: dict[str, UserAnswer | tuple[UserAnswer, ...]] = {
+                "place": place(choices[(at + len(who)) % len(choices)]),
+                "units": DECLINE if at == 3 else units(UNITS[(at + len(who)) % 2]),
+            }
+            steps.append(WholeCall(said, call=len(who), session=user))
+    return _case("legacy-stays", "Clients stay connected.", who, steps, era="legacy")
 
 
 def _legacy_fails() -> Scenario:
@@ -1007,6 +1028,7 @@ def systematic() -> list[Scenario]:
         _legacy(),
         _legacy_waits(),
         _legacy_fails(),
+        _legacy_stays(),
         _legacy_at_once(),
         _legacy_thinks(),
         _at_once("users-at-once", "alice", "bob"),

@@ -9,22 +9,19 @@ from __future__ import annotations
 
 import importlib.util
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice, takewhile
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import anyio
-import mcp_types as types
-from mcp.client.session import ClientRequestContext
 from mcp_types import METHOD_NOT_FOUND
 
 from mrtr_options.errors import UsageError
-from mrtr_options.review.bench.attacks import edited
-from mrtr_options.review.bench.deployments import Deployment, Instances, quiet_servers, remote
+from mrtr_options.review.bench.deployments import Deployment, quiet_servers, remote
 from mrtr_options.review.bench.deployments.children import HANG_SECONDS, CannotStart, Children
 from mrtr_options.review.bench.faults import ERAS, EXPLORED, NAMED, Era, Fault, Fleet, names_of
 from mrtr_options.review.bench.history import (
@@ -33,16 +30,11 @@ from mrtr_options.review.bench.history import (
     Effect,
     History,
     Received,
-    Reply,
     Request,
 )
 from mrtr_options.review.bench.ledger import MADE_TO_FAIL
-from mrtr_options.review.bench.player import on_the_wire
 from mrtr_options.review.bench.run import run as run_one
 from mrtr_options.review.bench.scenario import (
-    AGREE,
-    DECLINE,
-    Accept,
     ListTools,
     Policy,
     Scenario,
@@ -51,6 +43,7 @@ from mrtr_options.review.bench.scenario import (
 from mrtr_options.review.bench.schedules import SCHEDULES, named
 from mrtr_options.review.bench.scratch import scratch
 from mrtr_options.review.bench.subjects import Subject, all_subjects
+from mrtr_options.review.check import batches
 from mrtr_options.review.check.cases import (
     TASKS,
     at_random,
@@ -58,7 +51,14 @@ from mrtr_options.review.check.cases import (
     for_one_user,
     systematic,
 )
-from mrtr_options.review.check.findings import GIVE_UP, Finding, Made, on_its_own, smallest
+from mrtr_options.review.check.findings import (
+    GIVE_UP,
+    Finding,
+    Made,
+    on_its_own,
+    smallest,
+    waiting_calls,
+)
 from mrtr_options.review.check.pace import (
     CASE_SECONDS,
     DRAWN_SECONDS,
@@ -66,7 +66,7 @@ from mrtr_options.review.check.pace import (
     Pace,
 )
 from mrtr_options.review.check.report import Nearest, Report
-from mrtr_options.review.check.risks import ALSO, CALLS, Outcome, kept, risks
+from mrtr_options.review.check.risks import ALSO, risks
 from mrtr_options.review.explore.combinations import explore, not_tried, possible
 from mrtr_options.review.explore.counterexamples import Explored
 from mrtr_options.review.judge import anomalies, guarantees
@@ -281,7 +281,8 @@ class _Review:
         before = Counter(self.tracebacks())
         history = await run_one(self.subject, scenario, where or self.where)
         if where is None:
-            self.made.append(Made(scenario, len(history.exchanges)))
+            open_calls = len(waiting_calls(history))
+            self.made.append(Made(scenario, len(history.exchanges), open_calls))
         if scenario.setup.era == "legacy":
             self.legacy += Counter(self.tracebacks()) - before
         elif not scenario.at_effects:
@@ -769,117 +770,12 @@ def _once(found: Sequence[Cell]) -> list[Cell]:
 
 
 async def _hold_kept(review: _Review, children: Children) -> None:
-    """See what a process holds of a batch of calls with one outcome, for each outcome and era."""
+    """See what a process holds of calls with one outcome, for each outcome and era."""
     for era in ERAS:
-        clean = named("clean-tokyo", era).on_one()
-        async with children.started(review.subject, clean) as instances:
-            await _make_batch(instances, "reported", WARM, era)  # fills caches and pools
-            before = await _held_now(instances, children)
-            for outcome, calls in CALLS.items():
-                if era == "legacy":
-                    if outcome == "refused":  # an old client holds no state
-                        continue
-                    calls //= 2  # calls of an old client take longer
-                review.begin(f"{calls} calls that are {outcome}, {era}")
-                await _make_batch(instances, outcome, calls, era)
-                after = await _held_now(instances, children)
-                if came := kept(before, after, calls, _in_words(outcome)):
-                    history = await review.play(_one_of_batch(outcome, era))
-                    problem = Problem("nothing-is-kept", None, "about as much as before", came)
-                    finding = Finding(history, problem)
-                    review.report.first.setdefault(problem.property, finding)
-                before = after
-
-
-WARM = 20
-"""How many calls are made before a process is looked at for the first time."""
-
-
-def _in_words(outcome: Outcome) -> str:
-    return {
-        "reported": "reported",
-        "declined": "declined",
-        "did not fit": "given an answer that does not fit",
-        "refused": "given a changed state",
-        "abandoned": "abandoned",
-    }[outcome]
-
-
-def _one_of_batch(outcome: Outcome, era: Era) -> Scenario:
-    """Return one call of a batch, as its finding tells it."""
-    slugs: dict[Outcome, str] = {"declined": "decline", "refused": "tampered"}
-    slug = slugs.get(outcome, "clean-tokyo")
-    return named(slug if era == "modern" else "clean-tokyo", era).on_one()
-
-
-async def _make_batch(instances: Instances, outcome: Outcome, calls: int, era: Era) -> None:
-    """Make so many calls that all end in the same way."""
-    for number in range(calls):
-        request = Request(("Tokyo", "Springfield")[number % 2], era=era)
-        if era == "legacy":
-            await _make_legacy(instances, request, outcome)
-        else:
-            await _make_modern(instances, request, outcome)
-
-
-async def _make_modern(instances: Instances, request: Request, outcome: Outcome) -> None:
-    reply = await instances.send(0, request)
-    if outcome == "abandoned":
-        return
-    if outcome == "refused":
-        state = edited(reply.state, "changed")
-        answers = _answers(reply, AGREE)
-        await instances.send(0, replace(request, answers=answers, state=state))
-        return
-    while reply.questions:
-        answers = _answers(reply, _said_in(outcome))
-        reply = await instances.send(0, replace(request, answers=answers, state=reply.state))
-        if outcome != "reported":
-            return
-
-
-def _answers(reply: Reply, said: Mapping[str, str] | None) -> dict[str, types.InputResponse]:
-    """Return what is said to each question of a response; nothing is a decline."""
-    found: dict[str, types.InputResponse] = {}
-    for key in reply.questions:
-        name = reply.name_of(key)
-        answer = DECLINE if said is None else Accept({name: said[name]})
-        found[key] = on_the_wire(answer)
-    return found
-
-
-def _said_in(outcome: Outcome) -> Mapping[str, str] | None:
-    """Return what the user says in a call with an outcome; None for a decline."""
-    if outcome == "declined":
-        return None
-    if outcome == "did not fit":
-        return dict.fromkeys(AGREE, "kelvin")
-    return AGREE
-
-
-async def _make_legacy(instances: Instances, request: Request, outcome: Outcome) -> None:
-    gone = anyio.Event()
-
-    async def user(
-        context: ClientRequestContext, params: types.ElicitRequestParams
-    ) -> types.ElicitResult:
-        if outcome == "abandoned":
-            gone.set()
-            await anyio.sleep_forever()
-        assert isinstance(params, types.ElicitRequestFormParams)
-        name = next(iter(params.requested_schema["properties"]))
-        said = _said_in(outcome)
-        answer = DECLINE if said is None else Accept({name: said[name]})
-        return cast("types.ElicitResult", on_the_wire(answer))
-
-    await instances.send(0, request, user, gone)
-
-
-async def _held_now(instances: Instances, children: Children) -> dict[str, int]:
-    """Return what a process holds once every state has expired."""
-    await instances.wait(1200)
-    await instances.send(0, Request("Atlantis"))
-    return await children.stats(0)
+        async for outcome, came in batches.held(review.subject, children, era, review.begin):
+            history = await review.play(batches.one_call(outcome, era))
+            problem = Problem("nothing-is-kept", None, "about as much as before", came)
+            review.report.first.setdefault(problem.property, Finding(history, problem))
 
 
 async def _judged(report: Report, on_option: Told) -> Report:

@@ -7,13 +7,14 @@ runs are made.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import accumulate
 from typing import Any, TypeVar
 
-from mrtr_options.review.bench.history import History, Sent
+from mrtr_options.review.bench.history import History, Received, Sent
 from mrtr_options.review.bench.scenario import (
     Forge,
     Repeat,
@@ -58,10 +59,17 @@ GIVE_UP = 3
 
 @dataclass(frozen=True)
 class Made:
-    """A run that was made, and how many requests it sent."""
+    """A run that was made.
+
+    Attributes:
+        scenario: What was played.
+        requests: How many requests it sent.
+        open_calls: How many of its calls waited for an answer at its end.
+    """
 
     scenario: Scenario
     requests: int
+    open_calls: int = 0
 
 
 @dataclass(frozen=True)
@@ -75,12 +83,15 @@ class Finding:
             effect or about the form of a result.
         set_up: Whether it depends on earlier runs, so that fresh servers do not show it; None:
             untried.
+        open_before: The earlier runs that left calls open, with how many, where it depends on
+            earlier runs.
     """
 
     history: History
     problem: Problem
     follows: str = ""
     set_up: bool | None = False
+    open_before: tuple[tuple[str, int], ...] = ()
 
     @property
     def rule(self) -> str:
@@ -203,7 +214,30 @@ async def on_its_own(
             if scenario is alone and len(found.history.exchanges) <= SMALL:
                 return found
             return await smallest(play, found, tools, fresh=True, requests=requests)
-    return replace(finding, set_up=True)
+    return replace(finding, set_up=True, open_before=_open_before(earlier))
+
+
+def _open_before(earlier: Sequence[Made]) -> tuple[tuple[str, int], ...]:
+    """Return the runs that left calls open, by name, with how many."""
+    found = Counter[str]()
+    for made in earlier[:-1]:  # the last one is the run that showed it
+        if made.open_calls:
+            found[made.scenario.name] += made.open_calls
+    return tuple(found.items())
+
+
+def waiting_calls(history: History, until: Sent | None = None) -> set[int]:
+    """Return the calls that wait for their user's answer when a request is sent, or at the end."""
+    waiting: set[int] = set()
+    for event in history.events:
+        if event is until:
+            break
+        if isinstance(event, Received):
+            if event.reply.questions:
+                waiting.add(event.call)
+            elif event.reply.is_result or event.reply.is_refusal:
+                waiting.discard(event.call)
+    return waiting
 
 
 def _after(scenario: Scenario, earlier: Sequence[Made]) -> Iterator[Scenario]:

@@ -1,13 +1,13 @@
 """The risks of a proposal that the contract allows, and what to do about them.
 
-Pure functions of what was explored and of what a process holds. Knows the anomalies by name.
+Pure functions of what was explored. Knows the anomalies by name.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from mrtr_options.review.bench.faults import names_of
 from mrtr_options.review.explore.counterexamples import Explored, rank
@@ -91,38 +91,3 @@ def risks(explored: Explored, shown: Mapping[str, Collection[str]]) -> list[Risk
         if counterexamples:
             found.append(Risk(anomaly, tuple(sorted(counterexamples, key=rank))))
     return found
-
-
-# --- what is kept ----------------------------------------------------------------------------
-
-Outcome = Literal["reported", "declined", "did not fit", "refused", "abandoned"]
-"""How each call of a batch ends: with a report; declined; answered with what does not fit, and
-left; with a state that was changed, and left; left when the question comes.
-"""
-
-CALLS: dict[Outcome, int] = {
-    "reported": 50,
-    "declined": 50,
-    "did not fit": 50,
-    "refused": 50,
-    "abandoned": 50,
-}
-"""How many calls with each outcome are made to see what is left of them."""
-
-MAY_GROW = {"tasks": 20, "threads": 60, "files": 20, "bytes": 32 * 2**20}
-"""How much more a process may hold after a batch: a pool of workers, and what the allocator
-keeps.
-"""
-
-
-def kept(before: dict[str, int], after: dict[str, int], calls: int, outcome: str) -> str:
-    """Return what a process still holds of a batch of calls, once their states have expired; empty
-    for nothing.
-    """
-    grown = {what: after[what] - before[what] for what in before if what in after}
-    held = [
-        f"{count / 2**20:.0f} MiB of memory" if what == "bytes" else f"{count} {what}"
-        for what, count in grown.items()
-        if count > MAY_GROW[what]
-    ]
-    return f"{', '.join(held)} more, after {calls} calls that were {outcome}" if held else ""

@@ -5,12 +5,13 @@ Knows findings and how a run is told; nothing of how either was made.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
 from mrtr_options.review.bench.history import History, Received, Sent
 from mrtr_options.review.bench.telling import CLIENT, Row, tell
-from mrtr_options.review.check.findings import Finding, sent_in
+from mrtr_options.review.check.findings import Finding, sent_in, waiting_calls
 from mrtr_options.review.judge.contract import RULES, SOURCES
 from mrtr_options.terminal import plural
 
@@ -19,6 +20,15 @@ MOST_ROWS = 40
 
 MOST_LINES = 200
 """How many lines of a story are told; the first and the last ones, where it has more."""
+
+MOST_NAMED = 5
+"""So many earlier runs that left calls open are named, the latest first."""
+
+_NUMBER = re.compile(r"^( *)(\d+)\. ")
+"""The number of a request, before it or before its response."""
+
+MANY = 8
+"""More requests than so many that differ in their numbers alone are told once."""
 
 LONGEST_CYCLE = 4
 """How many lines may stand between a line and its repetition for the two to be told as one."""
@@ -51,8 +61,10 @@ def story(finding: Finding) -> list[str]:
     lines = _remarks(finding, rows)
     if sent is not None and len(rows) > MOST_ROWS:
         own = _shown_rounds(finding, rows, sent)
-        lines.append(_hidden(finding.history, rows, own, sent))
-        rows = [row for row in rows if row.round is None or row.round in own]
+        shown = [row for row in rows if row.round is None or row.round in own]
+        if shown != rows:
+            lines.append(_hidden(finding.history, rows, own, sent))
+        rows = shown
     told, verdict = _told(finding, rows)
     lines += told
     return [
@@ -70,12 +82,24 @@ def _remarks(finding: Finding, rows: Sequence[Row]) -> list[str]:
         lines.append("   (not tried on a fresh server: this may depend on earlier requests)")
     if finding.set_up:
         lines.append("   (a fresh server does not show this: it depends on earlier requests)")
+        lines += _left_open(finding)
     if finding.history.instances > 1 and len({row.end for row in rows if _is_request(row)}) == 1:
         lines.append("   (two instances run; the other one gets no request here)")
     if not any(row.kind == "failure" for row in rows):  # the server has hidden it
         kinds = finding.history.scenario.at_effects
         lines += [f"   {each}" for each in dict.fromkeys(kind.says for kind in kinds)]
     return lines
+
+
+def _left_open(finding: Finding) -> list[str]:
+    """Return the line that names the earlier runs with calls that are still open."""
+    if not finding.open_before:
+        return []
+    latest = finding.open_before[-MOST_NAMED:]
+    named = [f"{count} of {name}" for name, count in reversed(latest)]
+    hidden = len(finding.open_before) - len(latest)
+    more = [f"those of {plural(hidden, 'other run')}"] if hidden else []
+    return [f"   (earlier calls that are still open: {', '.join([*named, *more])})"]
 
 
 def _is_request(row: Row) -> bool:
@@ -121,7 +145,7 @@ def _hidden(history: History, rows: Sequence[Row], own: set[int], sent: Sent) ->
     at_once = len({row.round for row in others} & _at_work(history, sent))
     if at_once:
         hidden += f", {at_once} of them at the same time"
-    if open_calls := _open_calls(history, sent):
+    if open_calls := len(waiting_calls(history, sent) - {sent.call}):
         hidden += f"; {plural(open_calls, 'other call')} waited for an answer"
     return f"   ({hidden})"
 
@@ -137,20 +161,6 @@ def _at_work(history: History, until: Sent) -> set[int]:
         elif isinstance(event, Received):
             found.discard(event.round)
     return found
-
-
-def _open_calls(history: History, until: Sent) -> int:
-    """Return how many other calls waited for their user's answer when a request was sent."""
-    waiting: set[int] = set()
-    for event in history.events:
-        if event is until:
-            break
-        if isinstance(event, Received) and event.call != until.call:
-            if event.reply.questions:
-                waiting.add(event.call)
-            elif event.reply.is_result or event.reply.is_refusal:
-                waiting.discard(event.call)
-    return len(waiting)
 
 
 def _told(finding: Finding, rows: Sequence[Row]) -> tuple[list[str], list[str]]:
@@ -188,11 +198,18 @@ def _where(history: History, row: Row) -> str:
 
 
 def _counted(lines: Sequence[str]) -> list[str]:
-    """Tell lines that repeat, alone or a few in turn, once, with how many times they come."""
+    """Tell lines that repeat, alone or a few in turn, once, with how many times they come. Many
+    requests that differ in their numbers alone are told so, too.
+    """
     found: list[str] = []
+    unnumbered = [*map(_unnumbered, lines)]
     at = 0
     while at < len(lines):
         size, times = _cycle_at(lines, at)
+        if times == 1:
+            longer, more = _cycle_at(unnumbered, at)
+            if more > MANY:
+                size, times = longer, more
         cycle = lines[at : at + size]
         if times > 1 and size == 1:
             found.append(f"{cycle[0]} ({times} times)")
@@ -202,6 +219,15 @@ def _counted(lines: Sequence[str]) -> list[str]:
             found += cycle
         at += size * times
     return found
+
+
+def _unnumbered(line: str) -> str:
+    """Return a line without its request's number, and without that of the request before it."""
+    found = _NUMBER.match(line)
+    if found is None:
+        return line
+    before = rf"the state of {int(found[2]) - 1}\b"
+    return found[1] + re.sub(before, "the state before", line[found.end() :])
 
 
 def _cycle_at(lines: Sequence[str], at: int) -> tuple[int, int]:

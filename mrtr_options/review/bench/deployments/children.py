@@ -39,6 +39,7 @@ from mrtr_options.review.bench.history import HUNG, LOST, Crashed, Reply, Reques
 from mrtr_options.review.bench.ledger import Outside
 from mrtr_options.review.bench.redeploys import write
 from mrtr_options.review.bench.scenario import Change, Keys, Scenario
+from mrtr_options.review.bench.sessions import Session
 from mrtr_options.review.bench.starting import end, start_server
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.sdk.protection import KEYS_VARIABLE, new_key
@@ -204,15 +205,16 @@ class Children:
         self.hang_seconds = hang_seconds
         self._raised: list[str] = []
         self._option = option
-        self._folder = folder
+        self._base = self._folder = folder
         self._keys = [new_key() if key is None else key.encode()]
         self._versions: list[Change | None] = [None] * (2 if option.extra is None else 1)
         self._ahead = 0.0
         self._children: list[Child] = []
         self._group: anyio.abc.TaskGroup | None = None
         self._http: httpx2.AsyncClient | None = None
+        self._died = False
+        self._number = 0
         self.ledger_file = folder / LEDGER
-        self.ledger = weather.SqliteLedger(self.ledger_file)
 
     @property
     def secrets(self) -> set[str]:
@@ -242,6 +244,7 @@ class Children:
         # One connection pool for all clients, since making one takes longer than a request.
         async with connections() as self._http, anyio.create_task_group() as self._group:
             try:
+                self._take_folder()
                 await self._start_all()
                 yield self
             except Exception as error:
@@ -297,6 +300,28 @@ class Children:
             )
         raise CannotStart(f"the process {how} while {name} was loading")
 
+    def _take_folder(self) -> None:
+        """Give the processes that start from now on an empty folder, with a ledger in it."""
+        self._number += 1
+        self._folder = self._base / str(self._number)
+        self._folder.mkdir()
+        self.ledger_file = self._folder / LEDGER
+        weather.SqliteLedger(self.ledger_file)
+
+    def _keeps_files(self) -> bool:
+        """Whether there is more in the folder than the ledger: work may be kept there."""
+        return any(not each.name.startswith(LEDGER) for each in self._folder.iterdir())
+
+    async def _begin_anew(self) -> None:
+        """Replace every process, each in an empty folder.
+
+        A successor begins the work of a process that died once more, at any time. The contract
+        allows the effects of that work, and they are of no later run.
+        """
+        await self._end_all()
+        self._take_folder()
+        await self._start_all()
+
     async def _end_all(self) -> None:
         while self._children:
             await self.kill(self._children[0])
@@ -309,6 +334,10 @@ class Children:
         Returns:
             How the old one ended.
         """
+        self._died = True
+        return await self._swap(place, child)
+
+    async def _swap(self, place: int, child: Child) -> str:
         how = await self.kill(child)
         place %= len(self._versions)
         if self._children[place] is child:
@@ -326,7 +355,7 @@ class Children:
         """Replace every process, or only one, by one with another version of the file."""
         for place in range(len(self._versions)) if only is None else (only,):
             self._versions[place] = change
-            await self.replace(place, self._children[place])
+            await self._swap(place, self._children[place])
 
     async def wait(self, seconds: float) -> None:
         """Let time pass for every process, and for those that start later."""
@@ -365,12 +394,19 @@ class Children:
     @asynccontextmanager
     async def started(self, subject: Subject, scenario: Scenario) -> AsyncGenerator[ChildInstances]:
         """The processes, for one run; they go on after it."""
-        if any(self._versions):
+        if self._died and self._keeps_files():
+            self._versions = [None] * len(self._versions)
+            await self._begin_anew()
+        elif any(self._versions):
             await self.redeploy(None, None)
+        self._died = False
         found = ChildInstances(self, scenario.instances, scenario.setup.destination)
         found.recording.secrets.update(self.secrets)
         await found.arm(None)
-        yield found
+        try:
+            yield found
+        finally:
+            found.close()
 
     def start_soon(
         self,
@@ -395,10 +431,22 @@ class Children:
         """The process that is an instance now."""
         return self._children[place % len(self._versions)]
 
+    def session(self, child: Child, like: Request) -> Session:
+        """Return a new session of an old client, which is open until it is closed."""
+        assert self._http is not None
+        session = Session(child.origin + PATH, self._http, like)
+        self.start_soon(session.run, anyio.CancelScope())
+        return session
+
     async def exchange(
-        self, child: Child, request: Request, user: ElicitationFnT | None, gone: anyio.Event
+        self,
+        child: Child,
+        request: Request,
+        user: ElicitationFnT | None,
+        gone: anyio.Event,
+        session: Session | None = None,
     ) -> Reply:
-        """Send one request to a process; see `Instances.send`."""
+        """Send one request to a process, in a session or in one of its own; see `Instances.send`."""
         reply = Reply(nothing=HUNG)
         where = ""
         async with anyio.create_task_group() as group:
@@ -418,7 +466,10 @@ class Children:
             group.start_soon(until_dead)
             group.start_soon(until_hung)
             assert self._http is not None
-            reply = await exchange_at(child.origin + PATH, self._http, request, user, gone)
+            if session is None:
+                reply = await exchange_at(child.origin + PATH, self._http, request, user, gone)
+            else:
+                reply = await session.send(request, user, gone)
             if reply.nothing == LOST or reply.code == types.INTERNAL_ERROR:
                 with anyio.move_on_after(DEATH_SECONDS):  # it may be dying
                     await child.dead.wait()
@@ -444,6 +495,7 @@ class ChildInstances(Instances):
         self._strikes = 0
         self._struck: set[ForkServerProcess] = set()
         self._leave = anyio.Event()
+        self._sessions: dict[tuple[str, str], Session] = {}
         self._watching = anyio.CancelScope()
 
     async def send(
@@ -459,7 +511,8 @@ class ChildInstances(Instances):
         self._leave = gone or anyio.Event()
         child = self._children.child(instance)
         strikes = self._strikes
-        reply = await self._children.exchange(child, request, user, self._leave)
+        session = self._session_of(child, request)
+        reply = await self._children.exchange(child, request, user, self._leave, session)
         if self._is_due():
             await self._strike()
         if self._strikes > strikes:  # the response may have been faster than the bench
@@ -469,6 +522,20 @@ class ChildInstances(Instances):
         await self._settle()
         self._ledger.note_failure(instance, reply)
         return reply
+
+    def _session_of(self, child: Child, request: Request) -> Session | None:
+        """Return the session that a request names, opened with the first one that names it."""
+        if not request.session:
+            return None
+        named = request.session, child.origin
+        if named not in self._sessions:
+            self._sessions[named] = self._children.session(child, request)
+        return self._sessions[named]
+
+    def close(self) -> None:
+        """End the sessions of clients that stayed connected."""
+        for session in self._sessions.values():
+            session.close()
 
     async def _settle(self) -> None:
         """Take note of what happened, and replace what is dead."""

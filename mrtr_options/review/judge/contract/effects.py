@@ -138,12 +138,11 @@ def _too_few(calls: Calls) -> Iterator[Problem]:
     without = {*_unmatched(bills)}
     found = zip(wanted.items(), bills, strict=True)
     for number, (((root, location, place), one), billed) in enumerate(found):
-        if number in without:
+        if number in without:  # then there is no bill for an audit to come before
             yield one.breaks(
                 "a-report-is-billed", f"a bill of {place!r}", f"none before {came(one.reply)}"
             )
-        last = max(billed, default=one.ended)
-        if not any(turn < last for turn in turns("audit", location, root)):
+        elif not any(turn < max(billed) for turn in turns("audit", location, root)):
             yield one.breaks(
                 "audit-comes-first", f"an audit of {quoted(location)} before the bill", "none"
             )

@@ -155,6 +155,12 @@ def _is_taken(one: Exchange) -> bool:
     return not _fitting(one) and all(isinstance(each, Refused) for each in one.allowed)
 
 
+def _is_told(one: Exchange) -> bool:
+    """Whether a request was taken or refused against its own rule, which is told already."""
+    is_refused = one.reply.is_refusal and not _fitting(one)
+    return is_refused or _is_taken(one)
+
+
 def _misfit(schema: dict[str, Any], structured: Any) -> str | None:
     """Why structured content does not fit its schema; None if it does."""
     if structured is None:
@@ -186,7 +192,7 @@ def _duplicates(calls: Calls) -> Iterator[Problem]:
         before = first.setdefault(same, one)
         if before is not one and _may_differ(calls, before, one):
             first[same] = one
-        elif not (_same(before.reply, reply) or _is_taken(before) or _is_taken(one)):
+        elif not (_same(before.reply, reply) or _is_told(before) or _is_told(one)):
             allowed = f"what the same request got before: {came(before.reply)}"
             yield one.breaks("duplicates-get-one-response", allowed, came(reply))
 

@@ -1,0 +1,178 @@
+"""What a process still holds of many calls that all end in the same way.
+
+Knows the processes of a file; nothing of what is done with what is found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Mapping
+from dataclasses import replace
+from typing import Literal, cast, get_args
+
+import anyio
+import mcp_types as types
+from mcp.client.session import ClientRequestContext
+
+from mrtr_options.review.bench.attacks import edited
+from mrtr_options.review.bench.deployments import Instances
+from mrtr_options.review.bench.deployments.children import Children
+from mrtr_options.review.bench.faults import Era
+from mrtr_options.review.bench.history import Reply, Request
+from mrtr_options.review.bench.player import on_the_wire
+from mrtr_options.review.bench.scenario import AGREE, CANCEL, DECLINE, Accept, Scenario
+from mrtr_options.review.bench.schedules import named
+from mrtr_options.review.bench.subjects import Subject
+
+Outcome = Literal["reported", "declined", "cancelled", "did not fit", "refused", "abandoned"]
+"""How each call of a batch ends: with a report; declined or cancelled; answered with what does not
+fit, and left; with a state that was changed, and left; left when the question comes.
+"""
+
+MAY_GROW = {"tasks": 20, "threads": 60, "files": 20, "bytes": 64 * 2**20}
+"""How much more a process may hold after `CALLS` calls: a pool of workers, and what the allocator
+keeps.
+"""
+
+CALLS: dict[Era, int] = {"modern": 200, "legacy": 100}
+"""How many calls with one outcome are made to see what is left of them. Calls of an old client take
+longer.
+"""
+
+PART = 4
+"""The first of so many parts of a batch decides whether the others are made: only if as much of
+what may be left is left already.
+"""
+
+WARM = 20
+"""How many calls are made before a process is looked at for the first time."""
+
+_WORDS: dict[Outcome, str] = {
+    "did not fit": "given an answer that does not fit",
+    "refused": "given a changed state",
+}
+
+
+async def held(
+    subject: Subject, children: Children, era: Era, on_begin: Callable[[str], None]
+) -> AsyncGenerator[tuple[Outcome, str]]:
+    """Make calls with each outcome, and yield those of which a process holds too much, with what.
+
+    Args:
+        subject: What is called.
+        children: Its processes.
+        era: By which client.
+        on_begin: Told of each batch before it is made.
+    """
+    async with children.started(subject, named("clean-tokyo", era).on_one()) as instances:
+        await _make(instances, "reported", WARM, era)  # fills caches and pools
+        before = await _held_now(instances, children)
+        for outcome in get_args(Outcome):
+            if outcome == "refused" and era == "legacy":  # an old client holds no state
+                continue
+            calls = CALLS[era] // PART
+            on_begin(f"{calls} calls that are {_WORDS.get(outcome, outcome)}, {era}")
+            await _make(instances, outcome, calls, era)
+            after = await _held_now(instances, children)
+            if too_much(before, after, CALLS[era] // PART, CALLS[era]):
+                calls = CALLS[era]
+                await _make(instances, outcome, calls - calls // PART, era)
+                after = await _held_now(instances, children)
+                if found := too_much(before, after, calls, calls):
+                    words = _WORDS.get(outcome, outcome)
+                    yield outcome, f"{', '.join(found)} more, after {calls} calls that were {words}"
+            before = after
+
+
+def too_much(before: dict[str, int], after: dict[str, int], calls: int, of: int) -> list[str]:
+    """Return what a process still holds of so many calls, in words, where that is too much.
+
+    Args:
+        before, after: What it held.
+        calls: How many calls were made.
+        of: After how many calls `MAY_GROW` may be left.
+    """
+    grown = {what: after[what] - before[what] for what in before if what in after}
+    return [
+        f"{count / 2**20:.0f} MiB of memory" if what == "bytes" else f"{count} {what}"
+        for what, count in grown.items()
+        if count > MAY_GROW[what] * calls / of
+    ]
+
+
+def one_call(outcome: Outcome, era: Era) -> Scenario:
+    """Return one call of a batch, as its finding tells it."""
+    slugs: dict[Outcome, str] = {
+        "declined": "decline",
+        "cancelled": "cancel",
+        "did not fit": "bad-answer",
+        "refused": "tampered",
+        "abandoned": "abandoned",
+    }
+    slug = slugs.get(outcome, "clean-tokyo")
+    return named(slug if era == "modern" else "clean-tokyo", era).on_one()
+
+
+async def _make(instances: Instances, outcome: Outcome, calls: int, era: Era) -> None:
+    """Make so many calls that all end in the same way."""
+    for number in range(calls):
+        request = Request(("Tokyo", "Springfield")[number % 2], era=era)
+        if era == "legacy":
+            await _make_legacy(instances, request, outcome)
+        else:
+            await _make_modern(instances, request, outcome)
+
+
+async def _make_modern(instances: Instances, request: Request, outcome: Outcome) -> None:
+    reply = await instances.send(0, request)
+    if outcome == "abandoned":
+        return
+    if outcome == "refused":
+        state = edited(reply.state, "changed")
+        answers = _answers(reply, outcome)
+        await instances.send(0, replace(request, answers=answers, state=state))
+        return
+    while reply.questions:
+        answers = _answers(reply, outcome)
+        reply = await instances.send(0, replace(request, answers=answers, state=reply.state))
+        if outcome != "reported":
+            return
+
+
+def _answers(reply: Reply, outcome: Outcome) -> types.InputResponses:
+    """Return what is said to each question of a response."""
+    return {key: _answer(reply.name_of(key), outcome) for key in reply.questions}
+
+
+def _answer(name: str, outcome: Outcome) -> types.InputResponse:
+    """Return what the user of a call with an outcome says to a question."""
+    if outcome == "declined":
+        return on_the_wire(DECLINE)
+    if outcome == "cancelled":
+        return on_the_wire(CANCEL)
+    said: Mapping[str, str] = AGREE
+    if outcome == "did not fit":
+        said = dict.fromkeys(AGREE, "kelvin")
+    return on_the_wire(Accept({name: said[name]}))
+
+
+async def _make_legacy(instances: Instances, request: Request, outcome: Outcome) -> None:
+    gone = anyio.Event()
+
+    async def user(
+        context: ClientRequestContext, params: types.ElicitRequestParams
+    ) -> types.ElicitResult:
+        if outcome == "abandoned":
+            gone.set()
+            await anyio.sleep_forever()
+        assert isinstance(params, types.ElicitRequestFormParams)
+        name = next(iter(params.requested_schema["properties"]))
+        return cast("types.ElicitResult", _answer(name, outcome))
+
+    await instances.send(0, request, user, gone)
+
+
+async def _held_now(instances: Instances, children: Children) -> dict[str, int]:
+    """Return what a process holds once every state has expired."""
+    await instances.wait(1200)
+    await instances.send(0, Request("Atlantis"))
+    return await children.stats(0)

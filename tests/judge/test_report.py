@@ -1,0 +1,55 @@
+"""What a report says besides its findings, and what docs/CONTRACT.md promises of it."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import anyio
+
+from mrtr_options.review.bench.deployments.children import START_SECONDS
+from mrtr_options.review.bench.history import Effect, Event, Received
+from mrtr_options.review.bench.run import run
+from mrtr_options.review.bench.schedules import named
+from mrtr_options.review.bench.subjects import subject_named
+from mrtr_options.review.check.report import Report
+from mrtr_options.review.show.report import judged
+
+CONTRACT = Path(__file__).parents[2] / "docs" / "CONTRACT.md"
+CLEAN = named("clean-tokyo").on_one()
+
+
+def without_question(event: Event) -> Event:
+    """Return a response that brings a state alone, in place of one with a question."""
+    if not isinstance(event, Received) or not event.reply.questions:
+        return event
+    return replace(event, reply=replace(event.reply, questions={}, schemas={}, later=True))
+
+
+def test_broken_names_what_turns_the_verdict() -> None:
+    history = anyio.run(run, subject_named("E"), CLEAN)
+    calm = tuple(each for each in history.events if not isinstance(each, Effect))
+    report = Report("a file")
+    report.hold(replace(history, events=calm))
+    told = report.as_json()
+    assert (told["holds"], told["broken"]) == (False, ["a-report-is-billed"])
+
+
+def test_nothing_is_broken_where_the_contract_is_kept() -> None:
+    report = Report("a file")
+    report.hold(anyio.run(run, subject_named("E"), CLEAN))
+    told = report.as_json()
+    assert (told["holds"], told["broken"]) == (True, [])
+    assert not any("a state without a question" in line for line in judged(report))
+
+
+def test_a_report_names_the_runs_with_a_state_and_no_question() -> None:
+    history = anyio.run(run, subject_named("E"), CLEAN)
+    report = Report("a file")
+    report.hold(replace(history, events=tuple(map(without_question, history.events))))
+    assert report.as_json()["state_only"]["where_nothing_goes_wrong"] == ["clean-tokyo"]
+    (line,) = [line for line in judged(report) if "a state without a question" in line]
+    assert "though nothing goes wrong, in 1 run: clean-tokyo" in line
+
+
+def test_the_contract_says_how_long_a_file_may_take_to_load() -> None:
+    text = " ".join(CONTRACT.read_text(encoding="utf-8").split())
+    assert f"A file may take {START_SECONDS:g} seconds to load." in text
