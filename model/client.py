@@ -28,12 +28,16 @@ def take(world: World, response: Response, policy: str) -> Step:
     """Take a response, which may come late or twice.
 
     MRTR: `input_required` ends the request; the client sends a new request with `inputResponses`
-    and the `requestState` as it got it.
+    and the `requestState` as it got it. An unknown outcome is a failure, after which another client
+    than one that stops tries again; if that ends in an error, too, the call is lost.
     """
     client = world.client
     if response.error:
-        told = client._replace(start_over=client.start_over or response.error == START_OVER)
-        return f"client gets error: {response.error}", fail(world, told, policy)
+        after = fail(world, client, policy)
+        is_refusal = response.error == START_OVER or policy != "stops"
+        if after.client.told and is_refusal:
+            after = after._replace(client=after.client._replace(start_over=True))
+        return f"client gets error: {response.error}", after
     if response.asks == ROUNDS:
         return "client gets the result", world._replace(client=client._replace(told="result"))
     answered = list(client.answered)
