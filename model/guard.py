@@ -6,16 +6,31 @@ enforce that invariant server-side".
 
 from collections.abc import Iterator
 
+from model.destination import KINDS
 from model.mechanism import Mechanism, Outcome, Run, effects
 from model.world import SECOND_ERROR, Request, Response, World
 
+HONOURS = KINDS[1]
+
 
 class Guard(Mechanism):
-    """The guard around F. `name` says which attempts are one call: "", "key" or "argument"."""
+    """The guard around F. `name` says which attempts are one call: "", "key" or "argument".
 
-    def __init__(self, name: str = "", *, keyed: bool = False) -> None:
+    `repeats` says that a round whose outcome is unknown is run again, as often as it breaks.
+    """
+
+    def __init__(self, name: str = "", *, keyed: bool = False, repeats: bool = False) -> None:
         self.name = name
         self.keyed = keyed
+        self.repeats = repeats
+
+    def at(self, destination: str) -> Mechanism:
+        """Return the guard as it may be for a destination.
+
+        It repeats where the client sends a key, and the destination honours that of each effect.
+        """
+        repeats = self.name == "key" and self.keyed and destination == HONOURS
+        return Guard(self.name, keyed=True, repeats=True) if repeats else self
 
     def call(self, world: World, request: Request) -> int:
         """Return the call of a request.
@@ -41,7 +56,9 @@ class Guard(Mechanism):
             yield Response(request, wanted)
         elif self.at_work(world, call):
             return
-        elif (call, wanted, "begun") in world.store or (request.round == 1 and recorded):
+        elif request.round == 1 and recorded:
+            yield Response(request, 0, SECOND_ERROR)
+        elif (call, wanted, "begun") in world.store and not self.repeats:
             yield Response(request, 0, SECOND_ERROR)
         else:
             yield self.run(world, call, request)

@@ -20,6 +20,10 @@ Outcome = Response | Run
 class Mechanism:
     """A way to write the server. A request that gets no outcome waits."""
 
+    def at(self, destination: str) -> "Mechanism":
+        """Return the mechanism as it is set up for a destination."""
+        return self
+
     def take(self, world: World, index: int, request: Request) -> Iterator[Outcome]:
         """Yield what becomes of a request."""
         raise NotImplementedError
