@@ -68,8 +68,9 @@ def steps_of(
 
 def all_steps(world: World, cell: Cell, *, wants_second: bool) -> Iterator[Step]:
     """Yield every step, with the instances in their own places."""
-    yield from client.steps(world, cell.policy, wants_second)
     mechanism = MECHANISMS[cell.mechanism].at(cell.destination)
+    keyed = mechanism.client_sends_key
+    yield from client.steps(world, cell.policy, wants_second, keyed=keyed)
     yield from network.steps(world, mechanism, cell.destination)
 
 

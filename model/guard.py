@@ -24,6 +24,11 @@ class Guard(Mechanism):
         self.keyed = keyed
         self.repeats = repeats
 
+    @property
+    def client_sends_key(self) -> bool:
+        """The question whether its client names each call by a key."""
+        return self.name == "key"
+
     def at(self, destination: str) -> Mechanism:
         """Return the guard as it may be for a destination.
 
@@ -66,7 +71,7 @@ class Guard(Mechanism):
     def open_later(self, world: World, call: int, request: Request, latest: int) -> bool:
         """Return whether a repeated first request finds a later round reserved and not recorded."""
         later = (call, latest + 1, "begun") in world.store
-        return request.round == 1 and later
+        return request.round == 1 and later and not self.repeats
 
     def at_work(self, world: World, call: int) -> bool:
         """Return whether a round of this call runs on an instance.
