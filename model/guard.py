@@ -57,13 +57,13 @@ class Guard(Mechanism):
             return
         latest = max(recorded, default=0)
         wanted = max(latest, 1) if request.round == 1 else request.round
+        is_late = request.round == 1 and bool(recorded)
+        is_broken = (call, wanted, "begun") in world.store and not self.repeats
         if wanted in recorded and not self.open_later(world, call, request, wanted):
             yield Response(request, wanted)
         elif self.at_work(world, call):
             return
-        elif request.round == 1 and recorded:
-            yield Response(request, 0, SECOND_ERROR)
-        elif (call, wanted, "begun") in world.store and not self.repeats:
+        elif is_late or is_broken:
             yield Response(request, 0, SECOND_ERROR)
         else:
             yield self.run(world, call, request)

@@ -9,9 +9,7 @@ from tests.model.playing import SUBJECTS, cannot_be_made, play
 REFUSES = "refuses a second effect about the same thing"
 """The bench has no such destination."""
 
-PLAYED = [
-    cell for cell in cells() if cell.mechanism in SUBJECTS and cell.destination != REFUSES
-]
+PLAYED = [cell for cell in cells() if cell.mechanism in SUBJECTS and cell.destination != REFUSES]
 
 
 @pytest.mark.anyio
