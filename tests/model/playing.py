@@ -17,6 +17,7 @@ from mrtr_options.review.bench.run import in_memory, run
 from mrtr_options.review.bench.scenario import POLICIES, Accept, Caller, Scenario, Setup
 from mrtr_options.review.bench.subjects import subject_named
 from mrtr_options.sdk.call_key import new_call_key
+from mrtr_options.tool.weather import Destination
 
 SUBJECTS = {
     "nothing kept (E)": "E",
@@ -29,6 +30,12 @@ SUBJECTS = {
     "durable record, named by key": "L+call-key",
 }
 """The mechanisms that the bench can play, and as which subject."""
+
+DESTINATIONS: dict[str, Destination] = {
+    "ignores keys": "ignores keys",
+    "honours idempotency keys": "honours keys",
+}
+"""The model's destinations that are played, by the bench's names."""
 
 TAKES = re.compile(r"instance (\d) takes attempt (\d) round (\d)(, answers at once)?")
 WORKS = re.compile(r"instance (\d): ([a-z ]+) \(attempt (\d) round (\d)\)")
@@ -176,8 +183,7 @@ async def play(cell: Cell, actions: list[str]) -> History:
     """Play a counterexample of a cell on the real servers."""
     subject = subject_named(SUBJECTS[cell.mechanism])
     policy = POLICIES[[*POLICIES].index(cell.policy)]
-    honours = cell.destination == "honours idempotency keys"
-    setup = Setup(fleet="free", policy=policy, honours_keys=honours)
+    setup = Setup(fleet="free", policy=policy, destination=DESTINATIONS[cell.destination])
     calls = 1 + sum(action.startswith("user wants") for action in actions)
     callers = (Caller("Springfield"),) * calls
     scenario = Scenario("model", "A counterexample of the model.", setup, callers)

@@ -7,7 +7,7 @@ from mrtr_options.review.judge import anomalies
 from tests.model.playing import SUBJECTS, cannot_be_made, play
 
 REFUSES = "refuses a second effect about the same thing"
-"""The bench has no such destination."""
+"""Not played yet."""
 
 PLAYED = [cell for cell in cells() if cell.mechanism in SUBJECTS and cell.destination != REFUSES]
 
