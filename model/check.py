@@ -10,8 +10,9 @@ from model.frame import Frame
 from model.guard import Guard
 from model.mechanism import Mechanism
 from model.nothing_kept import NothingKept
+from model.paths import unfold
 from model.search import Found, search
-from model.world import Instance, Step, World
+from model.world import Instance, Request, Step, World
 
 MOST = 400_000
 MECHANISMS: dict[str, Mechanism] = {
@@ -25,6 +26,15 @@ MECHANISMS: dict[str, Mechanism] = {
     "durable record (L, K)": Durable(),
     "durable record, named by key": Durable("key"),
 }
+
+
+LeaveOut = Callable[[World, str], bool]
+"""Whether a step from a state, with this description, is left out of a search."""
+
+
+def nothing(world: World, says: str) -> bool:
+    """Leave nothing out."""
+    return False
 
 
 class Cell(NamedTuple):
@@ -43,31 +53,67 @@ def cells() -> Iterator[Cell]:
                 yield Cell(mechanism, policy, kind)
 
 
-def steps_of(cell: Cell, *, wants_second: bool = True) -> Callable[[World], Iterator[Step]]:
+def steps_of(
+    cell: Cell, *, wants_second: bool = True, leave_out: LeaveOut = nothing
+) -> Callable[[World], Iterator[Step]]:
     """Return the next-state function of a cell."""
-    mechanism = MECHANISMS[cell.mechanism]
 
     def steps(world: World) -> Iterator[Step]:
-        for says, after in client.steps(world, cell.policy, wants_second):
-            yield says, alike(after)
-        for says, after in network.steps(world, mechanism, cell.destination):
-            yield says, alike(after)
+        for says, after in all_steps(world, cell, wants_second=wants_second):
+            if not leave_out(world, says):
+                yield says, alike(after)
 
     return steps
 
 
-def check(cell: Cell, *, wants_second: bool = True, most: int = MOST) -> Found[World]:
-    """Search all states of a cell."""
-    steps = steps_of(cell, wants_second=wants_second)
-    return search(World(), steps, anomalies, lambda world: bool(world.client.told), most)
+def all_steps(world: World, cell: Cell, *, wants_second: bool) -> Iterator[Step]:
+    """Yield every step, with the instances in their own places."""
+    mechanism = MECHANISMS[cell.mechanism].at(cell.destination)
+    keyed = mechanism.client_sends_key
+    yield from client.steps(world, cell.policy, wants_second, keyed=keyed)
+    yield from network.steps(world, mechanism, cell.destination)
+
+
+def check(
+    cell: Cell, *, wants_second: bool = True, most: int = MOST, leave_out: LeaveOut = nothing
+) -> Found[World]:
+    """Search all states of a cell, without the steps that `leave_out` names."""
+    steps = steps_of(cell, wants_second=wants_second, leave_out=leave_out)
+    found = search(World(), steps, anomalies, lambda world: bool(world.client.told), most)
+    shown = {
+        name: unfold(how, name, lambda world: all_steps(world, cell, wants_second=wants_second))
+        for name, how in found.counterexamples.items()
+    }
+    return found._replace(counterexamples=shown)
 
 
 def alike(world: World) -> World:
-    """Return the representative of the states that differ in the instances' order only."""
-    first, second = world.instances
-    if order(first) <= order(second):
-        return world
-    return world._replace(instances=(second, first))
+    """Return the representative of the states that differ in nothing that can still be seen.
+
+    Instances are in one order. A response that the client does not wait for is never read, and a
+    frame of an abandoned attempt whose next request was never sent goes on no more.
+    """
+    first, second = (live(world, each) for each in world.instances)
+    if order(first) > order(second):
+        first, second = second, first
+    awaited = world.client.waits_for
+    waits = not world.client.told
+    responses = frozenset(each for each in world.responses if waits and each.request == awaited)
+    return world._replace(instances=(first, second), responses=responses)
+
+
+def live(world: World, instance: Instance) -> Instance:
+    """Return an instance with the frames that can still go on or be asked."""
+    client = world.client
+    if not instance.frames:
+        return instance
+    frames = {
+        (attempt, last)
+        for attempt, last in instance.frames
+        if Request(attempt, last + 1) in world.requests
+        or (attempt == client.waits_for.attempt and not client.told)
+    }
+    return instance._replace(frames=frozenset(frames))
 
 
 def order(instance: Instance) -> tuple[tuple[int, int], tuple[str, ...], list[tuple[int, int]]]:

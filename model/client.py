@@ -12,32 +12,37 @@ from model.world import ATTEMPTS, ROUNDS, START_OVER, Client, Request, Response,
 POLICIES = ("stops", "calls again", "resends")
 
 
-def steps(world: World, policy: str, wants_second: bool) -> Iterator[Step]:
-    """Yield what the client may do."""
+def steps(world: World, policy: str, wants_second: bool, *, keyed: bool = False) -> Iterator[Step]:
+    """Yield what the client may do. One that sends a call key remembers what its user answered."""
     if world.client.told:
         if wants_second:
             yield from want_second(world)
         return
     for response in sorted(world.responses):
         if response.request == world.client.waits_for:
-            yield take(world, response, policy)
+            yield take(world, response, policy, keyed=keyed)
     yield from lose(world, policy)
 
 
-def take(world: World, response: Response, policy: str) -> Step:
+def take(world: World, response: Response, policy: str, *, keyed: bool) -> Step:
     """Take a response, which may come late or twice.
 
     MRTR: `input_required` ends the request; the client sends a new request with `inputResponses`
-    and the `requestState` as it got it.
+    and the `requestState` as it got it. An unknown outcome is a failure, after which another client
+    than one that stops tries again; if that ends in an error, too, the call is lost.
     """
     client = world.client
     if response.error:
-        told = client._replace(start_over=client.start_over or response.error == START_OVER)
-        return f"client gets error: {response.error}", fail(world, told, policy)
+        after = fail(world, client, policy)
+        is_refusal = response.error == START_OVER or policy != "stops"
+        if after.client.told and is_refusal:
+            after = after._replace(client=after.client._replace(start_over=True))
+        return f"client gets error: {response.error}", after
     if response.asks == ROUNDS:
         return "client gets the result", world._replace(client=client._replace(told="result"))
     answered = list(client.answered)
-    answered[response.asks - 1] = min(2, answered[response.asks - 1] + 1)
+    most = 1 if keyed else 2
+    answered[response.asks - 1] = min(most, answered[response.asks - 1] + 1)
     request = Request(client.waits_for.attempt, response.asks + 1)
     new = client._replace(answered=(answered[0], answered[1]), waits_for=request)
     return f"user answers question {response.asks}", send(world, new)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from model.guard import Guard
-from model.mechanism import Outcome, Run
+from model.mechanism import Mechanism, Outcome, Run
 from model.world import Request, World
 
 
@@ -12,6 +12,10 @@ class Durable(Guard):
 
     def __init__(self, name: str = "") -> None:
         super().__init__(name, keyed=True)
+
+    def at(self, destination: str) -> Mechanism:
+        """Return itself: a broken round goes on in any case."""
+        return self
 
     def take(self, world: World, index: int, request: Request) -> Iterator[Outcome]:
         """Take up a broken round, else do as the guard does.

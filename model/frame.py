@@ -30,7 +30,8 @@ class Frame(Mechanism):
     def record(self, world: World, index: int, request: Request, step: str) -> World:
         """Keep the frame at its round, and respond."""
         response = Response(request, request.round)
-        is_taken = request.round == 1 and response in world.responses
+        is_awaited = request == world.client.waits_for and not world.client.told
+        is_taken = request.round == 1 and (response in world.responses or not is_awaited)
         if is_taken or step != "keep frame":
             return world
         frames = dict(world.instances[index].frames)

@@ -6,16 +6,36 @@ enforce that invariant server-side".
 
 from collections.abc import Iterator
 
+from model.destination import KINDS
 from model.mechanism import Mechanism, Outcome, Run, effects
 from model.world import SECOND_ERROR, Request, Response, World
 
+HONOURS = KINDS[1]
+
 
 class Guard(Mechanism):
-    """The guard around F. `name` says which attempts are one call: "", "key" or "argument"."""
+    """The guard around F. `name` says which attempts are one call: "", "key" or "argument".
 
-    def __init__(self, name: str = "", *, keyed: bool = False) -> None:
+    `repeats` says that a round whose outcome is unknown is run again, as often as it breaks.
+    """
+
+    def __init__(self, name: str = "", *, keyed: bool = False, repeats: bool = False) -> None:
         self.name = name
         self.keyed = keyed
+        self.repeats = repeats
+
+    @property
+    def client_sends_key(self) -> bool:
+        """The question whether its client names each call by a key."""
+        return self.name == "key"
+
+    def at(self, destination: str) -> Mechanism:
+        """Return the guard as it may be for a destination.
+
+        It repeats where the client sends a key, and the destination honours that of each effect.
+        """
+        repeats = self.name == "key" and self.keyed and destination == HONOURS
+        return Guard(self.name, keyed=True, repeats=True) if repeats else self
 
     def call(self, world: World, request: Request) -> int:
         """Return the call of a request.
@@ -37,11 +57,13 @@ class Guard(Mechanism):
             return
         latest = max(recorded, default=0)
         wanted = max(latest, 1) if request.round == 1 else request.round
+        is_late = request.round == 1 and bool(recorded)
+        is_broken = (call, wanted, "begun") in world.store and not self.repeats
         if wanted in recorded and not self.open_later(world, call, request, wanted):
             yield Response(request, wanted)
         elif self.at_work(world, call):
             return
-        elif (call, wanted, "begun") in world.store or (request.round == 1 and recorded):
+        elif is_late or is_broken:
             yield Response(request, 0, SECOND_ERROR)
         else:
             yield self.run(world, call, request)
@@ -49,7 +71,7 @@ class Guard(Mechanism):
     def open_later(self, world: World, call: int, request: Request, latest: int) -> bool:
         """Return whether a repeated first request finds a later round reserved and not recorded."""
         later = (call, latest + 1, "begun") in world.store
-        return request.round == 1 and later
+        return request.round == 1 and later and not self.repeats
 
     def at_work(self, world: World, call: int) -> bool:
         """Return whether a round of this call runs on an instance.

@@ -20,6 +20,15 @@ Outcome = Response | Run
 class Mechanism:
     """A way to write the server. A request that gets no outcome waits."""
 
+    @property
+    def client_sends_key(self) -> bool:
+        """The question whether its client names each call by a key."""
+        return False
+
+    def at(self, destination: str) -> "Mechanism":
+        """Return the mechanism as it is set up for a destination."""
+        return self
+
     def take(self, world: World, index: int, request: Request) -> Iterator[Outcome]:
         """Yield what becomes of a request."""
         raise NotImplementedError

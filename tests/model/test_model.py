@@ -10,7 +10,7 @@ import pytest
 
 import model
 from model.anomalies import NAMES, anomalies
-from model.check import Cell, check, steps_of
+from model.check import MOST, Cell, all_steps, check, steps_of
 from model.search import search
 from model.world import Step, World
 
@@ -112,3 +112,24 @@ def test_unnamed_durable_call_is_logged_twice_if_its_first_request_is_delivered_
     found = counterexamples("durable record (L, K)", "resends", HONOURS)
     assert "duplicate audit" in found
     assert "duplicate bill" not in found
+
+
+@pytest.mark.parametrize("mechanism", ["nothing kept (J)", "guard (F)"])
+def test_leaving_out_what_nothing_reads_changes_no_verdict(mechanism: str) -> None:
+    cell = Cell(mechanism, "resends", HONOURS)
+    whole = search(
+        World(),
+        lambda world: all_steps(world, cell, wants_second=True),
+        anomalies,
+        lambda world: bool(world.client.told),
+        MOST,
+    )
+    reduced = check(cell)
+    assert reduced.states < whole.states
+    lengths = {name: len(how) for name, how in reduced.counterexamples.items()}
+    assert lengths == {name: len(how) for name, how in whole.counterexamples.items()}
+
+
+def test_guard_with_a_key_runs_a_broken_round_again_where_the_destination_honours_keys() -> None:
+    found = counterexamples("guard, named by key (J)", "resends", HONOURS)
+    assert found == {}

@@ -1,0 +1,192 @@
+"""A shortest counterexample of the model, played on the real servers.
+
+A round of the model that took place in steps becomes one delivery, at its last step. A round that a
+counterexample leaves at work ends by itself after it, which takes no effect back.
+"""
+
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+
+from model.check import Cell
+from model.world import World
+from mrtr_options.review.bench.driver import AGREE, BACK_OFF_SECONDS
+from mrtr_options.review.bench.history import History, Reply, Request
+from mrtr_options.review.bench.player import Player, on_the_wire
+from mrtr_options.review.bench.run import in_memory, run
+from mrtr_options.review.bench.scenario import POLICIES, Accept, Caller, Scenario, Setup
+from mrtr_options.review.bench.subjects import subject_named
+from mrtr_options.sdk.call_key import new_call_key
+from mrtr_options.tool.weather import Destination
+
+SUBJECTS = {
+    "nothing kept (E)": "E",
+    "nothing kept (F)": "F",
+    "nothing kept (J)": "J",
+    "frame in memory (H)": "H",
+    "guard (F)": "F+single-use",
+    "guard, named by key (J)": "J+single-use+call-key",
+    "durable record (L, K)": "L",
+    "durable record, named by key": "L+call-key",
+}
+"""The mechanisms that the bench can play, and as which subject."""
+
+DESTINATIONS: dict[str, Destination] = {
+    "ignores keys": "ignores keys",
+    "honours idempotency keys": "honours keys",
+}
+"""The model's destinations that are played, by the bench's names."""
+
+TAKES = re.compile(r"instance (\d) takes attempt (\d) round (\d)(, answers at once)?")
+WORKS = re.compile(r"instance (\d): ([a-z ]+) \(attempt (\d) round (\d)\)")
+CRASHES = re.compile(r"instance (\d) crashes")
+EFFECTS = {1: "audit", 3: "bill"}
+"""The effect of a round, where it has one; option E's later rounds audit, too."""
+RESPONDS = ("respond", "keep frame")
+
+
+def cannot_be_made(world: World, says: str) -> bool:
+    """Return whether a step is a crash within a round that has no effect.
+
+    The bench ends an instance at an effect or between requests.
+    """
+    crashes = CRASHES.fullmatch(says)
+    if crashes is None:
+        return False
+    work = world.instances[int(crashes[1])].work
+    return work is not None and work.request.round not in EFFECTS
+
+
+@dataclass
+class Delivery:
+    """A request that reaches an instance.
+
+    Attributes:
+        instance, attempt, round: Where, and which request.
+        last: The number of its last action in the counterexample.
+        effects: The effects that it did.
+        crashed: Whether the instance died in it.
+        responds: Whether its response left.
+        is_seen: Whether the client takes that response.
+    """
+
+    instance: int
+    attempt: int
+    round: int
+    last: int
+    effects: tuple[str, ...] = ()
+    crashed: bool = False
+    responds: bool = False
+    is_seen: bool = False
+
+
+def deliveries_of(actions: list[str]) -> dict[int, Delivery]:
+    """Return the deliveries of a counterexample by the number of their last action."""
+    found: list[Delivery] = []
+    at_work: dict[int, Delivery] = {}
+    for number, action in enumerate(actions):
+        if takes := TAKES.fullmatch(action):
+            instance, attempt, round_ = (int(each) for each in takes.groups()[:3])
+            delivery = Delivery(instance, attempt, round_, number, responds=bool(takes[4]))
+            found.append(delivery)
+            if not delivery.responds:
+                at_work[instance] = delivery
+        elif works := WORKS.fullmatch(action):
+            delivery = at_work[int(works[1])]
+            delivery.last = number
+            delivery.responds = works[2] in RESPONDS
+            if works[2] in ("audit", "bill"):
+                delivery.effects = (*delivery.effects, works[2])
+            if delivery.responds:
+                del at_work[delivery.instance]
+        elif crashes := CRASHES.fullmatch(action):
+            delivery = at_work.pop(int(crashes[1]), None)
+            if delivery is not None:
+                delivery.last, delivery.crashed = number, True
+    _see(actions, found)
+    return {each.last: each for each in found}
+
+
+def _see(actions: list[str], found: list[Delivery]) -> None:
+    """Mark the deliveries whose response the client takes."""
+    attempt, round_ = 1, 1
+    for number, action in enumerate(actions):
+        takes_response = action.startswith(("user answers", "client gets"))
+        if takes_response:
+            mine = [
+                each
+                for each in found
+                if (each.attempt, each.round) == (attempt, round_)
+                if each.responds and each.last < number
+            ]
+            mine[-1].is_seen = True
+        if action.startswith("user answers"):
+            round_ += 1
+        elif action.startswith(("client gets error", "client loses", "user wants")):
+            attempt, round_ = attempt + 1, 1
+
+
+def player_of(actions: list[str], *, keyed: bool) -> Callable[[Player], Awaitable[None]]:
+    """Return the client that plays a counterexample."""
+    due = deliveries_of(actions)
+
+    async def play(player: Player) -> None:
+        first = Request("Springfield", key=new_call_key() if keyed else None)
+        attempt, round_, call = 1, 1, 1
+        requests = {(1, 1): (call, first)}
+        reply = Reply()
+        for number, action in enumerate(actions):
+            if action.startswith("user answers"):
+                (key,) = reply.questions
+                name = reply.name_of(key)
+                answer = on_the_wire(Accept({name: AGREE[name]}))
+                player.answer(call, name, answer)
+                before = requests[attempt, round_][1]
+                round_ += 1
+                after = replace(before, answers={key: answer}, state=reply.state)
+                requests[attempt, round_] = call, after
+            elif action.startswith(("client gets error", "client loses", "user wants")):
+                if action.startswith("user wants"):
+                    call += 1
+                    first = replace(first, key=new_call_key() if keyed else None)
+                attempt, round_ = attempt + 1, 1
+                requests[attempt, 1] = call, first
+            if number in due:
+                delivery = due[number]
+                mine = requests[delivery.attempt, delivery.round]
+                got = await deliver(player, delivery, *mine)
+                reply = got if delivery.is_seen else reply
+            elif crashes := CRASHES.fullmatch(action):
+                await player.instances.crash(int(crashes[1]))
+
+    return play
+
+
+async def deliver(player: Player, delivery: Delivery, call: int, request: Request) -> Reply:
+    """Deliver a request; an instance that is to die does so around its effect."""
+    ahead = EFFECTS.get(delivery.round)
+    if delivery.crashed and delivery.effects:
+        await player.instances.arm(f"crash@{delivery.effects[-1]}")
+    elif delivery.crashed and ahead is not None:
+        await player.instances.arm(f"down@{ahead}")
+    lost = not delivery.is_seen
+    reply = await player.play_round(request, [delivery.instance], call=call, lost=lost)
+    await player.instances.arm(None)
+    if delivery.crashed:
+        if ahead is None:
+            await player.instances.crash(delivery.instance)
+        await player.wait(BACK_OFF_SECONDS)
+    return reply
+
+
+async def play(cell: Cell, actions: list[str]) -> History:
+    """Play a counterexample of a cell on the real servers."""
+    subject = subject_named(SUBJECTS[cell.mechanism])
+    policy = POLICIES[[*POLICIES].index(cell.policy)]
+    setup = Setup(fleet="free", policy=policy, destination=DESTINATIONS[cell.destination])
+    calls = 1 + sum(action.startswith("user wants") for action in actions)
+    callers = (Caller("Springfield"),) * calls
+    scenario = Scenario("model", "A counterexample of the model.", setup, callers)
+    client = player_of(actions, keyed=subject.keyed)
+    async with in_memory([subject]) as here:
+        return await run(subject, scenario, here, client=client)

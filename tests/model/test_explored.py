@@ -1,0 +1,58 @@
+"""From the code to the model: it finds each anomaly that explored sets of faults show, and no more.
+
+Compared are names, for the faults that the model has; the sizes of the sets are not.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from model.check import Cell, check
+from mrtr_options.review.bench.faults import parse
+from tests.model.playing import SUBJECTS
+
+EXPLORED = Path(__file__).parents[2] / "docs" / "explored.json"
+FAULTS = {
+    *("restart", "failover", "twice", "both", "misrouted", "lost", "old"),
+    *("crash", "crash@audit", "crash@bill", "down@audit", "down@bill", "gone@audit", "gone@bill"),
+}
+"""The faults that the model has."""
+NOT_MODELLED = {"divergent replies"}
+GIVES_UP = {"orphan bill", "lost call"}
+"""The model's client calls again once, and then gives up; the bench's calls four times more."""
+MECHANISM_OF = {subject: mechanism for mechanism, subject in SUBJECTS.items()}
+
+
+def compared() -> list[dict[str, Any]]:
+    """Return the explorations whose subject the model has, with a modern client."""
+    rows: list[dict[str, Any]] = json.loads(EXPLORED.read_text())
+    mine = [row for row in rows if row["subject"] in MECHANISM_OF and row["era"] == "modern"]
+    return [
+        row
+        for row in mine
+        if (row["location"], row["destination"]) == ("Springfield", "ignores keys")
+    ]
+
+
+def shown(row: dict[str, Any]) -> set[str]:
+    """Return the anomalies that faults of the model show."""
+    return {
+        name
+        for name, sets in row["witnesses"].items()
+        for faults in sets
+        if name not in NOT_MODELLED
+        if all(fault.name in FAULTS for fault in parse(faults))
+    }
+
+
+@pytest.mark.parametrize("row", compared(), ids=lambda row: f"{row['subject']} {row['policy']}")
+def test_model_finds_each_anomaly_that_explored_faults_show_and_no_other(
+    row: dict[str, Any],
+) -> None:
+    found = check(Cell(MECHANISM_OF[row["subject"]], row["policy"], "ignores keys"))
+    assert found.closed
+    more = set(found.counterexamples) - shown(row)
+    assert shown(row) <= set(found.counterexamples)
+    assert more <= (GIVES_UP if row["policy"] == "calls again" else set())

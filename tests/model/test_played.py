@@ -1,0 +1,22 @@
+"""From the model to the code: shortest counterexamples show the same anomaly on real servers."""
+
+import pytest
+
+from model.check import Cell, cells, check
+from mrtr_options.review.judge import anomalies
+from tests.model.playing import SUBJECTS, cannot_be_made, play
+
+REFUSES = "refuses a second effect about the same thing"
+"""Not played yet."""
+
+PLAYED = [cell for cell in cells() if cell.mechanism in SUBJECTS and cell.destination != REFUSES]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("cell", PLAYED, ids=" / ".join)
+async def test_counterexample_shows_the_same_anomaly_on_the_real_server(cell: Cell) -> None:
+    found = check(cell, leave_out=cannot_be_made)
+    assert found.closed
+    for name, actions in found.counterexamples.items():
+        history = await play(cell, actions)
+        assert name in anomalies.found(history), (name, *actions)
