@@ -15,6 +15,7 @@ from pydantic import BaseModel
 
 from scoreboard import ROOT
 from scoreboard.frameworks.play import Reviewed as Framework
+from scoreboard.proxies.play import ProxyResults, proxies
 from scoreboard.servers.peers import Described, Unavailable, build
 from scoreboard.servers.play import Reviewed as Server
 from scoreboard.servers.play import Told
@@ -50,6 +51,7 @@ class Scoreboard(BaseModel):
 
     servers: dict[str, Kept[Server]] = {}
     frameworks: dict[str, Kept[Framework]] = {}
+    proxies: dict[str, ProxyResults] = {}
 
 
 def read(path: Path = FILE) -> Scoreboard:
@@ -71,6 +73,17 @@ def keep(found: Scoreboard, known: Iterable[str], path: Path = FILE) -> Scoreboa
     board.frameworks = _renewed(board.frameworks, found.frameworks, order)
     path.write_text(board.model_dump_json(indent=1) + "\n", encoding="utf-8")
     return board
+
+
+def keep_proxy(name: str, found: ProxyResults, path: Path = FILE) -> None:
+    """Keep the results of one proxy beside what is in the file by now."""
+    board = read(path)
+    board.proxies = {
+        each: results
+        for each in proxies()
+        if (results := (board.proxies | {name: found}).get(each)) is not None
+    }
+    path.write_text(board.model_dump_json(indent=1) + "\n", encoding="utf-8")
 
 
 def changed(known: Mapping[str, Who], kept: Mapping[str, Kept[Any]]) -> list[Who]:
