@@ -30,6 +30,7 @@ from scoreboard.conformance.score.others import FIRST_DRAW, OTHER_CLIENTS, SECON
 from scoreboard.cost import report as costs
 from scoreboard.frameworks import findings as of_frameworks
 from scoreboard.frameworks import page as frameworks
+from scoreboard.proxies import page as proxies
 from scoreboard.servers import page as servers
 
 T = TypeVar("T")
@@ -124,6 +125,7 @@ SERVERS = Source[Scoreboard](
     board.read,
     (servers.PAGE, *servers.FINDINGS),
     {
+        "servers, first": servers.first,
         "servers, anomalies": servers.by_anomaly,
         "servers, routing": servers.by_routing,
         "servers, state": servers.state,
@@ -157,6 +159,16 @@ FRAMEWORKS = Source[Scoreboard](
                 ("reproduced", of_frameworks.reproduced),
             )
         },
+    },
+)
+
+PROXIES = Source[Scoreboard](
+    board.read,
+    (servers.PAGE,),
+    {
+        "proxies": proxies.by_fault,
+        "proxies, carried": proxies.carried,
+        "proxies, versions": proxies.versions,
     },
 )
 
@@ -210,4 +222,12 @@ COSTS = Source[costs.Report](
     {"costs": costs.with_notes, "engines": costs.engines_with_notes, "price": costs.price},
 )
 
-SOURCES: tuple[Source[Any], ...] = (SERVERS, FRAMEWORKS, CLIENTS, CONFORMANCE, SUITE_SCORE, COSTS)
+SOURCES: tuple[Source[Any], ...] = (
+    SERVERS,
+    FRAMEWORKS,
+    PROXIES,
+    CLIENTS,
+    CONFORMANCE,
+    SUITE_SCORE,
+    COSTS,
+)
