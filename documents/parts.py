@@ -212,6 +212,7 @@ SUITE_SCORE = Source[score.Kept](
         "suite found clients": lambda kept: score.killed(kept, "client"),
         "suite idle": lambda kept: score.idle(kept, "server"),
         "suite idle clients": lambda kept: score.idle(kept, "client"),
+        "suite correct": score.failed_by_correct,
         "suite unseen": lambda kept: score.unseen(),
     },
 )

@@ -5,8 +5,10 @@ Knows what a review of either keeps; nothing of any library.
 
 from __future__ import annotations
 
+import fcntl
 import sys
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -68,22 +70,30 @@ def keep(found: Scoreboard, known: Iterable[str], path: Path = FILE) -> Scoreboa
         known: The names of all servers, or of all frameworks, in the order of the file.
         path: The file.
     """
-    board, order = read(path), [*known]
-    board.servers = _renewed(board.servers, found.servers, order)
-    board.frameworks = _renewed(board.frameworks, found.frameworks, order)
-    path.write_text(board.model_dump_json(indent=1) + "\n", encoding="utf-8")
+    order = [*known]
+    with _alone(path):
+        board = read(path)
+        board.servers = _renewed(board.servers, found.servers, order)
+        board.frameworks = _renewed(board.frameworks, found.frameworks, order)
+        path.write_text(board.model_dump_json(indent=1) + "\n", encoding="utf-8")
     return board
+
+
+@contextmanager
+def _alone(path: Path) -> Generator[None]:
+    """Hold a file for the block, so that two commands that keep at once lose nothing."""
+    with path.open("a") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        yield
 
 
 def keep_proxy(name: str, found: ProxyResults, path: Path = FILE) -> None:
     """Keep the results of one proxy beside what is in the file by now."""
-    board = read(path)
-    board.proxies = {
-        each: results
-        for each in proxies()
-        if (results := (board.proxies | {name: found}).get(each)) is not None
-    }
-    path.write_text(board.model_dump_json(indent=1) + "\n", encoding="utf-8")
+    with _alone(path):
+        board = read(path)
+        every = board.proxies | {name: found}
+        board.proxies = {each: every[each] for each in proxies() if each in every}
+        path.write_text(board.model_dump_json(indent=1) + "\n", encoding="utf-8")
 
 
 def changed(known: Mapping[str, Who], kept: Mapping[str, Kept[Any]]) -> list[Who]:
