@@ -123,7 +123,7 @@ class Source(Generic[T]):
 
 SERVERS = Source[Scoreboard](
     board.read,
-    (servers.PAGE, *servers.FINDINGS),
+    (servers.PAGE, servers.HISTORIES, *servers.FINDINGS),
     {
         "servers, first": servers.first,
         "servers, anomalies": servers.by_anomaly,
@@ -140,7 +140,7 @@ SERVERS = Source[Scoreboard](
 
 FRAMEWORKS = Source[Scoreboard](
     board.read,
-    (servers.PAGE, *map(of_frameworks.page_of, of_frameworks.FINDINGS)),
+    (servers.PAGE, servers.HISTORIES, *map(of_frameworks.page_of, of_frameworks.FINDINGS)),
     {
         "frameworks, anomalies": frameworks.by_anomaly,
         "frameworks, outcomes": frameworks.by_case,

@@ -103,6 +103,15 @@ def changed(known: Mapping[str, Who], kept: Mapping[str, Kept[Any]]) -> list[Who
     ]
 
 
+OLDER = "its files have changed since"
+"""What a page says of results whose sources were others."""
+
+
+def date_of(who: Described, kept: Kept[Any], day: str) -> str:
+    """The day of a review; and where its sources were others, that they were."""
+    return day if kept.digest == who.digest or not day else f"{day}; {OLDER}"
+
+
 def _renewed(
     kept: dict[str, Kept[Results]], found: dict[str, Kept[Results]], known: list[str]
 ) -> dict[str, Kept[Results]]:

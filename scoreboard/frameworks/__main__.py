@@ -59,7 +59,9 @@ def _frameworks(args: argparse.Namespace) -> int:
     every = changed(known, board.frameworks)
     wanted = every if args.only is None else chosen(args.only, known, "framework")
     if args.case:
-        cases = [case.name for case in chosen(args.case, {each.name: each for each in CASES}, "case")]
+        cases = [
+            case.name for case in chosen(args.case, {each.name: each for each in CASES}, "case")
+        ]
         return _some_cases(wanted, cases, keeps=args.keep)
     with counting("frameworks", None, quiet=args.json) as begin:
         for framework in wanted:

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from mrtr_options.review.judge.anomalies import ANOMALIES, WORDS
 from mrtr_options.terminal import markdown
-from scoreboard.board import Scoreboard
+from scoreboard.board import Scoreboard, date_of
 from scoreboard.frameworks.cases import ATTACKS, CASES
 from scoreboard.frameworks.frameworks import Framework, Variant, frameworks
 from scoreboard.frameworks.play import NOT_THE_END, Played, Reviewed
@@ -72,7 +72,12 @@ FATES = {
 }
 """What became of a call whose client has no result."""
 
-OURS = ("the workflow does not go on", "the run ends without a word", "There is no '", "not enough values")
+OURS = (
+    "the workflow does not go on",
+    "the run ends without a word",
+    "There is no '",
+    "not enough values",
+)
 """Texts of errors that older runs have from our own programs."""
 
 
@@ -213,7 +218,7 @@ def versions(board: Scoreboard) -> str:
                 sizes,
                 str(sum(each.processes for each in ran)),
                 took,
-                max((each.date for each in ran), default=""),
+                date_of(framework, kept, max((each.date for each in ran), default="")),
                 framework.note,
             )
         )

@@ -6,7 +6,15 @@ from collections.abc import Iterator, Sequence
 
 from mrtr_options.terminal import markdown
 from scoreboard.board import Scoreboard
-from scoreboard.proxies.play import SUBJECTS, Passed, ProxyAbout, ProxyResults, Setting, proxies
+from scoreboard.proxies.play import (
+    LIMITATION,
+    SUBJECTS,
+    Passed,
+    ProxyAbout,
+    ProxyResults,
+    Setting,
+    proxies,
+)
 from scoreboard.proxies.upstream import FAULTS
 
 Row = tuple[ProxyAbout, Setting, ProxyResults]
@@ -23,6 +31,8 @@ def rows(board: Scoreboard) -> Iterator[Row]:
 
 def cell(seen: dict[str, Passed]) -> str:
     """Where the last round went, how often each server charged, and what the client was told."""
+    if any(each.end == LIMITATION for each in seen.values()):
+        return LIMITATION
     first = seen[SUBJECTS[0]]
     deliveries = {tuple(_order(each.deliveries)) for each in seen.values()}
     again = max(len(each) for each in deliveries) - 1
@@ -50,7 +60,10 @@ def _ending(end: str) -> str:
 def by_fault(board: Scoreboard) -> str:
     """For each setting of each proxy a row, for each fault whether the request was sent again."""
     lines = (
-        (f"{about.title}, {setting.name}", *(cell(found.settings[setting.name][fault]) for fault in FAULTS))
+        (
+            f"{about.title}, {setting.name}",
+            *(cell(found.settings[setting.name][fault]) for fault in FAULTS),
+        )
         for about, setting, found in rows(board)
     )
     return markdown(("proxy", *FAULTS.values()), lines)
@@ -79,6 +92,8 @@ def versions(board: Scoreboard) -> str:
         command = f"`python -m scoreboard.proxies --only {about.name}`"
         about_it = (about.title, found.version, found.date, command)
         first = setting is about.settings[0]
-        lines.append((*(about_it if first else ("", "", "", "")), setting.name, setting.documentation))
+        lines.append(
+            (*(about_it if first else ("", "", "", "")), setting.name, setting.documentation)
+        )
     heads = ("proxy", "version", "run", "command", "setting", "its documentation")
     return markdown(heads, lines)

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from functools import partial
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import anyio
 import httpx2
@@ -164,9 +164,7 @@ async def passed(about: ProxyAbout, setting: Setting, fault: Fault, subject: str
     return Passed(deliveries=[], same=True, bills=0, end=LIMITATION)
 
 
-async def _once(
-    about: ProxyAbout, setting: Setting, fault: Fault, subject: str
-) -> Passed | None:
+async def _once(about: ProxyAbout, setting: Setting, fault: Fault, subject: str) -> Passed | None:
     """One call; None where the fault did not happen, or the call was not this one's alone."""
     shared = Breaking(fault)
     with scratch() as folder:
@@ -227,7 +225,7 @@ async def _routes(url: str) -> None:
     """Wait until a proxy knows where to send requests: before, it has no such page."""
     async with httpx2.AsyncClient(trust_env=False, timeout=ROUTE_SECONDS) as http:
         with anyio.move_on_after(ROUTE_SECONDS):
-            while (await http.delete(url)).status_code == HTTPStatus.NOT_FOUND:
+            while (await http.delete(url)).status_code == HTTPStatus.NOT_FOUND:  # noqa: ASYNC110
                 await anyio.sleep(PAUSE_SECONDS)
 
 
@@ -237,7 +235,8 @@ async def _call(url: str) -> str:
         with anyio.fail_after(CALL_SECONDS):
             async with Client(url, mode=MODES["modern"], elicitation_callback=_user) as client:
                 arguments = {"location": "Springfield"}
-                state, answers = None, None
+                state: str | None = None
+                answers: types.InputResponses | None = None
                 while True:
                     response = await client.session.call_tool(
                         TOOL,
@@ -261,8 +260,9 @@ async def _call(url: str) -> str:
 
 def _plain(error: BaseException) -> str:
     """What an error says, of a group the first."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
+    if isinstance(error, BaseExceptionGroup):
+        group = cast("BaseExceptionGroup[BaseException]", error)
+        return _plain(group.exceptions[0])
     return str(error)[:80] or type(error).__name__
 
 

@@ -78,10 +78,11 @@ class Breaking:
 def is_last_round(body: bytes) -> bool:
     """Whether a request answers the last question of the weather tool."""
     try:
-        message = json.loads(body)
+        message: dict[str, Any] = json.loads(body)
     except ValueError:
         return False
-    return "units" in ((message.get("params") or {}).get("inputResponses") or {})
+    params: dict[str, Any] = message.get("params") or {}
+    return "units" in (params.get("inputResponses") or {})
 
 
 def _digest(request: h11.Request, body: bytes) -> str:
@@ -169,12 +170,17 @@ class _Connection:
                 return None
 
     async def _passed_on(self, request: h11.Request, body: bytes) -> httpx2.Response:
-        hop = (b"host", b"content-length", b"connection", b"transfer-encoding", b"expect", b"origin")
+        hop = (
+            b"host",
+            b"content-length",
+            b"connection",
+            b"transfer-encoding",
+            b"expect",
+            b"origin",
+        )
         headers = [(key, value) for key, value in request.headers if key not in hop]
         url = self._origin + request.target.decode()
-        return await self._http.request(
-            request.method.decode(), url, headers=headers, content=body
-        )
+        return await self._http.request(request.method.decode(), url, headers=headers, content=body)
 
     async def _respond(self, status: int, headers: Any, body: bytes) -> None:
         kept = [
@@ -182,7 +188,9 @@ class _Connection:
             for key, value in headers.items()
             if key.lower().startswith("mcp-") or key.lower() == "content-type"
         ]
-        await self._send(h11.Response(status_code=status, headers=[*kept, ("content-length", str(len(body)))]))
+        await self._send(
+            h11.Response(status_code=status, headers=[*kept, ("content-length", str(len(body)))])
+        )
         await self._send(h11.Data(data=body))
         await self._send(h11.EndOfMessage())
 

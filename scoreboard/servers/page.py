@@ -20,11 +20,13 @@ from mrtr_options.review.judge.anomalies import ANOMALIES, WORDS
 from mrtr_options.review.judge.contract import LISTED, RULES, SOURCES
 from mrtr_options.terminal import markdown
 from scoreboard import ROOT
-from scoreboard.board import Scoreboard
+from scoreboard.board import Scoreboard, date_of
 from scoreboard.servers.peers import Peer, Variant, missing, peers
 from scoreboard.servers.play import Life, Old, Reviewed, Tried
 
 PAGE = ROOT / "docs" / "SCOREBOARD.md"
+HISTORIES = PAGE.with_name("HISTORIES.md")
+"""The runs behind the cells, a section for each row."""
 
 FINDINGS = sorted((ROOT / "docs" / "findings").glob("server-*.md"))
 """Pages for the maintainers of one server each; their runs are those that are kept."""
@@ -77,9 +79,9 @@ def name_of(peer: Peer, variant: Variant) -> str:
 
 
 def link(title: str, words: str = "") -> str:
-    """A title, or other words, as a link to the section with this title."""
+    """A title, or other words, as a link to the section of the histories with this title."""
     anchor = re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-")
-    return f"[{words or title}](#{anchor})"
+    return f"[{words or title}]({HISTORIES.name}#{anchor})"
 
 
 def _link(peer: Peer, variant: Variant) -> str:
@@ -99,7 +101,9 @@ def departures(found: Reviewed) -> str:
     """The rules that it departs from, which are no part of the verdict. A limit that is this
     project's own, and of no text, is not among them.
     """
-    return ", ".join(f"`{each.rule}`" for each in found.departs if each.rule not in OUR_OWN) or "none"
+    return (
+        ", ".join(f"`{each.rule}`" for each in found.departs if each.rule not in OUR_OWN) or "none"
+    )
 
 
 def musts(found: Reviewed) -> str:
@@ -167,7 +171,14 @@ def by_anomaly(board: Scoreboard) -> str:
             if _charges_nobody(found):
                 cells[names.index("duplicate bill")] = "**no call with two questions is charged**"
             lines.append(
-                (_link(peer, variant), peer.style, tried.policy, *cells, musts(found), departures(found))
+                (
+                    _link(peer, variant),
+                    peer.style,
+                    tried.policy,
+                    *cells,
+                    musts(found),
+                    departures(found),
+                )
             )
     heads = ("server", "style", "the client", *(WORDS[each] for each in names))
     return markdown((*heads, "breaks", "departs"), lines)
@@ -345,7 +356,7 @@ def versions(board: Scoreboard) -> str:
                 page,
                 built,
                 _took(*used),
-                day,
+                date_of(peer, kept, day),
                 peer.note,
             )
         )

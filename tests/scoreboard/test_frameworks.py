@@ -39,7 +39,9 @@ def own_texts() -> set[str]:
     for path in folders.FOLDER.glob("*/*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Raise) and node.exc is not None:
-                parts = (each.value for each in ast.walk(node.exc) if isinstance(each, ast.Constant))
+                parts = (
+                    each.value for each in ast.walk(node.exc) if isinstance(each, ast.Constant)
+                )
                 found |= {each for each in parts if isinstance(each, str) and len(each) > 8}
     for path in folders.FOLDER.glob("*/*.mjs"):
         found |= {*re.findall(r"new Error\(['`](.{8,}?)['`$]", path.read_text(encoding="utf-8"))}
@@ -90,12 +92,17 @@ def test_what_became_of_a_call_is_told_apart(
     ours: list[str], read_of_it: Afterwards, expected: str
 ) -> None:
     assert fate_of("error", FAILED, ours, read_of_it) == expected
-    assert fate_of("error", Reply(message=PARKED + "PENDING"), ours, None) in ("parked", "limitation")
+    assert fate_of("error", Reply(message=PARKED + "PENDING"), ours, None) in (
+        "parked",
+        "limitation",
+    )
 
 
 def test_a_race_says_how_often_each_outcome_came() -> None:
     def once(bills: int) -> Played:
-        return Played(end="result", fate="result", says="", audits=1, bills=bills, shown=[], history=[])
+        return Played(
+            end="result", fate="result", says="", audits=1, bills=bills, shown=[], history=[]
+        )
 
     played = of_races([once(1), once(2), once(1)])
     assert (played.bills, played.times) == (2, {"1/1": 2, "1/2": 1})

@@ -13,7 +13,7 @@ import traceback
 from pathlib import Path
 
 import weather
-from weather import places  # noqa: F401
+from weather import places
 
 STORE = Path(os.environ.get("MRTR_STORE", "."))
 """Where a framework keeps what it has to remember between two deliveries."""

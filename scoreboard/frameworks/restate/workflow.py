@@ -78,7 +78,9 @@ async def left_to_others(call: str) -> str:
         f" WHERE i.target_service_key = '{call}' AND i.target_handler_name = 'run'"
     )
     async with admin() as http:
-        answer = await http.post("/query", json={"query": query}, headers={"accept": "application/json"})
+        answer = await http.post(
+            "/query", json={"query": query}, headers={"accept": "application/json"}
+        )
     answer.raise_for_status()
     for row in answer.json()["rows"]:
         if not row["endpoint"].rstrip("/").endswith(f":{known.read_text()}"):
