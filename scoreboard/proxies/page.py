@@ -34,19 +34,14 @@ def cell(seen: dict[str, Passed]) -> str:
     if any(each.end == LIMITATION for each in seen.values()):
         return LIMITATION
     first = seen[SUBJECTS[0]]
-    deliveries = {tuple(_order(each.deliveries)) for each in seen.values()}
-    again = max(len(each) for each in deliveries) - 1
+    again = [each.deliveries for each in seen.values() if len(each.deliveries) > 1]
     bills = "/".join(str(seen[subject].bills) for subject in SUBJECTS)
-    sent = "**again**" if again else "not again"
+    sent = "not again" if first.deliveries else "no instance reached"
     if again:
-        sent += f" (to {', '.join(sorted({_where(each.deliveries) for each in seen.values()}))})"
+        how_often = "" if len(again) == len(seen) else f" in {len(again)} of {len(seen)} runs"
+        sent = f"**again**{how_often} (to {', '.join(sorted({_where(each) for each in again}))})"
     ends = sorted({_ending(each.end) for each in seen.values()})
-    told = _ending(first.end) if len(ends) == 1 else " or ".join(ends)
-    return f"{sent}; {bills}; {told}"
-
-
-def _order(instances: Sequence[str]) -> list[str]:
-    return [str(instances[:at].count(each)) for at, each in enumerate(instances)]
+    return f"{sent}; {bills}; {' or '.join(ends)}"
 
 
 def _where(instances: Sequence[str]) -> str:

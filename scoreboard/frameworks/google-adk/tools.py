@@ -93,11 +93,11 @@ async def looked_up(call: str, user: str) -> dict:
     sessions = SqliteSessionService(str(tool.STORE / "sessions.sqlite"))
     session = await sessions.get_session(app_name="weather", user_id=user, session_id=call)
     answered = {each.id for event in session.events for each in event.get_function_responses()}
-    for event in reversed(session.events):
-        for asked in event.get_function_calls():
-            if asked.name == ASKS and asked.id not in answered:
-                question = asked.args["toolConfirmation"]["payload"]
-                return tool.asked(question, {"session": call, "id": asked.id})
+    events = [*reversed(session.events)]
+    for asked in (each for event in events for each in event.get_function_calls()):
+        if asked.name == ASKS and asked.id not in answered:
+            return tool.asked(asked.args["toolConfirmation"]["payload"], {"session": call})
+    for event in events:
         parts = event.content.parts if event.content and event.author != "user" else []
         if texts := [part.text for part in parts if part.text]:
             return tool.done(texts[-1])

@@ -69,7 +69,7 @@ async def forecast(
     """Today's weather."""
     await weather.audit(location)
 
-    pushes = ctx.protocol_version < MODERN
+    pushes = ctx.request_context.protocol_version < MODERN  # 4.2.3 has no `ctx.protocol_version`
     responses = {} if pushes else ctx.input_responses or {}
     names = weather.places(location)
     if not names:

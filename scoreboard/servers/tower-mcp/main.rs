@@ -183,7 +183,7 @@ async fn main() -> std::result::Result<(), BoxError> {
         let key = std::env::var("STATE_SECRET")?;
         router = router.with_extension(RequestStateCodec::new(key, Duration::from_secs(600))?);
     }
-    let app = HttpTransport::new(router).into_router_at("/mcp");
+    let app = HttpTransport::new(router).with_sampling().into_router_at("/mcp");
     let listener = tokio::net::TcpListener::bind(format!("127.0.0.1:{}", std::env::var("PORT")?)).await?;
     axum::serve(listener, app).await?;
     Ok(())
