@@ -17,7 +17,10 @@ from mrtr_options.terminal import run as run_command
 from scoreboard import chosen
 from scoreboard.board import keep_proxy
 from scoreboard.proxies.play import program, proxies, review
-from scoreboard.proxies.upstream import FAULTS
+from scoreboard.proxies.upstream import FAULTS, Fault
+
+
+KNOWN_FAULTS: dict[str, Fault] = {name: name for name in FAULTS}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -37,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _proxies(args: argparse.Namespace) -> int:
-    faults = chosen(args.fault, {name: name for name in FAULTS}, "fault")
+    faults = chosen(args.fault, KNOWN_FAULTS, "fault")
     out = console()
     with counting("proxies", None) as begin:
         for about in chosen(args.only, proxies(), "proxy"):

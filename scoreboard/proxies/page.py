@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from mrtr_options.terminal import markdown
 from scoreboard.board import Scoreboard
@@ -29,7 +29,7 @@ def rows(board: Scoreboard) -> Iterator[Row]:
                 yield about, setting, found
 
 
-def cell(seen: dict[str, Passed]) -> str:
+def cell(seen: Mapping[str, Passed]) -> str:
     """Where the last round went, how often each server charged, and what the client was told."""
     if any(each.end == LIMITATION for each in seen.values()):
         return LIMITATION
