@@ -19,7 +19,6 @@ from scoreboard.board import keep_proxy
 from scoreboard.proxies.play import program, proxies, review
 from scoreboard.proxies.upstream import FAULTS, Fault
 
-
 KNOWN_FAULTS: dict[str, Fault] = {name: name for name in FAULTS}
 
 
