@@ -31,6 +31,7 @@ from scoreboard.cost import report as costs
 from scoreboard.cost.lines import counted_now
 from scoreboard.frameworks import findings as of_frameworks
 from scoreboard.frameworks import page as frameworks
+from scoreboard.proxies import page as proxies
 from scoreboard.servers import page as servers
 
 T = TypeVar("T")
@@ -127,8 +128,9 @@ class Source(Generic[T]):
 
 SERVERS = Source[Scoreboard](
     board.read,
-    (servers.PAGE, *servers.FINDINGS),
+    (servers.PAGE, servers.HISTORIES, *servers.FINDINGS),
     {
+        "servers, first": servers.first,
         "servers, anomalies": servers.by_anomaly,
         "servers, routing": servers.by_routing,
         "servers, state": servers.state,
@@ -143,7 +145,7 @@ SERVERS = Source[Scoreboard](
 
 FRAMEWORKS = Source[Scoreboard](
     board.read,
-    (servers.PAGE, *map(of_frameworks.page_of, of_frameworks.FINDINGS)),
+    (servers.PAGE, servers.HISTORIES, *map(of_frameworks.page_of, of_frameworks.FINDINGS)),
     {
         "frameworks, anomalies": frameworks.by_anomaly,
         "frameworks, outcomes": frameworks.by_case,
@@ -162,6 +164,16 @@ FRAMEWORKS = Source[Scoreboard](
                 ("reproduced", of_frameworks.reproduced),
             )
         },
+    },
+)
+
+PROXIES = Source[Scoreboard](
+    board.read,
+    (servers.PAGE,),
+    {
+        "proxies": proxies.by_fault,
+        "proxies, carried": proxies.carried,
+        "proxies, versions": proxies.versions,
     },
 )
 
@@ -205,6 +217,7 @@ SUITE_SCORE = Source[score.Kept](
         "suite found clients": lambda kept: score.killed(kept, "client"),
         "suite idle": lambda kept: score.idle(kept, "server"),
         "suite idle clients": lambda kept: score.idle(kept, "client"),
+        "suite correct": score.failed_by_correct,
         "suite unseen": lambda kept: score.unseen(),
     },
 )
@@ -219,4 +232,12 @@ COSTS = Source[costs.Report](
     },
 )
 
-SOURCES: tuple[Source[Any], ...] = (SERVERS, FRAMEWORKS, CLIENTS, CONFORMANCE, SUITE_SCORE, COSTS)
+SOURCES: tuple[Source[Any], ...] = (
+    SERVERS,
+    FRAMEWORKS,
+    PROXIES,
+    CLIENTS,
+    CONFORMANCE,
+    SUITE_SCORE,
+    COSTS,
+)

@@ -5,8 +5,10 @@ Knows what a review of either keeps; nothing of any library.
 
 from __future__ import annotations
 
+import fcntl
 import sys
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -15,6 +17,7 @@ from pydantic import BaseModel
 
 from scoreboard import ROOT
 from scoreboard.frameworks.play import Reviewed as Framework
+from scoreboard.proxies.play import ProxyResults, proxies
 from scoreboard.servers.peers import Described, Unavailable, build
 from scoreboard.servers.play import Reviewed as Server
 from scoreboard.servers.play import Told
@@ -50,6 +53,7 @@ class Scoreboard(BaseModel):
 
     servers: dict[str, Kept[Server]] = {}
     frameworks: dict[str, Kept[Framework]] = {}
+    proxies: dict[str, ProxyResults] = {}
 
 
 def read(path: Path = FILE) -> Scoreboard:
@@ -66,11 +70,30 @@ def keep(found: Scoreboard, known: Iterable[str], path: Path = FILE) -> Scoreboa
         known: The names of all servers, or of all frameworks, in the order of the file.
         path: The file.
     """
-    board, order = read(path), [*known]
-    board.servers = _renewed(board.servers, found.servers, order)
-    board.frameworks = _renewed(board.frameworks, found.frameworks, order)
-    path.write_text(board.model_dump_json(indent=1) + "\n", encoding="utf-8")
+    order = [*known]
+    with _alone(path):
+        board = read(path)
+        board.servers = _renewed(board.servers, found.servers, order)
+        board.frameworks = _renewed(board.frameworks, found.frameworks, order)
+        path.write_text(board.model_dump_json(indent=1) + "\n", encoding="utf-8")
     return board
+
+
+@contextmanager
+def _alone(path: Path) -> Generator[None]:
+    """Hold a file for the block, so that two commands that keep at once lose nothing."""
+    with path.open("a") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        yield
+
+
+def keep_proxy(name: str, found: ProxyResults, path: Path = FILE) -> None:
+    """Keep the results of one proxy beside what is in the file by now."""
+    with _alone(path):
+        board = read(path)
+        every = board.proxies | {name: found}
+        board.proxies = {each: every[each] for each in proxies() if each in every}
+        path.write_text(board.model_dump_json(indent=1) + "\n", encoding="utf-8")
 
 
 def changed(known: Mapping[str, Who], kept: Mapping[str, Kept[Any]]) -> list[Who]:
@@ -78,6 +101,15 @@ def changed(known: Mapping[str, Who], kept: Mapping[str, Kept[Any]]) -> list[Who
     return [
         each for name, each in known.items() if name not in kept or kept[name].digest != each.digest
     ]
+
+
+OLDER = "its files have changed since"
+"""What a page says of results whose sources were others."""
+
+
+def date_of(who: Described, kept: Kept[Any], day: str) -> str:
+    """The day of a review; and where its sources were others, that they were."""
+    return day if kept.digest == who.digest or not day else f"{day}; {OLDER}"
 
 
 def _renewed(

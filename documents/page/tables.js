@@ -44,11 +44,11 @@ function columns([head, ...rows], without, [column, says] = []) {
 
 function scoreboardView(data) {
   const { servers, states, "old servers": old, frameworks } = data.tables;
-  const at = (_, row) => `../../docs/SCOREBOARD.md#${row.toLowerCase().replace(/[^\w -]/g, "").replaceAll(" ", "-")}`;
-  const of = (client) => columns(servers, ["style", "the client", "departs"], ["the client", client]);
+  const at = (_, row) => `../../docs/HISTORIES.md#${row.toLowerCase().replace(/[^\w -]/g, "").replaceAll(" ", "-")}`;
+  const of = (client) => columns(servers, ["style", "the client", "breaks", "departs"], ["the client", client]);
   return [
     h("h1", {}, "What others ship, when something goes wrong"),
-    h("p", { class: "caption" }, "The weather tool on the servers of others, written as the documentation of each library says. Default: with default settings. Hardened: with the state protection that the library offers. Sessions: for old clients only. Each cell names the least that has to go wrong, and links to what happened; in an empty cell no single fault from outside caused the failure. There are two instances; a round goes to the one that asked."),
+    h("p", { class: "caption" }, "The weather tool on the servers of others, written as the documentation of each library says. As its guide writes it: the settings of the page that the row is written after. With all it offers: the protection of the state that the library has. Sessions: for old clients alone. Sessions: for old clients only. Each cell names the least that has to go wrong, and links to what happened; in an empty cell no single fault from outside caused the failure. There are two instances; a round goes to the one that asked."),
     h("p", { class: "key" }, h("span", { class: "every" }, "every call, or a bad state accepted"), h("span", { class: "one" }, "one fault"), h("span", { class: "two" }, "error"), h("span", { class: "good" }, "result, or bad state refused")),
     ...["calls again", "resends"].flatMap((client) => [
       h("h2", { class: "title" }, `A client that ${client}`), heat(`a client that ${client}`, of(client), at, undefined, leastLooks)]),

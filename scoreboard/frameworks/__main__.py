@@ -21,10 +21,10 @@ from mrtr_options.terminal import run as run_command
 from scoreboard import chosen
 from scoreboard.board import FILE, Scoreboard, changed, keep, play, read
 from scoreboard.frameworks import page
-from scoreboard.frameworks.cases import CASES
+from scoreboard.frameworks.cases import CASES, cases_for
 from scoreboard.frameworks.frameworks import Framework, frameworks
 from scoreboard.frameworks.page import reasons, table
-from scoreboard.frameworks.play import review
+from scoreboard.frameworks.play import Reviewed, review
 from scoreboard.servers.peers import build
 
 
@@ -41,9 +41,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument(
         "--case",
-        metavar="NAME",
-        choices=[case.name for case in CASES],
-        help="play this one alone, of those that --only names, and print it; nothing is kept",
+        metavar="NAME,...",
+        help="play these alone, of those that --only names, and print them; nothing is kept",
+    )
+    parser.add_argument(
+        "--keep", action="store_true", help="with --case: keep what comes of it, with its date"
     )
     parser.add_argument("--json", action="store_true", help="print what is kept of them")
     args = parser.parse_args(argv)
@@ -57,7 +59,10 @@ def _frameworks(args: argparse.Namespace) -> int:
     every = changed(known, board.frameworks)
     wanted = every if args.only is None else chosen(args.only, known, "framework")
     if args.case:
-        return _one_case(wanted, args.case)
+        cases = [
+            case.name for case in chosen(args.case, {each.name: each for each in CASES}, "case")
+        ]
+        return _some_cases(wanted, cases, keeps=args.keep)
     with counting("frameworks", None, quiet=args.json) as begin:
         for framework in wanted:
             reviews = {
@@ -78,19 +83,38 @@ def _frameworks(args: argparse.Namespace) -> int:
     return 0
 
 
-def _one_case(wanted: Sequence[Framework], case: str) -> int:
+def _some_cases(wanted: Sequence[Framework], cases: Sequence[str], *, keeps: bool) -> int:
     out = console()
     with counting("frameworks", None) as begin:
         for framework in wanted:
             build(framework, begin)
             for variant in framework.variants:
-                played = anyio.run(review, framework, variant, begin, (case,)).cases.get(case)
-                if played is not None:
-                    out.print(
-                        f"{page.name_of(framework, variant)}: {page.said(played)}", style="bold"
-                    )
+                found = anyio.run(review, framework, variant, begin, cases)
+                for name, played in found.cases.items():
+                    title = f"{page.name_of(framework, variant)}, {name}: {page.said(played)}"
+                    out.print(title, style="bold")
                     out.print("\n".join(f"  {line}" for line in played.history))
+                if keeps:
+                    _keep_cases(framework, variant.name, found)
     return 0
+
+
+def _keep_cases(framework: Framework, variant: str, found: Reviewed) -> None:
+    """Keep some cases of a variant beside those that are kept of it.
+
+    The digest becomes that of the sources here once each case was played with them.
+    """
+    board = read()
+    kept = board.frameworks[framework.name]
+    before = kept.variants.get(variant, found)
+    every = before.cases | found.cases
+    carries = {each.name: each.carries for each in framework.variants}
+    order = [case.name for case in cases_for(carries[variant]) if case.name in every]
+    kept.variants[variant] = before.model_copy(
+        update={"cases": {name: every[name] for name in order}, "lines": found.lines}
+    )
+    kept.variants = {name: kept.variants[name] for name in carries if name in kept.variants}
+    keep(Scoreboard(frameworks={framework.name: kept}), frameworks())
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
@@ -48,6 +49,11 @@ class Framework(Described):
 
     service: tuple[str, ...] = ()
     variants: list[Variant]
+
+    @property
+    def programs(self) -> list[Any]:
+        starts = [[each.name, each.start, each.carries] for each in self.variants]
+        return [*super().programs, self.service, starts]
 
     @property
     def root(self) -> Path:

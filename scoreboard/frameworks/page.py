@@ -12,10 +12,10 @@ from rich.table import Table
 
 from mrtr_options.review.judge.anomalies import ANOMALIES, WORDS
 from mrtr_options.terminal import markdown
-from scoreboard.board import Scoreboard
+from scoreboard.board import Scoreboard, date_of
 from scoreboard.frameworks.cases import ATTACKS, CASES
 from scoreboard.frameworks.frameworks import Framework, Variant, frameworks
-from scoreboard.frameworks.play import Played, Reviewed
+from scoreboard.frameworks.play import NOT_THE_END, Played, Reviewed
 from scoreboard.servers.page import folded, link
 
 Row = tuple[Framework, Variant, Reviewed]
@@ -58,24 +58,73 @@ def least(found: Reviewed, anomaly: str) -> str:
     elsewhere.
     """
     plain = ((name, played) for name, played in found.cases.items() if name not in ATTACKS)
-    return next((name for name, played in plain if anomaly in played.shown), "")
+    return next((name for name, played in plain if anomaly in shown(played)), "")
+
+
+FATES = {
+    "limitation": "harness limitation",
+    "readable": "readable afterwards",
+    "parked": "parked",
+    "refused": "refused, still open",
+    "lost": "lost",
+    "unread": "error, not read afterwards",
+    "question": "question open",
+}
+"""What became of a call whose client has no result."""
+
+OURS = (
+    "the workflow does not go on",
+    "the run ends without a word",
+    "There is no '",
+    "not enough values",
+)
+"""Texts of errors that older runs have from our own programs."""
+
+
+def fate(played: Played) -> str:
+    """What became of a call; of a run of an older form, what is certain of it."""
+    if played.fate is not None:
+        return played.fate
+    if played.end == "error":
+        return "limitation" if any(text in played.says for text in OURS) else "unread"
+    return played.end
+
+
+def shown(played: Played) -> list[str]:
+    """The anomalies of a run that its framework answers for."""
+    if fate(played) == "limitation":
+        return []
+    left_out = NOT_THE_END if fate(played) not in ("result", "question", "lost") else set[str]()
+    return [name for name in played.shown if name not in left_out]
 
 
 def outcome(played: Played | None) -> str:
-    """How a case ended: the effects, and what the client was left with."""
+    """How a case ended: audits/bills, and what became of the call. A race says how often."""
     if played is None:
         return ""
+    what = FATES.get(fate(played), "")
+    if fate(played) == "limitation":
+        return what
     counts = f"{played.audits}/{played.bills}"
-    return counts if played.end == "result" else f"{counts} {played.end}"
+    if played.times:
+        total = sum(played.times.values())
+        counts = ", ".join(f"{each} in {k} of {total}" for each, k in played.times.items())
+    billed = ", billed what was no choice" if any(map(_bills_no_place, played.history)) else ""
+    return f"{counts} {what}".strip() + billed
+
+
+def _bills_no_place(line: str) -> bool:
+    """Whether a line of a history is a bill for an answer to another question."""
+    return line.strip() in ("effect: bill of 'imperial'", "effect: bill of 'yes'")
 
 
 def said(played: Played, besides: Collection[str] = ()) -> str:
     """The same, with the anomalies that it shows besides some, and whether an attack went
     through.
     """
-    shown = [WORDS[each] for each in played.shown if each not in besides]
+    words = [WORDS[each] for each in shown(played) if each not in besides]
     return ": ".join(
-        filter(None, (outcome(played), ", ".join(shown + ["taken"] * bool(played.taken))))
+        filter(None, (outcome(played), ", ".join(words + ["taken"] * bool(played.taken))))
     )
 
 
@@ -83,6 +132,8 @@ def attack(played: Played | None) -> str:
     """Whether an attack went through."""
     if played is None or played.taken is None:
         return ""
+    if fate(played) == "limitation":
+        return FATES["limitation"]
     return "**taken**" if played.taken else "refused" if played.end == "error" else "not taken"
 
 
@@ -167,7 +218,7 @@ def versions(board: Scoreboard) -> str:
                 sizes,
                 str(sum(each.processes for each in ran)),
                 took,
-                max((each.date for each in ran), default=""),
+                date_of(framework, kept, max((each.date for each in ran), default="")),
                 framework.note,
             )
         )

@@ -11,9 +11,9 @@ import json
 import signal
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import anyio
 import mcp_types as types
@@ -23,7 +23,7 @@ from mcp.client.session import ElicitationFnT
 
 from mrtr_options.review.bench.deployments import Instances
 from mrtr_options.review.bench.faults import KINDS
-from mrtr_options.review.bench.history import HUNG, LOST, Crashed, Reply, Request, Sent
+from mrtr_options.review.bench.history import HUNG, LOST, Crashed, Received, Reply, Request, Sent
 from mrtr_options.review.bench.ledger import Outside
 from mrtr_options.review.bench.scenario import Change, Keys, Restart, Scenario
 from mrtr_options.review.bench.scratch import scratch
@@ -39,6 +39,10 @@ END_SECONDS = 20.0
 SLOW_SECONDS = "3"
 """How long a bill takes where two deliveries are to meet there."""
 MAX_LINE = 1 << 24
+PARKED = "parked: "
+"""Before the status of a call that the framework keeps, and that no process here may run."""
+SILENT = "nothing: no question, no result, no error"
+"""Of a framework that returns without any."""
 
 
 @dataclass
@@ -49,12 +53,16 @@ class Programs:
         framework, variant: Which, and how.
         slow: Whether the bill takes seconds.
         processes: How many deliveries were made.
+        ours: What failed that is no framework's: an error of our program, or its end of patience.
+        afterwards: What was read of the call at the end, where the client had no result.
     """
 
     framework: Framework
     variant: Variant
     slow: bool = False
     processes: int = 0
+    ours: list[str] = field(default_factory=list[str])
+    afterwards: Afterwards | None = None
 
     def cannot(self, scenario: Scenario) -> str | None:
         return "that need more than one instance, or an old client" if scenario.needs_two else None
@@ -68,7 +76,22 @@ class Programs:
                 kills = any(isinstance(step, Restart) for step in scenario.script)
                 deliveries = Deliveries(self, folder, port, kills=kills)
                 yield deliveries
+                self.afterwards = await deliveries.read_afterwards()
                 self.processes += deliveries.processes
+                self.ours = deliveries.ours
+
+
+@dataclass(frozen=True)
+class Afterwards:
+    """What was read of a call whose client had no result.
+
+    Attributes:
+        what: A result, an open question, a call that is parked, an error, or no way to read.
+        says: The result, the question, the status or the error.
+    """
+
+    what: Literal["result", "question", "parked", "error", "unread"]
+    says: str = ""
 
 
 class Deliveries(Instances):
@@ -82,11 +105,13 @@ class Deliveries(Instances):
 
     Attributes:
         processes: How many there were.
+        ours: The errors that lines of our program raised, and deliveries that took too long.
     """
 
     def __init__(self, programs: Programs, folder: Path, port: int, *, kills: bool) -> None:
         super().__init__(1, HANG_SECONDS)
         self.processes = 0
+        self.ours: list[str] = []
         self._programs = programs
         self._kills = kills
         ledger = weather.SqliteLedger(folder / "effects.sqlite")
@@ -110,7 +135,13 @@ class Deliveries(Instances):
     ) -> Reply:
         line = _line(request, self._call_of(request))
         crash, self._crash = self._crash, ""
-        reply, status = await self._deliver(line, crash)
+        said, status = await self._deliver(line, crash)
+        reply = None if said is None else reply_of(said)
+        if said is not None and said.get("by") == "us":
+            self.ours.append(str(said["error"]))
+        if said is None and status is None:
+            self.ours.append(f"no response in {HANG_SECONDS:.0f} s")
+            reply = Reply(nothing=HUNG)
         if (
             reply is not None and reply.message is not None
         ):  # a folder of this run is nothing to keep
@@ -124,25 +155,41 @@ class Deliveries(Instances):
         sent = (each for each in self.recording.events if isinstance(each, Sent))
         return [each.call for each in sent if each.request == request][-1]
 
-    async def _deliver(self, line: dict[str, Any], crash: str) -> tuple[Reply | None, int | None]:
+    async def read_afterwards(self) -> Afterwards | None:
+        """Look up what has become of the first call, if its client was left without a result."""
+        sent = [each for each in self.recording.events if isinstance(each, Sent)]
+        replies = [each.reply for each in self.recording.events if isinstance(each, Received)]
+        if not sent or (replies and replies[-1].is_result):
+            return None
+        first = sent[0].request
+        pauses = [each.request.state for each in sent if each.request.state is not None]
+        pause = json.loads(pauses[-1]) if pauses else None
+        asks = {"call": "call-1", "pause": pause, "user": first.principal}
+        said, _ = await self._deliver({"read": asks}, "")
+        return _afterwards(said)
+
+    async def _deliver(
+        self, line: dict[str, Any], crash: str
+    ) -> tuple[dict[str, Any] | None, int | None]:
+        """What a program says, and its exit code; neither where it takes too long."""
         self.processes += 1
         programs = self._programs
         env = self._env | ({"MRTR_CRASH": crash} if crash else {})
         program = programs.variant.start, programs.framework.built
         process = await start(*program, env, self._log, talks=True)
-        reply: Reply | None = None
+        said: dict[str, Any] | None = None
         try:
             with anyio.move_on_after(HANG_SECONDS) as waiting:
-                reply = await _exchanged(process, line)
+                said = await _exchanged(process, line)
                 if self._kills:
                     kill(process)
             if waiting.cancelled_caught:
-                return Reply(nothing=HUNG), None
+                return None, None
             with anyio.move_on_after(END_SECONDS):
-                return reply, await process.wait()
+                return said, await process.wait()
         finally:
             await end(process)
-        return reply, process.returncode
+        return said, -1 if process.returncode is None else process.returncode
 
     async def restart(self, keys: Keys) -> None:
         """Nothing: the process was killed when it had responded."""
@@ -177,7 +224,7 @@ def _line(request: Request, call: int) -> dict[str, Any]:
     return {"pause": pause, "name": key, "value": value, "user": request.principal}
 
 
-async def _exchanged(process: Process, line: dict[str, Any]) -> Reply | None:
+async def _exchanged(process: Process, line: dict[str, Any]) -> dict[str, Any] | None:
     assert process.stdin is not None
     assert process.stdout is not None
     lines = BufferedByteReceiveStream(process.stdout)
@@ -189,7 +236,7 @@ async def _exchanged(process: Process, line: dict[str, Any]) -> Reply | None:
             said = await lines.receive_until(b"\n", MAX_LINE)
     except (anyio.BrokenResourceError, anyio.IncompleteRead):
         return None
-    return reply_of(json.loads(said))
+    return json.loads(said)
 
 
 def reply_of(said: dict[str, Any]) -> Reply:
@@ -208,8 +255,27 @@ def reply_of(said: dict[str, Any]) -> Reply:
             return Reply(text=text, blocks=("text",))
         case {"error": str(message)}:
             return Reply(code=types.INTERNAL_ERROR, message=message)
+        case {"parked": str(status)}:
+            return Reply(code=types.INTERNAL_ERROR, message=PARKED + status)
+        case {"silent": True}:
+            return Reply(code=types.INTERNAL_ERROR, message=SILENT)
         case _:
             return Reply(malformed=str(said)[:200])
+
+
+def _afterwards(said: dict[str, Any] | None) -> Afterwards:
+    """What a program found when it looked a call up."""
+    match said:
+        case {"done": str(text)}:
+            return Afterwards("result", text)
+        case {"asked": {"message": str(message)}}:
+            return Afterwards("question", message)
+        case {"parked": str(status)}:
+            return Afterwards("parked", status)
+        case {"error": str(message), "by": "library"}:
+            return Afterwards("error", message)
+        case _:
+            return Afterwards("unread")
 
 
 @asynccontextmanager

@@ -17,17 +17,22 @@ from mrtr_options.review.bench.faults import parse
 from mrtr_options.review.explore.combinations import in_words
 from mrtr_options.review.explore.counterexamples import weakest_of
 from mrtr_options.review.judge.anomalies import ANOMALIES, WORDS
-from mrtr_options.review.judge.contract import LISTED, RULES
+from mrtr_options.review.judge.contract import LISTED, RULES, SOURCES
 from mrtr_options.terminal import markdown
 from scoreboard import ROOT
-from scoreboard.board import Scoreboard
+from scoreboard.board import Scoreboard, date_of
 from scoreboard.servers.peers import Peer, Variant, missing, peers
 from scoreboard.servers.play import Life, Old, Reviewed, Tried
 
 PAGE = ROOT / "docs" / "SCOREBOARD.md"
+HISTORIES = PAGE.with_name("HISTORIES.md")
+"""The runs behind the cells, a section for each row."""
 
 FINDINGS = sorted((ROOT / "docs" / "findings").glob("server-*.md"))
 """Pages for the maintainers of one server each; their runs are those that are kept."""
+
+OUR_OWN = ("states-are-short",)
+"""Rules that no specification has: a state of at most 16 KiB."""
 
 STATE_RULES = {
     "state-is-genuine": "made up or altered",
@@ -69,14 +74,14 @@ def reasons(board: Scoreboard) -> list[str]:
 
 
 def name_of(peer: Peer, variant: Variant) -> str:
-    """As in "go-sdk, default"."""
-    return f"{peer.title}, {variant.name}"
+    """As in "go-sdk, as its guide writes it"."""
+    return f"{peer.title}, {variant.words}"
 
 
 def link(title: str, words: str = "") -> str:
-    """A title, or other words, as a link to the section with this title."""
+    """A title, or other words, as a link to the section of the histories with this title."""
     anchor = re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-")
-    return f"[{words or title}](#{anchor})"
+    return f"[{words or title}]({HISTORIES.name}#{anchor})"
 
 
 def _link(peer: Peer, variant: Variant) -> str:
@@ -93,8 +98,24 @@ def least(tried: Tried, anomaly: str) -> str:
 
 
 def departures(found: Reviewed) -> str:
-    """The rules that it departs from, which are no part of the verdict."""
-    return ", ".join(f"`{each.rule}`" for each in found.departs) or "none"
+    """The rules that it departs from, which are no part of the verdict. A limit that is this
+    project's own, and of no text, is not among them.
+    """
+    return (
+        ", ".join(f"`{each.rule}`" for each in found.departs if each.rule not in OUR_OWN) or "none"
+    )
+
+
+def musts(found: Reviewed) -> str:
+    """The sentences with MUST that it breaks, and what else of a call it breaks."""
+    rules = [each.rule for each in found.breaks]
+    return "; ".join(SOURCES.get(rule) or RULES[rule] for rule in rules) or "none"
+
+
+def _charges_nobody(found: Reviewed) -> bool:
+    """Whether a call with two questions ends in a success that charged nothing."""
+    call = found.old.get("clean-springfield")
+    return call is not None and call.outcome == "completed" and not call.says and not call.bills
 
 
 def breaks(found: Reviewed) -> str:
@@ -146,13 +167,101 @@ def by_anomaly(board: Scoreboard) -> str:
         for tried in found.tried:
             if tried.fleet == "free":
                 continue
-            cells = (least(tried, name) for name in names)
+            cells = [least(tried, name) for name in names]
+            if _charges_nobody(found):
+                cells[names.index("duplicate bill")] = "**no call with two questions is charged**"
             lines.append(
-                (_link(peer, variant), peer.style, tried.policy, *cells, departures(found))
+                (
+                    _link(peer, variant),
+                    peer.style,
+                    tried.policy,
+                    *cells,
+                    musts(found),
+                    departures(found),
+                )
             )
-    return markdown(
-        ("server", "style", "the client", *(WORDS[each] for each in names), "departs"), lines
+    heads = ("server", "style", "the client", *(WORDS[each] for each in names))
+    return markdown((*heads, "breaks", "departs"), lines)
+
+
+# --- the first table ----------------------------------------------------------------------------
+
+RESENT_HERE, RESENT_THERE = ("lost3", "twice3", "both3"), "misrouted3"
+"""The last round once more, at the instance that had it, and at another one."""
+
+
+def _tried_with(found: Reviewed, fleet: str) -> Tried | None:
+    return next((t for t in found.tried if (t.policy, t.fleet) == ("resends", fleet)), None)
+
+
+def _state_cell(found: Reviewed, rule: str) -> str:
+    if not found.longest_state:
+        return "no state"
+    return "**taken**" if rule in {b.rule for b in (*found.breaks, *found.departs)} else "refused"
+
+
+def _resent(found: Reviewed, *faults: str) -> str:
+    """Whether the last round, sent again, charges again; by which of several ways."""
+    tried = _tried_with(found, "sticky")
+    shown = [] if tried is None else tried.shown.get("duplicate bill", [])
+    again = [fault for fault in faults if fault in shown]
+    if not again:
+        return "once"
+    return "**twice**" if len(again) == len(faults) else f"**twice** by {', '.join(again)}"
+
+
+def _two_instances(found: Reviewed) -> str:
+    tried = _tried_with(found, "free")
+    lost = tried is not None and "" in tried.shown.get("lost call", [])
+    return "**every call lost**" if lost else "works"
+
+
+def _first_cells(found: Reviewed) -> list[str]:
+    return [
+        _state_cell(found, "state-is-genuine"),
+        _state_cell(found, "state-is-bound-to-its-call"),
+        _resent(found, *RESENT_HERE),
+        "refused" if _two_instances(found) != "works" else _resent(found, RESENT_THERE),
+        _two_instances(found),
+        old_client(found.old.get("clean-springfield")),
+        musts(found),
+    ]
+
+
+def first(board: Scoreboard) -> str:
+    """A row for each library as its guide writes the tool; an arrow leads to what an option adds."""
+    lines: list[Sequence[str]] = []
+    reviewed = {(peer.name, variant.name): found for peer, variant, found in played(board)}
+    for peer in peers().values():
+        by_meaning = {
+            word: reviewed[peer.name, variant.name]
+            for variant in reversed(peer.variants)
+            for word in variant.means
+            if (peer.name, variant.name) in reviewed
+        }
+        if "guide" not in by_meaning:
+            continue
+        found = by_meaning["guide"]
+        title = next(v for v in peer.variants if "guide" in v.means)
+        most = _first_cells(by_meaning.get("all", found))
+        cells = [
+            cell if cell == more else f"{cell} → {more}"
+            for cell, more in zip(_first_cells(found), most, strict=True)
+        ]
+        name = link(name_of(peer, title), f"{peer.title} {found.version}")
+        lines.append((name, found.date, *cells))
+    heads = (
+        "library, as its guide writes it → with all it offers",
+        "run",
+        "the client rewrites the state",
+        "state of another call",
+        "last round again, same instance",
+        "last round again, other instance",
+        "two instances",
+        "old client, two questions",
+        "MUST broken",
     )
+    return markdown(heads, lines)
 
 
 def by_routing(board: Scoreboard) -> str:
@@ -247,7 +356,7 @@ def versions(board: Scoreboard) -> str:
                 page,
                 built,
                 _took(*used),
-                day,
+                date_of(peer, kept, day),
                 peer.note,
             )
         )

@@ -7,6 +7,7 @@ outside the repository, which can be deleted. Knows nothing of what is reviewed,
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import shutil
 import signal
@@ -15,6 +16,7 @@ import tomllib
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
+from typing import Any, Literal
 
 import anyio
 from anyio.abc import Process
@@ -68,6 +70,13 @@ class Missing(_Strict):
     date: str
 
 
+MEANINGS = {
+    "guide": "as its guide writes it",
+    "nothing": "with nothing",
+    "all": "with all it offers",
+}
+
+
 class Variant(_Strict):
     """One way to run a server.
 
@@ -76,12 +85,20 @@ class Variant(_Strict):
         state: How the state is protected.
         keys: Where the key comes from.
         author: What an author can do today about what it shows.
+        means: What these settings are: as the library's guide writes the tool, with nothing, with
+            all that it offers; none of these for settings that are for old clients alone.
     """
 
     name: str
     state: str
     keys: str
     author: str
+    means: list[Literal["guide", "nothing", "all"]] = []
+
+    @property
+    def words(self) -> str:
+        """What the settings are, in the words of a row."""
+        return MEANINGS[self.means[0]] if self.means else self.name
 
 
 class Probe(_Strict):
@@ -95,6 +112,10 @@ class Probe(_Strict):
 
     name: str
     command: list[str]
+
+
+TELLING = ("peer.toml", "about.toml")
+"""Files that say what a library is; what of them decides how it is run is in `programs`."""
 
 
 class Described(_Strict):
@@ -146,11 +167,18 @@ class Described(_Strict):
 
     @property
     def digest(self) -> str:
-        """Of all that decides how it is built and run."""
+        """Of all that decides how it is built and run, which a note or a quotation does not."""
         found = hashlib.sha256()
         for path in self.sources:
-            found.update(f"{path.relative_to(self.root)}\n".encode() + path.read_bytes())
+            if path.name not in TELLING:
+                found.update(f"{path.relative_to(self.root)}\n".encode() + path.read_bytes())
+        found.update(json.dumps(self.programs).encode())
         return found.hexdigest()[:16]
+
+    @property
+    def programs(self) -> list[Any]:
+        """The version, and the commands that build and start it."""
+        return [self.version, self.needs, self.build]
 
     @property
     def built(self) -> Path:
@@ -172,6 +200,11 @@ class Peer(Described):
     start: list[str]
     variants: list[Variant]
     probes: list[Probe] = []
+
+    @property
+    def programs(self) -> list[Any]:
+        names = [each.name for each in self.variants]
+        return [*super().programs, self.start, names, [each.command for each in self.probes]]
 
 
 def files_in(folder: Path) -> list[Path]:

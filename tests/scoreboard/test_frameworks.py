@@ -2,20 +2,24 @@
 What needs a framework is in `make scoreboard`.
 """
 
+import ast
 import json
+import re
 import sys
 from pathlib import Path
 
 import anyio
 import pytest
 
+from mrtr_options.review.bench.history import Reply
 from scoreboard.board import read
 from scoreboard.frameworks import frameworks as folders
 from scoreboard.frameworks.cases import edited, made_up
 from scoreboard.frameworks.findings import FINDINGS, page_of
 from scoreboard.frameworks.frameworks import DOMAIN, Framework, Variant, frameworks
-from scoreboard.frameworks.play import Played, review
-from scoreboard.frameworks.programs import reply_of
+from scoreboard.frameworks.page import OURS, fate, outcome, rows, shown
+from scoreboard.frameworks.play import Played, fate_of, of_races, review
+from scoreboard.frameworks.programs import PARKED, Afterwards, reply_of
 from scoreboard.servers.peers import build
 
 
@@ -25,7 +29,84 @@ def test_a_finding_shows_what_is_kept(name: str) -> None:
     assert page.count("<!-- begin: ") == 3
     assert f"$ {FINDINGS[name].command}\n" in page
     played = read().frameworks[FINDINGS[name].framework].variants[FINDINGS[name].variant]
-    assert played.cases[FINDINGS[name].cases[0]].shown, "its history shows nothing"
+    first = played.cases[FINDINGS[name].cases[0]]
+    assert first.shown or first.taken, "its history shows nothing"
+
+
+def own_texts() -> set[str]:
+    """What the programs of the frameworks' folders, and the shared ones, can raise by themselves."""
+    found = set[str]()
+    for path in folders.FOLDER.glob("*/*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Raise) and node.exc is not None:
+                parts = (
+                    each.value for each in ast.walk(node.exc) if isinstance(each, ast.Constant)
+                )
+                found |= {each for each in parts if isinstance(each, str) and len(each) > 8}
+    for path in folders.FOLDER.glob("*/*.mjs"):
+        found |= {*re.findall(r"new Error\(['`](.{8,}?)['`$]", path.read_text(encoding="utf-8"))}
+    return found | {*OURS}
+
+
+def failing_lines(played: Played) -> list[str]:
+    return [line for line in played.history if "gets error" in line]
+
+
+def test_nothing_that_is_held_against_a_framework_rests_on_an_error_of_our_own_programs() -> None:
+    texts, wrong = own_texts(), list[str]()
+    assert "the workflow does not go on" in texts
+    for framework, variant, found in rows(read()):
+        for name, played in found.cases.items():
+            blamed = played.end == "error" and (shown(played) or fate(played) == "lost")
+            if blamed and any(text in line for text in texts for line in failing_lines(played)):
+                wrong.append(f"{framework.name}, {variant.name}: {name}")
+    assert wrong == []
+
+
+@pytest.mark.parametrize("name", FINDINGS)
+def test_a_finding_shows_no_error_of_our_own_programs(name: str) -> None:
+    finding = FINDINGS[name]
+    seen = read().frameworks[finding.framework].variants[finding.variant].cases[finding.cases[0]]
+    assert fate(seen) != "limitation"
+    assert not [each for each in own_texts() if any(each in line for line in failing_lines(seen))]
+    text = page_of(name).read_text(encoding="utf-8")
+    assert "## What this does not show\n" in text
+    assert "## The library's own remedy\n" in text
+
+
+FAILED = Reply(code=-32603, message="the client was told this")
+
+
+@pytest.mark.parametrize(
+    ("ours", "read_of_it", "expected"),
+    [
+        (["TimeoutError: we waited"], Afterwards("error", "gone"), "limitation"),
+        ([], Afterwards("result", "sunny"), "readable"),
+        ([], Afterwards("parked", "PENDING"), "parked"),
+        ([], Afterwards("question", "Which units?"), "refused"),
+        ([], Afterwards("error", "no such run"), "lost"),
+        ([], Afterwards("unread"), "unread"),
+    ],
+)
+def test_what_became_of_a_call_is_told_apart(
+    ours: list[str], read_of_it: Afterwards, expected: str
+) -> None:
+    assert fate_of("error", FAILED, ours, read_of_it) == expected
+    assert fate_of("error", Reply(message=PARKED + "PENDING"), ours, None) in (
+        "parked",
+        "limitation",
+    )
+
+
+def test_a_race_says_how_often_each_outcome_came() -> None:
+    def once(bills: int) -> Played:
+        return Played(
+            end="result", fate="result", says="", audits=1, bills=bills, shown=[], history=[]
+        )
+
+    played = of_races([once(1), once(2), once(1)])
+    assert (played.bills, played.times) == (2, {"1/1": 2, "1/2": 1})
+    assert outcome(played) == "1/1 in 2 of 3, 1/2 in 1 of 3"
 
 
 PLAIN = """
@@ -50,6 +131,8 @@ def go(call, said):
         return tool.asked(tool.may_bill(said["place"]), pause)
     if "units" not in said:
         return tool.asked(tool.which_units(said["place"]), pause)
+    if KEEPS == "raises":
+        raise TimeoutError("our own program waited too long")
     tool.bill(said["place"])
     text = tool.report(said["place"], said["units"])
     file.write_text(text)
@@ -118,6 +201,14 @@ def test_a_program_that_keeps_its_result_bills_once_for_a_repeated_answer(
     assert found["crash-bill"].bills == 2
     assert (found["made-up"].taken, found["made-up"].end) == (False, "error")
     assert "edited" not in found
+
+
+def test_an_error_of_our_own_program_counts_against_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = plain(tmp_path, monkeypatch, "id", "raises", only=("last-lost",))["last-lost"]
+    assert (found.end, found.fate, found.shown) == ("error", "limitation", [])
+    assert outcome(found) == "harness limitation"
 
 
 def test_a_pause_is_changed_as_the_attacks_say() -> None:

@@ -312,3 +312,14 @@ def numbers(kept: Kept) -> str:
         f" {sum(bool(row.repeats) for row in rows)} repeat another one, and"
         f" {sum(bool(row.why) for row in rows)} cannot be seen to be broken."
     )
+
+
+def failed_by_correct(kept: Kept) -> str:
+    """The checks of the published suite that the correct server fails itself."""
+    checks = kept.of("server")["correct"].checks
+    failed = sorted(name for name, status in checks.items() if status == "FAILURE")
+    names = ", ".join(f"`{name}`" for name in failed)
+    return (
+        f"The correct server itself fails {len(failed)} of the {len(checks)} checks that the"
+        f" published suite makes on it; a mutant counts by what it fails beside these: {names}."
+    )

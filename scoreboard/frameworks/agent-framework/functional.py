@@ -1,6 +1,7 @@
 """The weather tool as a functional workflow of the Microsoft Agent Framework."""
 
 import asyncio
+import json
 import sys
 
 import tool
@@ -53,9 +54,13 @@ async def run(answers: dict, **how) -> dict:
         return tool.done(result.get_outputs()[0])
     latest = await storage.get_latest(workflow_name="weather")
     pause = {"checkpoint": latest.checkpoint_id, "request": pending[-1].request_id}
-    return tool.asked(
-        pending[-1].data, pause | ({} if VARIANT == "steps" else {"answers": answers})
-    )
+    kept(latest.checkpoint_id).write_text(json.dumps(answers))
+    return tool.asked(pending[-1].data, pause)
+
+
+def kept(checkpoint: str):
+    """The answers so far, which the application keeps beside the checkpoint."""
+    return tool.STORE / f"answers-{checkpoint}.json"
 
 
 def start(call: str, location: str, user: str) -> dict:
@@ -64,7 +69,9 @@ def start(call: str, location: str, user: str) -> dict:
 
 def resume(pause: dict, name: str, value: str, user: str) -> dict:
     request = pause["request"] if VARIANT == "auto" else name
-    answers = pause.get("answers", {}) | {request: value}
+    file = kept(pause["checkpoint"])
+    so_far = json.loads(file.read_text()) if VARIANT != "steps" and file.exists() else {}
+    answers = so_far | {request: value}
     return asyncio.run(run(answers, responses=answers, checkpoint_id=pause["checkpoint"]))
 
 

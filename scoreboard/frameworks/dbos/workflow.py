@@ -42,15 +42,18 @@ def weather(location: str) -> str:
     return tool.report(place, units)
 
 
+def version() -> str:
+    return "2" if tool.CONSENT else "1"  # as the hash of the changed source would be
+
+
 def launch() -> None:
-    version = "2" if tool.CONSENT else "1"  # as the hash of the changed source would be
     url = f"sqlite:///{tool.STORE}/dbos.sqlite"
     how = {"run_admin_server": False, "log_level": "ERROR"}
     DBOS(
         config={
             "name": "weather",
             "system_database_url": url,
-            "application_version": version,
+            "application_version": version(),
             **how,
         }
     )
@@ -68,7 +71,23 @@ def outcome(call: str, after: int) -> dict:
         if question and question["number"] > after:
             return tool.asked(question, {"call": call, "number": question["number"]})
         time.sleep(0.05)
+    status = DBOS.retrieve_workflow(call).get_status()
+    if status.app_version != version():
+        return tool.parked(f"{status.status}, application version {status.app_version}")
     raise TimeoutError("the workflow does not go on")
+
+
+def read(call: str, pause: dict | None, user: str) -> dict:
+    """What the workflow's status says."""
+    launch()
+    status = DBOS.retrieve_workflow(call).get_status()
+    if status.status == "SUCCESS":
+        return tool.done(status.output)
+    if status.app_version != version():
+        return tool.parked(f"{status.status}, application version {status.app_version}")
+    if status.status == "PENDING":
+        return tool.asked(DBOS.get_event(call, "question", timeout_seconds=0), {"call": call})
+    raise status.error
 
 
 def start(call: str, location: str, user: str) -> dict:
@@ -85,5 +104,5 @@ def resume(pause: dict, name: str, value: str, user: str) -> dict:
 
 
 if __name__ == "__main__":
-    tool.deliver(start, resume)
+    tool.deliver(start, resume, read)
     os._exit(0)  # a workflow that waits would keep the process

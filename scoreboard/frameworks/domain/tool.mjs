@@ -7,7 +7,7 @@ import { createInterface } from 'node:readline';
 
 import * as weather from './weather.mjs';
 
-export { places, report } from './weather.mjs';
+export { places } from './weather.mjs';
 
 /** Where a framework keeps what it has to remember between two deliveries. */
 export const store = process.env.MRTR_STORE;
@@ -25,20 +25,19 @@ export const whichPlace = (location) => ({
 
 export const whichUnits = (place) => ({
     key: 'units',
-    message: `Which units for ${known(place)}?`,
+    message: `Which units for ${place}?`,
     choices: ['metric', 'imperial'],
 });
 
 export const mayBill = (place) => ({
     key: 'consent',
-    message: `The report for ${known(place)} is billed. Go on?`,
+    message: `The report for ${place} is billed. Go on?`,
     choices: ['yes'],
 });
 
-function known(place) {
-    if (!(place in weather.today)) throw new Error(`There is no '${place}'.`);
-    return place;
-}
+/** The result. A place that no user can have chosen has one, too: each refusal is the framework's. */
+export const report = (place, units) =>
+    place in weather.today ? weather.report(place, units) : `${place}: not known.`;
 
 // --- effects -----------------------------------------------------------------------------------
 
@@ -63,8 +62,11 @@ export const asked = (question, pause) => ({ asked: question, pause });
 /** The tool has ended. */
 export const done = (text) => ({ done: text });
 
-/** Make one delivery: `start(call, location, user)` or `resume(pause, name, value, user)`. */
-export async function deliver(start, resume) {
+/**
+ * Make one delivery: `start(call, location, user)` or `resume(pause, name, value, user)`;
+ * `read(call, pause, user)` looks up what has become of a call.
+ */
+export async function deliver(start, resume, read) {
     const write = process.stdout.write.bind(process.stdout);
     process.stdout.write = process.stderr.write.bind(process.stderr); // what a framework prints is no answer
     const lines = createInterface({ input: process.stdin });
@@ -72,10 +74,18 @@ export async function deliver(start, resume) {
     lines.close();
     let reply;
     try {
-        reply = 'call' in line ? await start(line) : await resume(line);
+        if ('read' in line) reply = read ? await read(line.read) : { unread: true };
+        else reply = 'call' in line ? await start(line) : await resume(line);
     } catch (error) {
         console.error(error);
-        reply = { error: `${error.name}: ${error.message}`.split('\n')[0].slice(0, 300) };
+        const text = `${error.name}: ${error.message}`.split('\n')[0].slice(0, 300);
+        reply = { error: text, by: isOurs(error) ? 'us' : 'library' };
     }
     write(`${JSON.stringify(reply)}\n`, () => process.exit(0));
+}
+
+/** Whether a line of these programs raised it, and not one of a library. */
+function isOurs(error) {
+    const raised = String(error.stack).split('\n').find((line) => line.trim().startsWith('at ')) ?? '';
+    return raised.includes('file:') && !raised.includes('node_modules');
 }

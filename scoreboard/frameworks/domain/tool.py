@@ -13,7 +13,7 @@ import traceback
 from pathlib import Path
 
 import weather
-from weather import places, report  # noqa: F401
+from weather import places
 
 STORE = Path(os.environ.get("MRTR_STORE", "."))
 """Where a framework keeps what it has to remember between two deliveries."""
@@ -31,7 +31,6 @@ def which_place(location: str) -> dict:
 
 
 def which_units(place: str) -> dict:
-    _known(place)
     return {
         "key": "units",
         "message": f"Which units for {place}?",
@@ -40,7 +39,6 @@ def which_units(place: str) -> dict:
 
 
 def may_bill(place: str) -> dict:
-    _known(place)
     return {
         "key": "consent",
         "message": f"The report for {place} is billed. Go on?",
@@ -48,9 +46,11 @@ def may_bill(place: str) -> dict:
     }
 
 
-def _known(place: str) -> None:
-    if place not in weather.TODAY:
-        raise ValueError(f"There is no {place!r}.")
+def report(place: str, units: str) -> str:
+    """The result. A place that no user can have chosen has one, too: the tool refuses nothing, so
+    that each refusal in a history is the framework's.
+    """
+    return weather.report(place, units) if place in weather.TODAY else f"{place}: not known."
 
 
 # --- effects ------------------------------------------------------------------------------------
@@ -86,14 +86,41 @@ def done(text: str) -> dict:
     return {"done": text}
 
 
-def deliver(start, resume) -> None:
-    """Make one delivery: `start(call, location, user)` or `resume(pause, name, value, user)`."""
+def parked(status: str) -> dict:
+    """The framework keeps the call, and nothing here may run it: its status in the framework's
+    words.
+    """
+    return {"parked": status}
+
+
+def silent() -> dict:
+    """The framework has returned, without a question, a result or an error."""
+    return {"silent": True}
+
+
+def deliver(start, resume, read=None) -> None:
+    """Make one delivery.
+
+    `start(call, location, user)` or `resume(pause, name, value, user)`; `read(call, pause, user)`
+    looks up what has become of a call, as the framework's documentation says to do it.
+    """
     line = json.loads(sys.stdin.readline())
     wire, sys.stdout = sys.stdout, sys.stderr  # what a framework prints is no answer
     try:
-        reply = (start if "call" in line else resume)(**line)
+        if "read" in line:
+            reply = read(**line["read"]) if read else {"unread": True}
+        else:
+            reply = (start if "call" in line else resume)(**line)
     except Exception as error:
         traceback.print_exc()
         said = str(error).strip().splitlines() or [""]
-        reply = {"error": f"{type(error).__name__}: {said[0]}"[:300]}
+        text = f"{type(error).__name__}: {said[0]}"[:300]
+        reply = {"error": text, "by": "us" if _is_ours(error) else "library"}
     print(json.dumps(reply), file=wire, flush=True)
+
+
+def _is_ours(error: BaseException) -> bool:
+    """Whether a line of these programs raised it, and not one of a library."""
+    here = Path(__file__).resolve().parent
+    raised = Path(traceback.extract_tb(error.__traceback__)[-1].filename).resolve()
+    return here in raised.parents and "site-packages" not in raised.parts

@@ -84,8 +84,28 @@ async def run(session: str, user: str, part: types.Part) -> dict:
         part.text for event in events if event.content for part in event.content.parts if part.text
     ]
     if not texts:
-        raise RuntimeError("the run ends without a word")
+        return tool.silent()
     return tool.done(texts[-1])
+
+
+async def looked_up(call: str, user: str) -> dict:
+    """The last event of the session that has a text, or the question that is open."""
+    sessions = SqliteSessionService(str(tool.STORE / "sessions.sqlite"))
+    session = await sessions.get_session(app_name="weather", user_id=user, session_id=call)
+    answered = {each.id for event in session.events for each in event.get_function_responses()}
+    events = [*reversed(session.events)]
+    for asked in (each for event in events for each in event.get_function_calls()):
+        if asked.name == ASKS and asked.id not in answered:
+            return tool.asked(asked.args["toolConfirmation"]["payload"], {"session": call})
+    for event in events:
+        parts = event.content.parts if event.content and event.author != "user" else []
+        if texts := [part.text for part in parts if part.text]:
+            return tool.done(texts[-1])
+    return tool.parked("the session has no text of the run")
+
+
+def read(call: str, pause: dict | None, user: str) -> dict:
+    return asyncio.run(looked_up(call, user))
 
 
 def start(call: str, location: str, user: str) -> dict:
@@ -99,4 +119,4 @@ def resume(pause: dict, name: str, value: str, user: str) -> dict:
 
 
 if __name__ == "__main__":
-    tool.deliver(start, resume)
+    tool.deliver(start, resume, read)

@@ -45,22 +45,36 @@ def charge(state: State) -> State:
     return {"report": tool.report(state["place"], state["units"])}
 
 
+def compiled(saver: SqliteSaver):
+    nodes = [log_lookup, ask_place, *([ask_consent] if tool.CONSENT else []), ask_units, charge]
+    builder = StateGraph(State)
+    for node in nodes:
+        builder.add_node(node.__name__, node)
+    builder.add_edge(START, nodes[0].__name__)
+    for node, following in itertools.pairwise(nodes):
+        builder.add_edge(node.__name__, following.__name__)
+    return builder.compile(checkpointer=saver)
+
+
 def run(what, thread: str) -> dict:
     with SqliteSaver.from_conn_string(str(tool.STORE / "checkpoints.sqlite")) as saver:
-        nodes = [log_lookup, ask_place, *([ask_consent] if tool.CONSENT else []), ask_units, charge]
-        builder = StateGraph(State)
-        for node in nodes:
-            builder.add_node(node.__name__, node)
-        builder.add_edge(START, nodes[0].__name__)
-        for node, following in itertools.pairwise(nodes):
-            builder.add_edge(node.__name__, following.__name__)
-        graph = builder.compile(checkpointer=saver)
-        found = graph.invoke(what, {"configurable": {"thread_id": thread}})
+        found = compiled(saver).invoke(what, {"configurable": {"thread_id": thread}})
     if "__interrupt__" in found:
         (pending,) = found["__interrupt__"]
         ids = {"interrupt": pending.id} if BY_ID else {}
         return tool.asked(pending.value, {"thread": thread} | ids)
     return tool.done(found["report"])
+
+
+def read(call: str, pause: dict | None, user: str) -> dict:
+    """What `get_state` has of the thread."""
+    with SqliteSaver.from_conn_string(str(tool.STORE / "checkpoints.sqlite")) as saver:
+        state = compiled(saver).get_state({"configurable": {"thread_id": call}})
+    if state.interrupts:
+        return tool.asked(state.interrupts[0].value, {"thread": call})
+    if state.next:
+        return tool.parked(f"next is {', '.join(state.next)}")
+    return tool.done(state.values["report"])
 
 
 def start(call: str, location: str, user: str) -> dict:
@@ -73,4 +87,4 @@ def resume(pause: dict, name: str, value: str, user: str) -> dict:
 
 
 if __name__ == "__main__":
-    tool.deliver(start, resume)
+    tool.deliver(start, resume, read)

@@ -1,15 +1,23 @@
 """The weather tool as one LangGraph node that calls `interrupt` for each question."""
 
 import sys
-from typing import TypedDict
+from typing import Literal, TypedDict
 
 import tool
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.graph import START, StateGraph
 from langgraph.types import Command, interrupt
 
-BY_ID = sys.argv[1:] == ["id"]
+BY_ID = "id" in sys.argv
 """Whether an answer names the interrupt that it is for."""
+CHECKED = "schema" in sys.argv
+"""Whether each interrupt says what its answer may be."""
+
+
+def ask(question: dict) -> str:
+    if not CHECKED:
+        return interrupt(question)
+    return interrupt(question, response_schema=Literal[*question["choices"]])
 
 
 class State(TypedDict, total=False):
@@ -21,26 +29,40 @@ def weather(state: State) -> State:
     location = state["location"]
     tool.audit(location)
     names = tool.places(location)
-    place = names[0] if len(names) == 1 else interrupt(tool.which_place(location))
-    if tool.CONSENT and not interrupt(tool.may_bill(place)):
+    place = names[0] if len(names) == 1 else ask(tool.which_place(location))
+    if tool.CONSENT and not ask(tool.may_bill(place)):
         return {"report": "No lookup was made."}
-    units = interrupt(tool.which_units(place))
+    units = ask(tool.which_units(place))
     tool.bill(place)
     return {"report": tool.report(place, units)}
 
 
+def compiled(saver: SqliteSaver):
+    builder = StateGraph(State)
+    builder.add_node("weather", weather)
+    builder.add_edge(START, "weather")
+    return builder.compile(checkpointer=saver)
+
+
 def run(what, thread: str) -> dict:
     with SqliteSaver.from_conn_string(str(tool.STORE / "checkpoints.sqlite")) as saver:
-        builder = StateGraph(State)
-        builder.add_node("weather", weather)
-        builder.add_edge(START, "weather")
-        graph = builder.compile(checkpointer=saver)
-        found = graph.invoke(what, {"configurable": {"thread_id": thread}})
+        found = compiled(saver).invoke(what, {"configurable": {"thread_id": thread}})
     if "__interrupt__" in found:
         (pending,) = found["__interrupt__"]
         ids = {"interrupt": pending.id} if BY_ID else {}
         return tool.asked(pending.value, {"thread": thread} | ids)
     return tool.done(found["report"])
+
+
+def read(call: str, pause: dict | None, user: str) -> dict:
+    """What `get_state` has of the thread."""
+    with SqliteSaver.from_conn_string(str(tool.STORE / "checkpoints.sqlite")) as saver:
+        state = compiled(saver).get_state({"configurable": {"thread_id": call}})
+    if state.interrupts:
+        return tool.asked(state.interrupts[0].value, {"thread": call})
+    if state.next:
+        return tool.parked(f"next is {', '.join(state.next)}")
+    return tool.done(state.values["report"])
 
 
 def start(call: str, location: str, user: str) -> dict:
@@ -53,4 +75,4 @@ def resume(pause: dict, name: str, value: str, user: str) -> dict:
 
 
 if __name__ == "__main__":
-    tool.deliver(start, resume)
+    tool.deliver(start, resume, read)

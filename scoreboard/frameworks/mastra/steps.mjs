@@ -88,4 +88,13 @@ async function resume({ pause, name, value }) {
     return outcome(await run.resume({ step: pause.step, resumeData: { [name]: value } }), pause.run);
 }
 
-await tool.deliver(start, resume);
+/** The run as the store has it. */
+async function read({ call }) {
+    const run = await workflow.getWorkflowRunById(call);
+    if (run.status === 'success') return tool.done(run.result);
+    if (run.status !== 'suspended') return tool.parked(run.status);
+    const [step] = Object.entries(run.steps).find(([, each]) => each.status === 'suspended');
+    return tool.asked(run.steps[step].suspendPayload, { run: call, step });
+}
+
+await tool.deliver(start, resume, read);

@@ -98,7 +98,10 @@ def start(call: str, location: str, user: str) -> dict:
 async def answered(pause: dict, name: str, value: str) -> dict:
     text = pause["state"] if CARRIES else (tool.STORE / pause["call"]).read_text()
     state = await RunState.from_string(agent, text)
-    (pending,) = (each for each in state.get_interruptions() if each.call_id == pause["id"])
+    asked = [each for each in state.get_interruptions() if each.call_id == pause["id"]]
+    if not asked:  # that approval is taken: what is pending is asked again
+        return await run(pause["call"], state)
+    (pending,) = asked
     if value in (*json.loads(pending.arguments).values(), "yes"):
         state.approve(pending)
     else:

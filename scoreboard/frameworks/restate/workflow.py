@@ -15,6 +15,7 @@ import tool
 KEYED = sys.argv[1] == "keyed"
 """Whether an answer has an idempotency key."""
 WAIT_SECONDS = 30.0
+READ_SECONDS = 10.0
 INGRESS = f"http://127.0.0.1:{os.environ['MRTR_PORT']}"
 NOT_READY = 470
 """The status of an output that is not there yet."""
@@ -64,7 +65,44 @@ async def outcome(client: restate.RestateClient, call: str, after: int) -> dict:
             if question and question["number"] > after:
                 return tool.asked(question, {"call": call, "number": question["number"]})
             await asyncio.sleep(0.05)
+    if status := await left_to_others(call):
+        return tool.parked(status)
     raise TimeoutError("the workflow does not go on")
+
+
+async def left_to_others(call: str) -> str:
+    """The status of a call that is pinned to a deployment which is not this one, else nothing."""
+    known = tool.STORE / f"port-{'2' if tool.CONSENT else '1'}"
+    query = (
+        "SELECT i.status AS status, d.endpoint AS endpoint FROM sys_invocation i"
+        " JOIN sys_deployment d ON i.pinned_deployment_id = d.id"
+        f" WHERE i.target_service_key = '{call}' AND i.target_handler_name = 'run'"
+    )
+    async with admin() as http:
+        answer = await http.post(
+            "/query", json={"query": query}, headers={"accept": "application/json"}
+        )
+    answer.raise_for_status()
+    for row in answer.json()["rows"]:
+        if not row["endpoint"].rstrip("/").endswith(f":{known.read_text()}"):
+            return f"{row['status']}, pinned to the deployment of the first version"
+    return ""
+
+
+async def looked_up(call: str) -> dict:
+    """The workflow's output, or the question that it has."""
+    until = time.monotonic() + READ_SECONDS
+    async with httpx.AsyncClient(base_url=INGRESS) as ingress:
+        while time.monotonic() < until:  # what was interrupted goes on by itself
+            output = await ingress.get(f"/restate/workflow/weather/{call}/output")
+            if output.is_success:
+                return tool.done(output.json())
+            await asyncio.sleep(0.2)
+    if status := await left_to_others(call):
+        return tool.parked(status)
+    async with restate.create_client(INGRESS) as client:
+        question = await client.workflow_call(pending, key=call, arg=None)
+    return tool.asked(question, {"call": call})
 
 
 async def serve(work) -> dict:
@@ -89,9 +127,13 @@ async def serve(work) -> dict:
         serving.cancel()
 
 
+def admin() -> httpx.AsyncClient:
+    socket_of = httpx.AsyncHTTPTransport(uds=str(tool.STORE / "server" / "node" / "admin.sock"))
+    return httpx.AsyncClient(transport=socket_of, base_url="http://admin", timeout=30)
+
+
 async def register(address: str) -> None:
-    admin = httpx.AsyncHTTPTransport(uds=str(tool.STORE / "server" / "node" / "admin.sock"))
-    async with httpx.AsyncClient(transport=admin, base_url="http://admin", timeout=30) as http:
+    async with admin() as http:
         (await http.post("/deployments", json={"uri": address})).raise_for_status()
 
 
@@ -117,6 +159,13 @@ def resume(pause: dict, name: str, value: str, user: str) -> dict:
     return deliver(work)
 
 
+def read(call: str, pause: dict | None, user: str) -> dict:
+    async def work(client: restate.RestateClient) -> dict:
+        return await looked_up(call)
+
+    return deliver(work)
+
+
 if __name__ == "__main__":
-    tool.deliver(start, resume)
+    tool.deliver(start, resume, read)
     os._exit(0)  # what serves the workflow ends here

@@ -124,5 +124,17 @@ def resume(pause: dict, name: str, value: str, user: str) -> dict:
     return asyncio.run(run(work))
 
 
+def read(call: str, pause: dict | None, user: str) -> dict:
+    """The workflow's result, by its id, or the question that it has."""
+
+    async def work(client: Client) -> dict:
+        handle = client.get_workflow_handle(call)
+        if (await handle.describe()).status != WorkflowExecutionStatus.RUNNING:
+            return tool.done(await handle.result())
+        return tool.asked(await handle.query(Weather.pending), {"call": call})
+
+    return asyncio.run(run(work))
+
+
 if __name__ == "__main__":
-    tool.deliver(start, resume)
+    tool.deliver(start, resume, read)

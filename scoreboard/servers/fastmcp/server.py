@@ -1,18 +1,22 @@
-"""The weather tool on FastMCP, as its page on multi-round tools has it."""
+"""The weather tool on FastMCP, as its page on multi-round tools has it, with the branch for old
+clients that this page names.
+"""
 
 import json
 import os
 import sys
-from typing import Annotated
+from types import SimpleNamespace
+from typing import Annotated, Literal
 
 import weather
 from fastmcp import Context, FastMCP
 from fastmcp.exceptions import ToolError
 from mcp.server.request_state import RequestStateSecurity
 from mcp.types import ElicitRequest, ElicitRequestFormParams, InputRequiredResult
-from pydantic import Field
+from pydantic import Field, create_model
 
 VARIANT = sys.argv[1] if len(sys.argv) > 1 else "default"
+MODERN = "2026-07-28"
 KEYS = [os.environ["STATE_SECRET"].encode()]
 SECURITY = RequestStateSecurity(keys=KEYS) if VARIANT == "hardened" else None
 
@@ -38,6 +42,14 @@ def ask(
     )
 
 
+async def elicited(ctx: Context, key: str, message: str, choices: list[str]) -> SimpleNamespace:
+    """What the user of an old client says, who is asked by push."""
+    form = create_model(key.title(), **{key: (Literal[tuple(choices)], ...)})
+    answer = await ctx.elicit(message, response_type=form)
+    content = answer.data.model_dump() if answer.action == "accept" else None
+    return SimpleNamespace(action=answer.action, content=content)
+
+
 def value(answer: object, key: str, choices: list[str]) -> str:
     action = getattr(answer, "action", None)
     if action in ("decline", "cancel"):
@@ -57,21 +69,28 @@ async def forecast(
     """Today's weather."""
     await weather.audit(location)
 
-    responses = ctx.input_responses or {}
+    pushes = ctx.request_context.protocol_version < MODERN  # 4.2.3 has no `ctx.protocol_version`
+    responses = {} if pushes else ctx.input_responses or {}
     names = weather.places(location)
     if not names:
         raise ToolError(f"There is no {location!r}.")
     place = names[0] if len(names) == 1 else None
-    if ctx.request_state is not None:
+    if not pushes and ctx.request_state is not None:
         place = json.loads(ctx.request_state)["place"]
     if place is None:
+        message = f"Which {location.strip()}?"
+        if pushes:
+            responses["place"] = await elicited(ctx, "place", message, names)
         if "place" not in responses:
-            return ask(ctx, "place", f"Which {location.strip()}?", names)
+            return ask(ctx, "place", message, names)
         place = value(responses["place"], "place", names)
 
+    message = f"Which units for {place}?"
+    if pushes:
+        responses["units"] = await elicited(ctx, "units", message, ["metric", "imperial"])
     if "units" not in responses:
         state = json.dumps({"place": place})
-        return ask(ctx, "units", f"Which units for {place}?", ["metric", "imperial"], state)
+        return ask(ctx, "units", message, ["metric", "imperial"], state)
     units = value(responses["units"], "units", ["metric", "imperial"])
 
     await weather.bill(place)

@@ -1,4 +1,5 @@
-//! The weather tool on tower-mcp, as its tests of multi round-trip requests have it.
+//! The weather tool on tower-mcp, as its tests of multi round-trip requests have it; an old client is asked by push, in
+//! the branch that the documentation of `elicit_form` names.
 
 mod weather;
 
@@ -7,7 +8,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tower_mcp::{
     BoxError, CallToolResult, ElicitAction, ElicitFieldValue, ElicitFormParams, ElicitFormSchema, ElicitMode,
-    ElicitRequestParams, Error, HttpTransport, InputRequest, InputRequests, InputRequiredResult, InputResponse,
+    ElicitRequestParams, ElicitResult, Error, HttpTransport, InputRequest, InputRequests, InputRequiredResult, InputResponse,
     McpRouter, RequestContext, RequestOutcome, RequestStateCodec, Result, ToolBuilder,
     schemars::{self, JsonSchema},
 };
@@ -47,6 +48,11 @@ fn answer(ctx: &RequestContext, key: &str, choices: &[&str]) -> Result<Answer> {
         Some(InputResponse::Elicit(response)) => response,
         Some(_) => return Err(unfit()),
     };
+    judged(response, key, choices)
+}
+
+fn judged(response: &ElicitResult, key: &str, choices: &[&str]) -> Result<Answer> {
+    let unfit = || Error::invalid_params(format!("{key}: not one of the choices"));
     match response.action {
         ElicitAction::Accept => match response.content.as_ref().and_then(|content| content.get(key)) {
             Some(ElicitFieldValue::String(chosen)) if choices.contains(&chosen.as_str()) => {
@@ -60,19 +66,40 @@ fn answer(ctx: &RequestContext, key: &str, choices: &[&str]) -> Result<Answer> {
     }
 }
 
-fn ask(key: &str, message: String, choices: &[&str]) -> InputRequiredResult {
+fn form(key: &str, message: String, choices: &[&str]) -> ElicitFormParams {
     let choices = choices.iter().map(|choice| choice.to_string()).collect();
+    ElicitFormParams {
+        mode: Some(ElicitMode::Form),
+        message,
+        requested_schema: ElicitFormSchema::new().enum_field(key, None, choices, true),
+        meta: None,
+    }
+}
+
+/// Asks a client of 2025-11-25 now, and returns what its user said.
+async fn pushed(ctx: &RequestContext, key: &str, message: String, choices: &[&str]) -> Result<Answer> {
+    judged(&ctx.elicit_form(form(key, message, choices)).await?, key, choices)
+}
+
+fn ask(key: &str, message: String, choices: &[&str]) -> InputRequiredResult {
     let mut requests = InputRequests::default();
     requests.insert(
         key.to_string(),
-        InputRequest::Elicit(ElicitRequestParams::Form(ElicitFormParams {
-            mode: Some(ElicitMode::Form),
-            message,
-            requested_schema: ElicitFormSchema::new().enum_field(key, None, choices, true),
-            meta: None,
-        })),
+        InputRequest::Elicit(ElicitRequestParams::Form(form(key, message, choices))),
     );
     InputRequiredResult::with_requests(requests)
+}
+
+fn which(location: &str) -> String {
+    format!("Which {}?", weather::trimmed(location))
+}
+
+/// What the user said: an old client is asked for it, a new one has brought it along or not.
+async fn said(ctx: &RequestContext, key: &str, message: String, choices: &[&str]) -> Result<Answer> {
+    if ctx.can_elicit() {
+        return pushed(ctx, key, message, choices).await;
+    }
+    answer(ctx, key, choices)
 }
 
 /// What an earlier round settled.
@@ -106,7 +133,8 @@ async fn weather(ctx: RequestContext, Input { location }: Input) -> Result<Outco
     let settled = open(&ctx, &location)?;
     let capabilities = ctx.per_request_meta().and_then(|meta| meta.client_capabilities.as_ref());
     let elicitation = capabilities.and_then(|declared| declared.elicitation.as_ref());
-    let can_ask = elicitation.is_some_and(|modes| modes.form.is_some() || modes.url.is_none());
+    let pushes = ctx.can_elicit();
+    let can_ask = pushes || elicitation.is_some_and(|modes| modes.form.is_some() || modes.url.is_none());
 
     weather::audit(&location).map_err(failed)?;
 
@@ -116,11 +144,11 @@ async fn weather(ctx: RequestContext, Input { location }: Input) -> Result<Outco
         ([only], _) => only.to_string(),
         (_, Some(settled)) => settled.place,
         _ if !can_ask => return Ok(refusal(format!("Name the place: {}.", names.join("; ")))),
-        _ => match answer(&ctx, "place", &names)? {
+        _ => match said(&ctx, "place", which(&location), &names).await? {
             Answer::Chosen(chosen) => chosen,
             Answer::Ends(outcome) => return Ok(outcome),
             Answer::Missing => {
-                let message = format!("Which {}?", weather::trimmed(&location));
+                let message = which(&location);
                 return Ok(RequestOutcome::input_required(ask("place", message, &names)));
             }
         },
@@ -129,7 +157,7 @@ async fn weather(ctx: RequestContext, Input { location }: Input) -> Result<Outco
     let mut units = None;
     if can_ask {
         let choices = ["metric", "imperial"];
-        match answer(&ctx, "units", &choices)? {
+        match said(&ctx, "units", format!("Which units for {place}?"), &choices).await? {
             Answer::Chosen(chosen) => units = Some(chosen),
             Answer::Ends(outcome) => return Ok(outcome),
             Answer::Missing => {
@@ -155,7 +183,7 @@ async fn main() -> std::result::Result<(), BoxError> {
         let key = std::env::var("STATE_SECRET")?;
         router = router.with_extension(RequestStateCodec::new(key, Duration::from_secs(600))?);
     }
-    let app = HttpTransport::new(router).into_router_at("/mcp");
+    let app = HttpTransport::new(router).with_sampling().into_router_at("/mcp");
     let listener = tokio::net::TcpListener::bind(format!("127.0.0.1:{}", std::env::var("PORT")?)).await?;
     axum::serve(listener, app).await?;
     Ok(())

@@ -1,0 +1,62 @@
+"""`python -m scoreboard.proxies` plays every fault on every proxy that is here, and keeps it.
+
+What is kept is in docs/scoreboard.json under "proxies". Exit code: 0, 2 bad input.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+import anyio
+
+from mrtr_options.review.show.progress import counting
+from mrtr_options.terminal import Parser, console
+from mrtr_options.terminal import run as run_command
+from scoreboard import chosen
+from scoreboard.board import keep_proxy
+from scoreboard.proxies.play import program, proxies, review
+from scoreboard.proxies.upstream import FAULTS, Fault
+
+KNOWN_FAULTS: dict[str, Fault] = {name: name for name in FAULTS}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; the exit code."""
+    parser = Parser(
+        prog="python -m scoreboard.proxies",
+        description="A call of the weather tool through proxies whose upstream fails in the last"
+        " round: is the request sent again, where to, and how often is the user charged?",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--only", metavar="NAME,...", help="these folders of scoreboard/proxies")
+    parser.add_argument(
+        "--fault", metavar="NAME,...", help="these faults alone; nothing is kept then"
+    )
+    args = parser.parse_args(argv)
+    return run_command(lambda: _proxies(args))
+
+
+def _proxies(args: argparse.Namespace) -> int:
+    faults = chosen(args.fault, KNOWN_FAULTS, "fault")
+    out = console()
+    with counting("proxies", None) as begin:
+        for about in chosen(args.only, proxies(), "proxy"):
+            if program(about.needs) is None:
+                out.print(f"{about.title}: not tried, {about.needs} is not installed")
+                continue
+            found = anyio.run(review, about, begin, faults)
+            for setting, by_fault in found.settings.items():
+                for fault, cells in by_fault.items():
+                    for subject, seen in cells.items():
+                        sent = " then ".join(seen.deliveries) or "none"
+                        words = f"{about.title}, {setting}: {fault}, {subject}: to {sent}"
+                        out.print(f"{words}; {seen.bills} bills; {seen.end}", soft_wrap=True)
+            if not args.fault:
+                keep_proxy(about.name, found)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,94 @@
+"""What docs/scoreboard.json keeps of proxies, in tables. Knows the proxies' folders."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from mrtr_options.terminal import markdown
+from scoreboard.board import Scoreboard
+from scoreboard.proxies.play import (
+    LIMITATION,
+    SUBJECTS,
+    Passed,
+    ProxyAbout,
+    ProxyResults,
+    Setting,
+    proxies,
+)
+from scoreboard.proxies.upstream import FAULTS
+
+Row = tuple[ProxyAbout, Setting, ProxyResults]
+
+
+def rows(board: Scoreboard) -> Iterator[Row]:
+    """What was played, in the order of the proxies, defaults first."""
+    for name, about in proxies().items():
+        found = board.proxies.get(name)
+        for setting in about.settings if found else ():
+            if found is not None and setting.name in found.settings:
+                yield about, setting, found
+
+
+def cell(seen: Mapping[str, Passed]) -> str:
+    """Where the last round went, how often each server charged, and what the client was told."""
+    if any(each.end == LIMITATION for each in seen.values()):
+        return LIMITATION
+    first = seen[SUBJECTS[0]]
+    again = [each.deliveries for each in seen.values() if len(each.deliveries) > 1]
+    bills = "/".join(str(seen[subject].bills) for subject in SUBJECTS)
+    sent = "not again" if first.deliveries else "no instance reached"
+    if again:
+        how_often = "" if len(again) == len(seen) else f" in {len(again)} of {len(seen)} runs"
+        sent = f"**again**{how_often} (to {', '.join(sorted({_where(each) for each in again}))})"
+    ends = sorted({_ending(each.end) for each in seen.values()})
+    return f"{sent}; {bills}; {' or '.join(ends)}"
+
+
+def _where(instances: Sequence[str]) -> str:
+    return "the other" if len(set(instances)) > 1 else "the same"
+
+
+def _ending(end: str) -> str:
+    return "error" if end.startswith("error") else end
+
+
+def by_fault(board: Scoreboard) -> str:
+    """For each setting of each proxy a row, for each fault whether the request was sent again."""
+    lines = (
+        (
+            f"{about.title}, {setting.name}",
+            *(cell(found.settings[setting.name][fault]) for fault in FAULTS),
+        )
+        for about, setting, found in rows(board)
+    )
+    return markdown(("proxy", *FAULTS.values()), lines)
+
+
+def carried(board: Scoreboard) -> str:
+    """In how many of the repeated deliveries the request was the same."""
+    seen = [
+        each
+        for _, setting, found in rows(board)
+        for cells in found.settings[setting.name].values()
+        for each in cells.values()
+        if len(each.deliveries) > 1
+    ]
+    same = sum(each.same for each in seen)
+    return (
+        f"Of {len(seen)} calls whose last round was delivered more than once, {same} had the same"
+        " `Mcp-Method`, arguments, answers and state in each delivery."
+    )
+
+
+def versions(board: Scoreboard) -> str:
+    """What was installed, and what its documentation says of retries."""
+    lines: list[Sequence[str]] = []
+    for about, setting, found in rows(board):
+        command = f"`python -m scoreboard.proxies --only {about.name}`"
+        about_it = (about.title, found.version, found.date, command)
+        first = setting is about.settings[0]
+        lines.append(
+            (*(about_it if first else ("", "", "", "")), setting.name, setting.documentation)
+        )
+    heads = ("proxy", "version", "run", "command", "setting", "its documentation")
+    return markdown(heads, lines)

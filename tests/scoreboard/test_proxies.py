@@ -1,0 +1,82 @@
+"""The proxies' board: the instance that breaks the last round, without a proxy in front of it, and the
+words of its cells. What needs a proxy is in `python -m scoreboard.proxies`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from scoreboard.board import read
+from scoreboard.proxies import page, play
+from scoreboard.proxies.play import Passed, ProxyAbout, Setting, passed, proxies
+from scoreboard.proxies.upstream import FAULTS, Fault
+
+ABOUT = ProxyAbout(
+    name="none",
+    order=1,
+    title="No proxy",
+    package="",
+    needs="",
+    version=[],
+    start=[],
+    files={},
+    settings=[],
+)
+
+
+@asynccontextmanager
+async def no_proxy(
+    about: ProxyAbout, setting: Setting, folder: Path, a: int, b: int
+) -> AsyncGenerator[int]:
+    yield b
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("fault", "bills", "end"),
+    [
+        ("reset-before", 0, "error"),
+        ("503", 0, "error"),
+        ("reset-after", 1, "error"),
+        ("502", 1, "error"),
+        ("cut", 1, "error"),
+        ("gone", 1, "result"),
+    ],
+)
+async def test_an_instance_breaks_the_last_round_once_and_does_what_the_fault_says(
+    fault: Fault, bills: int, end: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(play, "_proxy", no_proxy)
+    found = await passed(ABOUT, Setting(name="", words={}), fault, "E")
+    assert (found.deliveries, found.bills) == (["b"], bills)
+    assert found.end.startswith(end)
+
+
+def seen(*deliveries: str, bills: int = 1, end: str = "result") -> Passed:
+    return Passed(deliveries=[*deliveries], same=True, bills=bills, end=end)
+
+
+def test_a_cell_says_whether_the_round_was_sent_again_and_what_it_cost() -> None:
+    cells = {"E": seen("a", "b", bills=2), "F": seen("a", "b", bills=2), "F¹": seen("b", "a")}
+    assert page.cell(cells) == "**again** (to the other); 2/2/1; result"
+    lost = dict.fromkeys(play.SUBJECTS, seen("a", end="error: 502"))
+    assert page.cell(lost) == "not again; 1/1/1; error"
+    race = lost | {"F": seen("a", "b", bills=2)}
+    assert page.cell(race) == "**again** in 1 of 3 runs (to the other); 1/2/1; error or result"
+    away = dict.fromkeys(play.SUBJECTS, seen(bills=0, end="error: 503"))
+    assert page.cell(away) == "no instance reached; 0/0/0; error"
+    nothing = lost | {"F": seen(end=play.LIMITATION, bills=0)}
+    assert page.cell(nothing) == "harness limitation"
+
+
+def test_every_setting_that_is_kept_has_every_fault_and_the_guard_charges_once() -> None:
+    for name, found in read().proxies.items():
+        names = [setting.name for setting in proxies()[name].settings]
+        assert [*found.settings] == names, name
+        for by_fault in found.settings.values():
+            assert [*by_fault] == [*FAULTS], name
+            assert all(cells["F¹"].bills <= 1 for cells in by_fault.values()), name
