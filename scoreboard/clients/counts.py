@@ -169,4 +169,4 @@ def takes_state_alone(report: Report, client: str) -> bool | None:
     tried = [seen for seen in report.of(client, "modern") if seen.trouble == "state-only-twice"]
     if not tried:
         return None
-    return all(seen.got == "result" for seen in tried)
+    return all(seen.got == "result" and seen.says for seen in tried)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from mrtr_options.review.bench.faults import Era
 from scoreboard import ROOT
@@ -71,7 +71,7 @@ def read(path: Path = FILE) -> Report:
 
 def keep(report: Report, path: Path = FILE) -> None:
     """Keep a run of some clients in the place of their earlier ones."""
-    before = read(path) if path.is_file() else Report(servers={}, clients={}, seen=[])
+    before = _earlier(path)
     known = [name for name in peers() if name in {*before.clients, *report.clients}]
     merged = Report(
         servers={name: SERVERS[name].title for name in SERVERS},
@@ -84,6 +84,14 @@ def keep(report: Report, path: Path = FILE) -> None:
         ],
     )
     path.write_text(merged.model_dump_json(indent=1) + "\n", encoding="utf-8")
+
+
+def _earlier(path: Path) -> Report:
+    """Return what is kept; nothing where it was written by another version of this module."""
+    try:
+        return read(path)
+    except (FileNotFoundError, ValidationError):
+        return Report(servers={}, clients={}, seen=[])
 
 
 def _newest(client: str, report: Report, before: Report) -> Report:

@@ -66,12 +66,11 @@ def by_server(report: Report, era: Era) -> str:
     for name, spoke in spoken(report):
         if spoke == era:
             for server in report.servers:
-                label = head(report.clients[name]) if server == report.first_server else ""
-                rows.append(_outcomes(label, report, server, report.of(name, era, server)))
+                runs = report.of(name, era, server)
+                rows.append(_outcomes(head(report.clients[name]), report, server, runs))
     for server in report.servers:
         runs = [seen for seen in shipped(report, server) if seen.era == era]
-        label = "**all that are shipped**" if server == report.first_server else ""
-        rows.append(_outcomes(label, report, server, runs))
+        rows.append(_outcomes("**all that are shipped**", report, server, runs))
     columns = (
         "client",
         "server",

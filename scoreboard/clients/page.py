@@ -15,12 +15,10 @@ from mrtr_options.review.bench.faults import Era
 from mrtr_options.terminal import markdown
 from scoreboard import ROOT
 from scoreboard.clients.counts import is_dead, lost, spoken, takes_state_alone
-from scoreboard.clients.kept import About, Report, read
+from scoreboard.clients.kept import About, Report
 from scoreboard.clients.play import LIMIT_SECONDS, Seen
 from scoreboard.clients.server import DEFAULT
 from scoreboard.clients.troubles import TROUBLES, Trouble
-
-__all__ = ["PAGE", "Report", "read"]
 
 PAGE = ROOT / "docs" / "CLIENTS.md"
 GUARDED = "F+single-use"
@@ -269,7 +267,8 @@ def sentences(report: Report) -> list[str]:
         "Ends the call when the server rejects an answer: "
         f"{of('bad-answer', lambda seen: seen.got != 'result')}.",
         "Does not send a state on that came without a question: "
-        f"{of('state-only-twice', lambda seen: seen.got != 'result')}.",
+        f"{of('state-only-twice', lambda seen: seen.got != 'result')}. Treats it as an empty result: "
+        f"{of('state-only-twice', lambda seen: seen.got == 'result' and not seen.says)}.",
         "Asks the user although another question of the round is of an unknown kind: "
         f"{of('mixed-kinds', lambda seen: seen.asked > 0)}.",
         "Treats an unknown `resultType` as a result: "

@@ -23,6 +23,8 @@ FOLDER = Path(__file__).parent
 INSTALLED = ROOT / "build" / "clients"
 INSTALL_SECONDS = 600.0
 RETRYING = "-retrying"
+MANIFESTS = {"package.json": ("node", "npm"), "go.mod": ("go",), "requirements.txt": ()}
+"""What a client needs is in one of these files, and takes these commands."""
 
 
 class Unavailable(Exception):
@@ -59,82 +61,98 @@ class Peer:
         return FOLDER / self.name.removesuffix(RETRYING)
 
     @property
-    def _node(self) -> bool:
-        return (self.folder / "client.mjs").is_file()
-
-    @property
     def _into(self) -> Path:
         return INSTALLED / self.folder.name
 
     @property
-    def _manifest(self) -> Path:
-        return self.folder / ("package.json" if self._node else "requirements.txt")
+    def _manifest(self) -> Path | None:
+        """What it needs; None where this project's own environment will do."""
+        return next(filter(Path.is_file, (self.folder / name for name in MANIFESTS)), None)
+
+    @property
+    def _kind(self) -> str:
+        return "" if self._manifest is None else self._manifest.name
 
     def install(self) -> None:
         """Install its packages, where that has not been done.
 
         Raises:
-            Unavailable: There is no Node, or the packages cannot be had.
+            Unavailable: Its language is not installed, or the packages cannot be had.
         """
-        if self._node and (shutil.which("npm") is None or shutil.which("node") is None):
-            raise Unavailable("it needs node and npm, which are not installed")
-        if not self._manifest.is_file():
+        if self._manifest is None:
             return
-        kept = self._into / self._manifest.name
+        tools = MANIFESTS[self._kind]
+        if any(shutil.which(tool) is None for tool in tools):
+            raise Unavailable(f"it needs {' and '.join(tools)}, which are not installed")
+        kept = self._into / f"installed-{self._kind}"
         if kept.is_file() and kept.read_bytes() == self._manifest.read_bytes():
             return
         self._into.mkdir(parents=True, exist_ok=True)
-        for command in self._installing():
-            try:
-                done = subprocess.run(
-                    command, cwd=self._into, timeout=INSTALL_SECONDS, capture_output=True, text=True
-                )
-            except subprocess.TimeoutExpired:
-                raise Unavailable(f"not installed within {INSTALL_SECONDS:.0f} s") from None
-            if done.returncode != 0:
-                said = [line for line in done.stderr.splitlines() if "error" in line.lower()]
-                why = said[0] if said else f"exit code {done.returncode}"
-                raise Unavailable(f"cannot be installed: {why}")
+        for command in self._installing(self._manifest):
+            self._run(command)
         shutil.copy(self._manifest, kept)  # last: a copy says that all of it is there
 
-    def _installing(self) -> Iterator[list[str]]:
-        if self._node:
-            packages = json.loads(self._manifest.read_text(encoding="utf-8"))["dependencies"]
+    def _run(self, command: list[str]) -> None:
+        try:
+            done = subprocess.run(
+                command, cwd=self._into, timeout=INSTALL_SECONDS, capture_output=True, text=True
+            )
+        except subprocess.TimeoutExpired:
+            raise Unavailable(f"not installed within {INSTALL_SECONDS:.0f} s") from None
+        if done.returncode != 0:
+            said = [line for line in done.stderr.splitlines() if "error" in line.lower()]
+            why = said[0] if said else f"exit code {done.returncode}"
+            raise Unavailable(f"cannot be installed: {why}")
+
+    def _installing(self, manifest: Path) -> Iterator[list[str]]:
+        if self._kind == "package.json":
+            packages = json.loads(manifest.read_text(encoding="utf-8"))["dependencies"]
             wanted = [f"{name}@{version}" for name, version in packages.items()]
             yield ["npm", "install", "--no-audit", "--no-fund", "--no-package-lock", "--no-save",
                    "--prefix", str(self._into), *wanted]  # fmt: skip
-            return
-        yield [sys.executable, "-m", "venv", "--clear", str(self._into / "venv")]
-        pip = [str(self._into / "venv" / "bin" / "pip"), "install", "--quiet"]
-        yield [*pip, "--requirement", str(self._manifest)]
+        elif self._kind == "go.mod":
+            shutil.copy(manifest, self._into / manifest.name)
+            shutil.copy(self.folder / "client.go", self._into / "client.go")
+            yield ["go", "mod", "tidy"]
+        else:
+            yield [sys.executable, "-m", "venv", "--clear", str(self._into / "venv")]
+            pip = [str(self._into / "venv" / "bin" / "pip"), "install", "--quiet"]
+            yield [*pip, "--requirement", str(manifest)]
 
     def version(self) -> str:
         """Return the version of its library that is installed."""
-        if self._node:
+        if self._kind == "package.json":
             about = self._into / "node_modules" / self.library / "package.json"
             return json.loads(about.read_text(encoding="utf-8"))["version"]
-        if not self._manifest.is_file():
+        if self._kind == "go.mod":
+            command = ["go", "list", "-m", "-f", "{{.Version}}", self.library]
+            said = subprocess.run(command, cwd=self._into, check=True, capture_output=True)
+            return said.stdout.decode().strip().removeprefix("v")
+        if self._manifest is None:
             return importlib.metadata.version(self.library)
         places = [str(path) for path in (self._into / "venv" / "lib").glob("python*/site-packages")]
         (found,) = importlib.metadata.distributions(name=self.library, path=places)
         return found.version
 
     def command(self) -> list[str]:
-        """Return what starts its program."""
+        """Return what starts its program, made of the sources that are here."""
         setting = ["retrying"] if self.name.endswith(RETRYING) else []
-        if self._node:
-            own = self._into / "node_modules" / "node" / "bin" / "node"
-            return [str(own if own.is_file() else "node"), str(self._program()), *setting]
-        python = self._into / "venv" / "bin" / "python"
-        runs = str(python) if self._manifest.is_file() else sys.executable
-        return [runs, str(self._program()), *setting]
+        return [*self._program(), *setting]
 
-    def _program(self) -> Path:
-        if not self._node:
-            return self.folder / "client.py"
-        for file in (self.folder / "client.mjs", FOLDER / "jobs.mjs"):
-            shutil.copy(file, self._into / file.name)  # Node looks for packages beside the program
-        return self._into / "client.mjs"
+    def _program(self) -> list[str]:
+        if self._kind == "package.json":
+            for file in (self.folder / "client.mjs", FOLDER / "jobs.mjs"):
+                shutil.copy(
+                    file, self._into / file.name
+                )  # Node looks for packages beside the program
+            own = self._into / "node_modules" / "node" / "bin" / "node"
+            return [str(own if own.is_file() else "node"), str(self._into / "client.mjs")]
+        if self._kind == "go.mod":
+            shutil.copy(self.folder / "client.go", self._into / "client.go")
+            self._run(["go", "build", "-o", "client", "."])
+            return [str(self._into / "client")]
+        python = self._into / "venv" / "bin" / "python" if self._manifest else sys.executable
+        return [str(python), str(self.folder / "client.py")]
 
 
 def peers() -> dict[str, Peer]:
