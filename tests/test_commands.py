@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 ELSEWHERE = {
     "make demo": "it is `python -m mrtr_options` behind the installation that these tests run in",
     "source .venv/bin/activate": "the environment of these tests does what it does",
-    "make clients": "it installs other projects' clients and takes four minutes",
+    "make clients": "it installs other projects' clients and takes a quarter of an hour",
     "make mutants": "tests/mutants/test_mutants.py runs its command",
     "make chaos": "tests/chaos/test_chaos.py runs its command",
     "python -m tests.chaos --subject L --database temporal --only database-down": "as `make chaos`",

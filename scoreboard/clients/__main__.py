@@ -20,7 +20,7 @@ from scoreboard import chosen
 from scoreboard.clients.kept import FILE, About, Report, failed_controls, keep
 from scoreboard.clients.page import sentences, tables
 from scoreboard.clients.peers import Peer, Unavailable, peers
-from scoreboard.clients.play import Cell, Seen, cells, run
+from scoreboard.clients.play import Seen, cells, run
 from scoreboard.clients.server import SERVERS, Way, way
 from scoreboard.clients.troubles import TROUBLES, Trouble
 
@@ -55,7 +55,8 @@ def _clients(args: argparse.Namespace) -> int:
     ready, left_out = _installed(wanted)
     if not ready:
         refuse("no client can be run: " + "; ".join(left_out))
-    report = _played(ready, troubles, ways)
+    is_all = args.only is None and args.server is None
+    report = anyio.run(_play, ready, troubles, ways, is_all)
     out = console()
     for table in tables(report):
         out.print(table)
@@ -63,8 +64,10 @@ def _clients(args: argparse.Namespace) -> int:
         out.print(sentence, soft_wrap=True)
     for line in left_out:
         print(f"left out: {line}", file=sys.stderr)
-    is_all = args.only is None and args.server is None
-    print(_kept(report) if is_all else _as_it_was("not every trouble and server"), file=sys.stderr)
+    if not is_all:
+        print(
+            f"{FILE.name} is kept as it was: this was not every trouble and server", file=sys.stderr
+        )
     return 0
 
 
@@ -82,47 +85,54 @@ def _installed(wanted: Sequence[Peer]) -> tuple[list[Peer], list[str]]:
     return ready, [f"{', '.join(titles)} ({why})" for why, titles in reasons.items()]
 
 
-def _played(ready: Sequence[Peer], troubles: Sequence[Trouble], ways: Sequence[Way]) -> Report:
+async def _play(
+    ready: Sequence[Peer], troubles: Sequence[Trouble], ways: Sequence[Way], is_all: bool
+) -> Report:
+    """Play all of it, and keep each client that has met all of it as soon as it has."""
     to_play = cells(ready, troubles, ways)
-    seen = anyio.run(_run, to_play)
-    date = datetime.now(UTC).date().isoformat()
-    about = {
-        peer.name: About(
-            title=peer.title,
-            library=peer.library,
-            version=peer.version(),
-            note=peer.note,
-            is_ours=peer.is_ours,
-            date=date,
-        )
-        for peer in ready
-    }
-    return Report(servers={way.name: way.title for way in ways}, clients=about, seen=seen)
-
-
-async def _run(to_play: Sequence[Cell]) -> list[Seen]:
     waiting = dict.fromkeys(
         (cell.peer.name, cell.era, cell.trouble.name, cell.way.name) for cell in to_play
     )
+    whole = Report(servers={way.name: way.title for way in ways}, clients={}, seen=[])
     with counting("clients", len(to_play)) as begin:
 
         def tell(seen: Seen) -> None:
             del waiting[seen.client, seen.era, seen.trouble, seen.server]
             begin("waiting for " + " ".join(next(iter(waiting), ("the end",))))
 
-        return await run(to_play, tell)
+        def finish(peer: Peer, seen: list[Seen]) -> None:
+            whole.clients[peer.name] = _about(peer)
+            if is_all:
+                mine = Report(
+                    servers=whole.servers, clients={peer.name: _about(peer)}, seen=[*seen]
+                )
+                print(_kept(peer, mine), file=sys.stderr)
+
+        whole.seen = await run(to_play, tell, finish)
+    whole.clients = {peer.name: whole.clients[peer.name] for peer in ready}
+    return whole
 
 
-def _kept(report: Report) -> str:
-    """Keep a report, unless its calls without a trouble failed; return a line that says so."""
+def _about(peer: Peer) -> About:
+    return About(
+        title=peer.title,
+        library=peer.library,
+        version=peer.version(),
+        note=peer.note,
+        is_ours=peer.is_ours,
+        date=datetime.now(UTC).date().isoformat(),
+    )
+
+
+def _kept(peer: Peer, report: Report) -> str:
+    """Keep what a client did, unless its calls without a trouble failed; say so in a line."""
     if failed := failed_controls(report):
-        return _as_it_was(f"calls without any trouble failed: {', '.join(failed)}")
+        return (
+            f"{peer.title} is kept as it was: its calls without any trouble failed"
+            f" ({', '.join(failed)})"
+        )
     keep(report)
-    return f"{FILE.name} has {len(report.clients)} of {len(peers())} clients of today"
-
-
-def _as_it_was(why: str) -> str:
-    return f"{FILE.name} is kept as it was: {why}"
+    return f"{peer.title} is kept in {FILE.name}"
 
 
 if __name__ == "__main__":

@@ -111,9 +111,7 @@ def lost(runs: Iterable[Seen]) -> list[Seen]:
 
 
 def made_again(runs: Iterable[Seen]) -> list[Seen]:
-    """Return the runs in which a response is lost, the call raises, and the application calls
-    again.
-    """
+    """Return the runs in which a response is lost and the application, told so, calls again."""
     return [seen for seen in runs if seen.made_again]
 
 

@@ -71,7 +71,7 @@ class Seen(BaseModel):
         same_id: Whether one of them had an id that was used before.
         resumed: How often it asked for the rest of an event stream.
         asked: How often the user was asked.
-        made_again: Whether the application called again, since the call had raised.
+        made_again: Whether the application called again, since it had got an error.
         usable: Whether the same client object could list tools afterwards; None if that was not to
             be found out.
         kept_state: Whether the last request had a state, or was the first.
@@ -133,12 +133,17 @@ def cells(clients: Sequence[Peer], troubles: Sequence[Trouble], ways: Sequence[W
     ]
 
 
-async def run(to_play: Sequence[Cell], tell: Callable[[Seen], None]) -> list[Seen]:
+async def run(
+    to_play: Sequence[Cell],
+    tell: Callable[[Seen], None],
+    finish: Callable[[Peer, list[Seen]], None],
+) -> list[Seen]:
     """Play each client in each trouble.
 
     Args:
         to_play: Which.
         tell: Told each outcome as it comes.
+        finish: Told all outcomes of a client once it has played all of its cells.
 
     Returns:
         What was seen, in the order of `to_play`.
@@ -150,7 +155,7 @@ async def run(to_play: Sequence[Cell], tell: Callable[[Seen], None]) -> list[See
             name: await stack.enter_async_context(serving(way, len(to_play)))
             for name, way in ways.items()
         }
-        playing = _Playing(to_play, servers, tell)
+        playing = _Playing(to_play, servers, tell, finish)
         async with anyio.create_task_group() as group:
             for peer in dict.fromkeys(cell.peer for cell in to_play):
                 group.start_soon(playing.client, peer)
@@ -164,13 +169,14 @@ class _Playing:
     Attributes:
         to_play: The cells; a cell's number is its place here.
         servers: What runs, by name.
-        tell: Told each outcome as it comes.
+        tell, finish: See `run`.
         seen: What was seen so far, by the cell's number.
     """
 
     to_play: Sequence[Cell]
     servers: Mapping[str, Serving]
     tell: Callable[[Seen], None]
+    finish: Callable[[Peer, list[Seen]], None]
     seen: dict[int, Seen] = field(default_factory=dict[int, Seen])
     _turns: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(AT_A_TIME))
     _starting: anyio.CapacityLimiter = field(
@@ -204,6 +210,7 @@ class _Playing:
             async with Program.of(peer, self._starting) as program:
                 found = await self._play(number, program)
                 self._keep(number, found or _died(self.to_play[number], program))
+        self.finish(peer, [self.seen[number] for number in sorted(numbers)])
 
     def _keep(self, number: int, found: Seen) -> None:
         self.seen[number] = found
@@ -317,12 +324,18 @@ async def _make(
     if program.ended and not said.is_over:
         return None
     sent = tuple(proxy.sent)
-    if trouble.again and said.ended is not None and "raised" in said.ended:
+    if trouble.again and _failed(said):
         again = await program.do(job, seconds)
         said.asked += again.asked
         said.ended = again.ended
         said.made_again = True
     return said, sent
+
+
+def _failed(said: Said) -> bool:
+    """Return whether the application was told of an error."""
+    ended = said.ended or {}
+    return "raised" in ended or ended.get("returned", {}).get("is_error", False)
 
 
 def _count(ledger: Path, place: str) -> Mapping[weather.EffectKind, int]:
