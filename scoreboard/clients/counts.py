@@ -20,6 +20,9 @@ Model = Literal["stops", "calls again", "resends"]
 more; it calls the tool again, from scratch; or it sends the lost request again.
 """
 
+ORDER: tuple[Model, ...] = ("stops", "calls again", "resends")
+"""The models, the one that does least first."""
+
 
 @dataclass(frozen=True)
 class Behaviour:
@@ -153,13 +156,24 @@ def shipped(report: Report, server: str) -> list[Seen]:
     ]
 
 
-def of_model(report: Report, model: Model) -> list[Behaviour]:
-    """Return the shipped clients that are of one model, for each era."""
-    return [
-        each
-        for each in behaviours(report)
-        if each.model == model and not report.clients[each.client].is_ours
-    ]
+def of_model(report: Report, model: Model) -> dict[str, list[Era]]:
+    """Return the shipped clients that are of one model in some era, with these eras.
+
+    A client that calls again, or resends, in one era is counted as that, and as nothing else.
+    """
+    return {
+        name: [each.era for each in found if each.model == model]
+        for name, found in _by_client(report).items()
+        if max((each.model for each in found), key=ORDER.index) == model
+    }
+
+
+def _by_client(report: Report) -> dict[str, list[Behaviour]]:
+    found: dict[str, list[Behaviour]] = {}
+    for each in behaviours(report):
+        if not report.clients[each.client].is_ours:
+            found.setdefault(each.client, []).append(each)
+    return found
 
 
 def takes_state_alone(report: Report, client: str) -> bool | None:

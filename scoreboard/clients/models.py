@@ -23,6 +23,7 @@ from scoreboard.clients.counts import (
 )
 from scoreboard.clients.kept import Report
 from scoreboard.clients.page import CHARGED, DEAD, HANGS, TWICE, head
+from scoreboard.clients.peers import RETRYING
 from scoreboard.clients.play import Seen
 from scoreboard.clients.server import DEFAULT
 
@@ -107,17 +108,24 @@ def headline(report: Report) -> str:
 
 def headlines(report: Report) -> list[str]:
     """Return the sentences: which client is which, then what F and the default come to."""
-    many = sum(len(of_model(report, model)) for model in MODELS)
-    models = [
-        f"{words}: {len(of_model(report, model))} of {many}. {_who(report, of_model(report, model))}"
-        for model, words in MODELS.items()
-    ]
+    models = [_which(report, model) for model in MODELS]
     return [*models, *(_charges(report, server) for server in (report.first_server, DEFAULT))]
 
 
-def _who(report: Report, found: Sequence[Behaviour]) -> str:
-    names = [f"{report.clients[each.client].title} ({each.era})" for each in found]
-    return (", ".join(names) or "None") + "."
+def _which(report: Report, model: Model) -> str:
+    """Return which shipped clients are of one model, counted."""
+    found = of_model(report, model)
+    many = sum(not each.is_ours for each in report.clients.values())
+    set_so = sum(name.endswith(RETRYING) for name in found)
+    settings = f", {set_so} of them by a setting that is off by default" if set_so else ""
+    names = ", ".join(_in_eras(report, name, eras) for name, eras in found.items())
+    return f"{MODELS[model]}: {len(found)} of {many}{settings}. {names or 'None'}."
+
+
+def _in_eras(report: Report, client: str, eras: Sequence[Era]) -> str:
+    """Return a client's title, with the era where it was found in one of two."""
+    speaks = [era for name, era in spoken(report) if name == client]
+    return report.clients[client].title + ("" if len(eras) == len(speaks) else f" ({eras[0]})")
 
 
 def _charges(report: Report, server: str) -> str:

@@ -114,10 +114,25 @@ def test_only_calls_that_lose_a_response_are_counted_as_lost() -> None:
 def test_ours_is_not_counted_among_the_shipped() -> None:
     kept = report(seen(), seen(client="resuming", again=1), seen(server=DEFAULT))
     assert [each.client for each in shipped(kept, "F")] == ["python"]
-    assert [each.client for each in of_model(kept, "stops")] == ["python"]
-    assert of_model(kept, "resends") == []
+    assert of_model(kept, "stops") == {"python": ["modern"]}
+    assert of_model(kept, "resends") == {}
     assert headlines(kept)[0].startswith("Stops, and tells the application of the error or nothing")
-    assert "1 of 1. Python SDK (modern)." in headlines(kept)[0]
+    assert headlines(kept)[0].endswith("1 of 1. Python SDK.")
+
+
+def test_a_client_that_calls_again_in_one_era_is_counted_as_that_alone() -> None:
+    runs = [
+        seen(client="x"),
+        seen(client="x", era="legacy", anew=1),
+        seen(client="x-retrying", anew=1),
+    ]
+    kept = report(*runs)
+    kept.clients = {"x": about("X"), "x-retrying": about("X with retries")}
+    assert of_model(kept, "stops") == {}
+    assert headlines(kept)[1] == (
+        "Calls the tool again by itself: 2 of 2, 1 of them by a setting that is off by default."
+        " X (legacy), X with retries."
+    )
 
 
 def test_f_and_the_default_are_rows_of_each_client() -> None:
