@@ -20,7 +20,7 @@ from scoreboard import chosen
 from scoreboard.clients.kept import FILE, About, Report, failed_controls, keep
 from scoreboard.clients.page import sentences, tables
 from scoreboard.clients.peers import Peer, Unavailable, peers
-from scoreboard.clients.play import Seen, cells, run
+from scoreboard.clients.play import STEP_SECONDS, Seen, cells, run
 from scoreboard.clients.server import SERVERS, Way, way
 from scoreboard.clients.troubles import TROUBLES, Trouble
 
@@ -128,8 +128,8 @@ def _kept(peer: Peer, report: Report) -> str:
     """Keep what a client did, unless its calls without a trouble failed; say so in a line."""
     if failed := failed_controls(report):
         return (
-            f"{peer.title} is kept as it was: its calls without any trouble failed"
-            f" ({', '.join(failed)})"
+            f"{peer.title} is kept as it was: its calls without any trouble failed, or took"
+            f" {STEP_SECONDS} s or more ({', '.join(failed)})"
         )
     keep(report)
     return f"{peer.title} is kept in {FILE.name}"

@@ -99,12 +99,12 @@ def _newest(client: str, report: Report, before: Report) -> Report:
 
 
 def failed_controls(report: Report) -> list[str]:
-    """Return the clients whose calls without any trouble failed: the machine or a server did."""
+    """Return the calls without any trouble that failed, or took so long that the machine was busy."""
     return [*dict.fromkeys(_failed(report.seen))]
 
 
 def _failed(seen: Iterable[Seen]) -> Iterable[str]:
     for each in seen:
         is_whole = (each.got, each.audits, each.bills) == ("result", 1, 1)
-        if each.trouble == "none" and not is_whole:
+        if each.trouble == "none" and (each.seconds or not is_whole):
             yield f"{each.client} with {each.server}, {each.era}"

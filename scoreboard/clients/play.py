@@ -40,6 +40,8 @@ TURN_SECONDS = 3.0
 """After how long a call is held to be one that waits."""
 STARTING = 2
 """How many programs start at a time."""
+ALONE = 12
+"""How many programs with one call each run at a time; most of them wait."""
 SAYS_CHARACTERS = 200
 """How much of an error's text is kept."""
 STEP_SECONDS = 15
@@ -182,6 +184,9 @@ class _Playing:
     _starting: anyio.CapacityLimiter = field(
         default_factory=lambda: anyio.CapacityLimiter(STARTING)
     )
+    _alone_at_a_time: anyio.CapacityLimiter = field(
+        default_factory=lambda: anyio.CapacityLimiter(ALONE)
+    )
 
     async def client(self, peer: Peer) -> None:
         """Play all cells of one client in one program.
@@ -206,11 +211,17 @@ class _Playing:
         ):
             for number in numbers:
                 group.start_soon(one, number, program)
-        for number in failed:
-            async with Program.of(peer, self._starting) as program:
-                found = await self._play(number, program)
-                self._keep(number, found or _died(self.to_play[number], program))
+        async with anyio.create_task_group() as group:
+            for number in failed:
+                group.start_soon(self._alone, number)
         self.finish(peer, [self.seen[number] for number in sorted(numbers)])
+
+    async def _alone(self, number: int) -> None:
+        """Play a cell in a program of its own."""
+        cell = self.to_play[number]
+        async with self._alone_at_a_time, Program.of(cell.peer, self._starting) as program:
+            found = await self._play(number, program)
+            self._keep(number, found or _died(cell, program))
 
     def _keep(self, number: int, found: Seen) -> None:
         self.seen[number] = found

@@ -197,6 +197,8 @@ def test_a_call_without_a_trouble_is_a_control() -> None:
     assert failed_controls(report(seen("none", got="result"), seen())) == []
     failed = report(seen("none"), seen("none", client="resuming", got="result", bills=2))
     assert failed_controls(failed) == ["python with F, modern", "resuming with F, modern"]
+    busy = report(seen("none", got="result", seconds=30))
+    assert failed_controls(busy) == ["python with F, modern"]
 
 
 def test_every_client_has_a_row_of_its_own_for_each_era() -> None:
