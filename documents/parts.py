@@ -23,7 +23,11 @@ from mrtr_options.review.judge.matrix import LOST_RESPONSES
 from mrtr_options.terminal import with_parts
 from scoreboard import board
 from scoreboard.board import Scoreboard
+from scoreboard.clients import models
 from scoreboard.clients import page as clients
+from scoreboard.clients.kept import Report as KeptClients
+from scoreboard.clients.kept import read as read_clients
+from scoreboard.clients.server import DEFAULT
 from scoreboard.conformance import report as conformance
 from scoreboard.conformance.score import table as score
 from scoreboard.conformance.score.others import FIRST_DRAW, OTHER_CLIENTS, SECOND_DRAW, THIRD_DRAW
@@ -177,14 +181,20 @@ PROXIES = Source[Scoreboard](
     },
 )
 
-CLIENTS = Source[clients.Report](
-    clients.read,
+CLIENTS = Source[KeptClients](
+    read_clients,
     (clients.PAGE,),
     {
         "clients": clients.versions,
         "clients, findings": clients.findings,
         "clients, modern": lambda report: clients.overview(report, "modern"),
         "clients, legacy": lambda report: clients.overview(report, "legacy"),
+        "clients, headline": models.headline,
+        "clients, models": models.by_model,
+        "clients, servers, modern": lambda report: models.by_server(report, "modern"),
+        "clients, servers, legacy": lambda report: models.by_server(report, "legacy"),
+        "clients, default, modern": lambda report: clients.overview(report, "modern", DEFAULT),
+        "clients, default, legacy": lambda report: clients.overview(report, "legacy", DEFAULT),
         "clients, details": clients.details,
     },
 )

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 ELSEWHERE = {
     "make demo": "it is `python -m mrtr_options` behind the installation that these tests run in",
     "source .venv/bin/activate": "the environment of these tests does what it does",
-    "make clients": "it installs other projects' clients and takes four minutes",
+    "make clients": "it installs other projects' clients and takes a quarter of an hour",
     "make mutants": "tests/mutants/test_mutants.py runs its command",
     "make chaos": "tests/chaos/test_chaos.py runs its command",
     "python -m tests.chaos --subject L --database temporal --only database-down": "as `make chaos`",
@@ -54,7 +54,7 @@ LONG = {
     "python -m mrtr_options explore --faults 2": "explore",
     "python -m mrtr_options explore F H F¹ --faults 2": "explore",
     "python -m mrtr_options explore F¹ --faults 3 --resume k3.jsonl": "explore",
-    "python -m mrtr_options explore F¹ᵏ G¹ᵏ H¹ᵏ Jᵏ J¹ᵏ Lᵏ --faults 2 --honours-keys": "explore",
+    "python -m mrtr_options explore F¹ᵏ G¹ᵏ H¹ᵏ Jᵏ J¹ᵏ Lᵏ --faults 2 --destination honours-keys": "explore",
     "python -m mrtr_options check mrtr_options/option_f_once.py": "check",
     "python -m mrtr_options check my_option.py --html report.html": "check",
     "python -m mrtr_options check http://127.0.0.1:8000/mcp --ledger ledger.sqlite": "check",

@@ -20,7 +20,6 @@ LONG_MODULES = {
     "mrtr_options/review/bench/schedules.py",
     "mrtr_options/review/check/cases.py",
     "mrtr_options/review/check/check.py",
-    "scoreboard/clients/play.py",
     "scoreboard/conformance/score/correct.py",
     "scoreboard/conformance/score/mutants.py",
     "scoreboard/conformance/score/others.py",
@@ -40,8 +39,6 @@ LONG_FUNCTIONS = {
     "mrtr_options/review/check/cases.py:_attacks",
     "mrtr_options/review/judge/contract/allowed.py:_legacy",
     "mrtr_options/sdk/server.py:build_server",
-    "scoreboard/clients/play.py:play",
-    "scoreboard/clients/play.py:run",
     "tests/chaos/chaos.py:chaos",
     "tests/chaos/size.py:size",
 }

@@ -110,6 +110,8 @@ def advice() -> list[list[str]]:
 PARTS = {
     "clients": ("CLIENTS.md", "clients, modern"),
     "old clients": ("CLIENTS.md", "clients, legacy"),
+    "clients and servers": ("CLIENTS.md", "clients, servers, modern"),
+    "old clients and servers": ("CLIENTS.md", "clients, servers, legacy"),
     "redeploys": ("RESULTS.md", "redeploys"),
     "costs": ("COSTS.md", "costs"),
     "servers": ("SCOREBOARD.md", "servers, anomalies"),

@@ -2,27 +2,38 @@
 
 /** What a cell says, as a class: the worst has the strongest colour. */
 const LOOKS = [
-  [/^stale|^dead|^hangs|\d\/2/, "every"], [/^lost|called again/, "one"], [/^refused|^asked again|^empty|^error/, "two"], [/^ok|^result/, "good"],
+  [/^‼/, "charged"], [/^☠/, "dead"], [/^⏳/, "hangs"], [/^⚠/, "one"],
+  [/^stale|\d\/2/, "every"], [/^lost|called again/, "one"], [/^refused|^asked again|^empty|^error/, "two"], [/^ok|^result/, "good"],
 ];
 const looks = (text) => LOOKS.find(([pattern]) => pattern.test(text))?.[1] ?? "";
 
 function heat(label, [head, ...rows], linkOf, saysOf, looksOf = looks) {
   return cards(label, head, [["", rows.map(([first, ...cells]) => [
     h("th", { scope: "row" }, saysOf ? [h("b", {}, first), " ", saysOf(first)] : first),
-    ...cells.map((text, place) => h("td", { class: looksOf(text) }, text && h("a", {
+    ...cells.map((text, place) => h("td", { class: looksOf(text, head[place + 1]) }, text && h("a", {
       href: linkOf(head[place + 1], first), title: `${head[place + 1]}, ${first}: ${text}`,
     }, text.replace(/(\d) s\b/, "$1\u00a0s")))),
   ])]]);
 }
 
+/** What a client is charged and told, by the mark in the head of the column. */
+const chargedLooks = (text, head) => (Number(text) > 0 ? LOOKS.find(([pattern]) => pattern.test(head))?.[1] ?? "" : "");
+
 function clientsView(data) {
-  const anchor = (era) => (client) => `../../docs/CLIENTS.md#${`${client}, ${era}`.toLowerCase().replace(/[^\w -]/g, "").replaceAll(" ", "-")}`;
+  const id = (text) => text.replace(", server in the guard", "").toLowerCase().replace(/[^\w -]/g, "").replaceAll(" ", "-");
+  const anchor = (era) => (client) => `../../docs/CLIENTS.md#${id(`${client}, ${era}`)}`;
+  const counts = () => "../../docs/CLIENTS.md#what-the-default-does-for-them";
+  const key = [["charged", "‼ charged twice"], ["dead", "☠ dead"], ["hangs", "⏳ hangs"], ["one", "⚠ charged, and told of an error; or called again"], ["two", "error"], ["good", "result"]];
+  const kinds = [["Clients of 2026-07-28", "modern", ""], ["Clients of 2025-11-25", "legacy", "old "]];
   return [
     h("h1", {}, "What shipped clients do when something goes wrong"),
-    h("p", { class: "caption" }, "The server is option F without the guard, for old clients inside A. Each cell says how the call ended for the application, and how many audits/bills there were. Dead: you must create a new client. Hangs: nothing within 100 s. Called again: the client called the tool a second time by itself. Resent: it resent the lost round; only ours does."),
-    h("p", { class: "key" }, h("span", { class: "every" }, "hangs, dead, or charged twice"), h("span", { class: "one" }, "calls again"), h("span", { class: "two" }, "error"), h("span", { class: "good" }, "result")),
-    h("h2", { class: "title" }, "Clients of 2026-07-28"), heat("clients of 2026-07-28", data.tables.clients, anchor("modern")),
-    h("h2", { class: "title" }, "Clients of 2025-11-25"), heat("clients of 2025-11-25", data.tables["old clients"], anchor("legacy")),
+    h("p", { class: "caption" }, "First what lost responses come to with option F, in the guard, and with the default. Then each trouble with option F, for old clients inside A: how the call ended for the application, and how many audits/bills there were. Dead: you must create a new client. Hangs: nothing within 100 s. Called again: the client called the tool a second time by itself. Resent: it resent the lost round; only ours does."),
+    h("p", { class: "key" }, key.map(([look, says]) => h("span", { class: look }, says))),
+    ...kinds.flatMap(([title, era, old]) => [
+      h("h2", { class: "title" }, title),
+      heat(`lost responses of ${title.toLowerCase()}`, data.tables[`${old}clients and servers`], counts, undefined, chargedLooks),
+      heat(title.toLowerCase(), data.tables[`${old}clients`], anchor(era)),
+    ]),
   ];
 }
 

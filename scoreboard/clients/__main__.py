@@ -1,7 +1,7 @@
 """`make clients`: plays what can go wrong with clients, and prints a table for each.
 
-A run of everything is kept in docs/clients.json, from which docs/CLIENTS.md is made. Exit code: 0,
-2 bad input, 130 after Ctrl-C.
+A run of every trouble with every server is kept in docs/clients.json, client by client, with its
+date. docs/CLIENTS.md is made from that file. Exit code: 0, 2 bad input, 130 after Ctrl-C.
 """
 
 from __future__ import annotations
@@ -9,39 +9,29 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from typing import TypeVar
+from datetime import UTC, datetime
 
 import anyio
 
-from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.review.show.progress import counting
 from mrtr_options.terminal import Parser, console, refuse
 from mrtr_options.terminal import run as run_command
 from scoreboard import chosen
-from scoreboard.clients.page import FILE, About, Report, sentences, tables
-from scoreboard.clients.play import (
-    TROUBLES,
-    Peer,
-    Seen,
-    Trouble,
-    Unavailable,
-    cells,
-    peers,
-    run,
-    subject,
-)
-
-SERVER = "F"
-
-T = TypeVar("T")
+from scoreboard.clients.kept import FILE, About, Report, failed_controls, keep
+from scoreboard.clients.page import sentences, tables
+from scoreboard.clients.peers import Peer, Unavailable, peers
+from scoreboard.clients.play import STEP_SECONDS, Seen, cells, run
+from scoreboard.clients.server import SERVERS, Way, way
+from scoreboard.clients.troubles import TROUBLES, Trouble
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; the exit code."""
+    """Run the command; return its exit code."""
     parser = Parser(
         prog="python -m scoreboard.clients",
-        description="What clients do when something goes wrong. Without arguments: all of it, in about"
-        " three minutes, kept in docs/clients.json; `make clients` also writes docs/CLIENTS.md.",
+        description="What clients do when something goes wrong. Without arguments: all of it, in"
+        " about ten minutes. Clients that met every trouble and every server are kept in"
+        " docs/clients.json; `make clients` also writes docs/CLIENTS.md.",
         allow_abbrev=False,
     )
     parser.add_argument("--only", metavar="TROUBLE,...", help="some of what can go wrong")
@@ -49,24 +39,24 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--clients", metavar="NAME,...", help="some of the folders of scoreboard/clients"
     )
     parser.add_argument(
-        "--server", metavar="OPTION", default=SERVER, help="what they call, as in H or F+single-use"
+        "--server",
+        metavar="NAME,...",
+        help=f"what they call: {', '.join(SERVERS)} (all of these without it), or another option,"
+        " as in H",
     )
     args = parser.parse_args(argv)
     return run_command(lambda: _clients(args))
 
 
 def _clients(args: argparse.Namespace) -> int:
-    known = peers()
     troubles = chosen(args.only, TROUBLES, "trouble")
-    wanted = chosen(args.clients, known, "client")
-    served = subject(args.server)
+    wanted = chosen(args.clients, peers(), "client")
+    ways = [*SERVERS.values()] if args.server is None else [*map(way, args.server.split(","))]
     ready, left_out = _installed(wanted)
     if not ready:
         refuse("no client can be run: " + "; ".join(left_out))
-    report = _played(ready, troubles, served)
-    whole = (args.only, args.clients, args.server) == (None, None, SERVER) and not left_out
-    if whole:
-        FILE.write_text(report.model_dump_json(indent=1) + "\n", encoding="utf-8")
+    is_all = args.only is None and args.server is None
+    report = anyio.run(_play, ready, troubles, ways, is_all)
     out = console()
     for table in tables(report):
         out.print(table)
@@ -74,13 +64,15 @@ def _clients(args: argparse.Namespace) -> int:
         out.print(sentence, soft_wrap=True)
     for line in left_out:
         print(f"left out: {line}", file=sys.stderr)
-    if not whole:
-        print(f"{FILE.name} is kept as it was: this was not all of it", file=sys.stderr)
+    if not is_all:
+        print(
+            f"{FILE.name} is kept as it was: this was not every trouble and server", file=sys.stderr
+        )
     return 0
 
 
 def _installed(wanted: Sequence[Peer]) -> tuple[list[Peer], list[str]]:
-    """Those that can be run, and a line for each reason why others cannot."""
+    """Return the clients that can be run, and a line for each reason why others cannot."""
     ready: list[Peer] = []
     reasons: dict[str, list[str]] = {}
     for peer in wanted:
@@ -93,23 +85,54 @@ def _installed(wanted: Sequence[Peer]) -> tuple[list[Peer], list[str]]:
     return ready, [f"{', '.join(titles)} ({why})" for why, titles in reasons.items()]
 
 
-def _played(ready: Sequence[Peer], troubles: Sequence[Trouble], subject: Subject) -> Report:
-    to_play = cells(ready, troubles)
+async def _play(
+    ready: Sequence[Peer], troubles: Sequence[Trouble], ways: Sequence[Way], is_all: bool
+) -> Report:
+    """Play all of it, and keep each client that has met all of it as soon as it has."""
+    to_play = cells(ready, troubles, ways)
+    waiting = dict.fromkeys(
+        (cell.peer.name, cell.era, cell.trouble.name, cell.way.name) for cell in to_play
+    )
+    whole = Report(servers={way.name: way.title for way in ways}, clients={}, seen=[])
     with counting("clients", len(to_play)) as begin:
-        waiting = {(peer.name, era, trouble.name): None for peer, era, trouble in to_play}
 
         def tell(seen: Seen) -> None:
-            del waiting[seen.client, seen.era, seen.trouble]
+            del waiting[seen.client, seen.era, seen.trouble, seen.server]
             begin("waiting for " + " ".join(next(iter(waiting), ("the end",))))
 
-        seen = anyio.run(run, to_play, subject, tell)
-    about = {
-        peer.name: About(
-            title=peer.title, library=peer.library, version=peer.version(), note=peer.note
+        def finish(peer: Peer, seen: list[Seen]) -> None:
+            whole.clients[peer.name] = _about(peer)
+            if is_all:
+                mine = Report(
+                    servers=whole.servers, clients={peer.name: _about(peer)}, seen=[*seen]
+                )
+                print(_kept(peer, mine), file=sys.stderr)
+
+        whole.seen = await run(to_play, tell, finish)
+    whole.clients = {peer.name: whole.clients[peer.name] for peer in ready}
+    return whole
+
+
+def _about(peer: Peer) -> About:
+    return About(
+        title=peer.title,
+        library=peer.library,
+        version=peer.version(),
+        note=peer.note,
+        is_ours=peer.is_ours,
+        date=datetime.now(UTC).date().isoformat(),
+    )
+
+
+def _kept(peer: Peer, report: Report) -> str:
+    """Keep what a client did, unless its calls without a trouble failed; say so in a line."""
+    if failed := failed_controls(report):
+        return (
+            f"{peer.title} is kept as it was: its calls without any trouble failed, or took"
+            f" {STEP_SECONDS} s or more ({', '.join(failed)})"
         )
-        for peer in ready
-    }
-    return Report(server=subject.name, clients=about, seen=seen)
+    keep(report)
+    return f"{peer.title} is kept in {FILE.name}"
 
 
 if __name__ == "__main__":

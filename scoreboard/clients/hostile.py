@@ -42,13 +42,18 @@ def _unknown() -> dict[str, Any]:
     return {"method": UNKNOWN_KIND, "params": {}}
 
 
+def _state_only(number: int) -> dict[str, Any]:
+    return _asking(None, f"state {number}")
+
+
 def _once(first: dict[str, Any]) -> Answer:
     """This first, then a result."""
     return lambda number: first if number == 1 else _done()
 
 
 HOSTILE: dict[str, Answer] = {
-    "state-only": lambda number: _asking(None, f"state {number}"),
+    "state-only": _state_only,
+    "state-only-twice": lambda number: _state_only(number) if number < 3 else _done(),
     "questions": lambda number: _asking({f"q{number}": _units(number)}, f"state {number}"),
     "unknown-kind": _once(_asking({"q": _unknown()}, "state")),
     "mixed-kinds": _once(_asking({"a": _units(1), "b": _unknown()}, "state")),

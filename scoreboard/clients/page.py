@@ -1,61 +1,40 @@
 """What docs/clients.json keeps of the clients, in words: tables for the terminal and
 docs/CLIENTS.md.
 
-Knows what `play` sees; nothing of any client.
+Knows what is kept and what it comes to; nothing of any client.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 
-from pydantic import BaseModel
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from mrtr_options.review.bench.faults import ERAS, Era
+from mrtr_options.review.bench.faults import Era
 from mrtr_options.terminal import markdown
 from scoreboard import ROOT
-from scoreboard.clients.play import LIMIT_SECONDS, TROUBLES, Seen, Trouble
+from scoreboard.clients.counts import is_dead, lost, spoken, takes_state_alone
+from scoreboard.clients.kept import About, Report
+from scoreboard.clients.play import LIMIT_SECONDS, Seen
+from scoreboard.clients.server import DEFAULT
+from scoreboard.clients.troubles import TROUBLES, Trouble
 
-FILE = ROOT / "docs" / "clients.json"
-"""What CLIENTS shows: the last run of everything."""
 PAGE = ROOT / "docs" / "CLIENTS.md"
+GUARDED = "F+single-use"
+"""The server that our own client is shown with, too."""
 
-
-class About(BaseModel):
-    """A client that was run."""
-
-    title: str
-    library: str
-    version: str
-    note: str
-
-
-class Report(BaseModel):
-    """What is kept of a run.
-
-    Attributes:
-        server: The subject that was called.
-        clients: Who called it, by name.
-        seen: What each did.
-    """
-
-    server: str
-    clients: dict[str, About]
-    seen: list[Seen]
-
-
-def read(path: Path = FILE) -> Report:
-    """The last run that was kept."""
-    return Report.model_validate_json(path.read_bytes())
+TWICE, DEAD, HANGS, CHARGED = "‼", "☠", "⏳", "⚠"
+"""The marks of a cell: charged twice; the client is of no use afterwards; nothing is told; charged,
+and told of an error.
+"""
 
 
 # --- words --------------------------------------------------------------------------------------
 
 
 def sends(seen: Seen) -> str:
-    """Whether anything was sent once more."""
+    """Return whether anything was sent once more."""
     parts: list[str] = []
     if seen.again:
         parts.append(f"resends the round, {seen.again}×" + (", same id" if seen.same_id else ""))
@@ -67,7 +46,7 @@ def sends(seen: Seen) -> str:
 
 
 def gets(seen: Seen) -> str:
-    """What the application got, without an error's text."""
+    """Return what the application got, without an error's text."""
     name, _, text = seen.says.partition(": ")
     match seen.got:
         case "result":
@@ -85,34 +64,52 @@ def gets(seen: Seen) -> str:
 
 
 def after(seen: Seen) -> str:
-    """After how long."""
+    """Return after how long the call ended."""
     return "soon" if not seen.seconds else f"{seen.seconds} s"
 
 
 def usable(seen: Seen) -> str:
-    """Whether the client was of use afterwards."""
+    """Return whether the client was of use afterwards."""
     if seen.usable is None:
-        return "no" if seen.got in ("client error", "died") else "?"
+        return "no" if is_dead(seen) else "?"
     return "yes" if seen.usable else "no"
 
 
 def ledger(seen: Seen) -> str:
-    """Audits and bills."""
+    """Return the counts of audits and bills."""
     return "" if seen.audits is None else f"{seen.audits}/{seen.bills}"
 
 
-def cell(seen: Seen) -> str:
-    """All of it in a few words."""
-    words = "dead" if seen.got in ("error", "client error") and usable(seen) == "no" else seen.got
+def mark(seen: Seen) -> str:
+    """Return the mark of the worst thing about it, or nothing."""
+    bills = seen.bills or 0
+    if bills > 1:
+        return TWICE
+    if is_dead(seen):
+        return DEAD
     if seen.got == "nothing":
-        words = "hangs"
-    elif seen.seconds:
-        words += f" {seen.seconds} s"
-    if seen.got == "result" and not seen.says:
-        words = "empty result"
+        return HANGS
+    return CHARGED if bills and seen.got != "result" else ""
+
+
+def cell(seen: Seen) -> str:
+    """Return all of it in a few words."""
+    words = _ended(seen)
     if seen.again or seen.anew:
         words += ", resent" if seen.again else ", called again"
-    return " ".join(filter(None, (words, ledger(seen))))
+    if (seen.bills or 0) > 1:
+        words = f"charged twice: {words}"
+    return " ".join(filter(None, (mark(seen), words, ledger(seen))))
+
+
+def _ended(seen: Seen) -> str:
+    """Return how the call ended, in a word or two."""
+    if seen.got == "nothing":
+        return "hangs"
+    words = "dead" if is_dead(seen) else seen.got
+    if seen.got == "result" and not seen.says:
+        words = "empty result"
+    return f"{words} {seen.seconds} s" if seen.seconds else words
 
 
 COLUMNS: dict[str, Callable[[Seen], str]] = {
@@ -131,49 +128,64 @@ COLUMNS: dict[str, Callable[[Seen], str]] = {
 
 
 def tables(report: Report) -> list[Table]:
-    """A table for each client and era."""
-    shown: list[Table] = []
-    for about, era, rows in _by_client(report):
-        table = Table(
-            title=f"{about.title}, {about.library} {about.version}, {era}",
-            box=SIMPLE_HEAD,
-            padding=(0, 1, 0, 0),
-        )
-        table.title_justify, table.title_style = "left", "bold"
-        for column in ("trouble", *COLUMNS):
-            table.add_column(column, overflow="fold")
-        for seen in rows:
-            table.add_row(seen.trouble, *(said(seen) for said in COLUMNS.values()))
-        shown.append(table)
-    return shown
+    """Return a table for each client, era and server."""
+    return [
+        _table(f"{head}, {report.servers[server]}", rows)
+        for head, name, era in _heads(report)
+        for server in report.servers
+        if (rows := report.of(name, era, server))
+    ]
 
 
-def _by_client(report: Report) -> Iterator[tuple[About, Era, list[Seen]]]:
-    """What was seen, by client and era."""
-    for name, about in report.clients.items():
-        for era in ERAS:
-            if rows := [seen for seen in report.seen if _is(seen, name, era)]:
-                yield about, era, rows
+def _table(title: str, rows: Sequence[Seen]) -> Table:
+    table = Table(title=title, box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table.title_justify, table.title_style = "left", "bold"
+    for column in ("trouble", *COLUMNS):
+        table.add_column(column, overflow="fold")
+    for seen in rows:
+        table.add_row(seen.trouble, *(said(seen) for said in COLUMNS.values()))
+    return table
+
+
+def _heads(report: Report) -> Iterator[tuple[str, str, Era]]:
+    """Yield a heading, the client's name and the era of all that was run."""
+    for name, era in spoken(report):
+        yield f"{head(report.clients[name])}, {era}", name, era
 
 
 # --- the page -----------------------------------------------------------------------------------
 
 
-def overview(report: Report, era: Era) -> str:
-    """A row for each trouble, a column for each client of this era."""
-    names = [name for name in report.clients if any(_is(seen, name, era) for seen in report.seen)]
-    found = {(seen.trouble, seen.client): seen for seen in report.seen if seen.era == era}
-    lines: list[Sequence[str]] = []
-    for trouble in TROUBLES.values():
-        if not any((trouble.name, name) in found for name in names):
+def head(about: About) -> str:
+    """Return the head of a client's column: what was run, and when."""
+    return f"{about.title} {about.version}, {about.date}"
+
+
+def overview(report: Report, era: Era, server: str | None = None) -> str:
+    """Write a row for each trouble, and a column for each client of this era.
+
+    Our own client has two columns: alone, and with F in the guard.
+    """
+    columns: dict[str, dict[str, Seen]] = {}
+    for name, spoke in spoken(report):
+        if spoke != era:
             continue
-        row = [found.get((trouble.name, name)) for name in names]
-        lines.append((_named(trouble), *("" if seen is None else cell(seen) for seen in row)))
-    return markdown(("what happens", *(report.clients[name].title for name in names)), lines)
+        about = report.clients[name]
+        columns[head(about)] = _by_trouble(report.of(name, era, server))
+        if about.is_ours and server is None:
+            guarded = _by_trouble(report.of(name, era, GUARDED))
+            columns[f"{head(about)}, server in the guard"] = guarded
+    rows: list[Sequence[str]] = []
+    for trouble in TROUBLES.values():
+        found = [column.get(trouble.name) for column in columns.values()]
+        if any(found):
+            cells = ("" if seen is None else cell(seen) for seen in found)
+            rows.append((_named(trouble), *cells))
+    return markdown(("what happens", *columns), rows)
 
 
-def _is(seen: Seen, name: str, era: Era) -> bool:
-    return (seen.client, seen.era) == (name, era)
+def _by_trouble(seen: Sequence[Seen]) -> dict[str, Seen]:
+    return {each.trouble: each for each in seen}
 
 
 def _named(trouble: Trouble) -> str:
@@ -181,70 +193,88 @@ def _named(trouble: Trouble) -> str:
 
 
 def versions(report: Report) -> str:
-    """Who was run."""
-    abouts = report.clients.values()
-    rows = ((each.title, f"`{each.library}`", each.version, each.note) for each in abouts)
-    return markdown(("client", "package", "version", ""), rows)
+    """Write who was run, and when."""
+    rows = [
+        (
+            each.title,
+            f"`{each.library}`",
+            each.version,
+            each.date,
+            {True: "yes", False: "no", None: ""}[takes_state_alone(report, name)],
+            each.note,
+        )
+        for name, each in report.clients.items()
+    ]
+    columns = ("client", "package", "version", "run", "takes a state without a question", "")
+    return markdown(columns, rows)
 
 
 def details(report: Report) -> str:
-    """All that was seen, a table for each client and era."""
+    """Write all that was seen with the first server, and where the default makes a difference."""
     parts: list[str] = []
-    for about, era, rows in _by_client(report):
-        cells = (
-            (f"`{seen.trouble}`", *(said(seen).replace("|", "\\|") for said in COLUMNS.values()))
-            for seen in rows
-        )
-        parts += [f"### {about.title}, {era}", markdown(("trouble", *COLUMNS), cells)]
+    for heading, name, era in _heads(report):
+        with_default = _by_trouble(report.of(name, era, DEFAULT))
+        rows: list[Sequence[str]] = []
+        for seen in report.of(name, era):
+            rows.append(_detail(f"`{seen.trouble}`", seen))
+            other = with_default.get(seen.trouble)
+            if other is not None and _says(other) != _says(seen):
+                rows.append(_detail("— with the default", other))
+        parts += [f"### {heading}", markdown(("trouble", *COLUMNS), rows)]
     return "\n\n".join(parts)
 
 
+def _says(seen: Seen) -> list[str]:
+    return [said(seen) for said in COLUMNS.values()]
+
+
+def _detail(name: str, seen: Seen) -> Sequence[str]:
+    return (name, *(said.replace("|", "\\|") for said in _says(seen)))
+
+
 def findings(report: Report) -> str:
-    """What the tables come to, each as a sentence with those that it is true of."""
+    """Write what the tables come to, each as a sentence with those that it is true of."""
     return "\n".join(f"- {sentence}" for sentence in sentences(report))
 
 
 def sentences(report: Report) -> list[str]:
+    """Return what the runs with the first server come to."""
+    runs = [seen for seen in report.seen if seen.server == report.first_server]
     titles = {name: about.title for name, about in report.clients.items()}
 
     def who(holds: Callable[[Seen], bool]) -> str:
-        names = dict.fromkeys(seen.client for seen in report.seen if holds(seen))
+        names = dict.fromkeys(seen.client for seen in runs if holds(seen))
         return ", ".join(titles[name] for name in names) or "none"
 
-    def of(*troubles: str) -> Callable[[Seen], bool]:
-        return lambda seen: seen.trouble in troubles
+    def of(trouble: str, holds: Callable[[Seen], bool]) -> str:
+        return who(lambda seen: seen.trouble == trouble and holds(seen))
 
-    lost = of(*(name for name, each in TROUBLES.items() if each.modern and not each.again))
-    billed = [seen for seen in report.seen if seen.trouble == "cut-final-again" and seen.bills]
-    twice = sum(seen.bills == 2 for seen in billed)
+    def loses(holds: Callable[[Seen], bool]) -> str:
+        return who(lambda seen: bool(lost([seen])) and holds(seen))
+
+    def gives_up(era: Era) -> str:
+        return of("user-thinks", lambda seen: seen.era == era and seen.got != "result")
+
     return [
-        f"Resends a lost round, with its state: {who(lambda s: s.again > 0)}.",
-        "Calls the tool again by itself after a lost or refused response, and repeats an effect: "
-        f"{who(lambda s: lost(s) and s.anew > 0 and max(s.audits or 0, s.bills or 0) > 1)}.",
-        "Charged twice if the application calls again after a lost result: "
-        f"{twice} of {len(billed)} runs.",
         "A lost connection raises outside the call, from the client's context manager: "
-        f"{who(lambda s: s.got == 'client error')}.",
-        "You must create a new client after a lost connection: "
-        f"{who(lambda s: lost(s) and usable(s) == 'no')}.",
-        f"Hangs for {LIMIT_SECONDS:.0f} s or more after a broken event stream: "
-        f"{who(lambda s: s.got == 'nothing' and lost(s))}. Reports it after 60 s: "
-        f"{who(lambda s: lost(s) and 'stream' in s.trouble and s.seconds == 60)}.",
-        "Gives up while its user thinks for 75 s, in the legacy era: "
-        f"{who(lambda s: _gave_up(s) and s.era == 'legacy')}; in the modern one: "
-        f"{who(lambda s: _gave_up(s) and s.era == 'modern')}.",
+        f"{who(lambda seen: seen.got == 'client error')}.",
+        f"You must create a new client after a lost connection: {loses(is_dead)}.",
+        f"Hangs for {LIMIT_SECONDS:.0f} s or more after a lost response: "
+        f"{loses(lambda seen: seen.got == 'nothing')}. Reports it after 60 s: "
+        f"{loses(lambda seen: seen.seconds == 60 and seen.got != 'result')}.",
+        f"Gives up while its user thinks for 75 s, in the legacy era: {gives_up('legacy')}; in the"
+        f" modern one: {gives_up('modern')}.",
         "Ends the call when the server rejects an answer: "
-        f"{who(lambda s: s.trouble == 'bad-answer' and s.got != 'result')}.",
+        f"{of('bad-answer', lambda seen: seen.got != 'result')}.",
+        "Does not send a state on that came without a question: "
+        f"{of('state-only-twice', lambda seen: seen.got != 'result')}. Treats it as an empty result: "
+        f"{of('state-only-twice', lambda seen: seen.got == 'result' and not seen.says)}.",
         "Asks the user although another question of the round is of an unknown kind: "
-        f"{who(lambda s: s.trouble == 'mixed-kinds' and s.asked > 0)}.",
+        f"{of('mixed-kinds', lambda seen: seen.asked > 0)}.",
         "Treats an unknown `resultType` as a result: "
-        f"{who(lambda s: s.trouble == 'unknown-result-type' and s.got == 'result')}.",
+        f"{of('unknown-result-type', lambda seen: seen.got == 'result')}.",
         "Drops a numeric state and continues: "
-        f"{who(lambda s: s.trouble == 'state-is-a-number' and s.got == 'result' and not s.kept_state)}.",
+        f"{of('state-is-a-number', lambda seen: seen.got == 'result' and not seen.kept_state)}.",
         "Treats `input_required` on a legacy connection as an empty result: "
-        f"{who(lambda s: s.trouble == 'asked-on-legacy' and s.got == 'result' and not s.says)}.",
-    ]  # fmt: skip
-
-
-def _gave_up(seen: Seen) -> bool:
-    return seen.trouble == "user-thinks" and seen.got != "result"
+        f"{of('asked-on-legacy', lambda seen: seen.got == 'result' and not seen.says)}.",
+    ]

@@ -80,6 +80,11 @@ class Sent:
     id: Any
     params: dict[str, Any]
 
+    @property
+    def begins(self) -> bool:
+        """Whether it is the first round of a call."""
+        return self.params.keys().isdisjoint(("requestState", "inputResponses"))
+
 
 @dataclass
 class Proxy:

@@ -1,8 +1,8 @@
 """A server over stdio, of whose responses to `tools/call` one is lost.
 
-`python -m scoreboard.clients.swallow SUBJECT FOLDER N` serves a subject, with its effects and its
-records in that folder, and passes on all but the N-th of those responses. Knows subjects, and
-JSON-RPC lines.
+`python -m scoreboard.clients.swallow SERVER FOLDER N` serves one of `server.SERVERS` or a subject,
+with its effects and its records in that folder, and passes on all but the N-th of those responses.
+Knows servers, and JSON-RPC lines.
 """
 
 from __future__ import annotations
@@ -13,26 +13,15 @@ import sys
 import threading
 from pathlib import Path
 
-from mrtr_options.review.bench.client import principal_of
-from mrtr_options.review.bench.deployments.processes import CALLS, LEDGER, ROUNDS
-from mrtr_options.review.bench.subjects import make_wrappers, open_store, subject_named
 from mrtr_options.sdk.serving import serve_stdio
-from mrtr_options.tool import weather
-from mrtr_options.tool.catalogue import load
-from mrtr_options.tool.settings import Settings
+from scoreboard.clients.server import build, way
 
 
 def main(name: str, folder: Path, lost: int) -> None:
     """Serve one client until it closes its end."""
-    subject = subject_named(name)
-    settings = Settings(
-        weather.SqliteLedger(folder / LEDGER),
-        wrappers=make_wrappers(subject.wrappers, open_store(folder / ROUNDS)),
-        principal=principal_of,
-        database=f"sqlite:///{folder / CALLS}",
-    )
+    server = build(way(name), folder)
     _lose(lost)
-    serve_stdio(load(subject.option.path, settings))
+    serve_stdio(server)
 
 
 def _lose(lost: int) -> None:

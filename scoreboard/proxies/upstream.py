@@ -170,7 +170,7 @@ class _Connection:
                 return None
 
     async def _passed_on(self, request: h11.Request, body: bytes) -> httpx2.Response:
-        hop = (
+        own = (
             b"host",
             b"content-length",
             b"connection",
@@ -178,7 +178,7 @@ class _Connection:
             b"expect",
             b"origin",
         )
-        headers = [(key, value) for key, value in request.headers if key not in hop]
+        headers = [(key, value) for key, value in request.headers if key not in own]
         url = self._origin + request.target.decode()
         return await self._http.request(request.method.decode(), url, headers=headers, content=body)
 

@@ -313,7 +313,10 @@ def test_play_says_who_ignored_the_key_of_two_bills(capsys: pytest.CaptureFixtur
     note = "the destination ignored the key of a bill"
     assert main(["play", "J", "--faults", "lost3", "--client", "resends"]) == 0
     assert note in capsys.readouterr().out
-    for other in (["E", "--faults", "lost3"], ["J", "--faults", "lost3", "--honours-keys"]):
+    for other in (
+        ["E", "--faults", "lost3"],
+        ["J", "--faults", "lost3", "--destination honours-keys"],
+    ):
         assert main(["play", *other, "--client", "resends"]) == 0
         assert note not in capsys.readouterr().out
 

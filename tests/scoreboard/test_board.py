@@ -19,8 +19,10 @@ from documents.parts import CLIENTS, FRAMEWORKS, SERVERS, SUITE_SCORE, Source
 from mrtr_options.tool.catalogue import all_options
 from scoreboard.board import FILE, OLDER, Kept, Scoreboard, keep, play, read
 from scoreboard.clients import __main__ as clients_command
-from scoreboard.clients import page as clients_page
-from scoreboard.clients import play as clients
+from scoreboard.clients import kept as clients_kept
+from scoreboard.clients import peers as clients
+from scoreboard.clients.server import SERVERS as CLIENTS_SERVERS
+from scoreboard.clients.troubles import TROUBLES
 from scoreboard.conformance import __main__ as conformance_command
 from scoreboard.conformance.score import table as suite
 from scoreboard.frameworks import __main__ as frameworks_command
@@ -123,15 +125,17 @@ def test_what_is_kept_is_of_the_sources_that_are_here_or_says_that_it_is_not(kin
 
 
 def test_what_is_kept_of_clients_is_of_the_versions_in_the_manifests_and_of_every_trouble() -> None:
-    report, known = clients_page.read(), clients.peers()
+    report, known = clients_kept.read(), clients.peers()
     for name, about in report.clients.items():
         peer = known[name]
         assert (about.title, about.library, about.note) == (peer.title, peer.library, peer.note)
+        assert re.fullmatch(r"\d{4}-\d\d-\d\d", about.date), name
         manifests = [path for path in peer.folder.iterdir() if path in MANIFESTS]
         pins = next(iter(manifests), clients.ROOT / "constraints.txt")
         assert about.version in pins.read_text(encoding="utf-8"), name
-    assert {seen.trouble for seen in report.seen} == clients.TROUBLES.keys()
+    assert {seen.trouble for seen in report.seen} == TROUBLES.keys()
     assert {seen.client for seen in report.seen} == report.clients.keys()
+    assert {seen.server for seen in report.seen} == report.servers.keys() == CLIENTS_SERVERS.keys()
 
 
 @pytest.mark.parametrize(
@@ -139,7 +143,7 @@ def test_what_is_kept_of_clients_is_of_the_versions_in_the_manifests_and_of_ever
     [
         (SERVERS, read, "result lost (`lost3`)"),
         (FRAMEWORKS, read, "| [LangGraph, one node]("),
-        (CLIENTS, clients_page.read, "| Python SDK | `mcp` |"),
+        (CLIENTS, clients_kept.read, "| Python SDK | `mcp` |"),
         (SUITE_SCORE, suite.read, "broken servers, and"),
     ],
 )

@@ -15,27 +15,29 @@ import anyio
 import pytest
 from mcp import Client
 
+from mrtr_options.review.bench.deployments.processes import LEDGER
+from mrtr_options.review.bench.faults import Era
 from mrtr_options.review.bench.ledger import effects_after
-from mrtr_options.review.bench.subjects import subject_named
-from mrtr_options.sdk.legacy_shim import legacy_shim
 from mrtr_options.sdk.resuming import ResumingClient
 from mrtr_options.sdk.serving import PATH
 from mrtr_options.tool import weather
 from mrtr_options.tool.server import TOOL
-from mrtr_options.tool.settings import Settings
 from mrtr_options.tool.weather import count
-from scoreboard.clients import play as clients
-from scoreboard.clients.play import TROUBLES, Said, Server, peers, play, serving
+from scoreboard.clients.peers import FOLDER, peers
+from scoreboard.clients.play import Cell, Seen, play
+from scoreboard.clients.programs import Said
 from scoreboard.clients.proxy import Break, How, Proxy
+from scoreboard.clients.server import SERVERS, Serving, build, places, serving, way
+from scoreboard.clients.troubles import TROUBLES
 from tests.bounds import SECONDS
-from tests.rounds import instance, over_http, text_of, user
+from tests.rounds import over_http, text_of, user
 
 pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture(autouse=True)
 def _programs(monkeypatch: pytest.MonkeyPatch) -> None:  # pyright: ignore[reportUnusedFunction]
-    folders = [str(clients.FOLDER), str(clients.FOLDER / "python")]
+    folders = [str(FOLDER), str(FOLDER / "python")]
     monkeypatch.setattr(sys, "path", [*folders, *sys.path])
 
 
@@ -56,13 +58,23 @@ class Here:
         return said
 
 
-@pytest.fixture
-async def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncGenerator[Server]:
-    """F in this process."""
-    monkeypatch.setattr(weather, "REPORTS", weather.REPORTS | clients.places(1))
-    ledger = weather.SqliteLedger(tmp_path / "ledger.sqlite")
-    async with over_http(instance("F", Settings(ledger, wrappers=[legacy_shim]))) as url:
-        yield Server(url.removesuffix(PATH), ledger.path, "F")
+@pytest.fixture(params=["F"])
+async def server(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> AsyncGenerator[Serving]:
+    """One of the servers, in this process."""
+    called = SERVERS[request.param]
+    monkeypatch.setattr(weather, "REPORTS", weather.REPORTS | places(1))
+    async with over_http(build(called, tmp_path)) as url:
+        yield Serving(url.removesuffix(PATH), tmp_path / LEDGER, called)
+
+
+async def seen_in(trouble: str, server: Serving, era: Era = "modern") -> Seen:
+    """Play the Python client in a trouble."""
+    cell = Cell(peers()["python"], era, TROUBLES[trouble], server.way)
+    found = await play(cell, server, 0, Here())
+    assert found is not None
+    return found
 
 
 UNREACHED = "MCPError -32603: Server returned an error response"
@@ -80,12 +92,32 @@ COMES_TO: dict[str, dict[str, object]] = {
 
 @pytest.mark.parametrize("trouble", COMES_TO)
 async def test_a_call_of_the_python_client_comes_to_what_is_said_of_it(
-    trouble: str, server: Server
+    trouble: str, server: Serving
 ) -> None:
-    found = await play((peers()["python"], "modern", TROUBLES[trouble]), server, 0, Here())
-    assert found is not None
+    found = await seen_in(trouble, server)
     assert {name: getattr(found, name) for name in COMES_TO[trouble]} == COMES_TO[trouble]
     assert trouble != "cut-final" or "RemoteProtocolError" in found.says
+
+
+@pytest.mark.parametrize("server", ["default"], indirect=True)
+@pytest.mark.parametrize("era", ["modern", "legacy"])
+async def test_the_default_charges_once_when_the_application_calls_again(
+    server: Serving, era: Era
+) -> None:
+    found = await seen_in("cut-final-again", server, era)
+    assert (found.made_again, found.got, found.bills, found.audits) == (True, "result", 1, 1)
+    assert found.asked == 2  # the second call gets the recorded result
+
+
+@pytest.mark.parametrize("server", ["F+single-use", "J+single-use"], indirect=True)
+async def test_without_the_name_the_guard_charges_twice(server: Serving) -> None:
+    found = await seen_in("cut-final-again", server)
+    assert (found.bills, found.asked) == (2, 4)
+
+
+async def test_a_state_without_a_question_is_sent_on(server: Serving) -> None:
+    found = await seen_in("state-only-twice", server)
+    assert (found.got, found.says, found.requests, found.bills) == ("result", "done", 3, None)
 
 
 @pytest.mark.slow
@@ -94,7 +126,7 @@ async def test_every_broken_response_is_made_good() -> None:
         *(("cut", 1), ("cut", 2), ("reset", 3), ("half-json", 3), ("502", 1), ("empty", 2))
     ]
     with anyio.fail_after(10 * SECONDS):
-        async with serving(subject_named("F¹"), 10) as server:  # which honours call keys
+        async with serving(way("F¹"), 10) as server:  # which honours call keys
             async with Client(server.origin + PATH) as client:
                 await client.list_tools()  # it is up: a key that is older than its store is too old
             for how, at in broken:

@@ -63,7 +63,7 @@ def seen(*deliveries: str, bills: int = 1, end: str = "result") -> Passed:
 def test_a_cell_says_whether_the_round_was_sent_again_and_what_it_cost() -> None:
     cells = {"E": seen("a", "b", bills=2), "F": seen("a", "b", bills=2), "F¹": seen("b", "a")}
     assert page.cell(cells) == "**again** (to the other); 2/2/1; result"
-    lost = dict.fromkeys(play.SUBJECTS, seen("a", end="error: 502"))
+    lost: dict[str, Passed] = dict.fromkeys(play.SUBJECTS, seen("a", end="error: 502"))
     assert page.cell(lost) == "not again; 1/1/1; error"
     race = lost | {"F": seen("a", "b", bills=2)}
     assert page.cell(race) == "**again** in 1 of 3 runs (to the other); 1/2/1; error or result"

@@ -1,0 +1,110 @@
+"""What docs/clients.json keeps of the clients: the last whole run of each.
+
+Knows what `play` sees; nothing of any client.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from pydantic import BaseModel, ValidationError
+
+from mrtr_options.review.bench.faults import Era
+from scoreboard import ROOT
+from scoreboard.clients.peers import peers
+from scoreboard.clients.play import Seen
+from scoreboard.clients.server import SERVERS
+
+FILE = ROOT / "docs" / "clients.json"
+"""What CLIENTS shows."""
+
+
+class About(BaseModel):
+    """A client that was run.
+
+    Attributes:
+        title, library, version, note, is_ours: See `Peer`.
+        date: The day of the run, as in "2026-11-27".
+    """
+
+    title: str
+    library: str
+    version: str
+    note: str
+    is_ours: bool
+    date: str
+
+
+class Report(BaseModel):
+    """What is known of clients.
+
+    Attributes:
+        servers: What was called: the titles of the ways, by name.
+        clients: Who called, by name.
+        seen: What each client did.
+    """
+
+    servers: dict[str, str]
+    clients: dict[str, About]
+    seen: list[Seen]
+
+    @property
+    def first_server(self) -> str:
+        """The name of the server that has every trouble."""
+        return next(iter(self.servers))
+
+    def of(self, client: str, era: Era, server: str | None = None) -> list[Seen]:
+        """Return what one client did in one era, with one server; without one, with the first."""
+        called = server or self.first_server
+        return [
+            seen
+            for seen in self.seen
+            if (seen.client, seen.era, seen.server) == (client, era, called)
+        ]
+
+
+def read(path: Path = FILE) -> Report:
+    """Return the runs that were kept."""
+    return Report.model_validate_json(path.read_bytes())
+
+
+def keep(report: Report, path: Path = FILE) -> None:
+    """Keep a run of some clients in the place of their earlier ones."""
+    before = _earlier(path)
+    known = [name for name in peers() if name in {*before.clients, *report.clients}]
+    merged = Report(
+        servers={name: SERVERS[name].title for name in SERVERS},
+        clients={name: _newest(name, report, before).clients[name] for name in known},
+        seen=[
+            seen
+            for name in known
+            for seen in _newest(name, report, before).seen
+            if seen.client == name
+        ],
+    )
+    path.write_text(merged.model_dump_json(indent=1) + "\n", encoding="utf-8")
+
+
+def _earlier(path: Path) -> Report:
+    """Return what is kept; nothing where it was written by another version of this module."""
+    try:
+        return read(path)
+    except (FileNotFoundError, ValidationError):
+        return Report(servers={}, clients={}, seen=[])
+
+
+def _newest(client: str, report: Report, before: Report) -> Report:
+    return report if client in report.clients else before
+
+
+def failed_controls(report: Report) -> list[str]:
+    """Return the calls without any trouble that failed, or took so long that the machine was busy."""
+    return [*dict.fromkeys(_failed(report.seen))]
+
+
+def _failed(seen: Iterable[Seen]) -> Iterable[str]:
+    for each in seen:
+        is_whole = (each.got, each.audits, each.bills) == ("result", 1, 1)
+        if each.trouble == "none" and (each.seconds or not is_whole):
+            yield f"{each.client} with {each.server}, {each.era}"

@@ -1,0 +1,168 @@
+"""The clients: a folder for each, with a small program that calls as its library's documentation says.
+
+A client's packages are installed below `build/`. Knows folders, npm and pip; nothing of any
+client's library.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from mrtr_options.review.bench.faults import Era
+from scoreboard import ROOT
+
+FOLDER = Path(__file__).parent
+INSTALLED = ROOT / "build" / "clients"
+INSTALL_SECONDS = 600.0
+RETRYING = "-retrying"
+MANIFESTS = {"package.json": ("node", "npm"), "go.mod": ("go",), "requirements.txt": ()}
+"""What a client needs is in one of these files, and takes these commands."""
+
+
+class Unavailable(Exception):
+    """A client cannot be run here. The text is one line that says why."""
+
+
+@dataclass(frozen=True)
+class Peer:
+    """One client.
+
+    Attributes:
+        name: Its folder's; with "-retrying", of the same with its own retries switched on.
+        title: What people call it.
+        library: The package whose version is named.
+        eras: What it can speak.
+        stdio: Whether it can start a server process of its own.
+        asks: Whether it can put a question to its user. The calls of one that cannot are for a
+            place of which nothing has to be asked, so that their one message is the result.
+        note: What has to be known of it.
+        is_ours: Whether it is this project's own; the others are shipped.
+    """
+
+    name: str
+    title: str
+    library: str
+    eras: tuple[Era, ...]
+    stdio: bool = False
+    asks: bool = True
+    note: str = ""
+    is_ours: bool = False
+
+    @property
+    def folder(self) -> Path:
+        return FOLDER / self.name.removesuffix(RETRYING)
+
+    @property
+    def _into(self) -> Path:
+        return INSTALLED / self.folder.name
+
+    @property
+    def _manifest(self) -> Path | None:
+        """What it needs; None where this project's own environment will do."""
+        return next(filter(Path.is_file, (self.folder / name for name in MANIFESTS)), None)
+
+    @property
+    def _kind(self) -> str:
+        return "" if self._manifest is None else self._manifest.name
+
+    def install(self) -> None:
+        """Install its packages, where that has not been done.
+
+        Raises:
+            Unavailable: Its language is not installed, or the packages cannot be had.
+        """
+        if self._manifest is None:
+            return
+        tools = MANIFESTS[self._kind]
+        if any(shutil.which(tool) is None for tool in tools):
+            raise Unavailable(f"it needs {' and '.join(tools)}, which are not installed")
+        kept = self._into / f"installed-{self._kind}"
+        if kept.is_file() and kept.read_bytes() == self._manifest.read_bytes():
+            return
+        self._into.mkdir(parents=True, exist_ok=True)
+        for command in self._installing(self._manifest):
+            self._run(command)
+        shutil.copy(self._manifest, kept)  # last: a copy says that all of it is there
+
+    def _run(self, command: list[str]) -> None:
+        try:
+            done = subprocess.run(
+                command, cwd=self._into, timeout=INSTALL_SECONDS, capture_output=True, text=True
+            )
+        except subprocess.TimeoutExpired:
+            raise Unavailable(f"not installed within {INSTALL_SECONDS:.0f} s") from None
+        if done.returncode != 0:
+            said = [line for line in done.stderr.splitlines() if "error" in line.lower()]
+            why = said[0] if said else f"exit code {done.returncode}"
+            raise Unavailable(f"cannot be installed: {why}")
+
+    def _installing(self, manifest: Path) -> Iterator[list[str]]:
+        if self._kind == "package.json":
+            packages = json.loads(manifest.read_text(encoding="utf-8"))["dependencies"]
+            wanted = [f"{name}@{version}" for name, version in packages.items()]
+            yield ["npm", "install", "--no-audit", "--no-fund", "--no-package-lock", "--no-save",
+                   "--prefix", str(self._into), *wanted]  # fmt: skip
+        elif self._kind == "go.mod":
+            shutil.copy(manifest, self._into / manifest.name)
+            shutil.copy(self.folder / "client.go", self._into / "client.go")
+            yield ["go", "mod", "tidy"]
+        else:
+            yield [sys.executable, "-m", "venv", "--clear", str(self._into / "venv")]
+            pip = [str(self._into / "venv" / "bin" / "pip"), "install", "--quiet"]
+            yield [*pip, "--requirement", str(manifest)]
+
+    def version(self) -> str:
+        """Return the version of its library that is installed."""
+        if self._kind == "package.json":
+            about = self._into / "node_modules" / self.library / "package.json"
+            return json.loads(about.read_text(encoding="utf-8"))["version"]
+        if self._kind == "go.mod":
+            command = ["go", "list", "-m", "-f", "{{.Version}}", self.library]
+            said = subprocess.run(command, cwd=self._into, check=True, capture_output=True)
+            return said.stdout.decode().strip().removeprefix("v")
+        if self._manifest is None:
+            return importlib.metadata.version(self.library)
+        places = [str(path) for path in (self._into / "venv" / "lib").glob("python*/site-packages")]
+        (found,) = importlib.metadata.distributions(name=self.library, path=places)
+        return found.version
+
+    def command(self) -> list[str]:
+        """Return what starts its program, made of the sources that are here."""
+        setting = ["retrying"] if self.name.endswith(RETRYING) else []
+        return [*self._program(), *setting]
+
+    def _program(self) -> list[str]:
+        if self._kind == "package.json":
+            for file in (self.folder / "client.mjs", FOLDER / "jobs.mjs"):
+                shutil.copy(
+                    file, self._into / file.name
+                )  # Node looks for packages beside the program
+            own = self._into / "node_modules" / "node" / "bin" / "node"
+            return [str(own if own.is_file() else "node"), str(self._into / "client.mjs")]
+        if self._kind == "go.mod":
+            shutil.copy(self.folder / "client.go", self._into / "client.go")
+            self._run(["go", "build", "-o", "client", "."])
+            return [str(self._into / "client")]
+        python = self._into / "venv" / "bin" / "python" if self._manifest else sys.executable
+        return [str(python), str(self.folder / "client.py")]
+
+
+def peers() -> dict[str, Peer]:
+    """Return every client, by name; our own comes last."""
+    found: dict[str, Peer] = {}
+    for path in sorted(FOLDER.glob("*/about.toml")):
+        about = tomllib.loads(path.read_text(encoding="utf-8"))
+        about["eras"] = tuple(about["eras"])
+        retrying = about.pop("retrying", None)
+        peer = found[path.parent.name] = Peer(path.parent.name, **about)
+        if retrying is not None:
+            found[peer.name + RETRYING] = replace(peer, name=peer.name + RETRYING, **retrying)
+    return dict(sorted(found.items(), key=lambda each: each[1].is_ours))

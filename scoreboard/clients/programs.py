@@ -1,0 +1,147 @@
+"""A client's program, which takes jobs on its standard input and says what it sees.
+
+README.md describes the lines that go in and out. Knows nothing of any client's library.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import anyio
+import anyio.abc
+from anyio.streams.text import TextReceiveStream
+
+from scoreboard import ROOT
+from scoreboard.clients.peers import FOLDER, Peer
+
+LEAVE_SECONDS = 3.0
+"""How long a program may take to end after its last job; one with a call that hangs does not."""
+
+
+@dataclass
+class Said:
+    """What a client's program has printed of one job.
+
+    Attributes:
+        asked: How often the user was asked.
+        made_again: Whether the application had the job done once more.
+        ended: How the call ended: its line; None before that.
+        usable: Whether the client was of use afterwards; None before that.
+        over, is_over: Whether all of the job is done.
+    """
+
+    asked: int = 0
+    made_again: bool = False
+    ended: dict[str, Any] | None = None
+    usable: bool | None = None
+    over: anyio.Event = field(default_factory=anyio.Event)
+    is_over: bool = False
+
+    def take(self, said: dict[str, Any]) -> None:
+        """Take note of one line."""
+        if "asked" in said:
+            self.asked += 1
+        elif "usable" in said:
+            self.usable = said["usable"]
+        elif "over" in said:
+            self.is_over = True
+            self.over.set()
+        elif self.ended is None:
+            self.ended = said
+
+
+async def _closed(process: anyio.abc.Process) -> None:
+    with anyio.CancelScope(shield=True):
+        await process.aclose()
+
+
+class Player(Protocol):
+    """Has jobs done.
+
+    Attributes:
+        ended: Whether it has ended, and the jobs with it.
+    """
+
+    ended: bool
+
+    async def do(self, job: dict[str, Any], seconds: float) -> Said:
+        """Have one job done.
+
+        Args:
+            job: What.
+            seconds: How long it may take.
+        """
+        ...
+
+
+@dataclass
+class Program:
+    """A client's program, which takes jobs for as long as it runs."""
+
+    process: anyio.abc.Process
+    jobs: dict[int, Said] = field(default_factory=dict[int, Said])
+    errors: list[str] = field(default_factory=list[str])
+    ready: anyio.Event = field(default_factory=anyio.Event)
+    ended: bool = False
+
+    @staticmethod
+    @asynccontextmanager
+    async def of(peer: Peer, starting: anyio.CapacityLimiter) -> AsyncGenerator[Program]:
+        """A client's program, ready for jobs; it ends with the block."""
+        environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{FOLDER}", "NO_COLOR": "1"}
+        async with AsyncExitStack() as held, anyio.create_task_group() as group:
+            async with starting:
+                process = await anyio.open_process(peer.command(), env=environment)
+                held.push_async_callback(_closed, process)
+                program = Program(process)
+                group.start_soon(program._read)
+                group.start_soon(program._read_errors)
+                await program.ready.wait()
+            yield program
+            await program._end()
+
+    async def _end(self) -> None:
+        """End it as it ends itself, where it can."""
+        assert self.process.stdin is not None
+        await self.process.stdin.aclose()
+        with anyio.move_on_after(LEAVE_SECONDS):
+            await self.process.wait()
+        if self.process.returncode is None:
+            self.process.kill()
+
+    async def _read(self) -> None:
+        assert self.process.stdout is not None
+        rest = ""
+        async for text in TextReceiveStream(self.process.stdout, errors="replace"):
+            *lines, rest = (rest + text).split("\n")
+            for line in lines:
+                try:
+                    said = json.loads(line)
+                    if "ready" in said:
+                        self.ready.set()
+                        continue
+                    self.jobs[said["job"]].take(said)
+                except (ValueError, TypeError, KeyError):
+                    continue  # a library that prints
+        self.ended = True
+        self.ready.set()
+        for said in self.jobs.values():
+            said.over.set()
+
+    async def _read_errors(self) -> None:
+        assert self.process.stderr is not None
+        async for text in TextReceiveStream(self.process.stderr, errors="replace"):
+            self.errors += [line for line in text.splitlines() if line.strip()]
+
+    async def do(self, job: dict[str, Any], seconds: float) -> Said:
+        said = self.jobs[job["id"]] = Said()
+        assert self.process.stdin is not None
+        with anyio.move_on_after(seconds), suppress(anyio.BrokenResourceError):
+            await self.process.stdin.send(json.dumps(job).encode() + b"\n")
+            await said.over.wait()
+        return said

@@ -1,0 +1,222 @@
+"""The servers that clients call: a few ways to write the weather tool, each in a process of its own.
+
+`SERVERS` has those of CLIENTS: option F, F and J in the single-use guard, and the default, J in the
+guard with the call named on the server. Old clients are asked, too: the legacy shim goes around
+each. Knows subjects and the package's public parts; nothing of clients.
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+import os
+import socket
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.to_thread
+import httpx2
+from mcp.server import MCPServer, Server
+
+from mrtr_options.review.bench.deployments.processes import CALLS, LEDGER, ROUNDS
+from mrtr_options.review.bench.scratch import scratch
+from mrtr_options.review.bench.starting import START_SECONDS, context, end, start_server
+from mrtr_options.review.bench.subjects import (
+    Subject,
+    is_shown_in,
+    make_wrappers,
+    open_store,
+    subject_named,
+)
+from mrtr_options.sdk.legacy_shim import legacy_shim
+from mrtr_options.sdk.protection import new_key
+from mrtr_options.sdk.serving import web_server
+from mrtr_options.sdk.single_use import single_use
+from mrtr_options.sdk.single_use.store import Store
+from mrtr_options.tool import weather
+from mrtr_options.tool.catalogue import load
+from mrtr_options.tool.notation import LEGACY_SHIM
+from mrtr_options.tool.settings import Context, Handler, Settings
+
+ASKS = "Springfield"
+REGIONS = ("Illinois", "Missouri")
+WAIT_SECONDS = 10.0
+"""How long a guarded round waits for another delivery of itself; the guard's own default."""
+
+
+@dataclass(frozen=True)
+class Way:
+    """One way to write the tool.
+
+    Attributes:
+        name: What `--server` and clients.json call it.
+        title: What the tables call it.
+        subject: The option and its wrappers.
+        names_calls: Whether the guard names a call by its caller and arguments.
+    """
+
+    name: str
+    title: str
+    subject: Subject
+    names_calls: bool = False
+
+    def wrappers(self, store: Store) -> Sequence[Callable[[Handler], Handler]]:
+        """Make its wrappers, innermost first."""
+        if self.names_calls:
+            return [single_use(store, call=reference_of), legacy_shim]
+        return make_wrappers(self.subject.wrappers, store, WAIT_SECONDS)
+
+
+def reference_of(caller: str | None, arguments: Mapping[str, Any]) -> object:
+    """Name a call of the default by what it is about.
+
+    The weather tool's only argument is the place, and each call of a run is for a place of its own.
+    A tool that moves money takes a reference: see CHOOSING.
+    """
+    return arguments["location"].strip().casefold()
+
+
+def user_of(ctx: Context) -> str | None:
+    """Name the caller: the server of one user's own machine has one."""
+    return "the user"
+
+
+DEFAULT = "default"
+
+
+def _ways() -> dict[str, Way]:
+    f, guarded_f, guarded_j = map(subject, ("F", "F+single-use", "J+single-use"))
+    ways = (
+        Way("F", "F", f),
+        Way("F+single-use", "F in the guard", guarded_f),
+        Way("J+single-use", "J in the guard", guarded_j),
+        Way(DEFAULT, "the default: J in the guard, call named", guarded_j, names_calls=True),
+    )
+    return {way.name: way for way in ways}
+
+
+def subject(name: str) -> Subject:
+    """Return the subject of this name, inside the legacy shim where it takes that.
+
+    Raises:
+        CannotLoad: There is no such option.
+    """
+    found = subject_named(name)
+    takes_shim = is_shown_in(found.option, LEGACY_SHIM) and LEGACY_SHIM not in found.wrappers
+    if takes_shim:
+        return Subject(found.option, (*found.wrappers, LEGACY_SHIM))
+    return found
+
+
+SERVERS = _ways()
+"""What CLIENTS shows, by name: the first one has every trouble."""
+
+
+def way(name: str) -> Way:
+    """Return the way of this name: one of `SERVERS`, or any subject.
+
+    Raises:
+        CannotLoad: There is no such option.
+    """
+    if name in SERVERS:
+        return SERVERS[name]
+    found = subject(name)
+    return Way(name, found.title, found)
+
+
+# --- in the server's process --------------------------------------------------------------------
+
+
+def build(
+    way: Way, folder: Path, keys: Sequence[bytes] | None = None
+) -> Server[Any] | MCPServer[Any]:
+    """Build the server of a way.
+
+    Args:
+        way: The way to write the tool.
+        folder: Where it keeps its ledger, its rounds and its calls.
+        keys: The ring of state keys; None for a key of this process only.
+    """
+    settings = Settings(
+        weather.SqliteLedger(folder / LEDGER),
+        keys=keys,
+        wrappers=way.wrappers(open_store(folder / ROUNDS)),
+        principal=user_of,
+        database=f"sqlite:///{folder / CALLS}",
+    )
+    return load(way.subject.option.path, settings)
+
+
+def _serve(
+    way: Way, folder: Path, places: dict[str, weather.Report], listener: socket.socket
+) -> None:
+    """Serve over HTTP until killed."""
+    gc.freeze()  # a pass of the collector copies what this process shares with the fork server
+    logging.disable()  # the SDK logs every failure; here failures are what is looked for
+    weather.REPORTS.update(places)
+    anyio.run(_serve_until_killed, build(way, folder, [new_key()]), listener)
+
+
+async def _serve_until_killed(server: Any, listener: socket.socket) -> None:
+    try:
+        await web_server(server, listener).serve(sockets=[listener])
+    except SystemExit:  # it could not start; whoever started it sees that it has ended
+        os._exit(1)
+
+
+# --- in the process that plays ------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Serving:
+    """A server that runs.
+
+    Attributes:
+        origin: Where it listens.
+        ledger: The file in which it counts effects.
+        way: What it serves.
+    """
+
+    origin: str
+    ledger: Path
+    way: Way
+
+    @property
+    def honours_keys(self) -> bool:
+        """Whether a client may be told that it honours call keys."""
+        return self.way.subject.keyed
+
+
+@asynccontextmanager
+async def serving(way: Way, calls: int) -> AsyncGenerator[Serving]:
+    """Run a server in a process of its own, with a place for each of so many calls."""
+    context(__name__)
+    with scratch() as folder:
+        weather.SqliteLedger(folder / LEDGER)
+        process, origin = await anyio.to_thread.run_sync(
+            start_server, _serve, way, folder, places(calls)
+        )
+        try:
+            # A client that waits for the server to come up may take it for one of the legacy era.
+            async with httpx2.AsyncClient(timeout=START_SECONDS, trust_env=False) as http:
+                await http.get(origin)
+            yield Serving(origin, folder / LEDGER, way)
+        finally:
+            with anyio.CancelScope(shield=True):
+                await anyio.to_thread.run_sync(end, process)
+                process.close()
+
+
+def places(calls: int) -> dict[str, weather.Report]:
+    """Make a place of its own for each of so many calls, and another of the same name."""
+    sunny = weather.Report(20, "sunny")
+    return {f"{city(n)}, {region}": sunny for n in range(calls) for region in REGIONS}
+
+
+def city(number: int) -> str:
+    """Return the place that the call of this number asks about."""
+    return f"{ASKS} {number}"

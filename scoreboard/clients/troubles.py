@@ -1,0 +1,149 @@
+"""The troubles: what goes wrong in one call of a client, each with a name.
+
+Knows the proxy's faults and the responses that are made up; nothing of any client or server.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from mrtr_options.review.bench.faults import Era
+from scoreboard.clients.proxy import Break, How
+
+THINK_SECONDS = 75.0
+"""How long a user thinks about the first question who thinks for long."""
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """Something that goes wrong in one call, which asks two questions.
+
+    Attributes:
+        name: In the table and for `--only`.
+        says: What happens, in a sentence.
+        modern, legacy: What is broken for a client of that era; None if nothing is.
+        eras: The eras that it is played in.
+        hostile: Who makes the responses up instead of a server (see `hostile`).
+        as_stream: Whether those are event streams.
+        thinks: How long the user thinks about the first question, in seconds.
+        place: What the user answers to the first question at first, where that is wrong.
+        stdio: Whether the client speaks to a server process of its own, one of whose responses is
+            lost.
+        again: Whether the application calls again where it got no result.
+        asks: Whether it takes a client that can put a question to its user.
+        waits: Whether it may take a while.
+    """
+
+    name: str
+    says: str
+    modern: Break | None = None
+    legacy: Break | None = None
+    eras: tuple[Era, ...] = ("modern",)
+    hostile: str | None = None
+    as_stream: bool = False
+    thinks: float = 0.0
+    place: str | None = None
+    stdio: bool = False
+    again: bool = False
+    asks: bool = False
+    waits: bool = False
+
+    def fault(self, era: Era) -> Break | None:
+        """Return what is broken for a client of this era."""
+        return self.modern if era == "modern" else self.legacy
+
+    @property
+    def meets_server(self) -> bool:
+        """Whether a server answers the call; else its responses are made up."""
+        return self.hostile is None
+
+    @property
+    def loses(self) -> bool:
+        """Whether the client does not get a response to one request of a call that is made once.
+
+        A late response is not lost.
+        """
+        if self.again:
+            return False
+        if self.stdio:
+            return True
+        fault = self.modern or self.legacy
+        return fault is not None and fault.how != "slow"
+
+
+FIRST, INTERIM, FINAL = 1, 2, 3
+"""The messages of the call: a question, a question that depends on its answer, the result."""
+_BOTH: tuple[Era, ...] = ("modern", "legacy")
+
+
+def _broken(name: str, says: str, how: How, at: int = FINAL, **more: Any) -> Trouble:
+    return Trouble(name, says, Break(how, at), **more)
+
+
+def _in_both(
+    name: str, says: str, how: How, at: int = FINAL, legacy: int | None = None, **more: Any
+) -> Trouble:
+    return Trouble(name, says, Break(how, at), Break(how, legacy or at), eras=_BOTH, **more)
+
+
+def _made_up(name: str, says: str, hostile: str | None = None, **more: Any) -> Trouble:
+    return Trouble(name, says, hostile=hostile or name, **more)
+
+
+_LOST = "The connection is closed"
+
+TROUBLES = {
+    trouble.name: trouble
+    for trouble in (
+        Trouble("none", "Nothing goes wrong.", eras=_BOTH),
+        _in_both("cut-first", f"{_LOST} before the first question.", "cut", FIRST, asks=True),
+        _in_both("cut-interim", f"{_LOST} before the second question.", "cut", INTERIM, asks=True),
+        _in_both("cut-final", f"{_LOST} before the result.", "cut"),
+        _in_both("cut-first-again", f"{_LOST} before the first question; called again.",
+                 "cut", FIRST, again=True, asks=True),
+        _in_both("cut-interim-again", f"{_LOST} before the second question; called again.",
+                 "cut", INTERIM, again=True, asks=True),
+        _in_both("cut-final-again", f"{_LOST} before the result; called again.", "cut", again=True),
+        _broken("reset-first", "The connection is reset before the first question.", "reset", FIRST),
+        _broken("reset-interim", "The connection is reset before the second question.", "reset",
+                INTERIM),
+        _broken("reset-final", "The connection is reset before the result.", "reset"),
+        _in_both("503", "A gateway answers 503 with Retry-After; the server was not reached.",
+                 "503", FINAL, FIRST),
+        _in_both("502", "A gateway answers 502 with Retry-After; the server did the work.",
+                 "502", FINAL, FIRST),
+        _in_both("502-again", "A gateway answers 502; the server did the work; called again.",
+                 "502", FINAL, FIRST, again=True),
+        _in_both("stream-cut", "The event stream is cut off before the result.",
+                 "stream-cut", waits=True),
+        _in_both("stream-end", "The event stream ends cleanly before the result.",
+                 "stream-end", waits=True),
+        _in_both("stream-id-cut", "The event stream has event ids and is cut off before the result.",
+                 "stream-id-cut", waits=True),
+        _in_both("half-event", "The event stream is cut in the middle of the result.",
+                 "half-event", waits=True),
+        _broken("half-json", "The connection is closed in the middle of the JSON result.", "half-json"),
+        _broken("empty", "The result's body is empty.", "empty", waits=True),
+        _in_both("slow", "The result is 75 s late.", "slow", waits=True),
+        Trouble("stdio", "Over stdio, the result is lost.", stdio=True, waits=True),
+        Trouble("user-thinks", "The user thinks for 75 s about the first question.",
+                eras=_BOTH, thinks=THINK_SECONDS, asks=True, waits=True),
+        Trouble("bad-answer", "The user's first answer is not one of the choices.",
+                place="Ohio", eras=_BOTH, asks=True),
+        _made_up("state-only-twice", "Two responses have a state and ask nothing; then comes the result."),
+        _made_up("state-only", "Every response has a state and asks nothing.", waits=True),
+        _made_up("questions", "Every response asks another question."),
+        _made_up("unknown-kind", "The question is of an unknown kind."),
+        _made_up("mixed-kinds", "One of two questions is of an unknown kind."),
+        _made_up("nothing-asked", "`input_required` with no question and no state."),
+        _made_up("no-result-type", "The result has no `resultType`."),
+        _made_up("unknown-result-type", "The `resultType` is \"banana\"."),
+        _made_up("long-state", "The state is 1 MiB long."),
+        _made_up("long-state-stream", "The state is 1 MiB long, in an event stream.",
+                 "long-state", as_stream=True),
+        _made_up("state-is-a-number", "The state is the number 42."),
+        _made_up("asked-on-legacy", "`input_required` is the response to a legacy client.",
+                 eras=("legacy",)),
+    )
+}  # fmt: skip

@@ -1,0 +1,209 @@
+"""What the kept runs of clients come to, and how CLIENTS shows it."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scoreboard.clients.counts import (
+    Charged,
+    behaviour,
+    lost,
+    of_model,
+    shipped,
+    takes_state_alone,
+)
+from scoreboard.clients.kept import About, Report, failed_controls, keep, read
+from scoreboard.clients.models import by_model, by_server, headlines
+from scoreboard.clients.page import cell, details, overview, versions
+from scoreboard.clients.play import Seen
+from scoreboard.clients.server import DEFAULT, SERVERS
+
+
+def seen(trouble: str = "cut-final", client: str = "python", **more: Any) -> Seen:
+    """Return a run in which F charged once, and the application got an error."""
+    found: dict[str, Any] = {
+        "client": client,
+        "era": "modern",
+        "trouble": trouble,
+        "server": "F",
+        "got": "error",
+        "says": "E: x",
+        "requests": 3,
+        "usable": True,
+        "audits": 1,
+        "bills": 1,
+    }
+    return Seen.model_validate(found | more)
+
+
+def about(title: str, date: str = "2026-11-27", *, is_ours: bool = False) -> About:
+    """Return a client of version 1."""
+    return About(title=title, library="x", version="1.0", note="", is_ours=is_ours, date=date)
+
+
+def report(*runs: Seen) -> Report:
+    """Return a report on a shipped client and on ours."""
+    clients = {"python": about("Python SDK"), "resuming": about("Ours", is_ours=True)}
+    titles = {name: each.title for name, each in SERVERS.items()}
+    return Report(servers=titles, clients=clients, seen=[*runs])
+
+
+@pytest.mark.parametrize(
+    ("run", "says"),
+    [
+        (seen(), "⚠ error 1/1"),
+        (seen(bills=0), "error 1/0"),
+        (seen(usable=False), "☠ dead 1/1"),
+        (seen(got="client error", usable=None), "☠ dead 1/1"),
+        (seen(got="nothing", says="", usable=None, seconds=90), "⏳ hangs 1/1"),
+        (seen(seconds=60), "⚠ error 60 s 1/1"),
+        (
+            seen(got="result", anew=1, bills=2, audits=2),
+            "‼ charged twice: result, called again 2/2",
+        ),
+        (seen(got="result", again=1, bills=2), "‼ charged twice: result, resent 1/2"),
+        (seen(got="result", anew=1, audits=2), "result, called again 2/1"),
+        (seen(got="result", says="", audits=None, bills=None), "empty result"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_cell_is_marked_by_the_worst_thing_about_it(run: Seen, says: str) -> None:
+    assert cell(run) == says
+
+
+@pytest.mark.parametrize(
+    ("more", "model"),
+    [
+        ({}, "stops"),
+        ({"got": "nothing"}, "stops"),
+        ({"got": "result", "anew": 1}, "calls again"),
+        ({"got": "result", "again": 1}, "resends"),
+    ],
+)
+def test_a_client_is_what_it_did_at_least_once(more: dict[str, Any], model: str) -> None:
+    found = behaviour(report(seen("502"), seen(**more)), "python", "modern")
+    assert (found.model, found.lost) == (model, 2)
+    assert found.resent + found.called_again + found.told + found.hung == found.lost
+
+
+def test_the_model_of_a_client_does_not_depend_on_what_it_calls_or_on_what_goes_unseen() -> None:
+    runs = [seen(), seen(server=DEFAULT, anew=1), seen("stdio", requests=None), seen("slow")]
+    found = behaviour(report(*runs), "python", "modern")
+    assert (found.model, found.lost, found.told) == ("stops", 1, 1)
+
+
+def test_charges_are_counted_with_what_the_user_was_told() -> None:
+    runs = [
+        seen(),
+        seen(got="client error"),
+        seen(got="nothing"),
+        seen(got="result"),
+        seen(bills=2),
+        seen(bills=0),
+        seen(audits=None, bills=None),
+    ]
+    assert Charged.of(runs) == Charged(7, twice=1, told_of_error=2, hung=1, once=1, nothing=2)
+
+
+def test_only_calls_that_lose_a_response_are_counted_as_lost() -> None:
+    names = ("none", "cut-final", "cut-final-again", "slow", "stdio", "user-thinks", "state-only")
+    assert [each.trouble for each in lost(map(seen, names))] == ["cut-final", "stdio"]
+
+
+def test_ours_is_not_counted_among_the_shipped() -> None:
+    kept = report(seen(), seen(client="resuming", again=1), seen(server=DEFAULT))
+    assert [each.client for each in shipped(kept, "F")] == ["python"]
+    assert of_model(kept, "stops") == {"python": ["modern"]}
+    assert of_model(kept, "resends") == {}
+    assert headlines(kept)[0].startswith("Stops, and tells the application of the error or nothing")
+    assert headlines(kept)[0].endswith("1 of 1. Python SDK.")
+
+
+def test_a_client_that_calls_again_in_one_era_is_counted_as_that_alone() -> None:
+    runs = [
+        seen(client="x"),
+        seen(client="x", era="legacy", anew=1),
+        seen(client="x-retrying", anew=1),
+    ]
+    kept = report(*runs)
+    kept.clients = {"x": about("X"), "x-retrying": about("X with retries")}
+    assert of_model(kept, "stops") == {}
+    assert headlines(kept)[1] == (
+        "Calls the tool again by itself: 2 of 2, 1 of them by a setting that is off by default."
+        " X (legacy), X with retries."
+    )
+
+
+def test_f_and_the_default_are_rows_of_each_client() -> None:
+    rows = by_server(report(seen(), seen(server=DEFAULT, got="result")), "modern").splitlines()
+    f, *_, default = rows[2:6]
+    assert f == "| Python SDK 1.0, 2026-11-27 | F | 1 | 0 | 1 | 0 | 0 | 0 | 0 | 0 |"
+    assert default.startswith(
+        "| Python SDK 1.0, 2026-11-27 | **the default: J in the guard, call named** | 1 | 0 | 0 | 0 | 1 |"
+    )
+    assert rows[6].startswith("| **all that are shipped** | F | 1 | 0 | 1 |")
+
+
+def test_a_column_names_version_and_date_and_ours_stands_beside_ours_in_the_guard() -> None:
+    ours = [
+        seen(client="resuming", got="result", again=1, bills=2),
+        seen(client="resuming", got="result", again=1, server="F+single-use"),
+    ]
+    head, _, row = overview(report(seen(), *ours), "modern").splitlines()
+    assert "| Python SDK 1.0, 2026-11-27 | Ours 1.0, 2026-11-27 | " in head
+    assert head.endswith("Ours 1.0, 2026-11-27, server in the guard |")
+    assert row.endswith("‼ charged twice: result, resent 1/2 | result, resent 1/1 |")
+
+
+def test_the_details_show_the_default_where_it_makes_a_difference() -> None:
+    kept = report(seen(), seen(server=DEFAULT), seen("502", bills=2), seen("502", server=DEFAULT))
+    assert details(kept).count("with the default") == 1
+
+
+@pytest.mark.parametrize(
+    ("got", "says", "takes"),
+    [("result", "done", True), ("error", "E", False), ("result", "", False)],
+)
+def test_whether_a_client_takes_a_state_alone_is_from_its_run(
+    got: str, says: str, *, takes: bool
+) -> None:
+    kept = report(seen("state-only-twice", got=got, says=says))
+    assert takes_state_alone(kept, "python") is takes
+    assert takes_state_alone(kept, "resuming") is None
+    assert ("| yes |" in versions(kept)) is takes
+
+
+def test_a_client_that_is_run_again_takes_the_place_of_its_earlier_run(tmp_path: Path) -> None:
+    file = tmp_path / "clients.json"
+    file.write_text('{"server": "of an older version"}', encoding="utf-8")
+    keep(report(seen(), seen(client="resuming")), file)
+    again = report(seen(bills=2), seen("502"))
+    again.clients = {"python": about("Python SDK", "2026-12-01")}
+    keep(again, file)
+    kept = read(file)
+    assert [(each.client, each.trouble, each.bills) for each in kept.seen] == [
+        ("python", "cut-final", 2),
+        ("python", "502", 1),
+        ("resuming", "cut-final", 1),
+    ]
+    assert {name: each.date for name, each in kept.clients.items()} == {
+        "python": "2026-12-01",
+        "resuming": "2026-11-27",
+    }
+
+
+def test_a_call_without_a_trouble_is_a_control() -> None:
+    assert failed_controls(report(seen("none", got="result"), seen())) == []
+    failed = report(seen("none"), seen("none", client="resuming", got="result", bills=2))
+    assert failed_controls(failed) == ["python with F, modern", "resuming with F, modern"]
+    busy = report(seen("none", got="result", seconds=30))
+    assert failed_controls(busy) == ["python with F, modern"]
+
+
+def test_every_client_has_a_row_of_its_own_for_each_era() -> None:
+    kept = report(seen(), seen(era="legacy", got="nothing"))
+    assert sorted(by_model(kept).splitlines()[2:]) == [
+        "| Python SDK | legacy | **stops** | 1 |  |  |  | 1 |  |",
+        "| Python SDK | modern | **stops** | 1 |  |  | 1 |  |  |",
+    ]
