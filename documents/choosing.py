@@ -5,17 +5,20 @@ Knows the rule (`mrtr_options.tool.choosing`), and what is kept of the candidate
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import product
 from typing import Any
 
 from documents import candidates
 from mrtr_options.review.bench.faults import parse
 from mrtr_options.review.bench.scenario import POLICIES
-from mrtr_options.review.bench.subjects import subject_named
+from mrtr_options.review.bench.subjects import Subject, subject_named
 from mrtr_options.review.explore.combinations import in_words
-from mrtr_options.review.explore.show import short
+from mrtr_options.review.explore.show import Row, short
+from mrtr_options.review.judge.anomalies import ANOMALIES, WORDS
 from mrtr_options.terminal import markdown as table
 from mrtr_options.tool.choosing import CHOICES, QUESTIONS, Answers, Choice, choose
+from mrtr_options.tool.notation import SINGLE_USE
 
 
 def title(choice: Choice) -> str:
@@ -69,6 +72,47 @@ def default() -> str:
         ]
         rows.append((destination, *cells))
     return table(("destination", *(f"client {policy}" for policy in POLICIES)), rows)
+
+
+SHIPPED = ("E", "F", "H", "J", "F+guard", "J+guard", "default")
+"""The mechanisms that README offers to an SDK."""
+
+
+def shipped() -> str:
+    """Write what an SDK may ship: what each mechanism needs, and when it charges twice."""
+    heads = ("mechanism", "store", "instances", "after a redeploy")
+    rows = [_mechanism(subject_named(name)) for name in SHIPPED]
+    return table((*heads, *(f"charged twice: {policy}" for policy in POLICIES)), rows)
+
+
+def _mechanism(subject: Subject) -> tuple[str, ...]:
+    own = subject.option.guarantees
+    is_anywhere = own is not None and "failover" in own.survives
+    in_guard = SINGLE_USE in subject.wrappers
+    store = "shared" if in_guard else "none" if is_anywhere else "its memory"
+    rows = [candidates.row_of(subject.name, "ignores keys", policy) for policy in POLICIES]
+    twice = [candidates.wrong(row).get(WORDS["duplicate bill"]) for row in rows]
+    return (
+        f"{subject.option.name} (**{short(subject.name)}**)",
+        store,
+        "any" if is_anywhere else "the one that asked",
+        _after_a_redeploy(rows),
+        *(
+            f"✗ {in_words(parse(fault))}" if fault is not None else "✓ not seen (≤ 1)"
+            for fault in twice
+        ),
+    )
+
+
+def _after_a_redeploy(rows: Sequence[Row]) -> str:
+    """Write what a version with one more question does to an open call."""
+    found = [
+        each.words
+        for each in ANOMALIES
+        for row in rows
+        if any(fault.startswith("redeploy") for fault in row["witnesses"].get(each.name, ()))
+    ]
+    return ", ".join(dict.fromkeys(found)) or "goes on"
 
 
 def choices() -> list[dict[str, Any]]:

@@ -47,6 +47,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "questions": choosing.questions,
     "advice": choosing.advice,
     "default": choosing.default,
+    "shipped": choosing.shipped,
     "candidates": candidates.compared,
     "differences": tables.differences,
     "author writes": tables.written,
@@ -183,7 +184,7 @@ PROXIES = Source[Scoreboard](
 
 CLIENTS = Source[KeptClients](
     read_clients,
-    (clients.PAGE,),
+    (clients.PAGE, clients.PAGE.parents[1] / "README.md"),
     {
         "clients": clients.versions,
         "clients, findings": clients.findings,

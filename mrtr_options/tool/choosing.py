@@ -84,15 +84,14 @@ CHOICES = (
         lambda said: said.money and said.one,
         "H",
         "ignores keys",
-        "A resent request is answered from memory. A call that is made again charges again: get a"
-        " store or a business key.",
+        "A resent request is answered from memory; a call that is made again charges again.",
     ),
     Choice(
         "Money moves, and you have none of these",
         lambda said: said.money,
         "J",
         "ignores keys",
-        "Nothing prevents a second charge: get a store or a business key.",
+        "Nothing prevents a second charge. Get a store or a business key.",
     ),
     Choice(
         "Nothing that matters happens twice, and a question may change",

@@ -315,7 +315,7 @@ def test_play_says_who_ignored_the_key_of_two_bills(capsys: pytest.CaptureFixtur
     assert note in capsys.readouterr().out
     for other in (
         ["E", "--faults", "lost3"],
-        ["J", "--faults", "lost3", "--destination honours-keys"],
+        ["J", "--faults", "lost3", "--destination", "honours-keys"],
     ):
         assert main(["play", *other, "--client", "resends"]) == 0
         assert note not in capsys.readouterr().out

@@ -67,7 +67,7 @@ def test_a_cell_says_whether_the_round_was_sent_again_and_what_it_cost() -> None
     assert page.cell(lost) == "not again; 1/1/1; error"
     race = lost | {"F": seen("a", "b", bills=2)}
     assert page.cell(race) == "**again** in 1 of 3 runs (to the other); 1/2/1; error or result"
-    away = dict.fromkeys(play.SUBJECTS, seen(bills=0, end="error: 503"))
+    away: dict[str, Passed] = dict.fromkeys(play.SUBJECTS, seen(bills=0, end="error: 503"))
     assert page.cell(away) == "no instance reached; 0/0/0; error"
     nothing = lost | {"F": seen(end=play.LIMITATION, bills=0)}
     assert page.cell(nothing) == "harness limitation"
