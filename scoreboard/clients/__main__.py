@@ -128,8 +128,8 @@ def _kept(peer: Peer, report: Report) -> str:
     """Keep what a client did, unless its calls without a trouble failed; say so in a line."""
     if failed := failed_controls(report):
         return (
-            f"{peer.title} is kept as it was: its calls without any trouble failed, or took"
-            f" {STEP_SECONDS} s or more ({', '.join(failed)})"
+            f"{peer.title} is kept as it was: calls without any trouble failed or took"
+            f" {STEP_SECONDS} s or more, or results say something else ({', '.join(failed)})"
         )
     keep(report)
     return f"{peer.title} is kept in {FILE.name}"

@@ -130,7 +130,7 @@ def test_a_client_that_calls_again_in_one_era_is_counted_as_that_alone() -> None
     kept.clients = {"x": about("X"), "x-retrying": about("X with retries")}
     assert of_model(kept, "stops") == {}
     assert headlines(kept)[1] == (
-        "Calls the tool again by itself: 2 of 2, 1 of them by a setting that is off by default."
+        "Calls the tool again by itself, or has its model do so: 2 of 2, 1 of them by a setting that is off by default."
         " X (legacy), X with retries."
     )
 
@@ -196,9 +196,22 @@ def test_a_client_that_is_run_again_takes_the_place_of_its_earlier_run(tmp_path:
 def test_a_call_without_a_trouble_is_a_control() -> None:
     assert failed_controls(report(seen("none", got="result"), seen())) == []
     failed = report(seen("none"), seen("none", client="resuming", got="result", bills=2))
-    assert failed_controls(failed) == ["python with F, modern", "resuming with F, modern"]
+    assert failed_controls(failed) == [
+        "python with F, modern, none",
+        "resuming with F, modern, none",
+    ]
     busy = report(seen("none", got="result", seconds=30))
-    assert failed_controls(busy) == ["python with F, modern"]
+    assert failed_controls(busy) == ["python with F, modern, none"]
+
+
+def test_a_result_that_says_something_else_is_no_result() -> None:
+    runs = [
+        seen("none", got="result", says="sunny"),
+        seen("502", got="result", says="sunny"),
+        seen(got="result", says="Connection closed"),
+        seen("unknown-result-type", got="result", says="done", audits=None, bills=None),
+    ]
+    assert failed_controls(report(*runs)) == ["python with F, modern, cut-final"]
 
 
 def test_every_client_has_a_row_of_its_own_for_each_era() -> None:
