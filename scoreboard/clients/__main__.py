@@ -109,7 +109,8 @@ async def _play(
                 print(_kept(peer, mine), file=sys.stderr)
 
         whole.seen = await run(to_play, tell, finish)
-    whole.clients = {peer.name: whole.clients[peer.name] for peer in ready}
+    in_order = [peer.name for peer in ready if peer.name in whole.clients]
+    whole.clients = {name: whole.clients[name] for name in in_order}
     return whole
 
 

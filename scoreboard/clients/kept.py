@@ -102,7 +102,7 @@ def failed_controls(report: Report) -> list[str]:
     """Return the runs that say that a client's program, a server or the machine is at fault.
 
     A call without any trouble ends in its result, charges once, and is not held up by a busy
-    machine. Every other result says the same.
+    machine. Every other result says the same; over stdio the place is another one.
     """
     return [*dict.fromkeys(_failed(report.seen))]
 
@@ -114,7 +114,8 @@ def _failed(seen: Sequence[Seen]) -> Iterator[str]:
             is_whole = (each.got, each.audits, each.bills) == ("result", 1, 1)
             is_fine = is_whole and not each.seconds
         else:
-            is_report = each.got == "result" and each.bills is not None
+            is_over_http = each.requests is not None
+            is_report = each.got == "result" and each.bills is not None and is_over_http
             is_fine = not is_report or each.says == expected.get(_kind(each), each.says)
         if not is_fine:
             yield f"{each.client} with {each.server}, {each.era}, {each.trouble}"
