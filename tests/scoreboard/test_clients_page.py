@@ -243,7 +243,11 @@ def test_a_client_that_no_trouble_is_for_is_left_out(
         return [seen("bad-answer")]
 
     monkeypatch.setattr(command, "run", run)
-    monkeypatch.setattr(Peer, "install", lambda peer: None)
+
+    def installed(peer: Peer) -> None:
+        pass
+
+    monkeypatch.setattr(Peer, "install", installed)
     names = "openai-agents,python"  # OpenAI Agents has no user who could answer
     assert command.main(["--only", "bad-answer", "--clients", names, "--server", "F"]) == 0
     shown = capsys.readouterr()
