@@ -109,7 +109,8 @@ async def _play(
                 print(_kept(peer, mine), file=sys.stderr)
 
         whole.seen = await run(to_play, tell, finish)
-    whole.clients = {peer.name: whole.clients[peer.name] for peer in ready}
+    in_order = [peer.name for peer in ready if peer.name in whole.clients]
+    whole.clients = {name: whole.clients[name] for name in in_order}
     return whole
 
 
@@ -128,8 +129,8 @@ def _kept(peer: Peer, report: Report) -> str:
     """Keep what a client did, unless its calls without a trouble failed; say so in a line."""
     if failed := failed_controls(report):
         return (
-            f"{peer.title} is kept as it was: its calls without any trouble failed, or took"
-            f" {STEP_SECONDS} s or more ({', '.join(failed)})"
+            f"{peer.title} is kept as it was: calls without any trouble failed or took"
+            f" {STEP_SECONDS} s or more, or results say something else ({', '.join(failed)})"
         )
     keep(report)
     return f"{peer.title} is kept in {FILE.name}"

@@ -29,7 +29,7 @@ from scoreboard.clients.server import DEFAULT
 
 MODELS: dict[Model, str] = {
     "stops": "Stops, and tells the application of the error or nothing",
-    "calls again": "Calls the tool again by itself",
+    "calls again": "Calls the tool again by itself, or has its model do so",
     "resends": "Resends a lost round, with its state",
 }
 

@@ -265,7 +265,8 @@ def sentences(report: Report) -> list[str]:
         f"Gives up while its user thinks for 75 s, in the legacy era: {gives_up('legacy')}; in the"
         f" modern one: {gives_up('modern')}.",
         "Ends the call when the server rejects an answer: "
-        f"{of('bad-answer', lambda seen: seen.got != 'result')}.",
+        f"{of('bad-answer', _is_refused_by_the_server)}. Refuses it by itself: "
+        f"{of('bad-answer', _is_refused_by_the_client)}.",
         "Does not send a state on that came without a question: "
         f"{of('state-only-twice', lambda seen: seen.got != 'result')}. Treats it as an empty result: "
         f"{of('state-only-twice', lambda seen: seen.got == 'result' and not seen.says)}.",
@@ -273,8 +274,21 @@ def sentences(report: Report) -> list[str]:
         f"{of('mixed-kinds', lambda seen: seen.asked > 0)}.",
         "Treats an unknown `resultType` as a result: "
         f"{of('unknown-result-type', lambda seen: seen.got == 'result')}.",
-        "Drops a numeric state and continues: "
-        f"{of('state-is-a-number', lambda seen: seen.got == 'result' and not seen.kept_state)}.",
+        f"Drops a numeric state and continues: {of('state-is-a-number', _drops_the_state)}.",
         "Treats `input_required` on a legacy connection as an empty result: "
         f"{of('asked-on-legacy', lambda seen: seen.got == 'result' and not seen.says)}.",
     ]
+
+
+def _is_refused_by_the_server(seen: Seen) -> bool:
+    """Return whether the wrong answer was sent; seen in the modern era, where it is a request."""
+    return seen.era == "modern" and seen.got != "result" and (seen.requests or 0) > 1
+
+
+def _is_refused_by_the_client(seen: Seen) -> bool:
+    return seen.era == "modern" and seen.got != "result" and seen.requests == 1
+
+
+def _drops_the_state(seen: Seen) -> bool:
+    """Return whether a call went on without its state, and was not made anew."""
+    return seen.got == "result" and not seen.kept_state and not seen.anew

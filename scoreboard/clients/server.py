@@ -11,7 +11,7 @@ import gc
 import logging
 import os
 import socket
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,15 +32,12 @@ from mrtr_options.review.bench.subjects import (
     open_store,
     subject_named,
 )
-from mrtr_options.sdk.legacy_shim import legacy_shim
 from mrtr_options.sdk.protection import new_key
 from mrtr_options.sdk.serving import web_server
-from mrtr_options.sdk.single_use import single_use
-from mrtr_options.sdk.single_use.store import Store
 from mrtr_options.tool import weather
 from mrtr_options.tool.catalogue import load
 from mrtr_options.tool.notation import LEGACY_SHIM
-from mrtr_options.tool.settings import Context, Handler, Settings
+from mrtr_options.tool.settings import Context, Settings
 
 ASKS = "Springfield"
 REGIONS = ("Illinois", "Missouri")
@@ -56,28 +53,11 @@ class Way:
         name: What `--server` and clients.json call it.
         title: What the tables call it.
         subject: The option and its wrappers.
-        names_calls: Whether the guard names a call by its caller and arguments.
     """
 
     name: str
     title: str
     subject: Subject
-    names_calls: bool = False
-
-    def wrappers(self, store: Store) -> Sequence[Callable[[Handler], Handler]]:
-        """Make its wrappers, innermost first."""
-        if self.names_calls:
-            return [single_use(store, call=reference_of), legacy_shim]
-        return make_wrappers(self.subject.wrappers, store, WAIT_SECONDS)
-
-
-def reference_of(caller: str | None, arguments: Mapping[str, Any]) -> object:
-    """Name a call of the default by what it is about.
-
-    The weather tool's only argument is the place, and each call of a run is for a place of its own.
-    A tool that moves money takes a reference: see CHOOSING.
-    """
-    return arguments["location"].strip().casefold()
 
 
 def user_of(ctx: Context) -> str | None:
@@ -89,14 +69,13 @@ DEFAULT = "default"
 
 
 def _ways() -> dict[str, Way]:
-    f, guarded_f, guarded_j = map(subject, ("F", "F+single-use", "J+single-use"))
-    ways = (
-        Way("F", "F", f),
-        Way("F+single-use", "F in the guard", guarded_f),
-        Way("J+single-use", "J in the guard", guarded_j),
-        Way(DEFAULT, "the default: J in the guard, call named", guarded_j, names_calls=True),
-    )
-    return {way.name: way for way in ways}
+    titles = {
+        "F": "F",
+        "F+single-use": "F in the guard",
+        "J+single-use": "J in the guard",
+        DEFAULT: "the default: J in the guard, call named",
+    }
+    return {name: Way(name, title, subject(name)) for name, title in titles.items()}
 
 
 def subject(name: str) -> Subject:
@@ -144,7 +123,7 @@ def build(
     settings = Settings(
         weather.SqliteLedger(folder / LEDGER),
         keys=keys,
-        wrappers=way.wrappers(open_store(folder / ROUNDS)),
+        wrappers=make_wrappers(way.subject.wrappers, open_store(folder / ROUNDS), WAIT_SECONDS),
         principal=user_of,
         database=f"sqlite:///{folder / CALLS}",
     )

@@ -1,10 +1,12 @@
 """What the kept runs of clients come to, and how CLIENTS shows it."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from scoreboard.clients import __main__ as command
 from scoreboard.clients.counts import (
     Charged,
     behaviour,
@@ -15,8 +17,9 @@ from scoreboard.clients.counts import (
 )
 from scoreboard.clients.kept import About, Report, failed_controls, keep, read
 from scoreboard.clients.models import by_model, by_server, headlines
-from scoreboard.clients.page import cell, details, overview, versions
-from scoreboard.clients.play import Seen
+from scoreboard.clients.page import cell, details, overview, sentences, versions
+from scoreboard.clients.peers import Peer
+from scoreboard.clients.play import Cell, Seen
 from scoreboard.clients.server import DEFAULT, SERVERS
 
 
@@ -130,7 +133,7 @@ def test_a_client_that_calls_again_in_one_era_is_counted_as_that_alone() -> None
     kept.clients = {"x": about("X"), "x-retrying": about("X with retries")}
     assert of_model(kept, "stops") == {}
     assert headlines(kept)[1] == (
-        "Calls the tool again by itself: 2 of 2, 1 of them by a setting that is off by default."
+        "Calls the tool again by itself, or has its model do so: 2 of 2, 1 of them by a setting that is off by default."
         " X (legacy), X with retries."
     )
 
@@ -196,9 +199,60 @@ def test_a_client_that_is_run_again_takes_the_place_of_its_earlier_run(tmp_path:
 def test_a_call_without_a_trouble_is_a_control() -> None:
     assert failed_controls(report(seen("none", got="result"), seen())) == []
     failed = report(seen("none"), seen("none", client="resuming", got="result", bills=2))
-    assert failed_controls(failed) == ["python with F, modern", "resuming with F, modern"]
+    assert failed_controls(failed) == [
+        "python with F, modern, none",
+        "resuming with F, modern, none",
+    ]
     busy = report(seen("none", got="result", seconds=30))
-    assert failed_controls(busy) == ["python with F, modern"]
+    assert failed_controls(busy) == ["python with F, modern, none"]
+
+
+def test_a_result_that_says_something_else_is_no_result() -> None:
+    runs = [
+        seen("none", got="result", says="sunny"),
+        seen("502", got="result", says="sunny"),
+        seen(got="result", says="Connection closed"),
+        seen("unknown-result-type", got="result", says="done", audits=None, bills=None),
+        seen("stdio", got="result", says="of another place", requests=None),
+    ]
+    assert failed_controls(report(*runs)) == ["python with F, modern, cut-final"]
+
+
+@pytest.mark.parametrize(("requests", "who"), [(1, "client"), (2, "server")])
+def test_a_wrong_answer_is_refused_by_whom_it_reached(requests: int, who: str) -> None:
+    said = "\n".join(sentences(report(seen("bad-answer", requests=requests))))
+    names = {"server": "none", "client": "none"} | {who: "Python SDK"}
+    assert (
+        f"when the server rejects an answer: {names['server']}."
+        f" Refuses it by itself: {names['client']}."
+    ) in said
+
+
+@pytest.mark.parametrize(("anew", "says"), [(0, "Python SDK"), (1, "none")])
+def test_a_client_that_calls_again_is_not_said_to_drop_the_state(anew: int, says: str) -> None:
+    run = seen("state-is-a-number", got="result", kept_state=False, anew=anew)
+    assert f"Drops a numeric state and continues: {says}." in sentences(report(run))
+
+
+def test_a_client_that_no_trouble_is_for_is_left_out(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def run(to_play: Sequence[Cell], tell: Any, finish: Any) -> list[Seen]:
+        assert {cell.peer.name for cell in to_play} == {"python"}
+        finish(to_play[0].peer, [seen("bad-answer")])
+        return [seen("bad-answer")]
+
+    monkeypatch.setattr(command, "run", run)
+
+    def installed(peer: Peer) -> None:
+        pass
+
+    monkeypatch.setattr(Peer, "install", installed)
+    names = "openai-agents,python"  # OpenAI Agents has no user who could answer
+    assert command.main(["--only", "bad-answer", "--clients", names, "--server", "F"]) == 0
+    shown = capsys.readouterr()
+    assert "Python SDK" in shown.out
+    assert "kept as it was" in shown.err
 
 
 def test_every_client_has_a_row_of_its_own_for_each_era() -> None:

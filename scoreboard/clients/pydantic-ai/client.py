@@ -22,10 +22,10 @@ async def call(job: Job) -> None:
         return await job.answer(message, params.requested_schema["properties"])
 
     def model(messages: list[Any], info: Any) -> ModelResponse:
-        """Call the tool, again where that failed, and end with what it returned."""
+        """Call the tool, again where that is asked for, and end with what it returned."""
         parts = [part for message in messages for part in message.parts]
         returned = [part for part in parts if isinstance(part, ToolReturnPart)]
-        if returned:
+        if returned and returned[-1].outcome != "retried":
             return ModelResponse(parts=[TextPart(str(returned[-1].content))])
         return ModelResponse(parts=[ToolCallPart(job.tool, job.arguments)])
 
