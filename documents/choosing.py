@@ -45,11 +45,12 @@ def questions() -> str:
 def which() -> str:
     """Write the rule as a table: when, what to take, and what one fault still does to it."""
     return table(
-        ("when (the first that fits)", "take", *(f"client {policy}" for policy in POLICIES)),
+        ("when (the first that fits)", "take", "why", *(f"client {policy}" for policy in POLICIES)),
         [
             (
                 choice.when,
                 title(choice),
+                choice.why,
                 *("; ".join(found) or "✓ not seen (≤ 1)" for found in weak_spots(choice).values()),
             )
             for choice in CHOICES
@@ -59,7 +60,7 @@ def which() -> str:
 
 def advice() -> str:
     """Write the rule as a list, as README gives it."""
-    return "\n".join(f"- {choice.when}: {title(choice)}. {choice.why}" for choice in CHOICES)
+    return "\n".join(f"- {choice.when}: {title(choice)}." for choice in CHOICES)
 
 
 def default() -> str:
@@ -74,15 +75,15 @@ def default() -> str:
     return table(("destination", *(f"client {policy}" for policy in POLICIES)), rows)
 
 
-SHIPPED = ("E", "F", "H", "J", "F+guard", "J+guard", "default")
+SHIPPED = ("E", "F", "H", "J", "F+guard", "default")
 """The mechanisms that README offers to an SDK."""
 
 
 def shipped() -> str:
     """Write what an SDK may ship: what each mechanism needs, and when it charges twice."""
-    heads = ("mechanism", "store", "instances", "after a redeploy")
+    heads = ("mechanism", "store", "instances", "redeploy")
     rows = [_mechanism(subject_named(name)) for name in SHIPPED]
-    return table((*heads, *(f"charged twice: {policy}" for policy in POLICIES)), rows)
+    return table((*heads, *(f"{policy}: twice" for policy in POLICIES)), rows)
 
 
 def _mechanism(subject: Subject) -> tuple[str, ...]:
@@ -95,7 +96,7 @@ def _mechanism(subject: Subject) -> tuple[str, ...]:
     return (
         f"{subject.option.name} (**{short(subject.name)}**)",
         store,
-        "any" if is_anywhere else "the one that asked",
+        "any" if is_anywhere else "one",
         _after_a_redeploy(rows),
         *(
             f"✗ {in_words(parse(fault))}" if fault is not None else "✓ not seen (≤ 1)"

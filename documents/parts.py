@@ -191,6 +191,7 @@ CLIENTS = Source[KeptClients](
         "clients, modern": lambda report: clients.overview(report, "modern"),
         "clients, legacy": lambda report: clients.overview(report, "legacy"),
         "clients, headline": models.headline,
+        "clients, in short": models.in_short,
         "clients, models": models.by_model,
         "clients, servers, modern": lambda report: models.by_server(report, "modern"),
         "clients, servers, legacy": lambda report: models.by_server(report, "legacy"),

@@ -77,28 +77,33 @@ FAULTS = 2
 """How many at a time are tried for the documents."""
 
 LEADING: dict[str, tuple[Policy, str]] = {
-    "today's client: charged twice": ("calls again", "duplicate bill"),
+    "client calls again: charged twice": ("calls again", "duplicate bill"),
     **{
-        f"resending client: {WORDS[name]}": ("resends", name)
+        f"client resends: {WORDS[name]}": ("resends", name)
         for name in ("duplicate bill", "orphan bill", "duplicate audit", "asked again", "lost call")
     },
 }
-"""The columns of the README's table: a client and an anomaly, money first. RESULTS shows all."""
+"""The columns of RESULTS' first table: a client and an anomaly, money first. RESULTS shows all."""
 
 LEGEND = (
-    " The first column is for today's clients, which call again\nwhen the result is lost; the others are"
-    " for a client that resends the lost request. Each cell names the\nfewest faults that cause the"
-    " failure ([all](docs/RESULTS.md#anomalies)). The destination ignores idempotency keys.\n"
+    " The first column is for a client that calls again when\nthe result is lost, the others are for"
+    " one that resends the lost request. Each cell names the\nfewest faults that cause the"
+    " failure ([all](#anomalies)). The destination ignores idempotency keys.\n"
     "*Never*: under any number of faults, as long as the code stays the same, effects succeed and no"
     " state expires."
 )
 
-IN_WRAPPERS = ("F+single-use", "F+single-use+call-key", "J+single-use+call-key")
-"""The options in wrappers that the README shows; RESULTS shows all."""
+IN_WRAPPERS = (
+    "F+single-use",
+    "F+single-use+call-key",
+    "J+single-use+call-key",
+    "J+single-use+named",
+)
+"""The options in wrappers that this table shows; the others show all."""
 
 
 LOSES: dict[str, tuple[Policy, bool]] = {
-    "calls the tool again, by itself or when told to (today's)": ("calls again", False),
+    "calls the tool again, by itself or when told to": ("calls again", False),
     "resends the lost request": ("resends", False),
     "sends a call key": ("calls again", True),
 }
@@ -337,7 +342,7 @@ def _stale(runs: Runs) -> str:
     untried = f" Not tried: **{others}**." if others else ""
     return (
         f"After a redeploy that changes a question, **{letters}**\nmay take the answer to the old"
-        " question for the new one ([redeploys](docs/RESULTS.md#redeploys)): give a changed question"
+        " question for the new one ([redeploys](#redeploys)): give a changed question"
         f" a new key.{untried}"
     )
 

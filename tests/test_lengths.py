@@ -15,11 +15,13 @@ FOLDERS = ("documents", "examples", "model", "mrtr_options", "scoreboard", "test
 LONG_MODULES = {
     "mrtr_options/review/bench/attacks.py",
     "mrtr_options/review/bench/deployments/children.py",
+    "mrtr_options/review/bench/faults.py",  # one table, a row for each kind
     "mrtr_options/review/bench/history.py",
     "mrtr_options/review/bench/scenario.py",
     "mrtr_options/review/bench/schedules.py",
     "mrtr_options/review/check/cases.py",
     "mrtr_options/review/check/check.py",
+    "mrtr_options/sdk/questions.py",
     "scoreboard/conformance/score/correct.py",
     "scoreboard/conformance/score/mutants.py",
     "scoreboard/conformance/score/others.py",

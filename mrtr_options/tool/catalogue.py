@@ -23,7 +23,6 @@ from types import CodeType, ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
 from mrtr_options.errors import UsageError
-from mrtr_options.tool.beside import importing_from
 from mrtr_options.tool.guarantees import (
     BadGuarantees,
     Guarantees,
@@ -267,6 +266,8 @@ def load(
     def wrap(handler: Handler) -> Handler:
         wrapped.append(handler)
         return handler
+
+    from mrtr_options.tool.beside import importing_from  # an option that runs itself needs none
 
     if settings.wrappers:
         settings = replace(settings, wrappers=[*settings.wrappers, wrap])

@@ -106,6 +106,23 @@ def headline(report: Report) -> str:
     return "\n".join(f"- {sentence}" for sentence in headlines(report))
 
 
+def in_short(report: Report) -> str:
+    """Write the same for README: how many are of each model, and whom F and the default charge."""
+    many = sum(not each.is_ours for each in report.clients.values())
+    counts = {model: len(of_model(report, model)) for model in MODELS}
+    mine, theirs = (
+        (Charged.of(lost(runs)), Charged.of(made_again(runs)))
+        for runs in (shipped(report, DEFAULT), shipped(report, report.first_server))
+    )
+    return (
+        f"of {many}, {counts['stops']} stop, {counts['calls again']} call again by themselves,"
+        f" {counts['resends']} resend. With F, {theirs[0].twice} of {theirs[0].calls} lost responses"
+        f" charge twice, and {theirs[1].twice} of {theirs[1].calls} where the application then calls"
+        f" again; with the default {mine[0].twice} and {mine[1].twice}. With both,"
+        f" {mine[0].told_of_error} are charged once and told of an error."
+    )
+
+
 def headlines(report: Report) -> list[str]:
     """Return the sentences: which client is which, then what F and the default come to."""
     models = [_which(report, model) for model in MODELS]

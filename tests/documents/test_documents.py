@@ -20,10 +20,12 @@ from mrtr_options.tool.catalogue import all_options
 
 RENEW = "stale: run python -m documents"
 WORDS = 1100
-FINDING_WORDS = 500
+FINDING_WORDS = 600
 """Of a page without its generated parts."""
 
 SECTIONS = ["What happens", "Who is affected", "Why", "The rule", "Reproduce"]
+OF_OTHERS = ["What this does not show", "The library's own remedy"]
+"""The sections that a finding about somebody's library has before the last one."""
 NOT_SAID = re.compile(
     r"comes? again|came again|nobody|stands? still|comes? to the same|at-least-once|\bhops?\b"
     r"|(?<!-)\banew\b",
@@ -125,7 +127,8 @@ def test_a_finding_has_its_sections_and_is_short(path: Path) -> None:
     own = path.parent.name == "findings" and path.name != "README.md"
     if own and not path.name.startswith("server-"):  # those have a form of their own
         page = text_of(path)
-        assert re.findall("^## (.*)$", page, re.MULTILINE) == SECTIONS
+        found = re.findall("^## (.*)$", page, re.MULTILINE)
+        assert found in (SECTIONS, [*SECTIONS[:-1], *OF_OTHERS, SECTIONS[-1]])
         written = re.sub("<!-- begin.*?<!-- end -->", "", page, flags=re.DOTALL)
         assert len(written.split()) <= FINDING_WORDS
 
