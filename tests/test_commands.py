@@ -22,6 +22,7 @@ ELSEWHERE = {
     "make chaos": "tests/chaos/test_chaos.py runs its command",
     "python -m tests.chaos --subject L --database temporal --only database-down": "as `make chaos`",
     "python -m scoreboard.cost": "it needs an idle machine, and minutes",
+    "python -m scoreboard.cost --bounds": "it needs an idle machine, and minutes",
     "python -m scoreboard.clients --clients resuming --server F¹ᵏ": "it plays every trouble",
     "python -m mrtr_options serve E --http 8000": "tests/test_serving.py serves, on a port that is free",
     ".venv/bin/pytest tests/test_invariant.py --proposal=my_option.py": "tests/test_proposal.py runs it",

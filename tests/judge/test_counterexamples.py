@@ -188,10 +188,10 @@ def test_the_schedules_name_what_their_histories_show() -> None:
     assert shown["lost-final"] == {"duplicate bill": ["F"]}
     assert shown["restart"] == {"lost call": ["H"]}
     assert shown["redeploy-reworded"]["stale answer"] == ["F"]
+    assert shown["cold-answers"] == {"unasked answer": ["F"]}
     for slug in (
         "tampered",
         "decline",
-        "cold-answers",
         "abandoned",
         "wrong-kind",
         "other-principal",
