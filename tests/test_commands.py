@@ -21,6 +21,10 @@ ELSEWHERE = {
     "make mutants": "tests/mutants/test_mutants.py runs its command",
     "make chaos": "tests/chaos/test_chaos.py runs its command",
     "python -m tests.chaos --subject L --database temporal --only database-down": "as `make chaos`",
+    **{
+        f"python -m scoreboard.proxies --only {name}": "it needs a proxy, and keeps what it plays"
+        for name in ("caddy", "envoy", "haproxy", "nginx", "traefik")
+    },
     "python -m scoreboard.cost": "it needs an idle machine, and minutes",
     "python -m scoreboard.cost --bounds": "it needs an idle machine, and minutes",
     "python -m scoreboard.clients --clients resuming --server F¹ᵏ": "it plays every trouble",

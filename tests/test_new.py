@@ -1,6 +1,7 @@
 """`new`: what it writes for a tool of any name passes ruff, pyright and its own tests."""
 
 import json
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -58,6 +59,7 @@ def test_what_new_writes_for_any_name_passes_ruff(style: str, name: str, tmp_pat
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(shutil.which("npm") is None, reason="needs npm: apt-get install nodejs npm")
 def test_what_new_writes_passes_pyright(tmp_path: Path) -> None:
     for style in STYLES:
         tool, test = files_of(style, f"tool_{style}")

@@ -132,8 +132,9 @@ def version_of(about: ProxyAbout) -> str:
     """The line in which it names its version."""
     command = [program(about.version[0]) or about.version[0], *about.version[1:]]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    lines = [line.strip() for line in (done.stdout + done.stderr).splitlines()]
-    return next(line for line in lines if any(letter.isdigit() for letter in line))[:60]
+    told = (done.stdout + done.stderr).replace(command[0], about.version[0])
+    lines = [line.strip() for line in told.splitlines()]
+    return next(line for line in lines if any(letter.isdigit() for letter in line))[:80]
 
 
 @asynccontextmanager

@@ -425,7 +425,8 @@ def test_what_is_printed_begins_and_ends_with_the_verdict_and_tells_risks(
     assert main(["check", "stranger.py", "--only", "clean-tokyo", "--faults", "1", "--all"]) == 0
     lines = capsys.readouterr().out.splitlines()
     verdict = (
-        "Keeps the contract. Under one fault: charged twice (lost3). In every call: logged twice."
+        "Keeps the contract. Under one fault: charged twice (lost3), both answers charged (back3)."
+        " In every call: logged twice."
     )
     said = " ".join(lines)
     assert said.startswith(f"stranger.py: {verdict} judged in ")

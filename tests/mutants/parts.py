@@ -10,13 +10,18 @@ from typing import Any
 
 import mcp_types as types
 from mcp.server import Server, ServerRequestContext
-from mcp.server.request_state import RequestStateBoundary, RequestStateCodec, RequestStateSecurity
+from mcp.server.request_state import RequestStateCodec, RequestStateSecurity
 from mcp.server.session import ServerSession
 
 from mrtr_options.review.bench.client import principal_of
 from mrtr_options.review.bench.subjects import WAIT_SECONDS
 from mrtr_options.sdk.legacy_shim import legacy_shim
-from mrtr_options.sdk.protection import keys_from_environment, make_codec, new_key
+from mrtr_options.sdk.protection import (
+    ProtectedRounds,
+    keys_from_environment,
+    make_codec,
+    new_key,
+)
 from mrtr_options.sdk.push import can_push
 from mrtr_options.sdk.replay import Round
 from mrtr_options.sdk.single_use import single_use
@@ -39,14 +44,14 @@ def protect(
     codec: RequestStateCodec | None = None,
     ttl: float = STATE_TTL_SECONDS,
     bind_principal: Callable[[ServerRequestContext[Any, Any]], str | None] | None = principal_of,
-    boundary: type[RequestStateBoundary] = RequestStateBoundary,
+    boundary: type[ProtectedRounds] = ProtectedRounds,
 ) -> None:
     """Replace a server's state boundary: by default with the ring that the review gives every
     instance, signed states, and `ttl` seconds for each of them.
     """
     codec = codec or make_codec(keys or keys_from_environment() or [new_key()], sealed=False)
     security = RequestStateSecurity(codec=codec, ttl=ttl, bind_principal=bind_principal)
-    server.middleware[-1] = boundary(security, default_audience=server.name)
+    server.middleware[-1] = boundary(security, server=server.name)
 
 
 class _WillingSession(ServerSession):
