@@ -100,6 +100,8 @@ def advice() -> list[list[str]]:
     """
     text = (FILE.parents[1] / "README.md").read_text(encoding="utf-8")
     section = re.sub("<!--.*?-->", "", text.partition("## What to do\n")[2].partition("\n## ")[0])
+    section = re.sub(r"```.*?```", "", section, flags=re.DOTALL)  # no room for code and tables
+    section = re.sub(r"^\|.*$", "", section, flags=re.MULTILINE)
     parts = [
         [" ".join(part.split()) for part in re.split(r"\n+- |\n\n", each) if part.strip()]
         for each in re.split(r"^\*\*(?=You )", section, flags=re.MULTILINE)[1:]

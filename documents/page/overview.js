@@ -30,11 +30,12 @@ function overviewView(data, state, set) {
   ];
 }
 
-/** A line of the README: its links and its code. */
+/** A line of the README: its links, its code, and what it stresses. */
 function marked(line) {
-  return line.split(/(\[[^\]]*\]\([^)]*\)|`[^`]*`)/).map((part) => {
+  return line.split(/(\[[^\]]*\]\([^)]*\)|`[^`]*`|\*+[^*]+\*+)/).map((part) => {
     const [, text, address] = part.match(/^\[(.*)\]\((.*)\)$/) ?? [];
     if (text) return h("a", { href: address.includes(":") ? address : `../../${address}` }, text);
+    if (part.startsWith("*")) return h(part.startsWith("**") ? "b" : "em", {}, part.replaceAll("*", ""));
     return part.startsWith("`") ? h("code", {}, part.slice(1, -1)) : part;
   });
 }
