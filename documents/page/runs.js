@@ -70,7 +70,7 @@ function known(data, given) {
   const state = { ...given }, unknown = Object.keys(given).filter((name) => name && !Object.hasOwn(DEFAULTS, name));
   const values = {
     view: Object.keys(VIEWS), policy: Object.keys(CLIENTS), left: Object.keys(data.options), right: Object.keys(data.options),
-    instances: ["one", "sticky"], client: ["again", "resends", "key"], keys: ["yes", "no"],
+    ...Object.fromEntries(Object.keys(data.questions).map((name) => [name, ["yes", "no"]])),
   };
   for (const [name, those] of Object.entries(values)) {
     if (state[name] === DEFAULTS[name] || those.includes(state[name])) continue;
