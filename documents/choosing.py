@@ -82,11 +82,16 @@ SHIPPED = ("E", "F", "H", "J", "F+guard", "default")
 def shipped() -> str:
     """Write what an SDK may ship: what each mechanism needs, and when it charges twice."""
     heads = ("mechanism", "store", "instances", "redeploy")
-    rows = [_mechanism(subject_named(name)) for name in SHIPPED]
-    return table((*heads, *(f"{policy}: twice" for policy in POLICIES)), rows)
+    lines: dict[tuple[str, ...], list[str]] = {}
+    for subject in map(subject_named, SHIPPED):
+        mechanism = f"{subject.option.name} (**{short(subject.name)}**)"
+        lines.setdefault(_mechanism(subject), []).append(mechanism)
+    rows = [(", ".join(names), *cells) for cells, names in lines.items()]
+    return table((*heads, *POLICIES), rows)
 
 
 def _mechanism(subject: Subject) -> tuple[str, ...]:
+    """Return what a mechanism needs, and what one fault does to it."""
     own = subject.option.guarantees
     is_anywhere = own is not None and "failover" in own.survives
     in_guard = SINGLE_USE in subject.wrappers
@@ -94,7 +99,6 @@ def _mechanism(subject: Subject) -> tuple[str, ...]:
     rows = [candidates.row_of(subject.name, "ignores keys", policy) for policy in POLICIES]
     twice = [candidates.wrong(row).get(WORDS["duplicate bill"]) for row in rows]
     return (
-        f"{subject.option.name} (**{short(subject.name)}**)",
         store,
         "any" if is_anywhere else "one",
         _after_a_redeploy(rows),

@@ -134,14 +134,13 @@ def dots() -> str:
     for client, ways in found.items():
         many, of = sum(ways.values()), len(ways)
         lines.append((client, "●" * many + "○" * (of - many), f"**{many} of {of}**"))
-    _, ways, keyed = found.values()
+    safe = [way for way, twice in next(iter(found.values())).items() if not twice]
     return "\n".join(
         [
             table(("a client that", "ways to write the tool", "charge twice"), lines),
             "",
-            f"The {len(ways)} ways: {_together([*ways])}.\nThe {len(keyed)} that take a call key:"
-            f" {_together([*keyed])} (only"
-            f" {_together([way for way, twice in keyed.items() if twice])} charges twice).",
+            "A dot is an option, alone or with the guard, a name or a key. In the first row only"
+            f"\n{_together(safe)} does not charge twice: **the default**.",
         ]
     )
 

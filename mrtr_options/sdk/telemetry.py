@@ -14,7 +14,7 @@ sees what it wrote; a client can read the name in a signed state, and can change
 A question that is returned without a state ends the name: its next round is a new call. A round
 that is sent again has the same call and the same number, which is how a duplicate shows.
 
-Knows `handlers` and `request`, and nothing of any option.
+Knows `handlers`, and nothing of any option.
 """
 
 from __future__ import annotations

@@ -115,7 +115,7 @@ def in_short(report: Report) -> str:
         for runs in (shipped(report, DEFAULT), shipped(report, report.first_server))
     )
     return (
-        f"of {many}, {counts['stops']} stop, {counts['calls again']} call again by themselves,"
+        f"Of {many}, {counts['stops']} stop, {counts['calls again']} call again by themselves,"
         f" {counts['resends']} resend. With F, {theirs[0].twice} of {theirs[0].calls} lost responses"
         f" charge twice, and {theirs[1].twice} of {theirs[1].calls} where the application then calls"
         f" again; with the default {mine[0].twice} and {mine[1].twice}. With both,"

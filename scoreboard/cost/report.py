@@ -338,6 +338,5 @@ def price(report: Report) -> str:
     return (
         "The guard costs a store that all instances share, two writes a round, and"
         f" {served[guarded] / served['F']:.1f} times F's\nprocessor time over HTTP"
-        f" ({memory[guarded] / memory['F']:.1f} in memory; [costs](docs/COSTS.md)). If an instance dies"
-        " after the charge,\nthe user has paid and gets an error."
+        f" ({memory[guarded] / memory['F']:.1f} in memory; [costs](docs/COSTS.md))."
     )

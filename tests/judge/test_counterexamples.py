@@ -35,7 +35,7 @@ from mrtr_options.review.judge import anomalies
 from mrtr_options.review.judge.contract import violations
 from mrtr_options.tool.catalogue import option_at, option_named
 from mrtr_options.tool.guarantees import EVERY_DELIVERY
-from mrtr_options.tool.weather import Effect, MemoryLedger
+from mrtr_options.tool.weather import DESTINATIONS, Effect, MemoryLedger
 from tests.evidence import every
 
 
@@ -170,9 +170,27 @@ def test_a_run_that_breaks_a_guarantee_and_shows_no_anomaly_fails_the_command(
     )
     assert main(["explore", "F", "--markdown"]) == 1
     assert capsys.readouterr().err == (
-        "unclassified violation: F, the client resends, no fault:"
+        "unclassified violation: F, the client resends, destination: ignores keys, no fault:"
         " modern-clean-springfield-counts: audit/bill is 1/1, guaranteed 2/1\n"
     )
+
+
+@pytest.mark.slow
+def test_what_is_explored_with_several_destinations_is_told_apart(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    command = ["explore", "F", "--faults", "1", "--client", "stops", "--destination", "all"]
+    assert main(command) == 0
+    told = capsys.readouterr().out.split("F: Springfield")[1:]
+    shown = [" ".join(each.split()) for each in told]
+    assert all(
+        f"the destination: {name}" in text for name, text in zip(DESTINATIONS, shown, strict=True)
+    )
+    assert ["charged twice one fault" in text for text in shown] == [True, True, False]
+    assert main([*command, "--markdown"]) == 0
+    tables = capsys.readouterr().out.split("Destination: ")[1:]
+    assert [table.partition("\n")[0] for table in tables] == [*DESTINATIONS]
+    assert ["| charged twice |" in table for table in tables] == [True, True, False]
 
 
 @pytest.mark.slow

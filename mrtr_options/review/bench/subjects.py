@@ -31,7 +31,9 @@ from mrtr_options.tool.weather import Destination
 if TYPE_CHECKING:
     from mrtr_options.sdk.single_use.postgres import PostgresStore
 
-ATTEMPTS = 3
+ATTEMPTS = 2
+"""How often a guard under review tries a round, where a second try does no harm; as `new` says."""
+
 KEEP_SECONDS = 24 * 3600.0
 """How long a guard under review remembers rounds: longer than a state is valid for, so that a
 client can still ask under its call key what became of a call.

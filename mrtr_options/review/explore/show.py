@@ -79,7 +79,8 @@ def name_unclassified(done: Sequence[Explored]) -> int:
     """Name each run that breaks a rule though it shows no anomaly; 1 if there is one."""
     for found in done:
         for faults, what in found.unclassified.items():
-            client = f"the client {found.scenario.setup.policy}"
+            setup = found.scenario.setup
+            client = f"the client {setup.policy}, destination: {setup.destination}"
             where = f"{found.subject.title}, {client}, {names_of(faults) or 'no fault'}"
             print(f"unclassified violation: {where}: {what}", file=sys.stderr)
     return 1 if any(found.unclassified for found in done) else 0
@@ -176,8 +177,9 @@ def as_json(proof: Proof | None) -> dict[str, Any]:
 
 def _print(found: Explored, proof: Proof | None) -> None:
     out, setup = console(), found.scenario.setup
-    where = f": {found.scenario.location}, {setup.era}; {FLEETS[setup.fleet]}"
-    out.print(Text.assemble((found.subject.title, "bold"), f"{where}; the client {setup.policy}"))
+    where = f"{found.scenario.location}, {setup.era}; {FLEETS[setup.fleet]}"
+    who = f"the client {setup.policy}; the destination: {setup.destination}"
+    out.print(Text.assemble((found.subject.title, "bold"), f": {where}; {who}"))
     lines: list[tuple[str, str, str]] = []
     never = proof.never if proof is not None and proof.holds else ()
     for anomaly in ANOMALIES:
@@ -215,7 +217,18 @@ def sentence(faults: Faults) -> str:
 
 
 def markdown(rows: Sequence[Row]) -> str:
-    """A table: for each behaviour a row for each client, a column for each anomaly that any
+    """Write a table for each destination, under its name where there are several."""
+    destinations = dict.fromkeys(row["destination"] for row in rows)
+    tables: list[str] = []
+    for destination in destinations:
+        if len(destinations) > 1:
+            tables.append(f"Destination: {destination}")
+        tables.append(_markdown([row for row in rows if row["destination"] == destination]))
+    return "\n\n".join([*tables, *not_tried_in(rows)])
+
+
+def _markdown(rows: Sequence[Row]) -> str:
+    """Write a table: for each behaviour a row for each client, a column for each anomaly that any
     shows.
     """
     shown = [each.name for each in ANOMALIES if any(each.name in row["witnesses"] for row in rows)]
@@ -230,7 +243,7 @@ def markdown(rows: Sequence[Row]) -> str:
         for policy, row in behaviour.rows.items()
     )
     head = ("options", "client", *(WORDS[each] for each in shown), "runs")
-    return "\n\n".join([table(head, cells), *not_tried_in(rows)])
+    return table(head, cells)
 
 
 def not_tried_in(rows: Sequence[Row]) -> list[str]:
