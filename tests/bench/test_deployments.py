@@ -13,7 +13,8 @@ from mcp import Client
 
 from mrtr_options.review.bench.deployments import memory
 from mrtr_options.review.bench.deployments.memory import Memory, MemoryInstances
-from mrtr_options.review.bench.history import HUNG, Crashed, Effect, Received, Reply, Request
+from mrtr_options.review.bench.faults import parse
+from mrtr_options.review.bench.history import HUNG, LOST, Crashed, Effect, Received, Reply, Request
 from mrtr_options.review.bench.run import run
 from mrtr_options.review.bench.scenario import calling
 from mrtr_options.review.bench.schedules import named
@@ -41,10 +42,23 @@ async def test_a_ctrl_c_while_an_instance_is_dead_is_not_taken_for_its_death(
         async with MemoryInstances(Memory(), E, 1, shared_folder).running() as deployment:
             call = asyncio.ensure_future(deployment.send(0, Request("Tokyo")))
             await waiting.wait()
-            deployment.death = asyncio.CancelledError()
+            deployment.new_death()
             call.cancel()  # what asyncio does at a Ctrl-C
             with pytest.raises(asyncio.CancelledError):
                 await call
+
+
+@pytest.mark.parametrize("letter", ["F", "H", "J"])
+@pytest.mark.parametrize(("faults", "bills"), [("both3 down@bill3", 0), ("both3 crash@bill3", 1)])
+async def test_a_process_that_has_died_does_nothing_more_and_no_response_of_it_arrives(
+    letter: str, faults: str, bills: int
+) -> None:
+    call = calling(policy="stops").under(parse(faults))
+    history = await run(Subject(option_named(letter)), call)
+    effects = [event.effect.kind for event in history.events if isinstance(event, Effect)]
+    assert effects.count("bill") == bills
+    last = [got.reply for sent, got in history.exchanges if sent.round == 3]
+    assert [reply.nothing for reply in last] == [LOST, LOST]
 
 
 @pytest.mark.parametrize(

@@ -73,10 +73,21 @@ Capabilities = tuple[bool, Declares | None, bool]
 
 @dataclass
 class _Instance:
+    """A running instance.
+
+    Attributes:
+        server: Its server.
+        wanted: Takes requests for clients that it has not.
+        clients: Those that it has.
+        stopped: Set when it has ended.
+        has_died: Whether it ended in the middle of an effect: none of its responses arrives.
+    """
+
     server: Any
     wanted: MemoryObjectSendStream[tuple[Request, anyio.Event]]
     clients: dict[Capabilities, Client] = field(default_factory=dict[Capabilities, Client])
     stopped: anyio.Event = field(default_factory=anyio.Event)
+    has_died: bool = False
 
 
 class _Ledger(FaultyLedger):
@@ -87,9 +98,12 @@ class _Ledger(FaultyLedger):
     ) -> None:
         super().__init__(ledger, turns)
         self._here, self._place = here, place
+        self._is_dead = False
 
     def due(self, effect: weather.Effect) -> Kind | None:
         here = self._here
+        if self._is_dead:  # another request of the process that has died
+            raise here.new_death()
         here.used = True
         if here.fault is None or here.fault.at != effect.kind:
             return None
@@ -100,6 +114,7 @@ class _Ledger(FaultyLedger):
         self._here.note(self._place, effect, fault)
 
     async def crash(self) -> None:
+        self._is_dead = True
         await self._here.die(self._place)
 
     async def leave(self) -> None:
@@ -176,8 +191,7 @@ class MemoryInstances(Instances):
 
     Attributes:
         fault: What goes wrong at the next effect of its kind.
-        death: What was raised when an instance died, until its request is over.
-        deaths: All that was raised so; a Ctrl-C may come at the same time.
+        deaths: What was raised when instances died; a Ctrl-C may come at the same time.
         used: Whether any effect came through the ledger. A stranger's file may have its own ledger.
     """
 
@@ -215,7 +229,6 @@ class MemoryInstances(Instances):
         self._recorded: set[tuple[str, str]] = set()
         self.recording.secrets.update(key.decode() for key in self._keys)
         self.fault: Kind | None = None
-        self.death: BaseException | None = None
         self.deaths: list[BaseException] = []
         self.leave = lambda: None
         self.used = False
@@ -376,12 +389,18 @@ class MemoryInstances(Instances):
         request: an engine's call, a frame. The request ends last.
         """
         self.recording.append(Crashed(place, self.recording.round_at(place)))
-        death = self.death = _Death()
-        self.deaths.append(death)
+        death = self.new_death()
         dying = self._running[place]
+        dying.has_died = True
         self._running[place] = await self._start(place)
         await self._end(dying)
         raise death
+
+    def new_death(self) -> BaseException:
+        """Return what is raised in an effect of a process that has died."""
+        death = _Death()
+        self.deaths.append(death)
+        return death
 
     async def _end(self, instance: _Instance) -> None:
         instance.wanted.close()
@@ -400,6 +419,7 @@ class MemoryInstances(Instances):
         gone: anyio.Event | None = None,
     ) -> Reply:
         reply = Reply(nothing=HUNG)
+        sent_to = self._running[instance]
         with anyio.move_on_after(self.hang_seconds) as scope:
             left = False
 
@@ -418,8 +438,7 @@ class MemoryInstances(Instances):
                         reply = Reply(nothing=LOST)
                     raise
                 reply = Reply(nothing=LOST)
-        if self.death is not None:
-            self.death = None
+        if sent_to.has_died:
             reply = Reply(nothing=LOST)
         await self.collect()
         return reply
