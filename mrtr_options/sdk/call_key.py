@@ -3,12 +3,15 @@
 A client that got no response to a first request holds no state, so a server takes what it sends
 next for another call. A name says that it is the same one. It comes, in this order, from
 
-1. the client's *call key*: made by the client, one for each call that its user means to make. It
+1. an *argument* that the author names: `call="reference"`; or a *function* of the author's over
+   caller and arguments: `call=lambda caller, arguments: ...`;
+2. the client's *call key*: made by the client, one for each call that its user means to make. It
    travels in the request's `_meta`, under `CALL_KEY`, with every request of the call: each delivery
    of the first one, the later rounds, and the first request of a host that calls again for the same
    intention. A server that does not know it ignores it.
-2. an *argument* that the author names, such as an order's number: `call="reference"`;
-3. a *function* of the author's over caller and arguments: `call=lambda caller, arguments: ...`.
+
+The author's name comes first, since it says what the effect is about. A client that makes a new key
+for the same reference would otherwise have the effect twice.
 
 `CallNaming` is what an author says about it, and `CallNaming.name_of` the name of one request's
 call. A name is bound to the server, the tool and the caller, and it is a digest: nothing that a
@@ -152,7 +155,8 @@ class CallNaming:
     ) -> CallName | None:
         """Return the name of the call that a first request belongs to; None for a call without one.
 
-        An argument that is absent, null or empty names no call.
+        An argument that is absent, null or empty names no call. Nor does one of an unknown caller,
+        unless it is secret: then the call key names the call.
 
         Args:
             ctx: The request.
@@ -160,26 +164,37 @@ class CallNaming:
             caller: Who sends it; None for an unknown caller.
 
         Raises:
-            MCPError: -32602, it is not a call key; -32600, the name needs a caller and none is
-                known.
+            MCPError: -32602, it is not a call key; -32600, the name needs a caller, none is known,
+                and there is no call key.
         """
         target = getattr(params, "name", None)
         if not isinstance(target, str):  # a resource has no arguments
             return None
-        if (key := call_key_of(ctx, params)) is not None:
+        key = call_key_of(ctx, params)
+        value = self._value_of(params, caller)
+        names_a_call = value is not None and value != ""
+        is_for_a_caller = caller is not None or self.call_is_secret
+        if names_a_call and is_for_a_caller:
+            handle = _digest("name", self._source, value, caller, target)
+            return CallName(handle, None, self._source)
+        if key is not None:
             return CallName(key.call_of(caller, target), key.made, "call key")
+        if names_a_call:
+            raise _caller_unknown(self._source)
+        return None
+
+    @property
+    def _source(self) -> str:
+        return f"argument {self.call!r}" if isinstance(self.call, str) else "arguments"
+
+    def _value_of(self, params: types.InputResponseRequestParams, caller: str | None) -> object:
+        """Return what the author says names the call."""
+        arguments: dict[str, Any] = getattr(params, "arguments", None) or {}
         if self.call is None:
             return None
-        arguments: dict[str, Any] = getattr(params, "arguments", None) or {}
         if isinstance(self.call, str):
-            value, source = arguments.get(self.call), f"argument {self.call!r}"
-        else:
-            value, source = self.call(caller, arguments), "arguments"
-        if value is None or value == "":
-            return None
-        if caller is None and not self.call_is_secret:
-            raise _caller_unknown(source)
-        return CallName(_digest("name", source, value, caller, target), None, source)
+            return arguments.get(self.call)
+        return self.call(caller, arguments)
 
 
 def naming_calls(handler: HandlerT, naming: CallNaming) -> HandlerT:
@@ -256,8 +271,18 @@ def call_key_of(
 
 
 def digest_of(arguments: Mapping[str, Any] | None) -> str:
-    """Return what tells the arguments of two calls apart, whatever the order of their names."""
-    return hashlib.sha256(json.dumps(arguments or {}, sort_keys=True).encode()).hexdigest()
+    """Return what tells the arguments of two calls apart.
+
+    The order of their names makes no difference. 150 and 150.0 are one number in JSON.
+    """
+    sent = json.dumps(arguments or {})
+    same_numbers = json.loads(sent, parse_float=_number)
+    return hashlib.sha256(json.dumps(same_numbers, sort_keys=True).encode()).hexdigest()
+
+
+def _number(text: str) -> int | float:
+    number = float(text)
+    return int(number) if number.is_integer() else number
 
 
 def as_repeat(response: ResponseT, since: float, note: str | None = None) -> ResponseT:

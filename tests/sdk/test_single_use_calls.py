@@ -244,15 +244,54 @@ async def test_another_callers_reference_is_another_call(store: Any) -> None:
         assert await reason_of(caller.send()) == (types.INVALID_REQUEST, "caller_unknown")
 
 
-async def test_a_call_key_comes_before_the_reference(store: Any) -> None:
+async def test_the_reference_comes_before_a_call_key(store: Any) -> None:
+    """A client that makes a new key for each call would transfer twice under one reference."""
+    bank = Bank()
+    async with at(bank, store) as caller:
+        keys = [None, sdk.new_call_key(), sdk.new_call_key()]
+        await caller.send(asked=await caller.send(key=keys[1]), key=keys[1])
+        for key in keys:
+            assert REPEAT in (await caller.send(key=key)).meta
+    assert bank.transfers == [100]
+
+
+async def test_a_call_key_names_a_call_without_a_reference(store: Any) -> None:
     bank, key = Bank(), sdk.new_call_key()
     async with at(bank, store) as caller:
-        asked = await caller.send(key=key)
-        await caller.send(asked=asked, key=key)
-        assert REPEAT in (await caller.send(key=key)).meta
-        assert isinstance(await caller.send(), types.InputRequiredResult), "another intention"
-        assert isinstance(await caller.send(key=sdk.new_call_key()), types.InputRequiredResult)
+        await caller.send("", asked=await caller.send("", key=key), key=key)
+        assert REPEAT in (await caller.send("", key=key)).meta
+        another = await caller.send("", key=sdk.new_call_key())
+        assert isinstance(another, types.InputRequiredResult), "another intention"
     assert bank.transfers == [100]
+
+
+async def test_a_call_key_names_a_call_of_an_unknown_caller(store: Any) -> None:
+    bank, key = Bank(caller=None), sdk.new_call_key()
+    async with at(bank, store) as caller:
+        await caller.send(asked=await caller.send(key=key), key=key)
+        assert REPEAT in (await caller.send(key=key)).meta
+    assert bank.transfers == [100]
+
+
+async def test_a_number_with_and_without_a_point_is_the_same_argument(store: Any) -> None:
+    bank = Bank()
+    async with at(bank, store) as caller:
+        await caller.send(asked=await caller.send(amount=150), amount=150)
+        same: Any = 150.0
+        assert REPEAT in (await caller.send(amount=same)).meta
+        assert await reason_of(caller.send(amount=151)) == REUSED
+
+
+async def test_a_round_whose_outcome_is_not_known_refuses_another_answer(store: Any) -> None:
+    """The transfer of the first answer may have happened."""
+    bank = Bank(half_way=anyio.sleep_forever)
+    async with at(bank, store, attempts=2, round_seconds=0.2) as caller:
+        asked = await caller.send()
+        assert (await reason_of(caller.send(asked=asked)))[1] == "indeterminate"
+        bank.half_way = None
+        refused = (types.INVALID_PARAMS, "answered_differently")
+        assert await reason_of(caller.send(asked=asked, sure=False)) == refused
+        assert said(await caller.send(asked=asked)) == "100 transferred"
 
 
 @pytest.mark.parametrize("action", ["decline", "cancel"])
@@ -295,8 +334,9 @@ async def test_two_at_once_after_a_refusal_are_one_call(store: Any) -> None:
 async def test_a_refused_call_stays_with_its_call_key(store: Any) -> None:
     bank, key = Bank(), sdk.new_call_key()
     async with at(bank, store) as caller:
-        refused = await caller.send(asked=await caller.send(key=key), action="decline", key=key)
-        assert first_of(await caller.send(key=key)) == refused
+        asked = await caller.send("", key=key)
+        refused = await caller.send("", asked=asked, action="decline", key=key)
+        assert first_of(await caller.send("", key=key)) == refused
     assert (bank.asked, bank.transfers) == (1, [])
 
 
@@ -541,7 +581,7 @@ async def test_a_question_that_nobody_answered_in_time_stays_with_its_call_key(p
     with closing(sdk.SqliteStore(path, keep_seconds=600, clock=lambda: now)) as store:
         async with at(bank, store) as caller:
             now += 1
-            await caller.send(key=key)
+            await caller.send("", key=key)
             now += 590
-            await caller.send(key=key)
+            await caller.send("", key=key)
     assert bank.asked == 1

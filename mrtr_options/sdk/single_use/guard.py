@@ -31,7 +31,7 @@ so there a bad answer that the handler finds is recorded.
 Named calls
 -----------
 The first request of a call carries no state, so two first requests are two calls, unless they have
-one name (`call_key`): the client's call key, else what the author says in `call=`. Then the first
+one name (`call_key`): what the author says in `call=`, else the client's call key. Then the first
 round is taken like any other, under the name:
 
 - A first request of a known name gets the call's result, or the question that is open now. So
@@ -143,17 +143,18 @@ def single_use(  # noqa: PLR0913
 ) -> Callable[[Handler], Handler]:
     """Make a wrapper that runs every round with a state at most once.
 
-    So it does with every first round of a call that has a name: the client's call key, else what
-    `call` says.
+    So it does with every first round of a call that has a name: what `call` says, else the
+    client's call key.
 
         single_use(store, call="reference")
 
     Args:
         store: Shared by all instances that may take a round.
-        call: Names calls for which the client made no key: the name of an argument, such as an
-            order's number; or a function of caller and arguments. Calls with one name are one call
-            for each caller, at this tool of this server. An argument that is absent, null or empty
-            names none. Without `call` only a call key names a call.
+        call: Names calls, whether or not the client made a key: the name of an argument, such as a
+            reference that is new for each intention; or a function of caller and arguments. Calls
+            with one name are one call for each caller, at this tool of this server. An argument
+            that is absent, null or empty names none; then, and without `call`, only a call key
+            names a call.
         call_seconds: How long after its last round a call is known by the name that `call` gave it.
         call_is_secret: Whether only one caller can know what `call` takes for a name. Without it a
             server that does not know its callers is refused, since two strangers would share a
@@ -307,11 +308,7 @@ class _Guard:
             Pending, Abandoned, Unusable: The store says so.
         """
         try:
-            return await self.store.reserve(claim)
-        except Abandoned:
-            if self.attempts == 1:
-                raise
-            return await self.take_abandoned(claim)
+            return await self.reserve(claim)
         except Forgotten:
             raise (state_expired() if name is None else too_old()) from None
         except Spent:
@@ -319,10 +316,23 @@ class _Guard:
         except Full:
             raise store_full() from None
 
+    async def reserve(self, claim: Claim) -> str | None:
+        """Reserve a round. With several attempts, one whose process died may be taken over."""
+        try:
+            return await self.store.reserve(claim)
+        except Abandoned:
+            if self.attempts == 1:
+                raise
+            return await self.take_abandoned(claim)
+
     async def take_abandoned(self, claim: Claim) -> str | None:
         """Take a round whose process died, to run it again.
 
         A first request gets the question of its call's abandoned round: it is open again.
+
+        Raises:
+            Spent: The round has begun with other answers, whose effects may have happened.
+            Pending: Another delivery has taken it.
         """
         if claim.is_first and claim.call is not None:
             question = await self.store.outcome(claim.call)
@@ -330,7 +340,10 @@ class _Guard:
                 return question
         if await self.store.take_over(claim):
             return None
-        raise Pending  # another delivery was first
+        try:  # it is pending if another delivery was first
+            return await self.store.reserve(claim)
+        except Abandoned:
+            raise Spent from None
 
     def repeat(self, recorded: str, name: CallName | None) -> Result:
         """Return a recorded response.
