@@ -5,6 +5,7 @@ Knows options only as servers.
 
 from __future__ import annotations
 
+import secrets
 import tempfile
 import time
 from collections.abc import AsyncGenerator, Generator, Iterable, Mapping, Sequence
@@ -22,13 +23,14 @@ from mrtr_options.review.bench.client import MODES, agreeable
 from mrtr_options.review.bench.subjects import Subject, make_wrappers, open_store, subject_named
 from mrtr_options.sdk.call_key import CALL_KEY as CALL_KEY_ENTRY
 from mrtr_options.sdk.call_key import new_call_key
+from mrtr_options.sdk.single_use import SqliteStore, single_use
 from mrtr_options.tool import weather
-from mrtr_options.tool.catalogue import all_options, load
+from mrtr_options.tool.catalogue import all_options, load, option_named
 from mrtr_options.tool.notation import CALL_KEY
 from mrtr_options.tool.server import TOOL
 from mrtr_options.tool.settings import Settings
 from scoreboard.cost.floor import floor_server, shared_server
-from scoreboard.cost.report import FLOOR, SHARED, Cost
+from scoreboard.cost.report import DEFAULT, FLOOR, SHARED, Cost
 from scoreboard.cost.timing import Progress, in_turns, ratio, spread
 
 AnyServer = Server[Any] | MCPServer[Any]
@@ -68,10 +70,10 @@ async def time_calls(measured: Sequence[Subject], progress: Progress) -> list[Co
     with servers_of(quick) as servers:
         servers = {SHARED: shared_server(), **servers}
         found = await time_servers(servers, CALLS, TURNS, progress)
-    with servers_of(slow) as servers:
+    with servers_of(slow, with_default=True) as servers:
         timed = await time_servers(servers, SLOW_CALLS, SLOW_TURNS, progress)
     found += [cost for cost in timed if cost.subject != FLOOR]
-    order = [FLOOR, SHARED, *(each.name for each in measured)]
+    order = [FLOOR, SHARED, *(each.name for each in measured), DEFAULT]
     return sorted(found, key=lambda cost: order.index(cost.subject))
 
 
@@ -85,7 +87,7 @@ async def time_servers(
 
     async def call(name: str, client: Client) -> None:
         for _ in range(calls):
-            await one_call(client, keyed=CALL_KEY in name)
+            await one_call(client, location=location_for(name), keyed=CALL_KEY in name)
 
     async with clients_of(servers) as clients:
         work = {name: partial(call, name, client) for name, client in clients.items()}
@@ -101,7 +103,9 @@ async def time_servers(
 
 
 @contextmanager
-def servers_of(measured: Iterable[Subject]) -> Generator[dict[str, AnyServer]]:
+def servers_of(
+    measured: Iterable[Subject], *, with_default: bool = False
+) -> Generator[dict[str, AnyServer]]:
     """The floor and a server of each subject, by name, with databases that go with the block."""
     with on_disk() as folder, ExitStack() as stack:
         servers: dict[str, AnyServer] = {FLOOR: floor_server()}
@@ -113,7 +117,30 @@ def servers_of(measured: Iterable[Subject]) -> Generator[dict[str, AnyServer]]:
                 database=f"sqlite:///{folder / 'calls.sqlite'}",
             )
             servers[each.name] = load(each.option.path, settings)
+        if with_default:
+            store = stack.enter_context(closing(SqliteStore(folder / "named.sqlite")))
+            servers[DEFAULT] = default_server(store)
         yield servers
+
+
+def default_server(store: SqliteStore) -> AnyServer:
+    """Build the default: the weather tool as J, in the guard, its calls named by their argument."""
+    guard = single_use(store, call="location", call_is_secret=True)
+    settings = Settings(weather.MemoryLedger(), wrappers=[guard])
+    return load(option_named("J").path, settings)
+
+
+def location_for(name: str) -> str:
+    """Return the location of a call: the default knows a location again, so it gets a new one."""
+    return new_reference() if name == DEFAULT else "Tokyo"
+
+
+def new_reference() -> str:
+    """Make a location that names a call of its own.
+
+    The weather tool has this one argument, and does not look at the space behind it.
+    """
+    return "Tokyo" + "".join(secrets.choice(" \t") for _ in range(64))
 
 
 @contextmanager
@@ -142,10 +169,10 @@ async def agree(
     return await agreeable(params)
 
 
-async def one_call(client: Client, *, keyed: bool = False) -> None:
+async def one_call(client: Client, *, location: str = "Tokyo", keyed: bool = False) -> None:
     """One call with one question, from its first round to its result."""
     meta: types.RequestParamsMeta | None = {CALL_KEY_ENTRY: new_call_key()} if keyed else None
-    result = await client.call_tool(TOOL, {"location": "Tokyo"}, meta=meta)
+    result = await client.call_tool(TOOL, {"location": location}, meta=meta)
     assert not result.is_error, result
 
 

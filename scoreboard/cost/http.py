@@ -13,7 +13,7 @@ import socket
 import threading
 import time
 from collections.abc import AsyncGenerator, Callable, Generator, Sequence
-from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, closing, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from functools import partial
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
@@ -31,11 +31,9 @@ from mrtr_options.review.bench.starting import START_SECONDS, end, start_server
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.sdk.call_key import CALL_KEY as CALL_KEY_ENTRY
 from mrtr_options.sdk.call_key import new_call_key
-from mrtr_options.sdk.single_use import SqliteStore
 from mrtr_options.tool.notation import CALL_KEY
 from mrtr_options.tool.server import TOOL
-from scoreboard.cost.calls import on_disk, servers_of
-from scoreboard.cost.named import default_server, new_reference
+from scoreboard.cost.calls import location_for, servers_of
 from scoreboard.cost.report import CALLERS, DEFAULT, FLOOR, Load
 from scoreboard.cost.timing import Progress, in_turns, ratio, spread
 
@@ -51,10 +49,10 @@ async def time_http(subjects: Sequence[Subject], progress: Progress) -> list[Loa
         progress: Called `TURNS` times for each number of callers.
     """
     found: list[Load] = []
-    with served(subjects) as (port, clock):
+    with served(subjects, with_default=True) as (port, clock):
         for number in CALLERS:
             async with callers_at(port, number) as callers:
-                names = [FLOOR, *(each.name for each in subjects)]
+                names = [FLOOR, *(each.name for each in subjects), DEFAULT]
                 with anyio.fail_after(START_SECONDS):
                     await callers[0].call(FLOOR)
                 work = {name: partial(calls_of, callers, name) for name in names}
@@ -106,11 +104,7 @@ def _serve(
     subjects: list[Subject], bench: Connection, with_default: bool, listener: socket.socket
 ) -> None:
     threading.Thread(target=_tell_time, args=(bench,), daemon=True).start()
-    with servers_of(subjects) as servers, ExitStack() as stack:
-        if with_default:
-            folder = stack.enter_context(on_disk())
-            store = stack.enter_context(closing(SqliteStore(folder / "rounds.sqlite")))
-            servers[DEFAULT] = default_server(store)
+    with servers_of(subjects, with_default=with_default) as servers:
         apps = [
             server.streamable_http_app(streamable_http_path=f"/{name}", host="0.0.0.0")
             for name, server in servers.items()
@@ -168,8 +162,7 @@ class Caller:
     async def call(self, name: str) -> None:
         """One call of the server with this name."""
         meta = {**_META, CALL_KEY_ENTRY: new_call_key()} if CALL_KEY in name else _META
-        location = new_reference() if name == DEFAULT else "Tokyo"
-        same = {"_meta": meta, "arguments": {"location": location}}
+        same = {"_meta": meta, "arguments": {"location": location_for(name)}}
         asked = await self._post(name, same)
         while asked.get("resultType") == "input_required":
             answers = {

@@ -5,27 +5,43 @@ text.
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import mrtr_options
 from mrtr_options.tool.author_code import author_code, code_lines
-from mrtr_options.tool.catalogue import Option, all_options
-from scoreboard.cost.report import Lines, Report
+from mrtr_options.tool.catalogue import Option, all_options, option_named
+from scoreboard.cost.report import DEFAULT, Lines, Report
 
 PACKAGE = Path(mrtr_options.__file__).parent
+GUARD = PACKAGE / "sdk" / "single_use" / "__init__.py"
+GUARDED = {"F+single-use": "F", DEFAULT: "J"}
+"""The guarded subjects whose lines are counted, and the option in each."""
+LINES_OF_THE_GUARD = 1
+"""What the author types to put the guard around a tool: `sdk.single_use(store, call=...)`."""
 
 
 def count_lines(options: Sequence[Option]) -> list[Lines]:
-    """The lines of each option."""
-    return [
+    """Count the lines of each option, and those of the guarded ones."""
+    found = [
         Lines(
             subject=option.letter,
             author=len(author_code(option.source)),
-            sdk=sum(len(code_lines(_text(file))) for file in stand_ins(option.path)),
+            sdk=_code_lines(stand_ins(option.path)),
         )
         for option in options
     ]
+    return [*found, *(_guarded(name, option_named(letter)) for name, letter in GUARDED.items())]
+
+
+def _guarded(name: str, option: Option) -> Lines:
+    files = {*stand_ins(option.path), GUARD, *stand_ins(GUARD)}
+    author = len(author_code(option.source)) + LINES_OF_THE_GUARD
+    return Lines(subject=name, author=author, sdk=_code_lines(files))
+
+
+def _code_lines(files: Collection[Path]) -> int:
+    return sum(len(code_lines(_text(file))) for file in files)
 
 
 def counted_now(report: Report) -> Report:

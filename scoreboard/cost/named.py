@@ -1,12 +1,7 @@
-"""The default: J's author code in the guard, its calls named by an argument.
-
-What it costs over HTTP is `bounds`' to time. Here is how it is built, and what its store is asked
-for. Knows the guard as the wrapper it is, and counts the statements of its SQLite store.
-"""
+"""What the default asks its store for: the statements of a repeat, and a first request beside many calls."""
 
 from __future__ import annotations
 
-import secrets
 import time
 from collections.abc import AsyncGenerator
 from contextlib import ExitStack, asynccontextmanager, closing
@@ -16,14 +11,11 @@ from typing import Any
 import mcp_types as types
 from mcp import Client
 
-from mrtr_options.sdk.single_use import SqliteStore, single_use
+from mrtr_options.sdk.single_use import SqliteStore
 from mrtr_options.sdk.single_use.sql import Values
 from mrtr_options.sdk.single_use.store import Claim
-from mrtr_options.tool import weather
-from mrtr_options.tool.catalogue import load, option_named
 from mrtr_options.tool.server import TOOL
-from mrtr_options.tool.settings import Settings
-from scoreboard.cost.calls import AnyServer, clients_of, on_disk
+from scoreboard.cost.calls import clients_of, default_server, new_reference, on_disk
 from scoreboard.cost.timing import Progress, in_turns
 
 KEPT = 10_000
@@ -32,21 +24,6 @@ CALLS, TURNS = 4, 120
 """First requests of one store in one turn."""
 _SECONDS = 24 * 3600.0
 _OUTCOME = "x" * 700  # as long as a question of the weather tool is recorded
-
-
-def new_reference() -> str:
-    """Make a location that names a call of its own.
-
-    The weather tool has this one argument, and does not look at the space behind it.
-    """
-    return "Tokyo" + "".join(secrets.choice(" \t") for _ in range(64))
-
-
-def default_server(store: SqliteStore) -> AnyServer:
-    """The weather tool as J, in the guard, its calls named by their argument."""
-    guard = single_use(store, call="location", call_is_secret=True)
-    settings = Settings(weather.MemoryLedger(), wrappers=[guard])
-    return load(option_named("J").path, settings)
 
 
 class CountingStore(SqliteStore):

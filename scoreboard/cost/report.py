@@ -228,7 +228,7 @@ def table(report: Report) -> list[tuple[str, ...]]:
     ]
 
 
-NAMES = {FLOOR: "floor", SHARED: "shared server", "task": "bare task"}
+NAMES = {FLOOR: "floor", SHARED: "shared server", DEFAULT: "default, J¹ⁿ", "task": "bare task"}
 
 ENGINES_HEAD: tuple[str, ...] = (
     *("", "", "ms a\nround", "of the\nprocessor", "times\nby hand"),
@@ -266,7 +266,10 @@ def notes(report: Report) -> Iterator[str]:
         " Over HTTP it is the server's alone. The shared server runs the floor's handler; what an option"
         " takes above that is its stand-in. Ten questions are those of a generated tool."
     )
-    yield "¹: inside the single-use guard, on SQLite. ᵏ: the client sends a call key."
+    yield (
+        "¹: inside the single-use guard, on SQLite. ᵏ: the client sends a call key. ⁿ: an argument names"
+        " the call. The lines of a guarded option include the guard's, with its two stores."
+    )
     added = " and ".join(
         f"{each.added_ms.median:.1f} ms on {each.store} (the middle half of rounds:"
         f" {each.added_ms.low:.1f} to {each.added_ms.high:.1f})"
@@ -331,12 +334,12 @@ def engines_with_notes(report: Report) -> str:
 
 
 def price(report: Report) -> str:
-    """What the single-use guard costs."""
-    guarded = "F+single-use"
+    """Say in a sentence what the default costs."""
     served = {each.subject: each.ratio.median for each in report.http if each.callers == 1}
     memory = {each.subject: each.ratio.median for each in report.calls}
+    lines = {each.subject: each.sdk for each in report.lines}
     return (
-        "The guard costs a store that all instances share, two writes a round, and"
-        f" {served[guarded] / served['F']:.1f} times F's\nprocessor time over HTTP"
-        f" ({memory[guarded] / memory['F']:.1f} in memory; [costs](docs/COSTS.md))."
+        f"The default takes a store that all instances share, {lines[DEFAULT]:,} lines of an SDK (F: {lines['F']:,}),"
+        f" and {served[DEFAULT] / served['F']:.1f} times F's\nprocessor time over HTTP"
+        f" ({memory[DEFAULT] / memory['F']:.1f} in memory; [costs](docs/COSTS.md))."
     )
