@@ -18,6 +18,21 @@ def check_numbers(user: str, *numbers: object) -> None:
             raise ValueError(f"{user} takes a number over 0, not {number!r}")
 
 
+def check_whole(user: str, **numbers: object) -> None:
+    """Check that counts are whole numbers.
+
+    Args:
+        user: The function or class that takes the numbers; the error names it.
+        numbers: Counts by the name of their parameter.
+
+    Raises:
+        TypeError: A count is not a whole number.
+    """
+    for name, number in numbers.items():
+        if not isinstance(number, int):
+            raise TypeError(f"{user} takes a whole number for {name}, not {number!r}")
+
+
 def check_functions(user: str, **functions: object) -> None:
     """Check that callbacks are callable.
 

@@ -38,7 +38,7 @@ def test_what_new_writes_passes_its_own_tests(style: str, tmp_path: Path) -> Non
     written = python(*NEW, "order_taxi.py", f"--style={style.upper()}", cwd=tmp_path)
     assert written.stdout.startswith("order_taxi.py is written"), written.stderr
     assert {path.name for path in tmp_path.iterdir()} == {"order_taxi.py", "test_order_taxi.py"}
-    assert "15 passed" in run(tmp_path, "pytest", "-v", "test_order_taxi.py")
+    assert "17 passed" in run(tmp_path, "pytest", "-v", "test_order_taxi.py")
 
 
 @pytest.mark.parametrize("style", STYLES)

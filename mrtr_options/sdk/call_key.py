@@ -101,7 +101,7 @@ class CallName:
     Attributes:
         handle: The name: 32 hexadecimal digits, the same for all first requests of the call.
         made: When the client made its call key, by its clock; None where the server named the call.
-        source: What named it, for texts: "call key", "argument 'reference'" or "arguments".
+        source: What named it, for texts: "call key", "argument 'reference'" or "call's name".
     """
 
     handle: str
@@ -180,12 +180,12 @@ class CallNaming:
         if key is not None:
             return CallName(key.call_of(caller, target), key.made, "call key")
         if names_a_call:
-            raise _caller_unknown(self._source)
+            raise _caller_unknown()
         return None
 
     @property
     def _source(self) -> str:
-        return f"argument {self.call!r}" if isinstance(self.call, str) else "arguments"
+        return f"argument {self.call!r}" if isinstance(self.call, str) else "call's name"
 
     def _value_of(self, params: types.InputResponseRequestParams, caller: str | None) -> object:
         """Return what the author says names the call."""
@@ -352,11 +352,11 @@ def _iso(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
 
 
-def _caller_unknown(source: str) -> MCPError:
+def _caller_unknown() -> MCPError:
     return MCPError(
         types.INVALID_REQUEST,
-        f"Calls of this tool are named by their {source} for each caller, and this server does not"
-        " know who calls. Authenticate, or send a call key.",
+        "Each caller of this tool has names of their own for calls, and this server does not know"
+        " who calls. Authenticate, or send a call key.",
         {"reason": Reason.CALLER_UNKNOWN},
     )
 

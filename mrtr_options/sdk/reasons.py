@@ -24,6 +24,8 @@ class Reason(StrEnum):
     """The outcome is not known yet. The same request may be sent again later."""
     INDETERMINATE = "indeterminate"
     """The outcome is not known and will not be: effects may have happened."""
+    RESULT_TOO_LONG = "result_too_long"
+    """The round has ended and is recorded; its response is too long to be repeated."""
     STORE_UNUSABLE = "store_unusable"
     """The server cannot record calls now. The request did nothing and may be sent again later."""
     STORE_FULL = "store_full"

@@ -255,7 +255,7 @@ async def test_what_is_too_long_is_refused_or_given_once_and_no_effect_happens_a
     refusals = {
         "answer": (types.INVALID_PARAMS, "invalid_answer"),
         "state": (types.INTERNAL_ERROR, "too_long"),
-        "response": INDETERMINATE,
+        "response": (types.INTERNAL_ERROR, "result_too_long"),
     }
     for _ in range(2 * too_long):
         assert await refused(handler, asked, answer) == refusals[what]

@@ -273,6 +273,24 @@ async def test_a_call_key_names_a_call_of_an_unknown_caller(store: Any) -> None:
     assert bank.transfers == [100]
 
 
+async def test_a_callers_name_may_hold_what_a_database_cannot(store: Any) -> None:
+    bank = Bank(caller="ada\0")
+    async with at(bank, store) as caller:
+        await caller.send(asked=await caller.send())
+    assert bank.transfers == [100]
+
+
+async def test_a_refused_name_of_a_function_is_called_the_calls_name(store: Any) -> None:
+    def recipient(caller: str | None, arguments: Any) -> object:
+        return arguments["reference"]
+
+    bank = Bank()
+    async with calling(bank.server(sdk.single_use(store, call=recipient))) as (caller,):
+        await caller.send()
+        with pytest.raises(MCPError, match="This call's name was used with other arguments"):
+            await caller.send(amount=300)
+
+
 async def test_a_number_with_and_without_a_point_is_the_same_argument(store: Any) -> None:
     bank = Bank()
     async with at(bank, store) as caller:

@@ -174,8 +174,14 @@ def instance(
     """Build an instance, whose files are in a folder that all instances share."""
     world = World(Records(folder / "records.sqlite"), fee)
     with closing(sdk.SqliteStore(folder / "rounds.sqlite")) as rounds:
-        # A round whose process died runs again: the records absorb a second one.
-        guard = sdk.single_use(rounds, call="reference", repeat_note=REPEAT, attempts=2)
+        guard = sdk.single_use(
+            rounds,
+            call="reference",
+            repeat_note=REPEAT,
+            attempts=2,  # a round whose process died runs again: the records absorb it
+            round_seconds=10,  # what takes longer counts as dead
+            wait_seconds=15,  # longer than that: who calls again waits for its end
+        )
         tool = sdk.Tool(
             TOOL,
             "Does one thing, once for each reference.",

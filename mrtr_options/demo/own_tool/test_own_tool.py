@@ -140,12 +140,13 @@ def test_it_is_done_once_whichever_response_is_lost(
     play(tmp_path, scene)
 
 
+@pytest.mark.parametrize("policy", POLICIES)
 def test_the_same_reference_is_the_same_call_and_another_one_is_another(
-    tmp_path: Path,
+    tmp_path: Path, policy: Policy
 ) -> None:
     async def scene(both: Setup) -> None:
         await both.call()
-        again = await both.call(user=(user := User()))
+        again = await both.call(policy, user := User())
         assert DONE[2] in again
         assert both.records.all() == [DONE]
         if REPEAT_IS_TOLD:

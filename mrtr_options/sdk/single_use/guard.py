@@ -75,7 +75,7 @@ import anyio
 import mcp_types as types
 from mcp.server.session import ServerSession
 
-from mrtr_options.checks import check_numbers
+from mrtr_options.checks import check_numbers, check_whole
 from mrtr_options.sdk.call_key import (
     CallFunction,
     CallName,
@@ -155,7 +155,8 @@ def single_use(  # noqa: PLR0913
             with one name are one call for each caller, at this tool of this server. An argument
             that is absent, null or empty names none; then, and without `call`, only a call key
             names a call.
-        call_seconds: How long after its last round a call is known by the name that `call` gave it.
+        call_seconds: How long after its last round a call is known by the name that `call` gave it:
+            longer than a state is valid for, or a call may begin again while its question is open.
         call_is_secret: Whether only one caller can know what `call` takes for a name. Without it a
             server that does not know its callers is refused, since two strangers would share a
             call.
@@ -166,16 +167,19 @@ def single_use(  # noqa: PLR0913
             round is still at work; 0 not to wait.
         round_seconds: How long a round may take. Beyond it the round is indeterminate, and no
             delivery waits for it.
-        attempts: How often a round that fails is tried. More than once only where every effect has
-            an idempotency key that its destination honours.
+        attempts: How often a delivery tries a round that fails. More than once only where every
+            effect has an idempotency key that its destination honours: then a round that failed, or
+            whose process died, runs again each time that its request is sent again.
 
     Raises:
-        TypeError: What is given is not a store, or `call` names no calls.
+        TypeError: What is given is not a store, `call` names no calls, or `attempts` is no whole
+            number.
         ValueError: A number is not over 0, or the note is empty or too long.
     """
     # A wait of 0 is fit: none waits.
     check_numbers("single_use", wait_seconds or 1, round_seconds, attempts, call_seconds)
     check_note("single_use", repeat_note)
+    check_whole("single_use", attempts=attempts)
     if isinstance(store, type) or not hasattr(store, "reserve"):
         raise TypeError(
             "single_use takes a store first and goes around a handler then:"
@@ -281,7 +285,7 @@ class _Guard:
             answers="" if state.is_first else digest_of_answers(answers),
             begins=state.begins,
             lease_seconds=self.round_seconds,
-            caller=caller,
+            caller=None if caller is None else digest_of({"caller": caller}),
             mark=state.mark,
         )
         if state.call is None:

@@ -66,6 +66,15 @@ def indeterminate(*, may_run_again: bool = False) -> MCPError:
     )
 
 
+def result_too_long() -> MCPError:
+    """Return what is repeated in place of a response that was too long to be recorded."""
+    return MCPError(
+        types.INTERNAL_ERROR,
+        "This round has ended, and its response was sent once. It is too long to be repeated.",
+        {"reason": Reason.RESULT_TOO_LONG},
+    )
+
+
 def state_too_long() -> MCPError:
     """Return the end of a call whose state cannot travel."""
     return MCPError(

@@ -26,7 +26,7 @@ from mrtr_options.sdk.questions import (
     invalid_state,
     validator_of,
 )
-from mrtr_options.sdk.single_use.refusals import indeterminate, state_too_long
+from mrtr_options.sdk.single_use.refusals import indeterminate, result_too_long, state_too_long
 from mrtr_options.sdk.single_use.store import Stamp
 
 MAX_RESPONSE_BYTES = 256 * 1024
@@ -204,14 +204,17 @@ def _length(text: str) -> int:
 def write_response(response: types.Result) -> str:
     """Return a response as it is recorded: it says that it is handed out again, and since when.
 
-    One that is too long is recorded as an outcome that is not known.
+    In place of one that is too long, an error is recorded that says so.
 
     Raises:
         ValueError: It holds what has no JSON.
     """
     repeat = as_repeat(response, time.time())
     text = repeat.model_dump_json(by_alias=True, exclude_none=True)
-    return text if _length(text) <= MAX_RESPONSE_BYTES else write_error(indeterminate())
+    if _length(text) <= MAX_RESPONSE_BYTES:
+        return text
+    _logger.warning("a response is longer than %s bytes and is not recorded", MAX_RESPONSE_BYTES)
+    return write_error(result_too_long())
 
 
 def write_error(error: MCPError) -> str:
