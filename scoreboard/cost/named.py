@@ -1,7 +1,7 @@
-"""The default: J's author code in the guard, its calls named by an argument.
+"""The default: J's author code in the guard, with calls named by an argument.
 
-What it costs over HTTP is `bounds`' to time. Here is how it is built, and what its store is asked
-for. Knows the guard as the wrapper it is, and counts the statements of its SQLite store.
+This module builds it, and counts the statements of its store; `bounds` times it over HTTP. Knows
+the guard as a wrapper, and its SQLite store.
 """
 
 from __future__ import annotations
@@ -27,23 +27,27 @@ from scoreboard.cost.calls import AnyServer, clients_of, on_disk
 from scoreboard.cost.timing import Progress, in_turns
 
 KEPT = 10_000
-"""How many named calls are in the full store."""
-CALLS, TURNS = 4, 120
+"""The number of named calls in the full store."""
+
+CALLS = 4
 """First requests of one store in one turn."""
+
+TURNS = 120
+
 _SECONDS = 24 * 3600.0
-_OUTCOME = "x" * 700  # as long as a question of the weather tool is recorded
+_OUTCOME = "x" * 700  # the length of a recorded question of the weather tool
 
 
 def new_reference() -> str:
-    """Make a location that names a call of its own.
+    """Return a location that names a new call.
 
-    The weather tool has this one argument, and does not look at the space behind it.
+    The weather tool has this one argument, and ignores the space behind it.
     """
     return "Tokyo" + "".join(secrets.choice(" \t") for _ in range(64))
 
 
 def default_server(store: SqliteStore) -> AnyServer:
-    """The weather tool as J, in the guard, its calls named by their argument."""
+    """Build the weather tool as J, in the guard, with calls named by their argument."""
     guard = single_use(store, call="location", call_is_secret=True)
     settings = Settings(weather.MemoryLedger(), wrappers=[guard])
     return load(option_named("J").path, settings)
@@ -53,27 +57,30 @@ class CountingStore(SqliteStore):
     """A store that counts its statements.
 
     Attributes:
-        reads, writes: How many there were.
+        reads, writes: The numbers of statements so far.
     """
 
     def __init__(self, path: Path) -> None:
-        self.reads = self.writes = 0
+        self.reads = 0
+        self.writes = 0
         super().__init__(path)
 
     def _execute(self, statement: str, values: Values) -> Any:
-        is_read = statement.lstrip().startswith("SELECT")
-        self.reads += is_read
-        self.writes += not is_read
+        if statement.lstrip().startswith("SELECT"):
+            self.reads += 1
+        else:
+            self.writes += 1
         return super()._execute(statement, values)
 
 
 async def statements_of_a_repeat() -> tuple[int, int]:
-    """The reads and writes of a first request that is made again, once its call is open."""
+    """Return the reads and writes of a repeated first request, whose call is open."""
     with on_disk() as folder, closing(CountingStore(folder / "rounds.sqlite")) as store:
         async with clients_of({"": default_server(store)}) as clients:
             reference = new_reference()
             await first_request(clients[""], reference)
-            store.reads = store.writes = 0
+            store.reads = 0
+            store.writes = 0
             await first_request(clients[""], reference)
             return store.reads, store.writes
 
@@ -85,7 +92,7 @@ async def time_first_requests(progress: Progress) -> dict[str, list[float]]:
         progress: Called `TURNS` times.
 
     Returns:
-        The seconds of the processor, turn by turn, for "empty" and "full".
+        The processor time of each turn in seconds, for "empty" and "full".
     """
 
     async def work(client: Client) -> None:
@@ -120,7 +127,7 @@ async def _fill(store: SqliteStore) -> None:
 
 
 async def first_request(client: Client, reference: str) -> types.InputRequiredResult:
-    """The first request of a call with this reference."""
+    """Make the first request of a call with this reference."""
     arguments = {"location": reference}
     result = await client.session.call_tool(TOOL, arguments, allow_input_required=True)
     assert isinstance(result, types.InputRequiredResult)
