@@ -118,7 +118,7 @@ def charged_twice(rows: Sequence[explore.Row]) -> dict[str, dict[str, bool]]:
             row["subject"]: "lost3" in row["witnesses"].get("duplicate bill", ())
             for row in rows
             if (row["policy"], CALL_KEY in row["subject"]) == (policy, keyed)
-            and TEMPORAL not in row["subject"]  # no other way to write the tool
+            and TEMPORAL not in row["subject"]  # the same tool on another engine
         }
         for client, (policy, keyed) in LOSES.items()
     }

@@ -97,9 +97,8 @@ def advice() -> list[list[str]]:
     """Return README's advice in Markdown: for each kind of reader a heading and its paragraphs."""
     text = (FILE.parents[1] / "README.md").read_text(encoding="utf-8")
     section = re.sub("<!--.*?-->", "", text.partition("## What to do\n")[2].partition("\n## ")[0])
-    section = re.sub(
-        r"```.*?```", "", section, flags=re.DOTALL
-    )  # the page has no room for code or tables
+    # The page has no room for code or tables.
+    section = re.sub(r"```.*?```", "", section, flags=re.DOTALL)
     section = re.sub(r"^\|.*$", "", section, flags=re.MULTILINE)
     parts = [
         [" ".join(part.split()) for part in re.split(r"\n+- |\n\n", each) if part.strip()]

@@ -20,9 +20,8 @@ def require_node() -> None:
     """End the command if npm is missing; make a signal end the servers, too."""
     if shutil.which("npm") is None:
         refuse("the suite needs node and npm: apt-get install nodejs npm, or the like")
-    signal.signal(
-        signal.SIGTERM, signal.default_int_handler
-    )  # otherwise a server would keep running
+    # Without an exception, a signal would leave the server running.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 @contextmanager
