@@ -1,5 +1,6 @@
-"""What writes README's tables, docs/ and the page: from runs, and from what is kept of them. Knows
-the package.
+"""Generates README's tables, docs/ and the page, from runs and from kept results.
+
+Knows the package and the scoreboards.
 """
 
 from pathlib import Path

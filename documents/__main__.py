@@ -20,14 +20,14 @@ from mrtr_options.terminal import Parser, refuse, run
 
 @cache
 def _matrix() -> Runs:
-    """Every run of the matrix. It takes a minute, and some documents have none."""
+    """Play every run of the matrix. It takes a minute, and some documents do not need it."""
     to_run = matrix.cells(all_subjects())
     with counting("schedules", len(to_run)) as begin:
         return anyio.run(matrix.run, to_run, begin)
 
 
 def write(paths: Sequence[Path]) -> int:
-    """Renew the generated parts of some documents, and every picture; returns the exit code."""
+    """Renew the generated parts of some documents, and every picture; return the exit code."""
     for path, counterexample in PICTURES.items():
         path.write_text(counterexample.drawing, encoding="utf-8")
     for path in paths:
@@ -36,7 +36,7 @@ def write(paths: Sequence[Path]) -> int:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; the exit code."""
+    """Run the command, and return the exit code."""
     parser = Parser(
         prog="python -m documents",
         description="Renews the generated parts of README.md and docs/, from runs and from what is"
@@ -50,8 +50,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--explore",
         action="append",
         metavar="SUBJECT",
-        help="before that, try every set of faults on this subject (M, F¹, all), and keep what comes of"
-        " it in docs/explored.json; may be given several times",
+        help="before that, try every set of faults on this subject (M, F¹, all), and keep what"
+        " comes of it in docs/explored.json; may be given several times",
     )
     parser.add_argument(
         "--faults", type=int, choices=(1, 2), default=FAULTS, help=f"how many (default {FAULTS})"
@@ -59,8 +59,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--candidates",
         action="store_true",
-        help="before that, try every fault alone on the candidates for a default, with three clients"
-        " and three destinations (minutes), and keep what comes of it in docs/candidates.json",
+        help="before that, try every fault alone on the candidates for a default, with three"
+        " clients and three destinations (minutes), and keep what comes of it in"
+        " docs/candidates.json",
     )
     parser.add_argument(
         "--kept",

@@ -1,4 +1,7 @@
-"""Every name of `sdk` with its signature and its docstring, for docs/API.md. Knows `sdk`'s face."""
+"""The public names of `sdk`, with signatures and docstrings, for docs/API.md.
+
+Knows the package `sdk` only.
+"""
 
 from __future__ import annotations
 
@@ -10,32 +13,30 @@ from typing import Any
 from mrtr_options import sdk
 
 _WIDTH = 88
-"""How many characters of a signature stand on one line."""
+"""The longest signature that is written on one line, in characters."""
 
 _ALIAS = re.compile(r"\b(?:collections|mcp|mcp_types|typing)\.(?:\w+\.)*")
-"""The modules in the representation of a type."""
+"""Module names in the representation of a type. The page leaves them out."""
 
 NAMES = re.findall(r"^ {4}(\w+)  ", sdk.__doc__ or "", re.MULTILINE)
-"""The names of the face: its docstring has a line for each."""
+"""The public names of `sdk`, read from its docstring, which has a line for each."""
 
-INTERNAL = frozenset(
-    (
-        "register",
-        "perform",
-        "caller",
-        "begun",
-        "rounds",
-        "result_of",
-        "methods",
-        "outcome",
-        "deliver",
-    )
-)
-"""Methods of the face's classes that are for the other modules of `sdk`."""
+INTERNAL = {
+    "register",
+    "perform",
+    "caller",
+    "begun",
+    "rounds",
+    "result_of",
+    "methods",
+    "outcome",
+    "deliver",
+}
+"""Methods of public classes that only other modules of `sdk` call."""
 
 
 def api() -> str:
-    """A section for each name, in the order of the alphabet."""
+    """Return a section for each public name, in alphabetical order."""
     return "\n\n".join(_section(name, getattr(sdk, name)) for name in sorted(NAMES, key=str.lower))
 
 
@@ -43,19 +44,20 @@ def _section(name: str, value: Any) -> str:
     told = [f"### {name}"]
     if inspect.isclass(value) or inspect.isfunction(value):
         told.append(f"```text\n{_signature(name, value)}\n```")
-    if (value_of := getattr(value, "__module__", "")).startswith("mrtr_options"):
+    module = getattr(value, "__module__", "")
+    if module.startswith("mrtr_options"):
         told.append(f"```text\n{inspect.getdoc(value)}\n```")
         for method, each in _methods(value):
             told.append(f"```text\n{_signature(f'.{method}', each)}\n\n{inspect.getdoc(each)}\n```")
     elif inspect.isclass(value):
-        told.append(f"From the SDK: `{value_of}`.")
+        told.append(f"From the SDK: `{module}`.")
     else:
         told.append(f"`{_ALIAS.sub('', repr(value))}`")
     return "\n\n".join(told)
 
 
 def _signature(name: str, value: Any) -> str:
-    """How it is called, with types; a line for each parameter where one line is too short."""
+    """Return a call with types; if it is too long for one line, with a line for each parameter."""
     start = f"await {name}" if inspect.iscoroutinefunction(value) else name
     try:
         signature = inspect.signature(value)
@@ -75,7 +77,7 @@ def _signature(name: str, value: Any) -> str:
 
 
 def _type(annotation: Any) -> Any:
-    """An annotation as the author of a handler writes it."""
+    """Return an annotation as the author of a handler writes it."""
     if annotation is inspect.Signature.empty:
         return annotation
     written = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
@@ -83,7 +85,7 @@ def _type(annotation: Any) -> Any:
 
 
 def _written(parameters: list[inspect.Parameter]) -> list[str]:
-    """Parameters as they are written, with the star before those that have to be named."""
+    """Return the parameters as text, with a star before those that must be named."""
     named = [each for each in parameters if each.kind is each.KEYWORD_ONLY]
     has_star = any(each.kind is each.VAR_POSITIONAL for each in parameters)
     texts = [str(each) for each in parameters]
@@ -102,14 +104,15 @@ class _Shown(str):
 
 
 def _plain(default: Any) -> Any:
-    """A default as it can be read: a number, a text or nothing; dots for what has an address."""
+    """Return a default that can be read, such as a number or a text; dots if it has an address."""
     is_readable = default is inspect.Parameter.empty or " at 0x" not in repr(default)
     return default if is_readable else _Shown("...")
 
 
 def _methods(value: Any) -> list[tuple[str, Any]]:
-    """The public methods that a class of ours defines, or inherits from one that is not of the
-    face.
+    """Return the public methods that a class of ours defines or inherits.
+
+    Methods inherited from another public class are in that class's section.
     """
     if not inspect.isclass(value):
         return []

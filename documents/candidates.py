@@ -1,7 +1,7 @@
 """The candidates for a default: every fault alone, three clients, three destinations.
 
-What is found is kept in docs/candidates.json (`python -m documents --candidates` makes it again, in
-two minutes); CHOOSING, README and the page show it.
+The results are kept in docs/candidates.json. `python -m documents --candidates` makes it again in
+two minutes. CHOOSING, README and the page show it.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ FILE = ROOT / "docs" / "candidates.json"
 
 AROUND = ("", f"+{SINGLE_USE}", f"+{SINGLE_USE}+{NAMED}")
 CANDIDATES = ("E", *(letter + around for around in AROUND for letter in "FGHJ"))
-"""The subjects that are compared. E is what somebody writes who has read nothing."""
+"""The subjects that are compared. E stands for a tool written without reading any advice."""
 
 BOUND = 1
-"""How many faults at a time."""
+"""The number of faults at a time."""
 
 OF_THE_BENCH = ("forged state", "divergent replies")
-"""The anomalies that the table leaves out: they harm the server, or nobody."""
+"""Anomalies that the table leaves out: they harm no user."""
 
 
 def called() -> dict[Called, int]:
-    """Return what is explored, with how many faults."""
+    """Return the calls to explore, with the number of faults for each."""
     return {
         (subject_named(name), calling(policy=policy, destination=destination)): BOUND
         for name in CANDIDATES
@@ -49,10 +49,10 @@ def called() -> dict[Called, int]:
 
 
 def keep(path: Path = FILE) -> int:
-    """Explore the candidates, and keep what is found.
+    """Explore the candidates, and keep the rows.
 
     Args:
-        path: Where it is kept.
+        path: The file of the kept rows.
 
     Returns:
         1 if a run breaks a rule and shows no anomaly.
@@ -67,12 +67,12 @@ def keep(path: Path = FILE) -> int:
 
 @cache
 def read() -> Sequence[explore.Row]:
-    """Return the rows that are kept."""
+    """Return the kept rows."""
     return json.loads(FILE.read_text(encoding="utf-8"))
 
 
 def row_of(subject: str, destination: Destination, policy: Policy) -> explore.Row:
-    """Return what is kept of one candidate."""
+    """Return the kept row of one candidate."""
     return next(
         row
         for row in read()
@@ -81,7 +81,7 @@ def row_of(subject: str, destination: Destination, policy: Policy) -> explore.Ro
 
 
 def wrong(row: explore.Row) -> dict[str, str]:
-    """Return what one fault does to a candidate: the words of each anomaly, with its mildest fault.
+    """Return the anomalies that one fault causes: the words of each, with its mildest fault.
 
     The anomalies come in the order of harm.
     """
@@ -94,13 +94,13 @@ def wrong(row: explore.Row) -> dict[str, str]:
 
 
 def cell(row: explore.Row) -> str:
-    """Return what one fault does to a candidate, in a cell."""
+    """Return the anomalies that one fault causes, as a cell of a table."""
     found = wrong(row)
     return "; ".join(found) if found else f"✓ {explore.NOT_SEEN.format(row['bound'])}"
 
 
 def compared() -> str:
-    """Write the table of the candidates; candidates that fail alike share a row."""
+    """Return the table of the candidates; candidates that fail alike share a row."""
     lines: dict[tuple[str, ...], list[str]] = {}
     for name in CANDIDATES:
         for destination in DESTINATIONS:
@@ -117,7 +117,7 @@ def compared() -> str:
 
 
 def told(subject: Subject, destination: Destination) -> str:
-    """Write what one fault does to a candidate, for each client, as README says it."""
+    """Return the anomalies that one fault causes for each client, as a list for README."""
     said: list[str] = []
     for policy in POLICIES:
         found = wrong(row_of(subject.name, destination, policy))

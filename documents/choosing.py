@@ -1,6 +1,6 @@
-"""Which option to take, for README, CHOOSING and the page: one rule, with what it still does wrong.
+"""The choice of an option, for README, CHOOSING and the page: one rule, with its weak spots.
 
-Knows the rule (`mrtr_options.tool.choosing`), and what is kept of the candidates.
+Knows the rule (`mrtr_options.tool.choosing`), and the kept rows of the candidates.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from mrtr_options.tool.notation import SINGLE_USE
 
 
 def title(choice: Choice) -> str:
-    """Return what to take: the option's name before its letter, and what is around it."""
+    """Return the name of a choice: the option before its letter, and the wrappers around it."""
     subject = subject_named(choice.subject)
     around = ", in the guard, calls named" if len(subject.wrappers) > 1 else ""
     return f"{subject.option.name}{around} (**{short(subject.name)}**)"
 
 
 def weak_spots(choice: Choice) -> dict[str, dict[str, str]]:
-    """Return what one fault still does to a choice, by client: words, and the fault."""
+    """Return the anomalies that one fault still causes, by client: words, and the fault."""
     subject = subject_named(choice.subject).name
     return {
         policy: candidates.wrong(candidates.row_of(subject, choice.destination, policy))
@@ -38,12 +38,12 @@ def weak_spots(choice: Choice) -> dict[str, dict[str, str]]:
 
 
 def questions() -> str:
-    """Write the questions, as CHOOSING lists them."""
+    """Return the questions as a list, as CHOOSING shows them."""
     return "\n".join(f"{number}. {asked}" for number, asked in enumerate(QUESTIONS.values(), 1))
 
 
 def which() -> str:
-    """Write the rule as a table: when, what to take, and what one fault still does to it."""
+    """Return the rule as a table: when, what to take, and what one fault still does to it."""
     return table(
         ("when (the first that fits)", "take", "why", *(f"client {policy}" for policy in POLICIES)),
         [
@@ -59,12 +59,15 @@ def which() -> str:
 
 
 def advice() -> str:
-    """Write the rule as a list, as README gives it."""
+    """Return the rule as a list, as README shows it."""
     return "\n".join(f"- {choice.when}: {title(choice)}." for choice in CHOICES)
 
 
 def default() -> str:
-    """Write what one fault still does to the default, for each client and destination."""
+    """Return the anomalies that one fault still causes in the default, as a table.
+
+    A row is a destination, a column a client.
+    """
     subject = subject_named("default").name
     rows: list[tuple[str, ...]] = []
     for destination in candidates.DESTINATIONS:
@@ -80,7 +83,7 @@ SHIPPED = ("E", "F", "H", "J", "F+guard", "default")
 
 
 def shipped() -> str:
-    """Write what an SDK may ship: what each mechanism needs, and when it charges twice."""
+    """Return a table of the mechanisms: what each needs, and which fault charges twice."""
     heads = ("mechanism", "store", "instances", "redeploy")
     lines: dict[tuple[str, ...], list[str]] = {}
     for subject in map(subject_named, SHIPPED):
@@ -91,11 +94,16 @@ def shipped() -> str:
 
 
 def _mechanism(subject: Subject) -> tuple[str, ...]:
-    """Return what a mechanism needs, and what one fault does to it."""
+    """Return the cells of a mechanism: what it needs, and which fault charges twice."""
     own = subject.option.guarantees
     is_anywhere = own is not None and "failover" in own.survives
     in_guard = SINGLE_USE in subject.wrappers
-    store = "shared" if in_guard else "none" if is_anywhere else "its memory"
+    if in_guard:
+        store = "shared"
+    elif is_anywhere:
+        store = "none"
+    else:
+        store = "its memory"
     rows = [candidates.row_of(subject.name, "ignores keys", policy) for policy in POLICIES]
     twice = [candidates.wrong(row).get(WORDS["duplicate bill"]) for row in rows]
     return (
@@ -110,7 +118,7 @@ def _mechanism(subject: Subject) -> tuple[str, ...]:
 
 
 def _after_a_redeploy(rows: Sequence[Row]) -> str:
-    """Write what a version with one more question does to an open call."""
+    """Return what happens to an open call if the new version asks one more question."""
     found = [
         each.words
         for each in ANOMALIES

@@ -1,6 +1,6 @@
-"""The rows of `explore` that README and RESULTS show: made again, and kept in docs/explored.json.
+"""The rows of `explore` that README and RESULTS show, kept in docs/explored.json.
 
-Knows what `explore` finds and how it is kept.
+Knows how to explore and how the rows are kept.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ FILE = ROOT / "docs" / "explored.json"
 
 
 def read(path: Path = FILE) -> list[explore.Row]:
-    """The rows that are kept."""
+    """Return the kept rows."""
     return json.loads(path.read_text(encoding="utf-8"))
 
 
 def keep(names: Collection[str], most: int, path: Path = FILE) -> int:
-    """Explore, and keep what is found; the rows of other subjects stay as they are kept.
+    """Explore some subjects and keep the rows; the kept rows of other subjects stay.
 
     Args:
-        names: The subjects, by their names; none for all.
+        names: The names of the subjects; empty for all.
         most: How many faults at a time.
         path: Where rows are kept.
 
     Returns:
         1 if a run breaks a rule and shows no anomaly.
     """
-    subjects = [  # a modern client does not notice the shim for legacy ones
+    subjects = [  # a modern client does not notice the shim for legacy clients
         each
         for each in (*all_subjects(), *keyed_subjects(), *named_subjects(), *fleet_subjects())
         if LEGACY_SHIM not in each.wrappers
@@ -60,7 +60,7 @@ def keep(names: Collection[str], most: int, path: Path = FILE) -> int:
     for row in explore.as_rows(done, proofs):
         found[_key(row)] = settled(row, found.get(_key(row), {}).get("races", ()))
     here = [subject.name for subject in subjects]
-    # Kept where Temporal is missing, too.
+    # Rows of subjects on Temporal are kept even if Temporal is missing here.
     on_temporal = [subject.name for subject in temporal_subjects()]
     order = [(name, policy) for name in dict.fromkeys(here + on_temporal) for policy in POLICIES]
     rows = [found[key] for key in order if key in found]
@@ -69,17 +69,23 @@ def keep(names: Collection[str], most: int, path: Path = FILE) -> int:
 
 
 def _bound(subject: Subject, most: int) -> int:
-    """How many faults at a time are kept of a subject.
+    """Return how many faults at a time are tried on a subject for the kept rows.
 
-    On Temporal two of them take half an hour. With call keys what a durable engine does under two
-    is a race.
+    On Temporal two faults take half an hour. With call keys the behaviour of a durable engine under
+    two faults is a race.
     """
-    return min(most, 1) if subject.on_temporal or (subject.keyed and subject.option.extra) else most
+    on_engine = subject.option.extra is not None
+    is_race = subject.keyed and on_engine
+    if subject.on_temporal or is_race:
+        return min(most, 1)
+    return most
 
 
 def settled(row: explore.Row, races: Sequence[str]) -> explore.Row:
-    """A row without the sets of faults that show an anomaly in some runs and not in others, and
-    without those that contain them. They are named by hand in the row that is kept.
+    """Return a row without the sets of faults that contain a race.
+
+    A race is a set of faults that shows an anomaly in some runs and not in others. Races are named
+    by hand in the kept row.
     """
     if not races:
         return row

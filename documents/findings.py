@@ -1,9 +1,8 @@
-"""The runs behind the pages in `docs/findings/`, one page each: pictures, who is affected,
-commands.
+"""The runs behind the pages in `docs/findings/`: pictures, commands, who is affected.
 
-A page is written by hand around what is made here, so that its history, its numbers and its command
-are those of a run. Knows what was explored, the runs and how they are drawn; nothing of the pages'
-words.
+A page is written by hand around generated parts, so that its history, its numbers and its command
+are those of a run. Knows the explored rows, the runs and how they are drawn; nothing of the pages'
+text.
 """
 
 from __future__ import annotations
@@ -38,11 +37,11 @@ class Counterexample:
     """A smallest history that shows a finding.
 
     Attributes:
-        title: Above the picture.
-        subject: What is called, as `play` takes it at the root of the repository.
-        faults: What goes wrong.
-        schedule: What is played instead.
-        policy: What the client does when a response is lost.
+        title: The title of the picture.
+        subject: The subject, as `play` takes it at the root of the repository.
+        faults: The faults to play.
+        schedule: The schedule to play instead of faults.
+        policy: The client's policy when a response is lost.
     """
 
     title: str
@@ -53,7 +52,7 @@ class Counterexample:
 
     @property
     def command(self) -> str:
-        """What shows it in a terminal."""
+        """The command that shows the history in a terminal."""
         words = ["play", self.subject]
         words += [self.schedule] if self.schedule else ["--faults", self.faults]
         if not self.schedule:
@@ -62,12 +61,12 @@ class Counterexample:
 
     @property
     def history(self) -> History:
-        """The run."""
+        """The history of the run."""
         return _played(self)
 
     @property
     def drawing(self) -> str:
-        """The run as an SVG document."""
+        """The history as an SVG document."""
         return svg(self.history, self.title)
 
 
@@ -95,7 +94,7 @@ COUNTEREXAMPLES: dict[str, Counterexample] = {
         schedule="decline",
     ),
 }
-"""By the name of the page."""
+"""The counterexample of each page, by the page's name."""
 
 
 @cache
@@ -112,12 +111,12 @@ def _played(found: Counterexample) -> History:
 
 
 def shown(name: str) -> str:
-    """The picture of a page."""
+    """Return the picture of a page, as a Markdown image."""
     return f"![{COUNTEREXAMPLES[name].title}]({name}.svg)"
 
 
 def reproduced(name: str) -> str:
-    """The command of a page, and the last line that it prints."""
+    """Return the command of a page, and the last line that the command prints."""
     found = COUNTEREXAMPLES[name]
     return "\n".join(
         [
@@ -133,14 +132,16 @@ def reproduced(name: str) -> str:
 
 
 def affected(fault: str, rows: Iterable[Mapping[str, Any]]) -> str:
-    """What a fault does to each subject, of the rows that `explore --json` prints."""
+    """Return a table of what a fault does to each subject, from rows of `explore --json`."""
     cells: dict[str, dict[str, str]] = {}
     for row in rows:
-        names = [
-            anomaly.words + (" (in every call)" if "" in shows else "")
-            for anomaly in ANOMALIES
-            if {fault, ""} & (shows := set(row["witnesses"].get(anomaly.name, ())))
-        ]
+        names: list[str] = []
+        for anomaly in ANOMALIES:
+            sets = row["witnesses"].get(anomaly.name, ())
+            if "" in sets:
+                names.append(f"{anomaly.words} (in every call)")
+            elif fault in sets:
+                names.append(anomaly.words)
         if {each.name for each in parse(fault)} & {*explore.left_out(row)}:
             names.append(explore.NOT_TRIED)
         cell = cells.setdefault(explore.short(row["subject"]), dict.fromkeys(POLICIES, ""))
@@ -152,7 +153,7 @@ FATES = ("ok", "asked again", "stale", "refused", "lost")
 
 
 def redeployed(runs: Sequence[Observation]) -> str:
-    """How many of the redeploys end in which way, for each option."""
+    """Return a table of how open calls end in redeploys: a row per option, a column per fate."""
     changes = [slug for slug, schedule in SCHEDULES.items() if schedule.scenario.changes]
     cells: dict[str, dict[str, str]] = {}
     for letter in all_options():
@@ -177,7 +178,7 @@ def _without(cells: Mapping[str, dict[str, str]], column: str) -> dict[str, dict
 
 
 def keyed(runs: Sequence[Observation]) -> str:
-    """Audits/bills of a crash after the bill, for destinations that honour no keys and that do."""
+    """Return audits/bills after a crash that follows the bill, with and without honoured keys."""
     slugs = {"crash-after-effect": "no keys", "crash-after-effect-keyed": "keys are honoured"}
     cells: dict[str, dict[str, str]] = {}
     for seen in runs:
@@ -188,7 +189,7 @@ def keyed(runs: Sequence[Observation]) -> str:
 
 
 def grouped(head: Sequence[str], cells: Mapping[str, dict[str, str]]) -> str:
-    """A table in which rows with the same cells are one."""
+    """Return a table in which the names of rows with equal cells share one row."""
     found: dict[tuple[str, ...], list[str]] = {}
     for name, row in cells.items():
         found.setdefault(tuple(row.values()), []).append(name)
@@ -196,7 +197,7 @@ def grouped(head: Sequence[str], cells: Mapping[str, dict[str, str]]) -> str:
 
 
 def affected_by(name: str) -> str:
-    """What the faults of a page do to each subject, on two sticky instances."""
+    """Return what the faults of a page do to each subject, on two sticky instances."""
     rows = [
         row
         for row in explored.read()

@@ -1,9 +1,8 @@
-"""What writes which part of the documents: a line here, and a part's name in a document, add a
-table.
+"""The function that writes each generated part.
 
-A part stands between two comments that name it. `python -m documents` writes those that are made
-from runs and from what is kept of explorations; each other source is written by the command that
-measures it.
+To add a table, add a line here and name it in a document. A part stands between two comments that
+name it. `python -m documents` writes the parts that are made from runs and from kept explorations;
+the others are written by the command that measures them.
 """
 
 from __future__ import annotations
@@ -69,7 +68,7 @@ PARTS: dict[str, Callable[[], str]] = {
         for name in ("lost-final-response", "lost-first-response", "crash-after-effect")
     },
 }
-"""Those that need no matrix."""
+"""Parts that need no matrix."""
 
 OF_RUNS: dict[str, Callable[[Runs], str]] = {
     "leading": tables.leading,
@@ -84,12 +83,13 @@ OF_RUNS: dict[str, Callable[[Runs], str]] = {
     "crash-after-effect: keys": findings.keyed,
     "questions-by-position: affected": findings.redeployed,
 }
-"""Those that are made from the whole matrix."""
+"""Parts that are made from the runs of the whole matrix."""
 
 
 def renewed(text: str, runs: Callable[[], Runs]) -> str:
-    """A document with these parts written again, from the whole matrix as it is played in
-    memory.
+    """Return a document with these parts written again.
+
+    `runs` plays the whole matrix in memory; it is called only for parts that need it.
     """
 
     def part(name: str) -> str | None:
@@ -102,13 +102,13 @@ def renewed(text: str, runs: Callable[[], Runs]) -> str:
 
 @dataclass(frozen=True)
 class Source(Generic[T]):
-    """What a command measures and keeps.
+    """The kept result of a command that measures, and the documents that show it.
 
     Attributes:
-        read: Returns what is kept.
+        read: Returns the kept result.
         pages: The documents that show it.
-        parts: What writes each part; None leaves it as it is.
-        more: The same for parts whose names say what they show.
+        parts: The function that writes each part. If it returns None, the part stays as it is.
+        more: Writes the part of a name that is not in `parts`, such as one that names a run.
     """
 
     read: Callable[[], T]
@@ -117,7 +117,7 @@ class Source(Generic[T]):
     more: Callable[[T, str], str | None] = lambda kept, name: None
 
     def renewed(self, text: str, kept: T) -> str:
-        """A document with these parts written again."""
+        """Return a document with these parts written again."""
 
         def part(name: str) -> str | None:
             return self.parts[name](kept) if name in self.parts else self.more(kept, name)

@@ -1,4 +1,4 @@
-"""What the official suite says of each style, beside what was explored of it."""
+"""The official suite's result for each style, beside the faults that were explored."""
 
 from __future__ import annotations
 

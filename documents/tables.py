@@ -1,10 +1,9 @@
-"""The tables of README.md and docs/ that are made of the options' runs, and the pictures.
+"""The tables of README.md and docs/ that are made from the options' runs, and the pictures.
 
-A test makes all of them and fails when one differs from what is kept. What takes minutes, the sets
-of faults, is read from the last exploration that was kept (`--explore` makes it again).
+A test makes all of them and fails if one differs from the document. The sets of faults take
+minutes; they are read from the last kept exploration (`--explore` makes it again).
 
-Knows what the review finds and how it is shown; nothing of what the documents say around the
-tables.
+Knows what the review finds and how it is shown; nothing of the text around the tables.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ PICTURES = {
         for name, each in findings.COUNTEREXAMPLES.items()
     },
 }
-"""Files of their own, and what they show."""
+"""The counterexample that each picture shows, by its file."""
 
 CLEAN = ("clean-tokyo", "clean-springfield")
 
@@ -66,7 +65,7 @@ Runs = Sequence[Observation]
 
 
 def documents() -> list[Path]:
-    """Every document with generated parts."""
+    """Return every document with generated parts."""
     return [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
 
 
@@ -74,7 +73,7 @@ def documents() -> list[Path]:
 
 
 FAULTS = 2
-"""How many at a time are tried for the documents."""
+"""The number of faults at a time that are tried for the documents."""
 
 LEADING: dict[str, tuple[Policy, str]] = {
     "client calls again: charged twice": ("calls again", "duplicate bill"),
@@ -86,11 +85,13 @@ LEADING: dict[str, tuple[Policy, str]] = {
 """The columns of RESULTS' first table: a client and an anomaly, money first. RESULTS shows all."""
 
 LEGEND = (
-    " The first column is for a client that calls again when\nthe result is lost, the others are for"
-    " one that resends the lost request. Each cell names the\nfewest faults that cause the"
-    " failure ([all](#anomalies)). The destination ignores idempotency keys.\n"
-    "*Never*: under any number of faults, as long as the code stays the same, effects succeed and no"
-    " state expires."
+    " The first column is for a client that calls again when\n"
+    "the result is lost, the others are for one that resends the lost request."
+    " Each cell names the\n"
+    "fewest faults that cause the failure ([all](#anomalies)). The destination ignores idempotency"
+    " keys.\n"
+    "*Never*: under any number of faults, as long as the code stays the same, effects succeed and"
+    " no state expires."
 )
 
 IN_WRAPPERS = (
@@ -99,7 +100,7 @@ IN_WRAPPERS = (
     "J+single-use+call-key",
     "J+single-use+named",
 )
-"""The options in wrappers that this table shows; the others show all."""
+"""The options in wrappers that the first table shows; the other tables show all."""
 
 
 LOSES: dict[str, tuple[Policy, bool]] = {
@@ -107,32 +108,29 @@ LOSES: dict[str, tuple[Policy, bool]] = {
     "resends the lost request": ("resends", False),
     "sends a call key": ("calls again", True),
 }
-"""What a client does when the result is lost: in words, as a policy, and whether it sends a call
-key.
-"""
+"""Clients by what they do when the result is lost: the policy, and whether they send a call key."""
 
 
 def charged_twice(rows: Sequence[explore.Row]) -> dict[str, dict[str, bool]]:
-    """For each kind of client every subject, and whether it charges twice when the result is
-    lost.
-    """
+    """Return for each kind of client whether a subject charges twice when the result is lost."""
     return {
         client: {
             row["subject"]: "lost3" in row["witnesses"].get("duplicate bill", ())
             for row in rows
             if (row["policy"], CALL_KEY in row["subject"]) == (policy, keyed)
-            and TEMPORAL not in row["subject"]  # no other way to write the tool
+            and TEMPORAL not in row["subject"]  # the same tool on another engine
         }
         for client, (policy, keyed) in LOSES.items()
     }
 
 
 def dots() -> str:
-    """A row of dots for each client, a dot for each way to write the tool."""
+    """Return a row of dots for each client: a dot for each way to write the tool."""
     found = charged_twice(explored.read())
     lines: list[Sequence[str]] = []
     for client, ways in found.items():
-        many, of = sum(ways.values()), len(ways)
+        of = len(ways)
+        many = [*ways.values()].count(True)
         lines.append((client, "●" * many + "○" * (of - many), f"**{many} of {of}**"))
     safe = [way for way, twice in next(iter(found.values())).items() if not twice]
     return "\n".join(
@@ -146,8 +144,9 @@ def dots() -> str:
 
 
 def leading(runs: Runs) -> str:
-    """The fewest faults that show some anomalies, for each behaviour and some options in wrappers.
-    Wrapped, they share a row where these cells are the same. Then what a redeploy may do.
+    """Return README's first table: the fewest faults that cause some anomalies, by behaviour.
+
+    Some options in wrappers share a row if their cells are equal. Below is what a redeploy may do.
     """
     lines: dict[tuple[str, ...], list[str]] = {}
     rows = explored.read()
@@ -166,29 +165,30 @@ def leading(runs: Runs) -> str:
 
 
 def _place(behaviour: explore.Behaviour) -> int:
-    """Put the behaviours first, then the options that are not compared, then those in wrappers."""
+    """Return the sort key of a behaviour: compared options, then other options, then wrappers."""
     if any("+" not in each for each in behaviour.subjects):
         return 0 if behaviour.is_compared else 1
     return 2
 
 
 def _not_compared(rows: Sequence[explore.Row]) -> list[str]:
-    """Write a line for each option that was not tried under every kind of fault, with why."""
+    """Return a line for each option that was not tried under every kind of fault, with why."""
     alone = [row for row in rows if "+" not in row["subject"]]
     return [f"- {line}" for line in explore.not_tried_in(alone)]
 
 
 def _together(subjects: Sequence[str]) -> str:
-    """Some subjects in one cell: "A to L", "F H, F in guard", "F J in guard + key"."""
+    """Return some subjects as one cell: "A to L", "F H, F in guard", "F J in guard + key"."""
     around: dict[str, list[str]] = {}
     for subject in subjects:
         letter, *wrappers = subject.split("+")
         around.setdefault(" ".join(explore.AROUND[each] for each in wrappers), []).append(letter)
     every = [*all_options()]
-    return ", ".join(
-        f"**{f'{every[0]} to {every[-1]}' if letters == every else ' '.join(letters)}** {what}".strip()
-        for what, letters in around.items()
-    )
+    cells: list[str] = []
+    for what, letters in around.items():
+        names = f"{every[0]} to {every[-1]}" if letters == every else " ".join(letters)
+        cells.append(f"**{names}** {what}".strip())
+    return ", ".join(cells)
 
 
 def _in_words(row: explore.Row, anomaly: str) -> str:
@@ -220,7 +220,7 @@ def many() -> str:
 
 
 def differences() -> str:
-    """One row per option: what its author writes, the lines, what an old client gets."""
+    """Return a row per option: what its author writes, the lines, what an old client gets."""
     options = all_options()
     calls = matrix.cells(
         [Subject(option) for option in options.values()],
@@ -234,7 +234,7 @@ def differences() -> str:
         (
             (
                 f"[**{letter}** {option.name}](mrtr_options/{option.path.name})",
-                own.writes if (own := option.guarantees) else "",
+                option.guarantees.writes if option.guarantees else "",
                 str(len(author_code(option.source))),
                 "asked" if ends[letter] == "completed" else "error",
             )
@@ -244,7 +244,7 @@ def differences() -> str:
 
 
 def written() -> str:
-    """What the author of each option writes."""
+    """Return a table of what the author of each option writes."""
     return table(
         ("option", "the author writes"),
         (
@@ -258,9 +258,7 @@ def written() -> str:
 
 
 def author_writes(source: str) -> str:
-    """What the author of an option writes: the first sentence of that paragraph in its
-    docstring.
-    """
+    """Return what the author of an option writes: one sentence of the option's docstring."""
     found = re.search(
         r"^What the author writes: (.*?\.)(?:\s|\Z)", source, re.MULTILINE | re.DOTALL
     )
@@ -271,7 +269,7 @@ def author_writes(source: str) -> str:
 
 
 def rows(runs: Runs, *slugs: str, era: Era = "modern", deployment: str = "one") -> str:
-    """Write rows of the matrix as a table, without its caption."""
+    """Return rows of the matrix as a table, without its caption."""
     _, missing = matrix.split(
         _in(runs),
         schedules=[SCHEDULES[slug] for slug in slugs],
@@ -294,10 +292,13 @@ def _in(runs: Runs) -> list[Subject]:
 
 
 def guaranteed() -> str:
-    """What each option guarantees besides its counts."""
-    return table(
-        ("option", "re-execution", "the call lives in", "failover", "restart", "old client gets"),
-        (
+    """Return a table of what each option guarantees besides its counts."""
+    lines: list[Sequence[str]] = []
+    for option in all_options().values():
+        own = option.guarantees
+        if own is None:
+            continue
+        lines.append(
             (
                 f"{option.letter} {option.name}",
                 own.reexecution,
@@ -306,9 +307,10 @@ def guaranteed() -> str:
                 "yes" if "restart" in own.survives else "no",
                 "all questions" if own.asks_legacy else "an assumption or an error",
             )
-            for option in all_options().values()
-            if (own := option.guarantees) is not None
-        ),
+        )
+    return table(
+        ("option", "re-execution", "the call lives in", "failover", "restart", "old client gets"),
+        lines,
     )
 
 
@@ -319,7 +321,7 @@ def _home(option: Option, own: Guarantees) -> str:
 
 
 def redeployed(runs: Runs) -> str:
-    """What became of the calls that were open in a redeploy; "stale" stands out in bold."""
+    """Return a table of how open calls ended in each redeploy; "stale" stands out in bold."""
     schedules = [schedule for schedule in SCHEDULES.values() if schedule.scenario.changes]
     letters = list(all_options())
     fates = {(each.schedule, each.subject): each.fate for each in runs if each.deployment == "two"}
@@ -332,7 +334,7 @@ def redeployed(runs: Runs) -> str:
 
 
 def _stale(runs: Runs) -> str:
-    """Which options may take an answer for another question after a redeploy."""
+    """Return a sentence on the options that may take an old answer for a changed question."""
     found = {each.subject for each in runs if each.fate == "stale" and each.schedule in SCHEDULES}
     letters = " ".join(letter for letter in all_options() if letter in found)
     _, missing = matrix.split(_in(runs), eras=["modern"])
@@ -347,7 +349,7 @@ def _stale(runs: Runs) -> str:
 
 
 def tasks(runs: Runs) -> str:
-    """What became of the tasks of the options that hand them out, on two instances."""
+    """Return a table of how tasks ended, for the options that hand them out, on two instances."""
     schedules = [schedule for schedule in SCHEDULES.values() if schedule.scenario.takes_tasks]
     letters = [letter for letter, option in all_options().items() if option.takes_tasks]
     found = {(each.schedule, each.subject): each.cell for each in runs if each.deployment == "two"}
@@ -363,7 +365,7 @@ def tasks(runs: Runs) -> str:
 
 
 def anomalies() -> str:
-    """The weakest fault that shows each anomaly, and what is proved, as it was last kept."""
+    """Return the weakest fault of each anomaly, and the proofs, from the kept rows."""
     rows = explored.read()
     proved: dict[str, dict[str, None]] = {}
     for row in rows:
@@ -374,19 +376,19 @@ def anomalies() -> str:
 
 
 def kinds_of_anomaly() -> str:
-    """What each anomaly is."""
+    """Return a table of the anomalies."""
     rows = ((each.words, each.name, each.says, each.harms) for each in ANOMALIES)
     return table(("in tables", "anomaly", "what it is", "who is harmed"), rows)
 
 
 def kinds_of_fault() -> str:
-    """What each kind of fault is, and what a deployment must be able to do for it."""
+    """Return a table of the kinds of fault, with what a deployment needs for each."""
     rows = ((f"`{each.name}`", each.says, ", ".join(sorted(each.needs))) for each in NAMED.values())
     return table(("fault", "what happens", "needs"), rows)
 
 
 def deployments() -> str:
-    """What each deployment is, how many schedules can be played there, and which cannot."""
+    """Return a table of the deployments: how many schedules can be played, and which cannot."""
     lines: list[Sequence[str]] = []
     for each in offered().values():
         reasons = [_reason(each, schedule.scenario) for schedule in SCHEDULES.values()]
@@ -396,7 +398,7 @@ def deployments() -> str:
 
 
 def rules() -> str:
-    """The rules of the contract."""
+    """Return a table of the rules of the contract."""
     told = dict.fromkeys(LISTED, " (*told*)")
     return table(
         ("rule", "what it says", "source"),
@@ -408,14 +410,15 @@ def rules() -> str:
 
 
 def _reason(on: Offered, scenario: Scenario) -> str:
-    """Why a schedule cannot be played there; empty if it can."""
+    """Return why a schedule cannot be played in a deployment; empty if it can."""
     alone = "that need a second instance" if on.instances == 1 and scenario.needs_two else ""
     return on.where.cannot(scenario) or alone
 
 
 def diff_of_e_and_f() -> str:
-    """E against F, author code only."""
-    left, right = option_named("E"), option_named("F")
+    """Return the difference between the author's code of E and of F."""
+    left = option_named("E")
+    right = option_named("F")
     here, there = (author_code(each.source) for each in (left, right))
     lines = unified(here, there, (left.path.name, right.path.name))
     return "\n".join(["```diff", *lines, "```"])

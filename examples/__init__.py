@@ -1,1 +1,1 @@
-"""What to read first: small servers and clients that are written out in full."""
+"""Small servers and clients that are written out in full: read these first."""

@@ -45,7 +45,7 @@ WHAT_NAME = types.ElicitRequest(
 async def call_greet(
     ctx: ServerRequestContext[Any, Any], params: types.CallToolRequestParams
 ) -> types.CallToolResult | types.InputRequiredResult:
-    """The tool `greet(word)`: greets the user by name.
+    """Greet the user by name: the tool `greet(word)`.
 
     Raises:
         MCPError: -32602, for another tool, arguments that do not fit, or an answer that does not
@@ -96,7 +96,7 @@ async def call_greet(
 
 
 def can_ask(ctx: ServerRequestContext[Any, Any]) -> bool:
-    """Whether this request may be answered with a question.
+    """Return whether this request may be answered with a question.
 
     The client must be of the modern era, and must have declared that it can show forms. An empty
     `elicitation` capability means forms. `check_client_capability` does not tell forms from URLs.
@@ -111,7 +111,7 @@ def can_ask(ctx: ServerRequestContext[Any, Any]) -> bool:
 
 
 def bad_answer(why: str) -> MCPError:
-    """-32602, naming the question."""
+    """Return the error -32602, which names the question."""
     return MCPError(
         types.INVALID_PARAMS,
         f"The answer to {NAME!r} does not fit the question: {why}",
@@ -120,14 +120,13 @@ def bad_answer(why: str) -> MCPError:
 
 
 def text(content: str, *, is_error: bool = False) -> types.CallToolResult:
-    """A result of one text."""
     return types.CallToolResult(content=[types.TextContent(text=content)], is_error=is_error)
 
 
 async def list_tools(
     ctx: ServerRequestContext[Any, Any], params: types.PaginatedRequestParams | None
 ) -> types.ListToolsResult:
-    """The server's one tool."""
+    """List the server's one tool."""
     greet = types.Tool(
         name="greet",
         description="Greets the user by name. Asks for the name.",
@@ -142,8 +141,7 @@ async def list_tools(
     return types.ListToolsResult(tools=[greet])
 
 
-# No state travels here: the second round needs nothing that the arguments and the answer do not
-# say.
+# No state travels here: the arguments and the answer are all that the second round needs.
 server = Server("basic", version="1", on_list_tools=list_tools, on_call_tool=call_greet)
 
 
@@ -168,7 +166,7 @@ SCENES: dict[str, tuple[types.ElicitResult, str]] = {
         "error -32602: The answer to 'name' does not fit the question: there is no name in it",
     ),
 }
-"""What the user does with the question, and what the client must receive for it."""
+"""The user's answer in each scene, and the response that the client must receive."""
 
 
 async def demonstrate() -> None:

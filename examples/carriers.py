@@ -10,8 +10,7 @@ Three things are different from a tool:
 1. There is no `isError` result. Where the user says no, or cannot be asked, there is no prompt and
    no content, and the request ends as an error that says why.
 2. A resource is read by its address, so the address is all that the state is bound to. Whatever
-else
-   the content depends on has to be asked, or be in the address.
+   else the content depends on has to be asked, or be in the address.
 3. Clients read resources ahead of time and again. An effect belongs there even less than above a
    question; what is counted here (a read) has a key.
 
@@ -45,13 +44,13 @@ PROMPT = "packing"
 TEMPLATE = "weather://{place}"
 
 Reads = list[str]
-"""The world outside: which places were read."""
+"""The world outside: the places that were read."""
 
 
 async def get_packing(
     ctx: ReplayContext[Reads], params: types.GetPromptRequestParams
 ) -> types.GetPromptResult:
-    """The prompt `packing(location)`: asks which place is meant, if there are several.
+    """Get the prompt `packing(location)`; ask which place is meant, if there are several.
 
     Raises:
         MCPError: -32602, for another prompt, a location that does not fit, or no answer.
@@ -79,7 +78,7 @@ async def get_packing(
 async def read_weather(
     ctx: ReplayContext[Reads], params: types.ReadResourceRequestParams
 ) -> types.ReadResourceResult:
-    """The resource template `weather://{place}`: asks for the units, and counts the read.
+    """Read the resource template `weather://{place}`; ask for the units, and count the read.
 
     Raises:
         MCPError: -32602, for another address or no answer.
@@ -103,7 +102,7 @@ async def read_weather(
 
 
 def why(outcome: Declined | Cancelled | CannotAsk | weather.UnknownPlace) -> str:
-    """Why there is no result."""
+    """Return the reason that there is no result."""
     match outcome:
         case Declined():
             return weather.declined(outcome.key)
@@ -114,7 +113,7 @@ def why(outcome: Declined | Cancelled | CannotAsk | weather.UnknownPlace) -> str
 
 
 def invalid(message: str) -> MCPError:
-    """-32602: there is nothing that could be returned for this request."""
+    """Return the error -32602 of a request that has no result."""
     return MCPError(types.INVALID_PARAMS, message)
 
 
@@ -122,7 +121,7 @@ def invalid(message: str) -> MCPError:
 
 
 def build_server(reads: Reads) -> Server[Reads]:
-    """One instance of the server.
+    """Build one instance of the server.
 
     Args:
         reads: The world outside.
@@ -141,16 +140,15 @@ def build_server(reads: Reads) -> Server[Reads]:
         on_read_resource=keyed_replay(read_weather),
         lifespan=lifespan,
     )
-    protect(
-        server, Settings()
-    )  # a key of this process only; a fleet shares its keys: see `multiround`
+    # The key is of this process only. A fleet shares its keys: see `multiround`.
+    protect(server, Settings())
     return server
 
 
 async def list_prompts(
     ctx: ServerRequestContext[Reads, Any], params: types.PaginatedRequestParams | None
 ) -> types.ListPromptsResult:
-    """The server's one prompt."""
+    """List the server's one prompt."""
     location = types.PromptArgument(name="location", required=True)
     return types.ListPromptsResult(prompts=[types.Prompt(name=PROMPT, arguments=[location])])
 
@@ -158,7 +156,7 @@ async def list_prompts(
 async def list_templates(
     ctx: ServerRequestContext[Reads, Any], params: types.PaginatedRequestParams | None
 ) -> types.ListResourceTemplatesResult:
-    """The server's one resource template."""
+    """List the server's one resource template."""
     template = types.ResourceTemplate(name="weather", uri_template=TEMPLATE, mime_type="text/plain")
     return types.ListResourceTemplatesResult(resource_templates=[template])
 
@@ -171,12 +169,12 @@ REFUSED = "error -32602: Invalid or expired requestState"
 
 
 def packing(location: str) -> Request:
-    """A request for the prompt."""
+    """Return a request for the prompt."""
     return Request("prompts/get", PROMPT, {"location": location})
 
 
 def weather_in(place: str) -> Request:
-    """A request for the resource."""
+    """Return a request for the resource."""
     return Request("resources/read", TEMPLATE.format(place=quote(place)))
 
 
@@ -188,7 +186,8 @@ async def demonstrate() -> None:
     """
     reads: Reads = []
     server = build_server(reads)
-    springfield, tokyo = packing("Springfield"), weather_in("Tokyo, Japan")
+    springfield = packing("Springfield")
+    tokyo = weather_in("Tokyo, Japan")
 
     print("\nA prompt asks")
     asked = await play(server, springfield, says=ASKS_PLACE)

@@ -58,9 +58,9 @@ class App:
     async def fill_in(
         self, context: object, params: types.ElicitRequestParams
     ) -> types.ElicitResult:
-        """The one callback: show the user a form, and return what was filled in."""
+        """Show the user a form, and return what was filled in. This is the one callback."""
         if not isinstance(params, types.ElicitRequestFormParams):
-            return types.ElicitResult(action="decline")  # this app has no browser to open a page in
+            return types.ElicitResult(action="decline")  # this app cannot open a page
         self.asked.append(params.message)
         fields = params.requested_schema["properties"]
         if not fields.keys() <= self.preferences.keys():
@@ -70,12 +70,12 @@ class App:
         )
 
     async def weather(self, client: Client, location: str) -> str:
-        """The one call."""
+        """Call the tool. This is the one call."""
         return text_of(await client.call_tool("weather", {"location": location}))
 
 
 def text_of(result: types.CallToolResult) -> str:
-    """A result as the user reads it."""
+    """Return a result as the user reads it."""
     text = "\n".join(block.text for block in result.content if isinstance(block, types.TextContent))
     return f"Failed:\n{text}" if result.is_error else text
 
@@ -87,7 +87,7 @@ def text_of(result: types.CallToolResult) -> str:
 async def connect(
     server: AnyServer | str, app: App, *, mode: str = "auto", mrtr_only: bool = False
 ) -> AsyncGenerator[Client]:
-    """Connect to a server and find out what it speaks.
+    """Connect to a server, and find out which era it speaks.
 
     A client that is `mrtr_only` takes questions as results and never as pushes. On a legacy
     connection it declares no elicitation, so a server that keeps to the protocol does not push;
@@ -95,7 +95,7 @@ async def connect(
 
     Args:
         server: A URL, or a server in this process.
-        app: Asked each question, in either era.
+        app: The app that answers each question, in either era.
         mode: "auto", or "legacy" to treat a server that speaks both as an old one.
         mrtr_only: Refuse the legacy push path.
     """
@@ -105,10 +105,11 @@ async def connect(
             yield client
         return
     # The SDK declares elicitation for any client with a callback, in the very handshake in which it
-    # finds out the era. So a client without one finds out first, and is good enough for a legacy
-    # server.
+    # finds out the era. So a client without a callback finds out the era first. For a legacy server
+    # that client is enough.
     async with Client(server, mode=mode) as silent:
-        found, version = silent.session.discover_result, silent.protocol_version
+        found = silent.session.discover_result
+        version = silent.protocol_version
         if found is None:
             yield silent
             return
@@ -122,19 +123,17 @@ async def connect(
 
 
 async def one_round(server: AnyServer, call: KeptCall) -> KeptCall | str:
-    """Play one round of a call: the call as it stands then, or the text that it ended with."""
+    """Play one round of a call; return the call after it, or the text of its result."""
     # Not "auto": only a modern call can be left between two rounds. The callback is never called;
-    # it is there for what the SDK declares because of it.
+    # it is there because the SDK declares elicitation only for a client with a callback.
     modern = partial(
         Client, server, mode=LATEST_MODERN_VERSION, elicitation_callback=App({}).fill_in
     )
     async with ResumingClient(modern) as client:
         response, call, _ = await client.deliver(call)
-    return (
-        call.asked(response)
-        if isinstance(response, types.InputRequiredResult)
-        else text_of(response)
-    )
+    if isinstance(response, types.InputRequiredResult):
+        return call.asked(response)
+    return text_of(response)
 
 
 # --- the demonstration --------------------------------------------------------------------------
@@ -152,29 +151,31 @@ SEEN_UNASKED: dict[str, tuple[list[str], str]] = {
     "Tokyo": ([], "Tokyo, Japan: 19 °C, clear. (metric assumed: this client cannot be asked)"),
     "Springfield": ([], f"Failed:\n{which_place('Springfield').unasked}"),
 }
-"""The same where the server is legacy and the client is `mrtr_only`."""
+"""The same for a legacy server and a client that is `mrtr_only`."""
 
 
 def option_a() -> AnyServer:
-    """A server that speaks both eras."""
+    """Return a server that speaks both eras."""
     return load(option_named("A").path, Settings(MemoryLedger()))
 
 
 def show(app: App, text: str) -> tuple[list[str], str]:
-    """Print what the user saw."""
+    """Print what the user saw, and return it."""
     print("".join(f"  question  {question}\n" for question in app.asked), end="")
     print(textwrap.fill(text, 100, initial_indent="  result    ", subsequent_indent=" " * 12))
     return app.asked, text
 
 
 async def demonstrate(*, mrtr_only: bool) -> None:
-    """Both eras and then, unless `mrtr_only`, a call that goes on from a file; may raise
-    `Surprise`.
+    """Play both eras and then, unless `mrtr_only`, a call that goes on from a file.
+
+    Raises:
+        Surprise: Something else happened.
     """
     for era, mode in (("modern", "auto"), ("legacy", "legacy")):
-        for location, must_see in (
-            SEEN_UNASKED if mrtr_only and mode == "legacy" else SEEN
-        ).items():
+        is_asked = not (mrtr_only and mode == "legacy")
+        expected = SEEN if is_asked else SEEN_UNASKED
+        for location, must_see in expected.items():
             app = App(PREFERENCES)
             async with connect(option_a(), app, mode=mode, mrtr_only=mrtr_only) as client:
                 print(f"\nA {era} server ({client.protocol_version}): the weather in {location}")
@@ -187,8 +188,9 @@ async def demonstrate(*, mrtr_only: bool) -> None:
 
 
 async def demonstrate_file(path: Path) -> None:
-    """Play a call with a client for each round; only the server and the file outlive one."""
-    server, app = option_a(), App(PREFERENCES)
+    """Play a call with a new client for each round; only the server and the file stay."""
+    server = option_a()
+    app = App(PREFERENCES)
     arguments = {"location": "Springfield"}
     now = await one_round(
         server, KeptCall(server="", principal="", tool="weather", arguments=arguments)
@@ -205,7 +207,7 @@ async def demonstrate_file(path: Path) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command line; returns the exit code."""
+    """Run the command, and return the exit code."""
     parser = Parser("python -m examples.client_dual_path", description="One callback, both eras.")
     says = "a client that takes no pushes: what a legacy server then answers"
     parser.add_argument("--mrtr-only", action="store_true", help=says)

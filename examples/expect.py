@@ -1,5 +1,4 @@
-"""Examples as programs: each plays its demonstration and ends with what it expected, or with a
-surprise.
+"""Examples as programs: each plays its demonstration, and ends as expected or with a surprise.
 
 Knows how this package's commands read arguments; nothing of what the examples show.
 """
@@ -16,15 +15,16 @@ import anyio
 
 from mrtr_options.terminal import Parser, run
 
-SECONDS = 60.0  # how long a demonstration may take
+SECONDS = 60.0
+"""The longest time that a demonstration may take."""
 
 
 class Surprise(Exception):
-    """The demonstration saw something else than it expected. The text says what."""
+    """An observation that the demonstration did not expect. The text describes it."""
 
 
 def expect(what: str, seen: object, expected: object) -> None:
-    """Go on only if this is what was expected; else raise `Surprise`."""
+    """Raise `Surprise` if an observation differs from what was expected."""
     if seen != expected:
         raise Surprise(f"{what}: expected {expected!r}, saw {seen!r}")
 
@@ -37,10 +37,9 @@ def start(demonstrate: Callable[[], Awaitable[None]], about: str | None) -> NoRe
 
 
 async def as_expected(demonstrate: Callable[[], Awaitable[None]]) -> int:
-    """Run a demonstration and say how it went; 0 if it saw what it expected, else 1."""
-    logging.getLogger().addHandler(
-        logging.NullHandler()
-    )  # no log lines of a server in this process
+    """Run a demonstration and print how it ended; return 0 if it ended as expected, else 1."""
+    # Keep the log lines of a server in this process out of the demonstration.
+    logging.getLogger().addHandler(logging.NullHandler())
     try:
         with anyio.fail_after(SECONDS):
             await demonstrate()

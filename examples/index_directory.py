@@ -1,9 +1,10 @@
 """A job that is long enough to be a task: counting what is in a directory of the server's root.
 
 `index_directory(pattern)` asks, once, which directory is meant if several match. Then it counts
-files and bytes by suffix and says how far it is. No pattern and no link leads out of the root.
-Cancelled, it stops at the next batch of files. Knows `mcp` and `sdk`. Run: `python -m
-examples.index_directory PATH`.
+files and bytes by suffix, and reports its progress. No pattern and no link leads out of the root.
+After a cancellation it stops at the next batch of files.
+
+Knows `mcp` and `sdk`. Run it: `python -m examples.index_directory PATH`.
 """
 
 from __future__ import annotations
@@ -31,18 +32,21 @@ from mrtr_options.sdk.tasks import Call
 from mrtr_options.terminal import Parser, refuse, run
 
 TOOL = "index_directory"
-BATCH = 500  # files between two looks at whether the walk was cancelled
-MOST_MATCHES = 50  # directories that a question may offer
+BATCH = 500
+"""The number of files after which a cancellation is noticed."""
+
+MOST_MATCHES = 50
+"""The largest number of directories that a question offers."""
 
 
 def find(root: Path, pattern: str) -> list[str]:
-    """The directories that match, from the root, in order; one more than `MOST_MATCHES` at most."""
+    """Return the matching directories, sorted; at most one more than `MOST_MATCHES`."""
     found = (p for p in root.glob(pattern) if p.is_dir() and p.resolve() == p and p.name[0] != ".")
     return sorted(str(path.relative_to(root)) for path in islice(found, MOST_MATCHES + 1))
 
 
 def files_of(directory: Path) -> Generator[tuple[str, int]]:
-    """Suffix and size of each regular file. No link is followed."""
+    """Yield suffix and size of each regular file. No link is followed."""
     for _, _, names, folder in os.fwalk(directory):
         for name in names:
             with suppress(FileNotFoundError):  # deleted meanwhile
@@ -52,16 +56,18 @@ def files_of(directory: Path) -> Generator[tuple[str, int]]:
 
 
 class Index(BaseModel):
-    """What the tool is called with."""
+    """The arguments of the tool."""
 
     pattern: str = "*"
 
 
 async def call_index(ctx: sdk.TaskContext[Path], params: Call) -> types.CallToolResult:
-    """The tool. What it finds and counts is on record: another process that goes on asks the
-    same.
+    """Count the files of a directory, the tool `index_directory`.
+
+    Matches and counts are recorded: if another process goes on, it asks the same question.
     """
-    root, pattern = ctx.lifespan_context, sdk.arguments_of(params, Index).pattern
+    root = ctx.lifespan_context
+    pattern = sdk.arguments_of(params, Index).pattern
     if {"", ".", "..", "**"} & set(pattern.split("/")):
         raise MCPError(types.INVALID_PARAMS, f"The pattern {pattern!r} leads out of the root.")
     found = await ctx.step("find", lambda key: anyio.to_thread.run_sync(find, root, pattern))
@@ -78,30 +84,39 @@ async def call_index(ctx: sdk.TaskContext[Path], params: Call) -> types.CallTool
         directory = answer.directory
 
     async def count(key: str) -> dict[str, dict[str, int]]:
-        files, sizes = Counter[str](), Counter[str]()
+        files = Counter[str]()
+        sizes = Counter[str]()
         with closing(files_of(root / directory)) as entries:
             while batch := await anyio.to_thread.run_sync(lambda: list(islice(entries, BATCH))):
                 for suffix, size in batch:
-                    files[suffix], sizes[suffix] = files[suffix] + 1, sizes[suffix] + size
+                    files[suffix] += 1
+                    sizes[suffix] += size
                 await ctx.status(f"{directory}: {files.total():,} files so far")
         return {"files": files, "bytes": sizes}
 
     counts: dict[str, dict[str, int]] = await ctx.step("count", count)
-    files, size = sum(counts["files"].values()), sum(counts["bytes"].values())
+    files = sum(counts["files"].values())
+    size = sum(counts["bytes"].values())
     result = sdk.text(f"{directory}: {files:,} files, {size:,} bytes")
     return result.model_copy(update={"structured_content": counts})
 
 
 def build_index_server(root: Path, poll_seconds: float = 0.05, database: str | None = None) -> Any:
-    """The server of the tool, which looks into `root`. Its clients look every so many seconds."""
+    """Build the server of the tool, which looks into `root`; clients poll it at an interval."""
     store = sdk.TaskStore(poll_seconds=poll_seconds, outcome_of=sdk.outcome_of)
     tool = sdk.Tool(TOOL, "Counts the files of a directory.", Index, store.task(call_index))
-    where: Any = {"lifespan_context": root.resolve(), "settings": sdk.Settings(database=database)}
-    return sdk.build_server("index", tool, resources=[store.serving], extensions=[store], **where)
+    return sdk.build_server(
+        "index",
+        tool,
+        lifespan_context=root.resolve(),
+        settings=sdk.Settings(database=database),
+        resources=[store.serving],
+        extensions=[store],
+    )
 
 
 async def index(root: Path, pattern: str) -> types.CallToolResult | None:
-    """One call of a user who takes the first directory offered; None if Ctrl-C cancelled it."""
+    """Call the tool as a user who takes the first directory; return None if Ctrl-C cancels it."""
     seen: list[str] = []
 
     async def first(context: object, params: Any) -> types.ElicitResult:
@@ -121,8 +136,12 @@ async def index(root: Path, pattern: str) -> types.CallToolResult | None:
                 else:
                     group.cancel_scope.cancel()  # its server stops a call that is no task yet
 
-    server, tasks, mode = build_index_server(root), TasksClient(on_status), LATEST_MODERN_VERSION
-    client = Client(server, mode=mode, elicitation_callback=first, extensions=[tasks])
+    client = Client(
+        build_index_server(root),
+        mode=LATEST_MODERN_VERSION,
+        elicitation_callback=first,
+        extensions=[TasksClient(on_status)],
+    )
     async with client, anyio.create_task_group() as group:
         group.start_soon(cancel_on_interrupt)
         try:
@@ -138,9 +157,7 @@ async def index(root: Path, pattern: str) -> types.CallToolResult | None:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Count a directory beneath PATH. Returns 1 if there is nothing to count, or it was
-    cancelled.
-    """
+    """Count a directory beneath PATH; return 1 if none was counted, or the call was cancelled."""
     parser = Parser("python -m examples.index_directory", description="Count files, as a task.")
     parser.add_argument("path", nargs="?", type=Path, default=Path(), help="the root (here)")
     parser.add_argument("--pattern", default="*", help="which directory in it, e.g. 'src/*' (any)")

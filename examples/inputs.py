@@ -19,8 +19,7 @@ and the number of the draft, which is the server's own and must be the same in e
 Sampling and roots are on their way out of the protocol (deprecated in 2026-07-28). Forms and
 addresses are there to stay.
 
-Knows the names of `sdk`. Run it:
-`python -m examples.inputs`.
+Knows the names of `sdk`. Run it: `python -m examples.inputs`.
 """
 
 from __future__ import annotations
@@ -55,13 +54,13 @@ class Board:
 
 
 class Release(BaseModel):
-    """What the tool is called with."""
+    """The arguments of the tool."""
 
     version: str
 
 
 class Audience(BaseModel):
-    """Answer to "audience"."""
+    """The answer to "audience"."""
 
     audience: Literal["users", "developers"]
 
@@ -75,7 +74,7 @@ AUDIENCE = sdk.Question(
 def draft(
     version: str, folders: types.ListRootsResult, audience: Audience
 ) -> sdk.Inquiry[types.CreateMessageResult]:
-    """Question "draft", for the client's model."""
+    """Return the question "draft", for the client's model."""
     names = ", ".join(root.name or str(root.uri) for root in folders.roots)
     wanted = f"Announce version {version} of {names} to {audience.audience}, in one sentence."
     return sdk.sampling(
@@ -89,7 +88,7 @@ def draft(
 
 
 def approval(number: str) -> sdk.Inquiry[types.ElicitResult]:
-    """Question "approval", an address for the user to visit."""
+    """Return the question "approval", an address for the user to visit."""
     return sdk.link(
         "approval",
         "Read the draft and approve it.",
@@ -99,7 +98,7 @@ def approval(number: str) -> sdk.Inquiry[types.ElicitResult]:
 
 
 async def call_announce(ctx: sdk.ReplayContext[Board], params: sdk.Params) -> types.CallToolResult:
-    """The tool `announce(version)`."""
+    """Announce a release: the tool `announce(version)`."""
     version = sdk.arguments_of(params, Release).version
     board = ctx.lifespan_context
     folders, audience = await ctx.elicit_all(FOLDERS, AUDIENCE)
@@ -120,7 +119,7 @@ async def call_announce(ctx: sdk.ReplayContext[Board], params: sdk.Params) -> ty
 
 
 async def new_number() -> str:
-    """A draft's number: it cannot be guessed, so each user can approve only their own draft."""
+    """Draw a draft's number. A user cannot guess it, so each can approve only their own draft."""
     return secrets.token_urlsafe(8)
 
 
@@ -128,7 +127,7 @@ async def new_number() -> str:
 
 
 def build_server(board: Board) -> Server[Board]:
-    """One instance of the server.
+    """Build one instance of the server.
 
     Args:
         board: The world outside.
@@ -141,8 +140,8 @@ def build_server(board: Board) -> Server[Board]:
 
 # --- the other end ------------------------------------------------------------------------------
 #
-# An app gives the SDK a callback for each kind it can answer, and the SDK declares those kinds and plays
-# the rounds. Here they are played by hand.
+# An app gives the SDK a callback for each kind it can answer, and the SDK declares those kinds and
+# plays the rounds. Here they are played by hand.
 
 ANNOUNCE = Request("tools/call", TOOL, {"version": "2"})
 ALL: tuple[Declared, ...] = ("elicitation", "sampling", "roots")
@@ -163,7 +162,7 @@ NO_FOLDERS = "isError result: This client does not say what it works on."
 
 
 async def rounds_to_approval(server: Server[Board]) -> Response:
-    """Play the rounds up to the last question; its response."""
+    """Play the rounds up to the last question, and return its response."""
     asked = await play(server, ANNOUNCE, declares=ALL, says=ROUND_ONE)
     answers: types.InputResponses = {"folders": SHARED, "audience": FILLED_IN}
     asked = await play(server, ANNOUNCE, answers, asked, declares=ALL, says=ROUND_TWO)
@@ -171,7 +170,7 @@ async def rounds_to_approval(server: Server[Board]) -> Response:
 
 
 def number_of(asked: Response) -> str:
-    """The number of the draft that the user is asked to approve."""
+    """Return the number of the draft that the user is asked to approve."""
     assert isinstance(asked, types.InputRequiredResult)
     request = (asked.input_requests or {})["approval"]
     assert isinstance(request.params, types.ElicitRequestURLParams)

@@ -37,11 +37,11 @@ from examples.rounds import Request, accept, play, state_of, tampered
 TOOL = "close_item"
 Resolution = Literal["fixed", "duplicate", "wontfix"]
 Tracker = dict[int, str]
-"""The world outside: how each closed item was resolved. All instances work on the same one."""
+"""The world outside: the resolution of each closed item. All instances share one tracker."""
 
 
 class State(BaseModel):
-    """What a later round needs and the client will not send again."""
+    """The facts that a later round needs, and that the client will not send again."""
 
     resolution: Resolution
 
@@ -49,7 +49,7 @@ class State(BaseModel):
 async def call_close_item(
     ctx: ServerRequestContext[Tracker, Any], params: types.CallToolRequestParams
 ) -> types.CallToolResult | types.InputRequiredResult:
-    """The tool `close_item(item)`.
+    """Close an item: the tool `close_item(item)`.
 
     Raises:
         MCPError: -32602, for another tool, or arguments, an answer or a state that do not fit.
@@ -89,10 +89,10 @@ async def call_close_item(
 
 
 def load_state(params: types.CallToolRequestParams) -> State | None:
-    """What an earlier round put into the state, or None if there is none.
+    """Return what an earlier round put into the state, or None without a state.
 
     Raises:
-        MCPError: -32602: the state is genuine, but an older version of this code wrote it.
+        MCPError: -32602, for a genuine state that an older version of this code wrote.
     """
     if params.request_state is None:
         return None
@@ -110,7 +110,7 @@ def load_state(params: types.CallToolRequestParams) -> State | None:
 
 
 def which_resolution(item: int) -> types.ElicitRequest:
-    """Question "resolution"."""
+    """Return the question "resolution"."""
     return form(
         f"How was item {item} resolved?",
         {"resolution": {"type": "string", "title": "Resolution", "enum": [*get_args(Resolution)]}},
@@ -118,7 +118,7 @@ def which_resolution(item: int) -> types.ElicitRequest:
 
 
 def which_original(item: int) -> types.ElicitRequest:
-    """Question "original": asked only of a duplicate."""
+    """Return the question "original", which is asked only of a duplicate."""
     return form(
         f"Which item is {item} a duplicate of?",
         {"original": {"type": "integer", "title": "Original item", "minimum": 1}},
@@ -126,7 +126,7 @@ def which_original(item: int) -> types.ElicitRequest:
 
 
 def form(message: str, properties: dict[str, Any]) -> types.ElicitRequest:
-    """A form with these fields, all of them required."""
+    """Return a form with these fields, all of them required."""
     schema = {"type": "object", "properties": properties, "required": list(properties)}
     return types.ElicitRequest(
         params=types.ElicitRequestFormParams(message=message, requested_schema=schema)
@@ -139,7 +139,7 @@ def ask(
     question: types.ElicitRequest,
     state: State | None = None,
 ) -> types.CallToolResult | types.InputRequiredResult:
-    """Move one: end this round with a question, where the client can be asked (see `basic`)."""
+    """Move one: end this round with a question, if the client can be asked (see `basic`)."""
     capabilities = ctx.session.client_capabilities
     elicitation = capabilities.elicitation if capabilities else None
     takes_forms = elicitation is not None and (
@@ -160,7 +160,7 @@ def answer_to(key: str, params: types.CallToolRequestParams) -> types.ElicitResu
     """Move two: this round's answer to a question, or None if it is missing.
 
     Raises:
-        MCPError: -32602: it is the answer to something else than a form.
+        MCPError: -32602, for an answer that is not the answer to a form.
     """
     answer = (params.input_responses or {}).get(key)
     if answer is None or isinstance(answer, types.ElicitResult):
@@ -169,10 +169,10 @@ def answer_to(key: str, params: types.CallToolRequestParams) -> types.ElicitResu
 
 
 def fitting_resolution(answer: types.ElicitResult) -> Resolution:
-    """The answer to "resolution".
+    """Return the answer to "resolution".
 
     Raises:
-        MCPError: -32602: it does not fit.
+        MCPError: -32602, for an answer that does not fit.
     """
     given = (answer.content or {}).get("resolution")
     for resolution in get_args(Resolution):
@@ -182,10 +182,10 @@ def fitting_resolution(answer: types.ElicitResult) -> Resolution:
 
 
 def fitting_original(answer: types.ElicitResult, item: int) -> int:
-    """The answer to "original".
+    """Return the answer to "original".
 
     Raises:
-        MCPError: -32602: it does not fit.
+        MCPError: -32602, for an answer that does not fit.
     """
     original = item_number((answer.content or {}).get("original"))
     if original is None:
@@ -196,12 +196,12 @@ def fitting_original(answer: types.ElicitResult, item: int) -> int:
 
 
 def item_number(given: object) -> int | None:
-    """An item's number, or None if this is not one. (In Python, True is an int.)"""
+    """Return an item's number, or None if this is not a number. In Python, True is an int."""
     return given if isinstance(given, int) and not isinstance(given, bool) and given >= 1 else None
 
 
 def bad_answer(key: str, why: str) -> MCPError:
-    """-32602, naming the question."""
+    """Return the error -32602, which names the question."""
     return MCPError(
         types.INVALID_PARAMS,
         f"The answer to {key!r} does not fit the question: {why}",
@@ -210,13 +210,12 @@ def bad_answer(key: str, why: str) -> MCPError:
 
 
 def not_closed(item: int, key: str, answer: types.ElicitResult) -> types.CallToolResult:
-    """The result of a question that was declined or cancelled."""
+    """Return the result of a question that was declined or cancelled."""
     what = "declined" if answer.action == "decline" else "cancelled"
     return text(f"Item {item} stays open: the question {key!r} was {what}.")
 
 
 def text(content: str, *, is_error: bool = False) -> types.CallToolResult:
-    """A result of one text."""
     return types.CallToolResult(content=[types.TextContent(text=content)], is_error=is_error)
 
 
@@ -224,10 +223,10 @@ def text(content: str, *, is_error: bool = False) -> types.CallToolResult:
 
 
 def build_server(keys: Sequence[bytes], tracker: Tracker) -> Server[Tracker]:
-    """One instance of the server.
+    """Build one instance of the server.
 
     Args:
-        keys: Protect the state; at least 32 bytes each. The first seals, all of them open.
+        keys: The keys of the state, at least 32 bytes each. The first key seals; all keys open.
         tracker: The world outside.
     """
 
@@ -253,10 +252,11 @@ def build_server(keys: Sequence[bytes], tracker: Tracker) -> Server[Tracker]:
 async def list_tools(
     ctx: ServerRequestContext[Tracker, Any], params: types.PaginatedRequestParams | None
 ) -> types.ListToolsResult:
-    """The server's one tool."""
+    """List the server's one tool."""
     close_item = types.Tool(
         name=TOOL,
-        description="Closes a work item. Asks how it was resolved and, for a duplicate, of which item.",
+        description="Closes a work item. Asks how it was resolved and, for a duplicate,"
+        " of which item.",
         input_schema={
             "type": "object",
             "properties": {"item": {"type": "integer", "minimum": 1}},
@@ -272,15 +272,16 @@ CLOSE = Request("tools/call", TOOL, {"item": 7})
 
 
 async def demonstrate() -> None:
-    """Close item 7 as a duplicate of 3 over two instances, then try a state that was tampered with.
+    """Close item 7 as a duplicate of 3 over two instances, then try a changed state.
 
     Raises:
         Surprise: Something else happened.
     """
     tracker: Tracker = {}
     keys = [secrets.token_bytes(32)]
-    # Two servers that know nothing of each other. In production: two processes, one key.
-    a, b = build_server(keys, tracker), build_server(keys, tracker)
+    # Two servers that share only the keys and the tracker. In production: two processes, one key.
+    a = build_server(keys, tracker)
+    b = build_server(keys, tracker)
 
     print("\nInstances A and B take turns")
     says = "question resolution: How was item 7 resolved?"

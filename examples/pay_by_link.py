@@ -18,13 +18,13 @@ from mrtr_options.sdk.durable import Call, DurableContext
 
 @dataclass
 class Shop:
-    """What the tool needs of the world.
+    """The world outside: a payment provider, and a warehouse.
 
     Attributes:
         receipt_of: Asks the provider for the receipt of an order; None while it is not paid.
         ship: Sends the goods, given the order and an idempotency key.
-        seconds: How long a user may take to pay.
-        poll_seconds: How often the provider is asked.
+        seconds: The time that a user has to pay.
+        poll_seconds: The interval at which the provider is asked.
     """
 
     receipt_of: Callable[[str], Awaitable[str | None]]
@@ -35,7 +35,8 @@ class Shop:
 
 async def buy(ctx: DurableContext[Shop], call: Call) -> types.CallToolResult:
     """Have an order paid, and ship it."""
-    shop, order = ctx.lifespan_context, str((call.arguments or {})["order"])
+    shop = ctx.lifespan_context
+    order = str((call.arguments or {})["order"])
     page = sdk.link("pay", f"Pay order {order}.", f"https://pay.example/{order}")
     try:
         receipt = await ctx.until(

@@ -1,4 +1,4 @@
-"""One round of a call, played by hand and printed: what the client sends, and what it receives.
+"""A round of a call, played by hand and printed: the request and the response.
 
 Knows the SDK's client; nothing of what the examples show.
 """
@@ -26,7 +26,7 @@ Declared = Literal["elicitation", "sampling", "roots"]
 
 @dataclass(frozen=True)
 class Request:
-    """What stays the same in every round of a call; `name` of a resource is its address."""
+    """The part of a call that is the same in every round; a resource's `name` is its address."""
 
     method: Literal["tools/call", "prompts/get", "resources/read"]
     name: str
@@ -38,12 +38,12 @@ def connect(
     declares: Collection[Declared] = ("elicitation",),
     mode: str = LATEST_MODERN_VERSION,
 ) -> Client:
-    """A client that declares these capabilities and whose rounds are played by hand."""
+    """Return a client that declares these capabilities, and whose rounds are played by hand."""
 
     async def never_called(*_: Any, **__: Any) -> types.ErrorData:
         return types.ErrorData(code=types.INVALID_REQUEST, message="the rounds are played by hand")
 
-    names = {"roots": "list_roots_callback"}  # the SDK declares what has a callback
+    names = {"roots": "list_roots_callback"}  # the SDK declares each kind that has a callback
     callbacks: Any = {names.get(kind, f"{kind}_callback"): never_called for kind in declares}
     return Client(server, mode=mode, **callbacks)
 
@@ -62,11 +62,14 @@ async def play(
     """Play and print one round, on a connection of its own.
 
     Args:
-        server, at: Takes the round, and what to call it.
-        request, answers: What is called, and the answers by the question's key.
+        server: The server that takes the round.
+        request: The call.
+        answers: The answers, by the question's key.
         asked: The response whose state this round carries.
-        says: What the response must be, as `seen` shows it; else `Surprise` is raised.
-        declares, mode: The client's capabilities; a modern version, or "legacy".
+        says: The expected response, as `seen` shows it; for another response, raise `Surprise`.
+        at: A name for the server in what is printed.
+        declares: The client's capabilities.
+        mode: A modern version, or "legacy".
     """
     state = state_of(asked)
     arguments = f" {json.dumps(request.arguments)}" if request.arguments else ""
@@ -102,12 +105,12 @@ async def _send(
 
 
 def state_of(response: Response | None) -> str | None:
-    """The state that a round handed out."""
+    """Return the state that a round handed out."""
     return response.request_state if isinstance(response, types.InputRequiredResult) else None
 
 
 def seen(response: Response) -> str:
-    """A response in one line: its text, the questions it asks, or the error."""
+    """Return a response in one line: its text, the questions it asks, or the error."""
     match response:
         case MCPError():
             return f"error {response.code}: {response.message}"
@@ -115,7 +118,8 @@ def seen(response: Response) -> str:
             asked = (response.input_requests or {}).items()
             return "; ".join(f"question {key}: {_asks(request)}" for key, request in asked)
         case types.CallToolResult():
-            return f"{'isError result' if response.is_error else 'result'}: {_text(response.content[0])}"
+            kind = "isError result" if response.is_error else "result"
+            return f"{kind}: {_text(response.content[0])}"
         case types.GetPromptResult():
             return f"prompt: {_text(response.messages[0].content)}"
         case types.ReadResourceResult():
@@ -133,11 +137,12 @@ def _text(block: Any) -> str:
 
 
 def accept(**content: Any) -> types.ElicitResult:
-    """A form filled in."""
+    """Return a form, filled in."""
     return types.ElicitResult(action="accept", content=content)
 
 
 def tampered(token: str) -> str:
-    """The token with one character in its middle changed."""
+    """Return the token with one character in its middle changed."""
     middle = len(token) // 2
-    return token[:middle] + ("A" if token[middle] != "A" else "B") + token[middle + 1 :]
+    other = "B" if token[middle] == "A" else "A"
+    return token[:middle] + other + token[middle + 1 :]

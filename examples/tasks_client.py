@@ -1,12 +1,11 @@
-"""The client's side of tasks (SEP-2663): a call that became one is finished behind
-`client.call_tool`.
+"""The client's side of tasks (SEP-2663): `client.call_tool` finishes a call that became a task.
 
 Give `Client(server, extensions=[TasksClient()])` to the SDK and call tools as before. The task is
-polled as often as its server asks for, and its questions go to the callbacks that the client has
-anyway: each once, however often it is seen, while the polling goes on. A task whose client went
-away is finished by `resume`, with nothing but its id.
+polled as often as its server asks for. Each of its questions goes once to the callbacks that the
+client has anyway, while the polling goes on. If the client of a task went away, `resume` finishes
+the task, with nothing but its id.
 
-A client that gives up waiting leaves its task running; `cancel` stops one.
+A client that gives up waiting leaves its task running; `cancel` stops a task.
 
 Knows the SDK's client extensions and the wire types.
 """
@@ -36,15 +35,17 @@ from mrtr_options.sdk.tasks.wire import (
 ResultT = TypeVar("ResultT", bound=types.Result)
 
 TERMINAL: frozenset[Status] = frozenset({"completed", "failed", "cancelled"})
-"""Statuses that stay."""
+"""Statuses that never change again."""
+
 POLL_SECONDS = 1.0
-"""How often a task is looked at whose server does not say."""
+"""The interval at which a task is polled, if its server names none."""
+
 AGAIN_SECONDS = 0.1
-"""How long is waited before a request is sent again that found no database."""
+"""The delay before a request is sent again because the server had no database."""
 
 
 class GetTask(types.Request[TaskParams, Literal["tasks/get"]]):
-    """How a task stands."""
+    """A request for the status of a task."""
 
     method: Literal["tasks/get"] = "tasks/get"
     params: TaskParams
@@ -52,7 +53,7 @@ class GetTask(types.Request[TaskParams, Literal["tasks/get"]]):
 
 
 class UpdateTask(types.Request[UpdateTaskParams, Literal["tasks/update"]]):
-    """Answers to a task's questions."""
+    """A request that carries answers to a task's questions."""
 
     method: Literal["tasks/update"] = "tasks/update"
     params: UpdateTaskParams
@@ -60,7 +61,7 @@ class UpdateTask(types.Request[UpdateTaskParams, Literal["tasks/update"]]):
 
 
 class CancelTask(types.Request[TaskParams, Literal["tasks/cancel"]]):
-    """Stop a task."""
+    """A request to stop a task."""
 
     method: Literal["tasks/cancel"] = "tasks/cancel"
     params: TaskParams
@@ -68,7 +69,7 @@ class CancelTask(types.Request[TaskParams, Literal["tasks/cancel"]]):
 
 
 class TaskCancelled(Exception):
-    """The task was cancelled. `task_id` says which."""
+    """The error of a cancelled task, which `task_id` names."""
 
     def __init__(self, task_id: str) -> None:
         super().__init__(f"the task {task_id} was cancelled")
@@ -79,8 +80,8 @@ class TasksClient(ClientExtension):
     """The Tasks extension of a client.
 
     Args:
-        on_status: Told of a task whenever its status or its message has changed, the creation
-            first; keep its `task_id` to be able to resume it.
+        on_status: Gets a task when it is created, and whenever its status or its message has
+            changed. Store its `task_id` to be able to resume it.
         sleep: Waits for so many seconds.
     """
 
@@ -106,8 +107,8 @@ class TasksClient(ClientExtension):
         """Finish a task that was created before, perhaps by another process.
 
         Raises:
-            MCPError: The error that the task ended in, or there is no such task (-32602).
-            TaskCancelled: It was cancelled.
+            MCPError: The error that the task ended in, or -32602 for an unknown task.
+            TaskCancelled: The task was cancelled.
         """
         task = await get_task(session, task_id)
         self._on_status(task)
@@ -115,14 +116,14 @@ class TasksClient(ClientExtension):
 
 
 async def get_task(session: ClientSession, task_id: str) -> Task:
-    """How a task stands."""
+    """Return the current status of a task."""
     return await _sent(session, GetTask(params=TaskParams(task_id=task_id)), Task)
 
 
 async def update_task(
     session: ClientSession, task_id: str, responses: types.InputResponses
 ) -> types.EmptyResult:
-    """Give a task answers."""
+    """Send answers to a task's questions."""
     said = {
         key: response.model_dump(by_alias=True, mode="json", exclude_none=True)
         for key, response in responses.items()
@@ -132,25 +133,25 @@ async def update_task(
 
 
 async def cancel_task(session: ClientSession, task_id: str) -> types.EmptyResult:
-    """Have a task stopped. A finished one stays as it is."""
+    """Stop a task. A finished task stays as it is."""
     return await _sent(session, CancelTask(params=TaskParams(task_id=task_id)), types.EmptyResult)
 
 
 async def _sent(
     session: ClientSession, request: GetTask | UpdateTask | CancelTask, kind: type[ResultT]
 ) -> ResultT:
-    """The response to a request; sent again while the server says that its database is away."""
+    """Return the response to a request; send it again while the server's database is away."""
     while True:
         try:
             return await session.send_request(request, kind)
         except MCPError as error:
             if error.data != {"reason": "still_at_work"}:
                 raise
-        await anyio.sleep(AGAIN_SECONDS)  # a server may say so at once
+        await anyio.sleep(AGAIN_SECONDS)  # a server may refuse at once; do not flood it
 
 
 class _Following:
-    """One task on its way to its result."""
+    """A task on its way to its result."""
 
     def __init__(
         self,
@@ -174,14 +175,14 @@ class _Following:
                 task = await self._ended(users)
             except Exception as error:
                 self._failure = self._failure or error
-            users.cancel_scope.cancel()  # what was asked is of no interest any more
+            users.cancel_scope.cancel()  # the task has ended, so open questions are moot
         if self._failure is not None:
             raise self._failure  # as it is, not in a group
         assert task is not None
         return _outcome(task)
 
     async def _ended(self, users: TaskGroup) -> Task:
-        """Poll until the task has ended, and put its questions to the user."""
+        """Poll until the task has ended, and ask the user its questions."""
         task = self._seen
         while not (isinstance(task, Task) and task.status in TERMINAL):
             if isinstance(task, Task):
@@ -202,7 +203,7 @@ class _Following:
         return task
 
     async def _ask(self, scope: anyio.CancelScope, key: str, request: types.InputRequest) -> None:
-        """Put a question to the user, and the answer to the task."""
+        """Ask the user a question, and send the answer to the task."""
         context = ClientRequestContext(session=self._session, request_id=self._id)
         try:
             response = await self._session.dispatch_input_request(context, request)

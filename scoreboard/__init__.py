@@ -1,4 +1,4 @@
-"""What others ship, under review: one folder for each kind of it. Knows the package."""
+"""Reviews of what others ship, one folder for each kind. Knows the package."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,8 +13,12 @@ ROOT = Path(__file__).parents[1]
 
 
 def chosen(names: str | None, known: Mapping[str, T], what: str) -> list[T]:
-    """Those whose names are typed, with commas between them; all of them where none is."""
-    for name in (wanted := [*known] if names is None else names.split(",")):
+    """Return the items with these names, separated by commas; all items without names.
+
+    An unknown name ends the command; `what` is the kind of item in its message.
+    """
+    wanted = [*known] if names is None else names.split(",")
+    for name in wanted:
         if name not in known:
             refuse(f"there is no {what} {name!r}; there are {', '.join(known)}")
     return [known[name] for name in wanted]

@@ -1,6 +1,6 @@
-"""What docs/scoreboard.json keeps, and how a server or a framework is built and reviewed for it.
+"""The results in docs/scoreboard.json, and how a server or a framework is built and reviewed.
 
-Knows what a review of either keeps; nothing of any library.
+Knows what a review of a server or a framework records; nothing of any library.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from scoreboard.servers.play import Told
 from scoreboard.used import Used
 
 FILE = ROOT / "docs" / "scoreboard.json"
-"""What is kept: the last review of each."""
+"""The last review of each server, framework and proxy."""
 
 Results = TypeVar("Results", Server, Framework)
 Who = TypeVar("Who", bound=Described)
 
 
 class Kept(BaseModel, Generic[Results]):
-    """What is kept of a server or a framework.
+    """The kept results of a server or a framework.
 
     Attributes:
-        digest: Of the sources that were reviewed.
-        build_seconds, build_cpu_seconds: How long the last build took that began without a folder,
-            and what of it processors worked.
-        cannot: Why it was not built; empty if it was.
-        variants: The results of each.
+        digest: The digest of the sources that were reviewed.
+        build_seconds, build_cpu_seconds: The time of the last build that began without a folder, by
+            the clock and in processors.
+        cannot: The reason that it could not be built; empty if it was built.
+        variants: The results of each variant.
     """
 
     digest: str
@@ -49,7 +49,7 @@ class Kept(BaseModel, Generic[Results]):
 
 
 class Scoreboard(BaseModel):
-    """All that is kept, by name."""
+    """All kept results, by name."""
 
     servers: dict[str, Kept[Server]] = {}
     frameworks: dict[str, Kept[Framework]] = {}
@@ -57,13 +57,12 @@ class Scoreboard(BaseModel):
 
 
 def read(path: Path = FILE) -> Scoreboard:
-    """What is kept."""
+    """Return the kept results."""
     return Scoreboard.model_validate_json(path.read_bytes()) if path.is_file() else Scoreboard()
 
 
 def keep(found: Scoreboard, known: Iterable[str], path: Path = FILE) -> Scoreboard:
-    """Keep the results of some servers or frameworks beside what is in the file by now; all that is
-    kept then.
+    """Add the results of some servers or frameworks to the file, and return all its results.
 
     Args:
         found: The results.
@@ -81,14 +80,14 @@ def keep(found: Scoreboard, known: Iterable[str], path: Path = FILE) -> Scoreboa
 
 @contextmanager
 def _alone(path: Path) -> Generator[None]:
-    """Hold a file for the block, so that two commands that keep at once lose nothing."""
+    """Lock a file for the block, so that commands that write at the same time lose nothing."""
     with path.open("a") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         yield
 
 
 def keep_proxy(name: str, found: ProxyResults, path: Path = FILE) -> None:
-    """Keep the results of one proxy beside what is in the file by now."""
+    """Add the results of one proxy to the file."""
     with _alone(path):
         board = read(path)
         every = board.proxies | {name: found}
@@ -97,18 +96,18 @@ def keep_proxy(name: str, found: ProxyResults, path: Path = FILE) -> None:
 
 
 def changed(known: Mapping[str, Who], kept: Mapping[str, Kept[Any]]) -> list[Who]:
-    """Those of all servers, or of all frameworks, that have changed since they were kept."""
+    """Return the servers, or the frameworks, whose sources differ from the reviewed ones."""
     return [
         each for name, each in known.items() if name not in kept or kept[name].digest != each.digest
     ]
 
 
 OLDER = "its files have changed since"
-"""What a page says of results whose sources were others."""
+"""The remark on a page about results of other sources than the present ones."""
 
 
 def date_of(who: Described, kept: Kept[Any], day: str) -> str:
-    """The day of a review; and where its sources were others, that they were."""
+    """Return the day of a review, with a remark if the sources have changed since."""
     return day if kept.digest == who.digest or not day else f"{day}; {OLDER}"
 
 
@@ -128,27 +127,29 @@ def play(
     """Build a server or a framework and review each of its variants.
 
     Args:
-        who: Which.
-        before: What is kept of it; it stays where the same sources cannot be built here.
-        tell: Told what is waited for.
-        reviews: What makes the results of each variant once all is built.
+        who: The server or the framework.
+        before: Its kept results. They stay if the same sources cannot be built here.
+        tell: Gets the name of each step that takes a while.
+        reviews: The function that reviews each variant, once everything is built.
     """
     kept = Kept[Results](digest=who.digest)
-    is_first, began = not who.built.exists(), Used.so_far()
+    is_first = not who.built.exists()
+    began = Used.so_far()
     try:
         build(who, tell)
         took = Used.so_far() - began
-        kept.build_seconds, kept.build_cpu_seconds = took.seconds, took.cpu_seconds
-        if before is not None and not is_first:
-            kept.build_seconds, kept.build_cpu_seconds = (
-                before.build_seconds,
-                before.build_cpu_seconds,
-            )
+        if before is None or is_first:
+            kept.build_seconds = took.seconds
+            kept.build_cpu_seconds = took.cpu_seconds
+        else:
+            kept.build_seconds = before.build_seconds
+            kept.build_cpu_seconds = before.build_cpu_seconds
         for name, review in reviews.items():
             kept.variants[name] = anyio.run(review)
     except* Unavailable as group:
         kept.cannot = str(group.exceptions[0])
-    if kept.cannot and before is not None and before.digest == who.digest and before.variants:
+    has_results = before is not None and before.digest == who.digest and before.variants
+    if kept.cannot and before is not None and has_results:
         print(f"{who.title}: {kept.cannot}; what is kept of it stays", file=sys.stderr)
         return before
     return kept

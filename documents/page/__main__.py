@@ -1,4 +1,4 @@
-"""`python -m documents.page` writes the page, from the tables that are kept.
+"""`python -m documents.page` writes the page, from the kept tables.
 
 It plays the runs that the tables' cells open, which takes about a minute.
 """
@@ -22,7 +22,7 @@ FOLDER = FILE.with_name("page")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Write the page, and print where it is; returns the exit code."""
+    """Write the page, print its path, and return the exit code."""
     parser = Parser(
         prog="python -m documents.page",
         description="One page to choose what goes wrong in a call and see the result.",

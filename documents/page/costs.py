@@ -1,7 +1,7 @@
 """The costs as one picture: a named row for each option, on one axis.
 
-Knows docs/cost.json, which `python -m scoreboard.cost` writes; makes SVG as wide as there is room,
-in the page's colours.
+Knows docs/cost.json, which `python -m scoreboard.cost` writes. The SVG is as wide as its place, in
+the page's colours.
 """
 
 from __future__ import annotations
@@ -19,19 +19,20 @@ FILE = EXPLORED.with_name("cost.json")
 BASELINES = ("floor", "server")
 
 ROW = 34
-"""How high a row is: a name and the number, and the bar below. What is across is in percent."""
+"""The height of a row: a name and the number, and the bar below. Widths are in percent."""
 
 TICKS = (1, 2, 5, 10, 20, 50)
 
 
 def read() -> list[dict[str, Any]]:
-    """What was measured of a call in memory, by subject."""
+    """Return the measurements of a call in memory, by subject."""
     return json.loads(FILE.read_text(encoding="utf-8"))["calls"]
 
 
 def costs(measured: Sequence[Mapping[str, Any]], names: Mapping[str, str]) -> str:
-    """Processor time of a call in memory (see `read`), as HTML; a bar is the middle half of what
-    was measured. Subjects have names.
+    """Return the processor time of a call in memory (see `read`), as HTML.
+
+    A bar is the middle half of the measurements. `names` has the name of each subject.
     """
     found = {
         each["subject"]: each["ratio"] for each in measured if each["subject"] not in BASELINES

@@ -1,4 +1,4 @@
-"""What differs between each two options: the author's code, and the stand-ins behind it.
+"""The difference between each two options: the author's code, and the stand-ins behind it.
 
 The hunks are those of `diff`. Knows option files and stand-ins as text; runs none of them.
 """
@@ -21,7 +21,7 @@ ARGUING = {
     ("L", "K"): "a call that waits, or a task",
     ("E", "C"): "old clients are asked, too",
 }
-"""Pairs that the page offers, and what they show. A pair without its options is left out."""
+"""Pairs that the page offers, and what each shows. A pair is left out if an option is missing."""
 
 
 def pairs(deck: Mapping[str, Option]) -> list[dict[str, str]]:
@@ -36,8 +36,8 @@ def pairs(deck: Mapping[str, Option]) -> list[dict[str, str]]:
 def differences(deck: Mapping[str, Option]) -> dict[str, Any]:
     """Return the `diffs` of each two options, and the files of `sdk` that they name.
 
-    A diff has the hunks of the author's code: whether one is changed, and how many lines it has
-    on either side. It has the files of `sdk` that only one of the two options stands on, too.
+    A diff has the hunks of the author's code: whether a hunk is changed, and its number of lines on
+    either side. It also has the files of `sdk` that only one of the two options needs.
     """
     options = {
         letter: Written(letter, option.path.name, option.source) for letter, option in deck.items()

@@ -1,8 +1,7 @@
-"""All that the page knows, as one JSON object: subjects and their code, runs, tables and diffs.
+"""All data of the page, as one JSON object: subjects and their code, runs, tables and diffs.
 
-Every number in it is counted from runs, or is one that `explore` or `diff` prints.
-
-Knows runs and option files; nothing of HTML.
+Every number is counted from runs, or printed by `explore` or `diff`. Knows runs and option files;
+nothing of HTML.
 """
 
 from __future__ import annotations
@@ -38,12 +37,12 @@ from mrtr_options.tool.choosing import QUESTIONS
 
 
 def document(told: Sequence[Told], chooser: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
-    """Everything, ready for `json.dumps`: the runs of each row, and the `choices`."""
+    """Return the whole object, ready for `json.dumps`: the runs of each row, and the `choices`."""
     tables = _Tables()
     worlds = [tables.world(each) for each in told]
     told_apart = [{name: world[name] for name in world if name not in OF_RUNS} for world in worlds]
     for number, behaviour in enumerate(behaviours(told_apart)):
-        for world in worlds:  # those with one number share a row of the table
+        for world in worlds:  # worlds with the same number share a row of the table
             if world["subject"] in behaviour.subjects:
                 world["behaviour"] = number
     subjects = {each.subject.name: each.subject for each in told}
@@ -82,11 +81,11 @@ def document(told: Sequence[Told], chooser: Sequence[Mapping[str, Any]] = ()) ->
 
 
 OF_RUNS = ("before", "added", "stories")
-"""What of a world are its runs, by their numbers."""
+"""The keys of a world that hold its runs, as numbers."""
 
 
 def made() -> dict[str, str]:
-    """Which state of the project the page shows; empty where that cannot be seen."""
+    """Return the project's version, commit and date; the commit is empty outside a repository."""
     git = ["git", "-C", str(FILE.parent), "log", "-1", "--format=%h %cs"]
     said = subprocess.run(git, capture_output=True, text=True, check=False).stdout.split()
     commit, date = said if len(said) == 2 else ("", "")
@@ -95,12 +94,11 @@ def made() -> dict[str, str]:
 
 
 def advice() -> list[list[str]]:
-    """What the README says to do: for each kind of reader a heading, and what follows, in
-    Markdown.
-    """
+    """Return README's advice in Markdown: for each kind of reader a heading and its paragraphs."""
     text = (FILE.parents[1] / "README.md").read_text(encoding="utf-8")
     section = re.sub("<!--.*?-->", "", text.partition("## What to do\n")[2].partition("\n## ")[0])
-    section = re.sub(r"```.*?```", "", section, flags=re.DOTALL)  # no room for code and tables
+    # The page has no room for code or tables.
+    section = re.sub(r"```.*?```", "", section, flags=re.DOTALL)
     section = re.sub(r"^\|.*$", "", section, flags=re.MULTILINE)
     parts = [
         [" ".join(part.split()) for part in re.split(r"\n+- |\n\n", each) if part.strip()]
@@ -121,11 +119,11 @@ PARTS = {
     "old servers": ("SCOREBOARD.md", "servers, old clients"),
     "frameworks": ("SCOREBOARD.md", "frameworks, anomalies"),
 }
-"""Tables of documents that the page shows, too: the file, and the generated part."""
+"""Tables of documents that the page also shows: the file, and the generated part."""
 
 
 def part(file: str, name: str) -> list[list[str]]:
-    """The rows of a generated table, its head first; without marks, of a link what it says."""
+    """Return the rows of a generated table, head first, as plain text without links."""
     text = (FILE.parent / file).read_text(encoding="utf-8")
     body = text.partition(f"<!-- begin: {name} -->\n")[2].partition("<!-- end -->")[0]
     rows = [line[1:-1].split("|") for line in body.splitlines() if line.startswith("| ")]
@@ -136,13 +134,13 @@ def part(file: str, name: str) -> list[list[str]]:
 
 
 def _place(name: str) -> tuple[int, str]:
-    """Options alone first, then each wrapper's."""
+    """Return the sort key of a subject: options alone come first, then those in wrappers."""
     letter, *wrappers = name.split("+")
     return len(wrappers), "+".join([*reversed(wrappers), letter])
 
 
 class _Tables:
-    """What many runs have in common, each once, by its number."""
+    """Tables of the things that many runs share; each thing is kept once, by its number."""
 
     def __init__(self) -> None:
         self.names: dict[str, int] = {}
@@ -151,15 +149,21 @@ class _Tables:
         self.stories: dict[tuple[Any, ...], int] = {}
 
     def world(self, told: Told) -> dict[str, Any]:
-        """A row with the weakest fault for each anomaly, the counts and the end of a clean call,
-        and its runs: of each the run with one fault less, the fault, and its story.
+        """Return a row with its clean call, the weakest fault of each anomaly, and its runs.
+
+        A run has the number of the run with one fault less, of the added fault, and of its story.
         """
         place: dict[Faults, int] = {(): 0}
-        before, added, stories = [-1], [-1], [-1]
+        before = [-1]
+        added = [-1]
+        stories = [-1]
         numbers = [self._story(story) for story in told.stories]
 
         def at(faults: Faults) -> int:
-            """The place of a set; where only larger ones were played, it has no story."""
+            """Return the number of a set of faults.
+
+            A set that was not played, but a larger one was, has no story.
+            """
             if faults not in place:
                 before.append(at(faults[:-1]))
                 added.append(_number(self.names, str(faults[-1])))
@@ -169,11 +173,13 @@ class _Tables:
 
         for faults, number in told.runs.items():
             stories[at(faults)] = numbers[number]
-        row, clean = told.row, told.stories[told.runs[()]]
+        row = told.row
+        clean = told.stories[told.runs[()]]
+        not_tried = left_out(row)
         return row | {
             "every": FAULTS,
             "weakest": {name: weakest_of(sets) for name, sets in row["witnesses"].items()},
-            "untried": not_tried_cell(kinds) if (kinds := left_out(row)) else "",
+            "untried": not_tried_cell(not_tried) if not_tried else "",
             "clean": [clean.audits, clean.bills, clean.end[0]],
             "before": before,
             "added": added,
@@ -208,11 +214,12 @@ def _subject(subject: Subject) -> dict[str, Any]:
 
 def _option(option: Option) -> dict[str, Any]:
     source = option.source
+    own = option.guarantees
     return {
         "name": option.name,
         "file": option.path.name,
         "code": [[line.line, line.text] for line in author_code(source)],
         "spans": spans(source),
-        "writes": own.writes if (own := option.guarantees) else "",
+        "writes": own.writes if own else "",
         "asks": own.asks_legacy if own else False,
     }

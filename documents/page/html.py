@@ -1,7 +1,7 @@
-"""The page as one file of HTML: style, script and data inside, and a policy that allows nothing
-else.
+"""The page as one HTML file, with style, script and data inside.
 
-Knows how a page is put together; nothing of what is on it.
+Its content security policy allows nothing else. Knows how a page is put together; nothing of its
+content.
 """
 
 from __future__ import annotations
@@ -20,17 +20,27 @@ from mrtr_options.review.show.svg import STYLE, source_of
 HERE = Path(__file__).parent
 
 SCRIPTS = (
-    "dom.js", "runs.js", "options.js", "diagram.js", "player.js", "diff.js", "overview.js", "tables.js",
+    "dom.js",
+    "runs.js",
+    "options.js",
+    "diagram.js",
+    "player.js",
+    "diff.js",
+    "overview.js",
+    "tables.js",
     "main.js",
-)  # fmt: skip
-"""In this order they are one script: each uses only what is above it, or is called later."""
+)
+"""The files of the script, in order: while it loads, a file uses only the files above it."""
 
 MAX_BYTES = 6 * 2**20
-"""How large the page may be."""
+"""The largest size of the page, in bytes."""
 
 
 def page(data: Mapping[str, Any], measured: Sequence[Mapping[str, Any]]) -> str:
-    """The whole file: what the script shows (as JSON, deflated, in base64), and what calls cost."""
+    """Return the whole file.
+
+    The data of the script is JSON, deflated, in base64. The costs are drawn here.
+    """
     names = {each["name"]: f"{each['short']} {each['says']}" for each in data["subjects"]}
     text = {
         name: (HERE / name).read_text(encoding="utf-8")
@@ -40,9 +50,9 @@ def page(data: Mapping[str, Any], measured: Sequence[Mapping[str, Any]]) -> str:
     packed = zlib.compress(json.dumps(data, ensure_ascii=False, separators=(",", ":")).encode(), 9)
     style = text["page.css"] + STYLE
     parts = {
-        # Without `connect-src` or any address at all, the browser itself refuses every request.
-        "policy": f"default-src 'none'; script-src {source_of(script)}; style-src {source_of(style)};"
-        " base-uri 'none'; form-action 'none'",
+        # The policy names no address and no `connect-src`: the browser refuses every request.
+        "policy": f"default-src 'none'; script-src {source_of(script)};"
+        f" style-src {source_of(style)}; base-uri 'none'; form-action 'none'",
         "style": style,
         "script": script,
         "data": base64.b64encode(packed).decode(),
@@ -57,7 +67,7 @@ def page(data: Mapping[str, Any], measured: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _made(of: Mapping[str, str]) -> str:
-    """What the page shows: the version, the commit and its date, and the SDK."""
+    """Return the versions that the page shows: the project's, its commit and date, the SDK's."""
     commit = f"commit {of['commit']}, {of['date']}" if of["commit"] else ""
     parts = (f"version {of['mrtr-options']}", commit, f"mcp {of['mcp']}")
     return escape(" · ".join(filter(None, parts)))

@@ -1,7 +1,7 @@
-"""The runs that the page shows: every single fault, and the sets of more that show an anomaly.
+"""The runs that the page shows: every single fault, and the larger sets that show an anomaly.
 
-The tables are those of docs/explored.json; only what their cells open is played. A story that many
-sets of faults lead to is kept once. Knows the exploration; nothing of HTML.
+The tables are those of docs/explored.json; only the runs that their cells open are played. If many
+sets of faults lead to one story, it is kept once. Knows the exploration; nothing of HTML.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from mrtr_options.review.explore.workers import Called, at_work, options_of, poo
 from mrtr_options.tool.notation import TEMPORAL
 
 FAULTS = 1
-"""Up to how many faults at a time every set is played."""
+"""Every set of up to this many faults is played."""
 
 
 @dataclass
@@ -33,10 +33,10 @@ class Told:
     """The runs of one row of a table.
 
     Attributes:
-        subject: What was called.
-        row: What is kept of it, of more faults than are played.
-        runs: For each set of faults, fewest first: the number of its story.
-        stories: All that are different.
+        subject: The subject of the runs.
+        row: Its kept row, which covers more faults than are played here.
+        runs: The number of each set's story, smallest sets first.
+        stories: The different stories.
     """
 
     subject: Subject
@@ -46,11 +46,11 @@ class Told:
 
 
 Worlds = Mapping[Called, Row]
-"""The rows that are shown, by what they are about."""
+"""The rows that are shown, by subject and scenario."""
 
 
 def worlds_of(rows: Iterable[Row]) -> dict[Called, Row]:
-    """What each kept row is about, but for those that take Temporal to be played."""
+    """Return the kept rows by subject and scenario, without those that need Temporal."""
     return {
         (subject_named(row["subject"]), calling(fleet=row["fleet"], policy=row["policy"])): row
         for row in rows
@@ -59,9 +59,7 @@ def worlds_of(rows: Iterable[Row]) -> dict[Called, Row]:
 
 
 def tell(worlds: Worlds, on_world: Callable[[str], None] = lambda name: None) -> list[Told]:
-    """Play what the page shows of some rows, on all processors; tells the name of each that is
-    done.
-    """
+    """Play the runs of some rows on all processors; `on_world` gets the name of each row."""
     with pool(__name__) as processes:
         running = {
             processes.submit(at_work, tell_one, *called, row): called
@@ -75,7 +73,7 @@ def tell(worlds: Worlds, on_world: Callable[[str], None] = lambda name: None) ->
 
 
 def tell_one(subject: Subject, scenario: Scenario, row: Row) -> Told:
-    """Play every single fault, and the sets of more that a row names."""
+    """Play every single fault, and the larger sets that the row names."""
     return anyio.run(_tell, subject, scenario, row, backend_options=options_of(subject))
 
 

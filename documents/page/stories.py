@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from functools import cache
@@ -21,7 +21,7 @@ from mrtr_options.review.bench.history import Event, History, Sent
 from mrtr_options.review.bench.telling import DATABASE, EFFECTS, Row, Telling, outcome
 from mrtr_options.review.judge import anomalies
 from mrtr_options.review.judge.reading import Reading
-from mrtr_options.review.show.svg import drawn, heads, is_drawn, lanes_of
+from mrtr_options.review.show.svg import Lanes, drawn, heads, is_drawn, lanes_of
 
 Seen = tuple[int | None, int | None, int | str]
 Lines = tuple[int | None, tuple[int, ...]]
@@ -29,16 +29,16 @@ Lines = tuple[int | None, tuple[int, ...]]
 
 
 class Step(NamedTuple):
-    """A row of the picture, or lines of the author's that ran.
+    """A row of the picture, or a group of the author's lines that ran.
 
     Attributes:
-        round: As the history counts; None for what belongs to none.
+        round: The number of the round in the history; None outside every round.
         place: The client's name for that round, as in "3.2"; empty if it has none.
-        svg: The row; empty for lines.
+        svg: The row as a picture; empty for lines.
         says: The row in words.
-        offers: Where a fault is offered: "request", "response", "audit", "bill"; empty for nowhere.
+        offers: The place of a fault: "request", "response", "audit", "bill"; empty for no fault.
         effect: The kind of an effect that took place.
-        lines: Those that ran.
+        lines: The numbers of the lines that ran.
         skipped: The line of an effect that was not repeated.
     """
 
@@ -54,15 +54,15 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True)
 class Story:
-    """One run.
+    """A run, as the page shows it.
 
     Attributes:
         heads: The lanes of the picture.
-        steps: What is shown, in order.
-        end: How call 1 ended: `result`, `question`, `error` or `nothing`, and in which words.
+        steps: The rows and lines, in order.
+        end: The end of call 1: `result`, `question`, `error` or `nothing`, and its text.
         audits, bills: How often each effect took place.
-        due: How often each may take place.
-        anomalies: The names of those that it shows.
+        due: How often each effect may take place.
+        anomalies: The names of the anomalies in the run.
     """
 
     heads: str
@@ -76,20 +76,19 @@ class Story:
 
 @dataclass
 class Watched:
-    """What is no event of a run: the author's lines as they are reached, and what a database keeps.
+    """Observations that are no events of a run: the author's lines that ran, and database records.
 
     Attributes:
-        path: The option's file. Lines of its next version count as those of the file that they
-            equal.
-        seen: By how many events there were before: the instance, its round, and the line or the
-            words.
+        path: The option's file. A line of its next version counts as the equal line of this file.
+        seen: The observations by the number of events before them. An observation is the instance,
+            its round, and a line number or the record in words.
     """
 
     path: Path
     seen: dict[int, list[Seen]] = field(default_factory=dict[int, list[Seen]])
 
     def line(self, events: int, path: Path, instance: int, round: int | None, line: int) -> None:
-        """Take note of a line that runs now."""
+        """Record a line that runs now."""
         if path != self.path:
             found = _same_lines(path, self.path).get(line)
             if found is None:
@@ -98,13 +97,13 @@ class Watched:
         self.seen.setdefault(events, []).append((instance, round, line))
 
     def kept(self, events: int, instance: int | None, round: int | None, what: str) -> None:
-        """Take note of what a database keeps."""
+        """Record what a database stores now."""
         self.seen.setdefault(events, []).append((instance, round, what))
 
 
 @cache
 def _same_lines(version: Path, path: Path) -> Mapping[int, int]:
-    """The lines of a file by those of another version of it."""
+    """Return the line of `path` that equals a line of another version, by that line."""
     both = (each.read_text(encoding="utf-8").splitlines() for each in (version, path))
     blocks = SequenceMatcher(None, *both, autojunk=False).get_matching_blocks()
     return {
@@ -115,7 +114,7 @@ def _same_lines(version: Path, path: Path) -> Mapping[int, int]:
 
 
 def spans(source: str) -> dict[int, int]:
-    """The last line of each statement of a file, by its first; of one with a block, its head's."""
+    """Return the last line of each statement, by its first line; a block counts by its head."""
     found: dict[int, int] = {}
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.stmt):
@@ -127,32 +126,20 @@ def spans(source: str) -> dict[int, int]:
 
 @cache
 def effects_of(path: Path) -> Mapping[int, str]:
-    """The statements of a file that bring about an effect, by their first line, and its kind."""
+    """Return the kind of each statement that causes an effect, by its first line."""
     source = path.read_text(encoding="utf-8")
     lines = source.splitlines()
     found: dict[int, str] = {}
     for first, last in spans(source).items():
-        if called := re.search(r"\.(audit|bill)\(", "\n".join(lines[first - 1 : last])):
+        called = re.search(r"\.(audit|bill)\(", "\n".join(lines[first - 1 : last]))
+        if called:
             found[first] = called[1]
     return found
 
 
 def _with_skipped(told: Sequence[Row | Lines], effects: Mapping[int, str]) -> list[Row | Lines]:
-    """What was told, with a row of its own for each line whose effect did not take place again."""
-    open_: dict[tuple[int | None, str], list[tuple[int, int]]] = {}
-    for place, each in enumerate(told):
-        if not isinstance(each, Row):
-            round, lines = each
-            for at, line in enumerate(lines):
-                if line in effects:
-                    open_.setdefault((round, effects[line]), []).append((place, at))
-        elif each.kind in ("effect", "failure"):
-            kind = each.effect or each.label.partition(" ")[0]
-            if waiting := open_.get((each.round, kind)):
-                waiting.pop(0)
-        elif each.kind == "crash":
-            open_ = {key: waiting for key, waiting in open_.items() if key[0] != each.round}
-    skipped = {at for waiting in open_.values() for at in waiting}
+    """Return what was told, with a row of its own for each line whose effect was not repeated."""
+    skipped = _skipped_in(told, effects)
     found: list[Row | Lines] = []
     for place, each in enumerate(told):
         if isinstance(each, Row):
@@ -167,53 +154,58 @@ def _with_skipped(told: Sequence[Row | Lines], effects: Mapping[int, str]) -> li
             if ran:
                 found.append((round, tuple(ran)))
                 ran = []
-            kind = effects[line]
-            found.append(
-                Row(
-                    "skipped",
-                    f"{kind} not repeated",
-                    "skipped",
-                    end=EFFECTS,
-                    round=round,
-                    effect=kind,
-                    number=line,
-                )
-            )
+            found.append(_skipped_row(round, line, effects[line]))
         if ran:
             found.append((round, tuple(ran)))
     return found
 
 
+def _skipped_in(told: Sequence[Row | Lines], effects: Mapping[int, str]) -> set[tuple[int, int]]:
+    """Return the lines that ran without their effect: the place in `told`, and there in the group.
+
+    An effect belongs to the first line of its round and kind that has none yet. A crash interrupts
+    the lines of its round that have no effect yet; they were not skipped.
+    """
+    waiting: dict[tuple[int | None, str], list[tuple[int, int]]] = {}
+    for place, each in enumerate(told):
+        if not isinstance(each, Row):
+            round, lines = each
+            for at, line in enumerate(lines):
+                if line in effects:
+                    waiting.setdefault((round, effects[line]), []).append((place, at))
+        elif each.kind in ("effect", "failure"):
+            kind = each.effect or each.label.partition(" ")[0]
+            of_this_kind = waiting.get((each.round, kind))
+            if of_this_kind:
+                of_this_kind.pop(0)
+        elif each.kind == "crash":
+            waiting = {key: lines for key, lines in waiting.items() if key[0] != each.round}
+    return {line for lines in waiting.values() for line in lines}
+
+
+def _skipped_row(round: int | None, line: int, kind: str) -> Row:
+    return Row(
+        "skipped",
+        f"{kind} not repeated",
+        "skipped",
+        end=EFFECTS,
+        round=round,
+        effect=kind,
+        number=line,
+    )
+
+
 def story(history: History, watched: Watched) -> Story:
-    """A run, ready to be shown: its history, and what is no event of it."""
-    places = {
-        sent.played: f"{sent.round}.{sent.attempt}" if sent.attempt > 1 else f"{sent.round}"
-        for sent in history.attempts
-    }
+    """Return a run, ready to be shown: its history, with the watched lines and records."""
     told = _with_skipped(list(_told(history.events, watched)), effects_of(watched.path))
     rows = [each for each in told if isinstance(each, Row)]
     took = Counter(row.effect for row in rows if row.times)
     reading = Reading(history)
-    lanes, due = lanes_of(rows), reading.effects_due
-    offered = set[str]()
-    steps: list[Step] = []
-    for each in told:
-        if isinstance(each, Row):
-            place = places.get(each.round or 0, "")
-            offers = _offers(each) if place else ""
-            if f"{offers} {place}" in offered and not each.effect:
-                offers = ""
-            offered.add(f"{offers} {place}")
-            effect = each.effect if each.times else ""
-            picture, says = drawn(each, lanes, due), each.label or each.text
-            skipped = each.number if each.kind == "skipped" else 0
-            steps.append(Step(each.round, place, picture, says, offers, effect, skipped=skipped))
-        else:
-            round, lines = each
-            steps.append(Step(round, places.get(round or 0, ""), lines=lines))
+    due = reading.effects_due
+    lanes = lanes_of(rows)
     return Story(
         heads(lanes),
-        tuple(steps),
+        tuple(_steps(told, _places(history), lanes, due)),
         outcome(reading.end),
         took["audit"],
         took["bill"],
@@ -222,18 +214,51 @@ def story(history: History, watched: Watched) -> Story:
     )
 
 
+def _places(history: History) -> dict[int, str]:
+    """Return the client's name for each round, as in "3", or "3.2" for its second attempt."""
+    return {
+        sent.played: f"{sent.round}.{sent.attempt}" if sent.attempt > 1 else f"{sent.round}"
+        for sent in history.attempts
+    }
+
+
+def _steps(
+    told: Iterable[Row | Lines], places: Mapping[int, str], lanes: Lanes, due: int
+) -> Iterator[Step]:
+    """Yield the steps of a story. A fault of a request or a response is offered once per round."""
+    offered = set[tuple[str, str]]()
+    for each in told:
+        if not isinstance(each, Row):
+            round, lines = each
+            yield Step(round, places.get(round or 0, ""), lines=lines)
+            continue
+        place = places.get(each.round or 0, "")
+        offers = _offers(each) if place else ""
+        if (offers, place) in offered and not each.effect:
+            offers = ""
+        offered.add((offers, place))
+        yield Step(
+            each.round,
+            place,
+            drawn(each, lanes, due),
+            each.label or each.text,
+            offers,
+            each.effect if each.times else "",
+            skipped=each.number if each.kind == "skipped" else 0,
+        )
+
+
 def _offers(row: Row) -> str:
-    """Which faults a row offers: those of a request or response of call 1, or of its kind of
-    effect.
-    """
+    """Return which faults a row offers: of a request or response of call 1, or of its effect."""
     if row.kind == "effect":
         return row.effect
     return row.kind if row.kind in ("request", "response") and row.call == 1 else ""
 
 
 def _told(events: Sequence[Event], watched: Watched) -> Iterator[Row | Lines]:
-    """The rows of a run, and between them the lines that ran and what a database keeps."""
-    telling, last = Telling(), None
+    """Yield the rows of a run, and between them the lines that ran and the database records."""
+    telling = Telling()
+    last: int | None = None
     for number, event in enumerate((*events, None)):
         yield from _between(watched.seen.get(number, ()), last)
         if event is not None:
@@ -243,9 +268,9 @@ def _told(events: Sequence[Event], watched: Watched) -> Iterator[Row | Lines]:
 
 
 def _between(seen: Sequence[Seen], last: int | None) -> Iterator[Row | Lines]:
-    """What came between two events; lines of one round that follow one another are one step.
+    """Yield what was watched between two events; successive lines of one round are one step.
 
-    What belongs to no round that can be seen belongs to the one that was sent last.
+    An observation without a round belongs to the round that was sent last.
     """
     for (instance, round, is_line), some in groupby(
         seen, lambda each: (each[0], each[1] or last, isinstance(each[2], int))

@@ -1,7 +1,6 @@
-"""The same tool where the restaurant takes minutes to confirm: option K, a task on a durable
-engine.
+"""Books a table where the restaurant takes minutes to confirm: option K, a durable task.
 
-python book_by_task.py PORT serves it; MRTR_DATABASE_URL names the database that outlives the
+`python book_by_task.py PORT` serves it; MRTR_DATABASE_URL names the database that outlives the
 process.
 """
 
@@ -18,16 +17,15 @@ store = sdk.TaskStore(outcome_of=sdk.outcome_of)
 
 
 async def book_table(ctx: sdk.TaskContext[Restaurant], params: sdk.Call) -> Any:
-    """The tool. Each question is awaited; the call survives a process that dies here."""
+    """Await each question, then book; the call survives the death of its process."""
     booking = sdk.arguments_of(params, Booking)
     when = await ctx.elicit(which_time(booking.party))
     deposit = await ctx.elicit(which_deposit(when.time))
     await ctx.status(f"The restaurant looks at its tables for {when.time}.")
-    await anyio.sleep(1)  # minutes, where it telephones
+    await anyio.sleep(1)  # minutes, if the restaurant is called by telephone
 
-    async def book(
-        key: str,
-    ) -> None:  # the key is the same on every attempt: a destination may take it
+    # The key is the same on every attempt, so a destination may use it to book once.
+    async def book(key: str) -> None:
         ctx.lifespan_context.book(booking.guest, booking.party, when.time, deposit.method)
 
     await ctx.step("book", book)  # recorded: it does not run again
@@ -35,7 +33,6 @@ async def book_table(ctx: sdk.TaskContext[Restaurant], params: sdk.Call) -> Any:
 
 
 def build(restaurant: Restaurant) -> Any:
-    """The server of this tool."""
     tool = sdk.Tool("book_table", "Books a table for tonight.", Booking, store.task(book_table))
     return sdk.build_server(
         "restaurant",

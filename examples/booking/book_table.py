@@ -10,7 +10,7 @@ from mrtr_options import sdk
 
 
 class Booking(BaseModel):
-    """What the tool is called with."""
+    """The arguments of the tool."""
 
     guest: str = Field(min_length=1, max_length=50, description="In whose name")
     party: int = Field(ge=1, le=8, description="How many people")
@@ -29,25 +29,25 @@ class Deposit(BaseModel):
 
 
 class State(sdk.Markers):
-    """What a later round needs: the client brings only the latest answer."""
+    """The facts that a later round needs: the client sends only the latest answers."""
 
     time: str | None = None
 
 
 def which_time(party: int) -> sdk.Question[Time]:
-    """The first question offers the hours at which there is a table."""
+    """Ask for a time, and offer the hours at which there is a table."""
     hours: Any = Literal[hours_for(party)]
     form = create_model("Time", __base__=Time, time=(hours, ...))
     return sdk.Question("time", f"When, for {party}?", form)
 
 
 def which_deposit(time: str) -> sdk.Question[Deposit]:
-    """The second question names the answer to the first."""
+    """Ask for the deposit; the question names the chosen time."""
     return sdk.Question("deposit", f"How will you leave the deposit for {time}?", Deposit)
 
 
 async def book_table(ctx: sdk.Context, params: sdk.Params) -> sdk.Result:
-    """The tool. It runs from its first line in every round."""
+    """Book a table. Every round starts at the first line."""
     booking = sdk.arguments_of(params, Booking)
     state = sdk.load_state(params, State)
 
@@ -66,13 +66,12 @@ async def book_table(ctx: sdk.Context, params: sdk.Params) -> sdk.Result:
 
 
 def build(restaurant: Restaurant, *wrappers: Any, settings: sdk.Settings | None = None) -> Any:
-    """The server of this tool."""
     tool = sdk.Tool("book_table", "Books a table for tonight.", Booking, book_table, wrappers)
     return sdk.build_server("restaurant", tool, lifespan_context=restaurant, settings=settings)
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(usage=argparse.SUPPRESS)  # what is missing, in one line
+    parser = argparse.ArgumentParser(usage=argparse.SUPPRESS)  # an error is one line
     parser.add_argument("port", type=int)
     port = parser.parse_args().port
     guard = sdk.single_use(sdk.SqliteStore("rounds.sqlite"))

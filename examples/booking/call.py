@@ -9,7 +9,7 @@ from mcp_types import ElicitResult, TextContent
 
 
 async def user(context: Any, params: Any) -> ElicitResult:
-    """Takes the last choice of each form."""
+    """Accept each form with its last choice."""
     ((name, field),) = params.requested_schema["properties"].items()
     choice = field["enum"][-1]
     print(f"  {params.message} {choice}")

@@ -1,6 +1,4 @@
-"""Loses the last response of a call, on servers that differ in one thing: how often is it
-booked?
-"""
+"""Loses the last response of a call on several servers, and counts the bookings on each."""
 
 import secrets
 import tempfile
@@ -19,7 +17,7 @@ from mrtr_options.sdk.testing import Losing, client, served
 
 
 async def user(context: Any, params: Any) -> ElicitResult:
-    """Takes the last choice of each form."""
+    """Accept each form with its last choice."""
     ((name, field),) = params.requested_schema["properties"].items()
     return ElicitResult(action="accept", content={name: field["enum"][-1]})
 
@@ -28,16 +26,14 @@ ARGUMENTS: dict[str, object] = {"guest": "Ada", "party": 2}
 
 
 async def resends(urls: list[str], losing: Losing) -> None:
-    """A client that sends a lost round again, on a connection of its own, here to the next
-    instance.
-    """
+    """Call as a client that resends a lost round, on a new connection to the next instance."""
     turns = iter(urls * 10)
     async with sdk.ResumingClient(lambda: client(next(turns), user, losing)) as caller:
         await caller.call_tool("book_table", ARGUMENTS)
 
 
 async def calls_again(urls: list[str], losing: Losing, key: str | None = None) -> None:
-    """A host whose client gives up, and whose model calls the tool again for the same thing."""
+    """Call as a host whose client gives up, and whose model calls the tool again."""
     for attempt in range(2):
         resuming = sdk.ResumingClient(
             lambda: client(urls[0], user, losing), honours_keys=key is not None, attempts=1
@@ -50,12 +46,12 @@ async def calls_again(urls: list[str], losing: Losing, key: str | None = None) -
 
 
 async def calls_again_with_a_key(urls: list[str], losing: Losing) -> None:
-    """The same, and it says with a call key that it means the same call."""
+    """Call twice, with one call key that says that both mean the same call."""
     await calls_again(urls, losing, sdk.new_call_key())
 
 
 async def bookings(client: Callable[..., Any], guard: bool, instances: int, unique: bool) -> int:
-    """How many there are after a call whose third response, the last one, was lost."""
+    """Count the bookings of a call whose third response, the last one, is lost."""
     settings = sdk.Settings(keys=[secrets.token_bytes(32)])  # the same for all instances
     with tempfile.TemporaryDirectory() as folder:
         restaurant = Restaurant(str(Path(folder, "bookings.sqlite")), unique=unique)

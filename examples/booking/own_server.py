@@ -1,4 +1,4 @@
-"""The same tool on a server of your own, beside other tools: an MCPServer, or a lowlevel Server."""
+"""Serves the tool beside other tools, on a server of your own: MCPServer or lowlevel Server."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -13,7 +13,7 @@ from mrtr_options import sdk
 
 
 def high_tier(restaurant: Restaurant, *wrappers: Any, settings: sdk.Settings | None = None) -> Any:
-    """An MCPServer with another tool."""
+    """Build an MCPServer with another tool."""
 
     @asynccontextmanager
     async def lifespan(_: object) -> AsyncGenerator[Restaurant]:
@@ -34,7 +34,7 @@ def high_tier(restaurant: Restaurant, *wrappers: Any, settings: sdk.Settings | N
 
 
 def lowlevel(restaurant: Restaurant, *wrappers: Any, settings: sdk.Settings | None = None) -> Any:
-    """A lowlevel Server, which lists its tools and finds the one that is called."""
+    """Build a lowlevel Server, which lists its tools and finds the called tool itself."""
     tool = sdk.Tool("book_table", "Books a table for tonight.", Booking, book_table, wrappers)
 
     @asynccontextmanager

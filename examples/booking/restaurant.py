@@ -7,12 +7,12 @@ OPEN_AT = {2: ("18:00", "20:30"), 4: ("18:00", "21:00"), 8: ("19:00",)}
 
 
 def hours_for(party: int) -> tuple[str, ...]:
-    """When there is a table for so many."""
+    """Return the hours at which there is a table for so many people."""
     return next(hours for seats, hours in OPEN_AT.items() if party <= seats)
 
 
 class Restaurant:
-    """The effect's destination.
+    """The destination of the effect.
 
     Args:
         path: The SQLite file.
@@ -32,6 +32,5 @@ class Restaurant:
             db.execute("INSERT INTO bookings VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING", row)
 
     def bookings(self) -> list[tuple[str, int, str, str]]:
-        """All of them."""
         with closing(sqlite3.connect(self._path)) as db:
             return db.execute("SELECT * FROM bookings").fetchall()

@@ -24,7 +24,6 @@ Asking = AsyncGenerator[Question[Any] | CallToolResult, Any]
 
 
 async def ask_weather(ctx: ReplayContext[weather.Desk], params: Params) -> Asking:
-    """The weather tool."""
     desk = ctx.lifespan_context
     location = location_of(params)
 
@@ -42,7 +41,7 @@ async def ask_weather(ctx: ReplayContext[weather.Desk], params: Params) -> Askin
 
 
 async def call_weather(ctx: ReplayContext[weather.Desk], params: Params) -> CallToolResult:
-    """What an SDK would have to do: send each answer to where its question was yielded."""
+    """Send each answer to the `yield` of its question, as an SDK would have to do."""
     async with aclosing(ask_weather(ctx, params)) as asking:
         step = await anext(asking)
         while isinstance(step, Question):

@@ -1,8 +1,9 @@
-"""Suspend with data, as in mastra: the handler is entered again with the answer and its own
-payload. Behaves like F: `python -m mrtr_options diff F examples/styles/suspend_with_data.py`.
+"""Suspend with data, as in mastra: the handler is entered again with an answer and its payload.
+
+Behaves like F: `python -m mrtr_options diff F examples/styles/suspend_with_data.py`.
 
 What the author writes: the handler returns a question together with a payload, and looks at the
-payload where it is entered: what is above the first question is done where there is none yet.
+payload at the start. What stands above the first question is done only if there is no payload.
 
 What the SDK does: puts the payload into the state, and hands it out again with the answer.
 """
@@ -17,14 +18,13 @@ from mrtr_options.tool.server import Context, Params, Result, build_server, loca
 
 
 class Payload(BaseModel):
-    """What the handler was suspended with."""
+    """The payload with which the handler was suspended."""
 
     begun: bool = False
     place: str | None = None
 
 
 async def call_weather(ctx: Context, params: Params) -> Result:
-    """The weather tool."""
     desk = ctx.lifespan_context
     location = location_of(params)
     state = load_state(params, Payload)

@@ -6,10 +6,10 @@ from contextlib import closing
 from dataclasses import dataclass
 
 OWNERS = {"A-1": "ada", "B-1": "bob"}
-"""Whose the accounts are that money can be sent from."""
+"""The owners of the accounts from which money can be sent."""
 
 WRONG_CODES = 3
-"""How many wrong codes the bank takes for one reference, in all calls together."""
+"""The number of wrong codes that the bank takes for one reference, in all calls together."""
 
 TABLES = """
 CREATE TABLE IF NOT EXISTS transfers (
@@ -23,7 +23,7 @@ CREATE TABLE IF NOT EXISTS codes (
 
 @dataclass(frozen=True)
 class Transfer:
-    """What is to be transferred, or is recorded as transferred."""
+    """A transfer that is wanted or recorded."""
 
     sender: str
     recipient: str
@@ -35,9 +35,9 @@ class Transfer:
 
 
 class Bank:
-    """The effect's destination.
+    """The destination of the effect.
 
-    The unique constraint is on what a transfer is about: whose it is, and its reference.
+    The unique constraint is on the business key of a transfer: its owner and its reference.
     """
 
     def __init__(self, path: str) -> None:
@@ -46,7 +46,7 @@ class Bank:
             db.executescript(TABLES)
 
     def transfer(self, owner: str, reference: str, wanted: Transfer) -> None:
-        """Transfer money; a second transfer of the same owner and reference is the first one."""
+        """Transfer money, unless this owner already made a transfer with this reference."""
         row = (owner, reference, wanted.sender, wanted.recipient, wanted.amount, wanted.fee)
         with closing(sqlite3.connect(self._path)) as db, db:
             db.execute(
@@ -56,7 +56,7 @@ class Bank:
             )
 
     def recorded(self, owner: str, reference: str) -> tuple[Transfer, str] | None:
-        """Return the transfer of this reference and its time; None if there is none."""
+        """Return the transfer with this reference and its time; None without one."""
         with closing(sqlite3.connect(self._path)) as db:
             row = db.execute(
                 "SELECT sender, recipient, amount, fee, at FROM transfers"
@@ -75,7 +75,7 @@ class Bank:
             )
 
     def takes_code(self, owner: str, reference: str, code: str) -> bool:
-        """Say whether this is the code, and count a wrong one."""
+        """Check whether this is the code, and count a wrong one."""
         of = (owner, reference)
         with closing(sqlite3.connect(self._path)) as db, db:
             db.execute("BEGIN IMMEDIATE")

@@ -1,7 +1,7 @@
 """Nine things that go wrong with a transfer, over HTTP, at two processes that share one store.
 
-python nine_things.py plays them, and prints how many transfers there were, and what the user was
-told. An instance may die right after a transfer, since its bank here is one that kills it.
+`python nine_things.py` plays them. It prints how many transfers there were, and what the user was
+told. An instance may die right after a transfer: its bank here can kill it.
 """
 
 import argparse
@@ -28,14 +28,16 @@ from transfer_money import TOKENS, caller_of, instance
 from mrtr_options import sdk
 from mrtr_options.sdk.testing import POLICIES, Losing, Policy, client, told
 
-TOOL, LAST = "transfer_money", 3
-"""The tool, and the round with its result."""
+TOOL = "transfer_money"
+
+LAST = 3
+"""The round that brings the result."""
 
 DIES = "dies after the next transfer"
-"""The file in an instance's folder that kills it."""
+"""A file in an instance's folder. If it exists, the instance dies after its next transfer."""
 
 ROUND_SECONDS = 5.0
-"""How long a round may take. For so long a call whose process died counts as still at work."""
+"""The time limit of a round. A call whose process died counts as running until this has passed."""
 
 
 class DyingBank(Bank):
@@ -53,7 +55,7 @@ class DyingBank(Bank):
 
 
 def serve(folder: Path, fee: int) -> None:
-    """Be an instance, in a process of its own."""
+    """Serve as an instance, in a process of its own."""
     settings = sdk.Settings.from_environment(caller_of)
     rounds = str(folder / "rounds.sqlite")
     with instance(DyingBank(folder), rounds, settings, fee, ROUND_SECONDS) as server:
@@ -77,12 +79,12 @@ def process(folder: Path, fee: int = 1) -> Generator[str]:
 
 @dataclass
 class User:
-    """Somebody with a phone.
+    """A user with a phone.
 
     Attributes:
-        bank: What sends codes to the phone.
-        reference: What the user pays.
-        name: Who the user is.
+        bank: The bank that sends codes to the phone.
+        reference: The reference of the user's payment.
+        name: The name of the user.
         go_ahead: Whether the user consents.
         wrong: How often the user mistypes the code.
         asked: The questions that the user was asked.
@@ -120,9 +122,9 @@ class Setup:
     """Two processes on one store, and a bank.
 
     Attributes:
-        folder: Where their files are.
-        urls: Where they listen.
-        bank: Where the transfers go.
+        folder: The folder of their files.
+        urls: The URLs of the processes.
+        bank: The destination of the transfers.
         invoices: The numbers of invoices.
     """
 
@@ -143,30 +145,31 @@ class Setup:
         turns: Iterable[str] | None = None,
         amount: int = 100,
     ) -> str:
-        """Make a call; what its user is told. Its rounds go to both processes in turn."""
+        """Make a call with rounds to both processes in turn; return what its user is told."""
         way = Losing([lose], turns=turns or cycle(self.urls))
         arguments = arguments_of(user) | {"amount": amount}
         return await told(policy, lambda: self.connect(user, way), TOOL, arguments)
 
     def connect(self, user: User, way: Losing | None = None) -> Client:
-        """Make a client of the user's."""
+        """Return a client of this user."""
         (token,) = (token for token, name in TOKENS.items() if name == user.name)
         return client(self.urls[0], user.answer, way, token=token)
 
     def transfers(self, *users: User) -> int:
-        """Count the transfers of what these users pay."""
+        """Count the transfers of these users' payments."""
         paid = {(user.name, user.reference) for user in users}
-        return sum(self.bank.recorded(*each) is not None for each in paid)
+        recorded = [self.bank.recorded(*each) for each in paid]
+        return len(recorded) - recorded.count(None)
 
 
 def arguments_of(user: User) -> dict[str, Any]:
-    """Return what the user's model calls the tool with."""
+    """Return the arguments with which the user's model calls the tool."""
     account = {"ada": "A-1", "bob": "B-1"}[user.name]
     return {"from": account, "to": "C-1", "amount": 100, "reference": user.reference}
 
 
 Row = tuple[str, int, str]
-"""What is done; how many transfers there are then; what the user was told."""
+"""A scene, the number of transfers after it, and the text that the user was told."""
 
 
 # --- the nine things -----------------------------------------------------------------------------
@@ -185,7 +188,8 @@ async def lost_result(setup: Setup, policy: Policy) -> list[Row]:
 
 async def same_reference(setup: Setup) -> list[Row]:
     """Call twice on purpose, with one reference and then with another."""
-    first, second = setup.user(), setup.user()
+    first = setup.user()
+    second = setup.user()
     await setup.call(first)
     said = await setup.call(first)
     rows = [("the same reference again, on purpose", setup.transfers(first), said)]
@@ -196,7 +200,7 @@ async def same_reference(setup: Setup) -> list[Row]:
 
 
 async def early_answer(setup: Setup) -> list[Row]:
-    """Send answers with the first request, which asked nothing yet."""
+    """Send answers with the first request, before anything was asked."""
     user = setup.user()
     early: InputResponses = {
         "consent": ElicitResult(action="accept", content={"go_ahead": "yes"}),
@@ -209,7 +213,7 @@ async def early_answer(setup: Setup) -> list[Row]:
 
 
 async def guesses(setup: Setup) -> list[Row]:
-    """Guess the code three times, at one question and at the three that are asked."""
+    """Guess the code three times: in answers to one question, then in answers to three."""
     user = setup.user()
     said = await guessed_at_one_question(setup, user)
     rows = [("three guesses at one question, the third is right", setup.transfers(user), said)]
@@ -222,7 +226,7 @@ async def guesses(setup: Setup) -> list[Row]:
 
 
 async def guessed_at_one_question(setup: Setup, user: User) -> str:
-    """Send one state with three codes, as no honest client does; what came of each."""
+    """Send one state with three codes, as no honest client does; return the outcomes."""
     outcomes: list[str] = []
     async with setup.connect(user) as caller:
         consent = await send(caller, user)
@@ -265,7 +269,7 @@ async def repeat_after_decline(setup: Setup) -> list[Row]:
 
 
 async def another_caller(setup: Setup) -> list[Row]:
-    """Use the reference of somebody else."""
+    """Call as another user, with the same reference."""
     ada = setup.user()
     bob = User(setup.bank, ada.reference, name="bob")
     await setup.call(ada)
@@ -308,7 +312,7 @@ async def send(
 
 
 def state_of(response: Response) -> str | None:
-    """Return the state that a question came with; None for a result."""
+    """Return the state of a question; None for a result."""
     return response.request_state if isinstance(response, InputRequiredResult) else None
 
 
@@ -335,7 +339,7 @@ async def two_processes() -> AsyncGenerator[Setup]:
 
 
 async def play() -> list[Row]:
-    """Play all of them, one after another."""
+    """Play all scenes, one after another."""
     rows: list[Row] = []
     async with two_processes() as setup:
         for policy in POLICIES:
@@ -356,13 +360,13 @@ async def play() -> list[Row]:
 
 
 def without_times(said: str) -> str:
-    """Put a word for each time, and one line for several."""
+    """Replace each time by a word, and put the text on one line."""
     time = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)"
     return re.sub(time, "TIME", said).replace("\n", " ")
 
 
 def show(rows: list[Row]) -> None:
-    """Print what was done, how many transfers there were, and below it what the user was told."""
+    """Print each scene, the number of transfers, and below it what the user was told."""
     print(f"{'what is done; below it what the user was told':80} transfers")
     for what, transfers, said in rows:
         print(f"{what:86} {transfers}")

@@ -15,7 +15,7 @@ from mrtr_options.errors import in_one_line
 
 
 class Arguments(BaseModel):
-    """What the tool is called with."""
+    """The arguments of the tool."""
 
     sender: str = Field(alias="from", description="The account that pays")
     recipient: str = Field(alias="to", description="The account that is paid")
@@ -42,11 +42,11 @@ class Code(BaseModel):
 
 @dataclass(frozen=True)
 class World:
-    """What the handler needs.
+    """The handler's surroundings.
 
     Attributes:
-        bank: Where the transfers go.
-        fee: What a transfer costs in this version.
+        bank: The destination of the transfers.
+        fee: The price of a transfer in this version.
     """
 
     bank: Bank
@@ -54,7 +54,7 @@ class World:
 
 
 def may_i(wanted: Transfer) -> sdk.Question[Consent]:
-    """Ask for consent to all that will happen, the fee as well."""
+    """Ask for consent to everything that will happen, including the fee."""
     return sdk.Question("consent", f"Transfer {wanted}?", Consent)
 
 
@@ -65,8 +65,9 @@ def which_code(number: int) -> sdk.Question[Code]:
 
 
 async def transfer_money(ctx: sdk.ReplayContext[World], params: sdk.Params) -> sdk.Result:
-    """The tool. It runs from its first line in every round, with equal answers."""
-    world, owner = ctx.lifespan_context, ctx.caller
+    """Transfer money. Every round starts at the first line, and gets equal answers."""
+    world = ctx.lifespan_context
+    owner = ctx.caller
     asked = sdk.arguments_of(params, Arguments)
     if owner is None or OWNERS.get(asked.sender) != owner:
         return sdk.text(f"{asked.sender} is no account of yours.", is_error=True)
@@ -103,7 +104,7 @@ async def code_is_right(ctx: sdk.ReplayContext[World], owner: str, reference: st
 
 
 def report(recorded: tuple[Transfer, str] | None, reference: str, wanted: Transfer) -> sdk.Result:
-    """Say what the bank has recorded, which may be less than what was asked for."""
+    """Return what the bank has recorded, which may be another transfer than the wanted one."""
     assert recorded is not None
     done, at = recorded
     if done != wanted:
@@ -114,7 +115,7 @@ def report(recorded: tuple[Transfer, str] | None, reference: str, wanted: Transf
 
 
 def outcome_of(error: Exception) -> CallToolResult | None:
-    """Say of a call that its user does not want after all that it did nothing."""
+    """Return a result for a call whose user did not agree."""
     if isinstance(error, sdk.Declined | sdk.Cancelled):
         return sdk.text("Nothing was transferred: the user did not agree.")
     return sdk.outcome_of(error)
@@ -127,7 +128,7 @@ REPEAT = "This call was made before, at {since}. Nothing was done now; its resul
 
 
 def caller_of(ctx: sdk.Context) -> str | None:
-    """Name the caller of a request; None for a stranger."""
+    """Return the caller of a request; None for a stranger."""
     header = "" if ctx.request is None else ctx.request.headers.get("authorization", "")
     return TOKENS.get(header.removeprefix("Bearer "))
 

@@ -1,1 +1,4 @@
-"""What clients do when something goes wrong (`make clients`). Knows the package."""
+"""Reviews of clients: their reaction when something goes wrong (`make clients`).
+
+Knows the package.
+"""

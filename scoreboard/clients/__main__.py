@@ -1,7 +1,7 @@
-"""`make clients`: plays what can go wrong with clients, and prints a table for each.
+"""`make clients`: plays troubles with clients, and prints a table for each client.
 
 A run of every trouble with every server is kept in docs/clients.json, client by client, with its
-date. docs/CLIENTS.md is made from that file. Exit code: 0, 2 bad input, 130 after Ctrl-C.
+date. docs/CLIENTS.md is made from that file. Exit code: 0, 2 for bad input, 130 after Ctrl-C.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from scoreboard.clients.troubles import TROUBLES, Trouble
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; return its exit code."""
+    """Run the command, and return its exit code."""
     parser = Parser(
         prog="python -m scoreboard.clients",
         description="What clients do when something goes wrong. Without arguments: all of it, in"
@@ -66,7 +66,8 @@ def _clients(args: argparse.Namespace) -> int:
         print(f"left out: {line}", file=sys.stderr)
     if not is_all:
         print(
-            f"{FILE.name} is kept as it was: this was not every trouble and server", file=sys.stderr
+            f"{FILE.name} is kept as it was: this was not every trouble and server",
+            file=sys.stderr,
         )
     return 0
 
@@ -88,7 +89,7 @@ def _installed(wanted: Sequence[Peer]) -> tuple[list[Peer], list[str]]:
 async def _play(
     ready: Sequence[Peer], troubles: Sequence[Trouble], ways: Sequence[Way], is_all: bool
 ) -> Report:
-    """Play all of it, and keep each client that has met all of it as soon as it has."""
+    """Play everything; keep each client as soon as it has played everything."""
     to_play = cells(ready, troubles, ways)
     waiting = dict.fromkeys(
         (cell.peer.name, cell.era, cell.trouble.name, cell.way.name) for cell in to_play
@@ -126,8 +127,9 @@ def _about(peer: Peer) -> About:
 
 
 def _kept(peer: Peer, report: Report) -> str:
-    """Keep what a client did, unless its calls without a trouble failed; say so in a line."""
-    if failed := failed_controls(report):
+    """Keep a client's results, unless its calls without a trouble failed; return a line on it."""
+    failed = failed_controls(report)
+    if failed:
         return (
             f"{peer.title} is kept as it was: calls without any trouble failed or took"
             f" {STEP_SECONDS} s or more, or results say something else ({', '.join(failed)})"

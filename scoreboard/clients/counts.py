@@ -1,7 +1,6 @@
-"""What the kept runs of clients come to, in numbers: which of three clients each one is, and what
-its users were charged and told.
+"""Counts of the kept runs of clients: the model of each client, its users' charges and errors.
 
-Knows what is kept. Everything here is counted from runs.
+Knows the kept runs. Everything here is counted from them.
 """
 
 from __future__ import annotations
@@ -16,27 +15,29 @@ from scoreboard.clients.play import Seen
 from scoreboard.clients.troubles import TROUBLES
 
 Model = Literal["stops", "calls again", "resends"]
-"""What a client does when a response is lost: it tells the application of an error and does no
-more; it calls the tool again, from scratch; or it sends the lost request again.
+"""The client's reaction to a lost response.
+
+It stops and tells the application of an error; it calls the tool again, from scratch; or it sends
+the lost request again.
 """
 
 ORDER: tuple[Model, ...] = ("stops", "calls again", "resends")
-"""The models, the one that does least first."""
+"""The models, from the one that does least to the one that does most."""
 
 
 @dataclass(frozen=True)
 class Behaviour:
-    """What one client did, of itself, when responses were lost over HTTP.
+    """The reactions of one client, of its own accord, to responses lost over HTTP.
 
     Attributes:
-        client: Its name.
-        era: What it spoke.
-        lost: How many calls lost a response.
-        resent: In how many it sent a lost round again.
-        called_again: In how many it called the tool again.
-        told: In how many it did neither and told the application of an error.
-        hung: In how many it did neither and told nothing.
-        dead: In how many the same client object was of no use afterwards.
+        client: The name of the client.
+        era: The era that it spoke.
+        lost: The number of calls that lost a response.
+        resent: Of these, the calls in which it sent a lost round again.
+        called_again: The calls in which it called the tool again.
+        told: The calls in which it did neither, and told the application of an error.
+        hung: The calls in which it did neither, and told nothing.
+        dead: The calls after which the same client object was of no use.
     """
 
     client: str
@@ -50,7 +51,7 @@ class Behaviour:
 
     @property
     def model(self) -> Model:
-        """Which of the three clients it is: what it did at least once."""
+        """The client's model: what it did at least once."""
         if self.resent:
             return "resends"
         return "calls again" if self.called_again else "stops"
@@ -58,15 +59,15 @@ class Behaviour:
 
 @dataclass(frozen=True)
 class Charged:
-    """What some calls came to.
+    """Numbers of calls by their charges, and by what the user got.
 
     Attributes:
-        calls: How many.
-        twice: How many charged the user twice or more.
-        told_of_error: How many charged once, and the user was told of an error.
-        hung: How many charged once, and the user was told nothing.
-        once: How many charged once, and the user got the result.
-        nothing: How many charged nothing.
+        calls: All calls.
+        twice: The calls that charged the user twice or more.
+        told_of_error: The calls that charged once, and told the user of an error.
+        hung: The calls that charged once, and told the user nothing.
+        once: The calls that charged once, and gave the user the result.
+        nothing: The calls that charged nothing.
     """
 
     calls: int = 0
@@ -102,7 +103,7 @@ def _charged(seen: Seen) -> Charged:
 
 
 def is_dead(seen: Seen) -> bool:
-    """Return whether the call failed and left a client of no use."""
+    """Return whether the call failed, and the client was of no use afterwards."""
     if seen.got in ("client error", "died"):
         return not seen.usable
     return seen.got == "error" and seen.usable is False
@@ -114,33 +115,33 @@ def lost(runs: Iterable[Seen]) -> list[Seen]:
 
 
 def made_again(runs: Iterable[Seen]) -> list[Seen]:
-    """Return the runs in which a response is lost and the application, told so, calls again."""
+    """Return the runs in which a response is lost, and the application then calls again."""
     return [seen for seen in runs if seen.made_again]
 
 
 def behaviour(report: Report, client: str, era: Era) -> Behaviour:
-    """Return what a client did of itself. It is counted with one server, over HTTP."""
+    """Return a client's own reactions, counted with one server, over HTTP."""
     runs = [seen for seen in lost(report.of(client, era)) if seen.requests is not None]
     idle = [seen for seen in runs if not seen.again and not seen.anew]
     return Behaviour(
         client,
         era,
         lost=len(runs),
-        resent=sum(seen.again > 0 for seen in runs),
-        called_again=sum(seen.anew > 0 for seen in runs),
-        told=sum(seen.got not in ("result", "nothing") for seen in idle),
-        hung=sum(seen.got == "nothing" for seen in idle),
-        dead=sum(map(is_dead, runs)),
+        resent=len([seen for seen in runs if seen.again > 0]),
+        called_again=len([seen for seen in runs if seen.anew > 0]),
+        told=len([seen for seen in idle if seen.got not in ("result", "nothing")]),
+        hung=len([seen for seen in idle if seen.got == "nothing"]),
+        dead=len([seen for seen in runs if is_dead(seen)]),
     )
 
 
 def behaviours(report: Report) -> list[Behaviour]:
-    """Return what each client did of itself, for each era that it speaks."""
+    """Return each client's own reactions, in each era that it speaks."""
     return [behaviour(report, name, era) for name, era in spoken(report)]
 
 
 def spoken(report: Report) -> Iterator[tuple[str, Era]]:
-    """Return each client with each era that it was run in."""
+    """Yield each client with each era in which it was run."""
     for name in report.clients:
         for era in ERAS:
             if report.of(name, era):
@@ -148,7 +149,7 @@ def spoken(report: Report) -> Iterator[tuple[str, Era]]:
 
 
 def shipped(report: Report, server: str) -> list[Seen]:
-    """Return what all shipped clients did with one server."""
+    """Return the runs of all shipped clients with one server."""
     return [
         seen
         for seen in report.seen
@@ -159,7 +160,7 @@ def shipped(report: Report, server: str) -> list[Seen]:
 def of_model(report: Report, model: Model) -> dict[str, list[Era]]:
     """Return the shipped clients that are of one model in some era, with these eras.
 
-    A client that calls again, or resends, in one era is counted as that, and as nothing else.
+    A client that calls again or resends in only one era still counts as that model, and only that.
     """
     return {
         name: [each.era for each in found if each.model == model]
@@ -177,7 +178,7 @@ def _by_client(report: Report) -> dict[str, list[Behaviour]]:
 
 
 def takes_state_alone(report: Report, client: str) -> bool | None:
-    """Return whether a client sends a state on that came without a question; None if not tried."""
+    """Return whether a client sends on a state that came without a question; None if not tried."""
     tried = [seen for seen in report.of(client, "modern") if seen.trouble == "state-only-twice"]
     if not tried:
         return None

@@ -1,7 +1,6 @@
-"""Responses to `tools/call` that no client should have to expect, for whatever is put between a
-client and a server.
+"""Strange responses to `tools/call`, to be put between a client and a server.
 
-Knows what goes over the wire; nothing of transports, servers or clients.
+Knows the messages on the wire; nothing of transports, servers or clients.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ Answer = Callable[[int], dict[str, Any]]
 """Makes the result of the n-th `tools/call`, counted from 1."""
 
 STATE_BYTES = 1024 * 1024
-"""How long the long state is."""
+"""The length of the long state."""
 
 UNKNOWN_KIND = "example/retina-scan"
 
@@ -47,7 +46,7 @@ def _state_only(number: int) -> dict[str, Any]:
 
 
 def _once(first: dict[str, Any]) -> Answer:
-    """This first, then a result."""
+    """Return an answer that is `first` once, then a result."""
     return lambda number: first if number == 1 else _done()
 
 
@@ -64,4 +63,4 @@ HOSTILE: dict[str, Answer] = {
     "state-is-a-number": _once(_asking({"q": _units(1)}, 42)),
     "asked-on-legacy": _once(_asking({"q": _units(1)}, "state")),
 }
-"""Each by its name."""
+"""The strange responses, by name."""

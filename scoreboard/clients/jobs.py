@@ -1,6 +1,6 @@
-"""The common part of the clients in Python: jobs come in on standard input, what is seen goes out.
+"""The common part of the clients in Python: jobs come in on standard input, reports go out.
 
-Knows no client. See README.md for the lines.
+Knows no client. README.md describes the lines.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from typing import Any
 import anyio
 
 RETRYING = "retrying" in sys.argv
-"""Whether the client's own retries are to be switched on."""
+"""True if the client's own retries are to be switched on."""
 
 
 @dataclass
 class Job:
-    """One call to be made, and what the application sees of it.
+    """A call to make, with reports on the application's side of it.
 
     Attributes:
-        url: The server's endpoint; None where `command` is given.
-        command: What starts a server that speaks over stdio.
+        url: The server's endpoint; None if `command` is given.
+        command: The command that starts a server that speaks over stdio.
         era: "modern" or "legacy".
-        tool, arguments: What is called.
-        honours_keys: Whether the client may be told that the server honours call keys.
+        tool, arguments: The call.
+        honours_keys: Whether to tell the client that the server honours call keys.
     """
 
     id: int
@@ -47,7 +47,7 @@ class Job:
         self.print(json.dumps({"job": self.id, **said}))
 
     async def answer(self, message: str, properties: Iterable[str]) -> dict[str, Any]:
-        """Ask the user; what goes into the form."""
+        """Ask the user, and return the filled-in form."""
         self._say(asked=message)
         await anyio.sleep(self.think_seconds)
         self.think_seconds = 0
@@ -56,9 +56,7 @@ class Job:
     async def make(
         self, call: Callable[[], Awaitable[Any]], list_tools: Callable[[], Awaitable[object]]
     ) -> None:
-        """Make the call with a connected client, then see whether the client still lists the
-        tools.
-        """
+        """Make the call with a connected client, then check that the client can list the tools."""
         self._began = time.monotonic()
         try:
             result = await call()
@@ -76,9 +74,9 @@ class Job:
             self._say(usable=True)
 
     def raised(self, error: BaseException, where: str = "call") -> None:
-        """The call raised; or, with `where` "client", what is around it did."""
+        """Report an exception of the call or, with `where` "client", of the code around it."""
         inner = error
-        while nested := getattr(inner, "exceptions", None):  # of a group
+        while nested := getattr(inner, "exceptions", None):  # a group of exceptions
             inner = nested[0]
         names = [type(each).__name__ for each in (error, inner)]
         about = {
@@ -89,12 +87,12 @@ class Job:
         self._say(raised=about, where=where, seconds=time.monotonic() - self._began)
 
     def over(self) -> None:
-        """All of it is done."""
+        """Report that the job is done."""
         self._say(over=True)
 
 
 async def one(call: Callable[[Job], Awaitable[None]], job: Job) -> None:
-    """Make one call, whatever its result."""
+    """Make one call, and report its end, whatever it is."""
     try:
         await call(job)
     except BaseException as error:
@@ -106,7 +104,7 @@ async def one(call: Callable[[Job], Awaitable[None]], job: Job) -> None:
 
 
 def run(call: Callable[[Job], Awaitable[None]]) -> None:
-    """Make the calls that are asked for, until standard input ends."""
+    """Make the requested calls, until standard input ends."""
 
     async def main() -> None:
         print('{"ready": true}', flush=True)

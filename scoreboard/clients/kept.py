@@ -1,4 +1,4 @@
-"""What docs/clients.json keeps of the clients: the last whole run of each.
+"""The last whole run of each client, as docs/clients.json keeps it.
 
 Knows what `play` sees; nothing of any client.
 """
@@ -17,7 +17,7 @@ from scoreboard.clients.play import Seen
 from scoreboard.clients.server import SERVERS
 
 FILE = ROOT / "docs" / "clients.json"
-"""What CLIENTS shows."""
+"""The file that CLIENTS is made from."""
 
 
 class About(BaseModel):
@@ -37,12 +37,12 @@ class About(BaseModel):
 
 
 class Report(BaseModel):
-    """What is known of clients.
+    """Runs of clients.
 
     Attributes:
-        servers: What was called: the titles of the ways, by name.
-        clients: Who called, by name.
-        seen: What each client did.
+        servers: The titles of the servers, by the name of the `Way`.
+        clients: The clients, by name.
+        seen: The runs.
     """
 
     servers: dict[str, str]
@@ -51,11 +51,11 @@ class Report(BaseModel):
 
     @property
     def first_server(self) -> str:
-        """The name of the server that has every trouble."""
+        """The name of the first server, with which every trouble is played."""
         return next(iter(self.servers))
 
     def of(self, client: str, era: Era, server: str | None = None) -> list[Seen]:
-        """Return what one client did in one era, with one server; without one, with the first."""
+        """Return the runs of one client in one era, with one server, by default the first."""
         called = server or self.first_server
         return [
             seen
@@ -65,12 +65,12 @@ class Report(BaseModel):
 
 
 def read(path: Path = FILE) -> Report:
-    """Return the runs that were kept."""
+    """Return the kept runs."""
     return Report.model_validate_json(path.read_bytes())
 
 
 def keep(report: Report, path: Path = FILE) -> None:
-    """Keep a run of some clients in the place of their earlier ones."""
+    """Replace the kept runs of some clients."""
     before = _earlier(path)
     known = [name for name in peers() if name in {*before.clients, *report.clients}]
     merged = Report(
@@ -87,7 +87,7 @@ def keep(report: Report, path: Path = FILE) -> None:
 
 
 def _earlier(path: Path) -> Report:
-    """Return what is kept; nothing where it was written by another version of this module."""
+    """Return the kept runs; nothing if another version of this module wrote them."""
     try:
         return read(path)
     except (FileNotFoundError, ValidationError):
@@ -99,10 +99,10 @@ def _newest(client: str, report: Report, before: Report) -> Report:
 
 
 def failed_controls(report: Report) -> list[str]:
-    """Return the runs that say that a client's program, a server or the machine is at fault.
+    """Return the runs that show a fault of a client's program, a server or the machine.
 
     A call without any trouble ends in its result, charges once, and is not held up by a busy
-    machine. Every other result says the same; over stdio the place is another one.
+    machine. Every other result has the same text; over stdio the place is another one.
     """
     return [*dict.fromkeys(_failed(report.seen))]
 

@@ -1,7 +1,6 @@
-"""Which of three clients each shipped one is, and what the default does for it: tables for
-docs/CLIENTS.md.
+"""The model of each shipped client, and its charges with each server: tables for docs/CLIENTS.md.
 
-Knows what the kept runs come to; nothing of any client.
+Knows the counts of the kept runs; nothing of any client.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ MODELS: dict[Model, str] = {
 
 
 def by_model(report: Report) -> str:
-    """Write which of the three clients each one is, with how often it did what."""
+    """Return a table of the model of each client, with its counts."""
     columns = (
         "client",
         "era",
@@ -62,7 +61,7 @@ def _row(report: Report, found: Behaviour) -> Sequence[str]:
 
 
 def by_server(report: Report, era: Era) -> str:
-    """Write what each client's lost responses come to with each server: charged, and told what."""
+    """Return a table of each client's lost responses with each server: charged, and told what."""
     rows: list[Sequence[str]] = []
     for name, spoke in spoken(report):
         if spoke == era:
@@ -88,7 +87,8 @@ def by_server(report: Report, era: Era) -> str:
 
 
 def _outcomes(label: str, report: Report, server: str, runs: Sequence[Seen]) -> Sequence[str]:
-    once, again = Charged.of(lost(runs)), Charged.of(made_again(runs))
+    once = Charged.of(lost(runs))
+    again = Charged.of(made_again(runs))
     counts = (once.twice, once.told_of_error, once.hung, once.once, once.nothing)
     title = report.servers[server]
     return (
@@ -102,55 +102,63 @@ def _outcomes(label: str, report: Report, server: str, runs: Sequence[Seen]) -> 
 
 
 def headline(report: Report) -> str:
-    """Write what shipped clients do in a few sentences, with their counts."""
+    """Return a few sentences on what shipped clients do, as a list."""
     return "\n".join(f"- {sentence}" for sentence in headlines(report))
 
 
 def in_short(report: Report) -> str:
-    """Write the same for README: how many are of each model, and whom F and the default charge."""
-    many = sum(not each.is_ours for each in report.clients.values())
+    """Return the same for README: clients of each model, and the charges with F and the default."""
     counts = {model: len(of_model(report, model)) for model in MODELS}
-    mine, theirs = (
-        (Charged.of(lost(runs)), Charged.of(made_again(runs)))
-        for runs in (shipped(report, DEFAULT), shipped(report, report.first_server))
-    )
+    with_f = shipped(report, report.first_server)
+    f_once = Charged.of(lost(with_f))
+    f_again = Charged.of(made_again(with_f))
+    with_default = shipped(report, DEFAULT)
+    default_once = Charged.of(lost(with_default))
+    default_again = Charged.of(made_again(with_default))
     return (
-        f"Of {many}, {counts['stops']} stop, {counts['calls again']} call again by themselves,"
-        f" {counts['resends']} resend. With F, {theirs[0].twice} of {theirs[0].calls} lost responses"
-        f" charge twice, and {theirs[1].twice} of {theirs[1].calls} where the application then calls"
-        f" again; with the default {mine[0].twice} and {mine[1].twice}. With both,"
-        f" {mine[0].told_of_error} are charged once and told of an error."
+        f"Of {_number_shipped(report)}, {counts['stops']} stop, {counts['calls again']} call again"
+        f" by themselves, {counts['resends']} resend. With F, {f_once.twice} of {f_once.calls} lost"
+        f" responses charge twice, and {f_again.twice} of {f_again.calls} where the application"
+        f" then calls again; with the default {default_once.twice} and {default_again.twice}."
+        f" With both, {default_once.told_of_error} are charged once and told of an error."
     )
+
+
+def _number_shipped(report: Report) -> int:
+    return len([each for each in report.clients.values() if not each.is_ours])
 
 
 def headlines(report: Report) -> list[str]:
-    """Return the sentences: which client is which, then what F and the default come to."""
+    """Return the sentences: the clients of each model, then the charges with F and the default."""
     models = [_which(report, model) for model in MODELS]
     return [*models, *(_charges(report, server) for server in (report.first_server, DEFAULT))]
 
 
 def _which(report: Report, model: Model) -> str:
-    """Return which shipped clients are of one model, counted."""
+    """Return a sentence that counts and names the shipped clients of one model."""
     found = of_model(report, model)
-    many = sum(not each.is_ours for each in report.clients.values())
-    set_so = sum(name.endswith(RETRYING) for name in found)
+    set_so = len([name for name in found if name.endswith(RETRYING)])
     settings = f", {set_so} of them by a setting that is off by default" if set_so else ""
     names = ", ".join(_in_eras(report, name, eras) for name, eras in found.items())
-    return f"{MODELS[model]}: {len(found)} of {many}{settings}. {names or 'None'}."
+    return (
+        f"{MODELS[model]}: {len(found)} of {_number_shipped(report)}{settings}. {names or 'None'}."
+    )
 
 
 def _in_eras(report: Report, client: str, eras: Sequence[Era]) -> str:
-    """Return a client's title, with the era where it was found in one of two."""
+    """Return a client's title, with the era if the client behaves so in only one of two."""
     speaks = [era for name, era in spoken(report) if name == client]
-    return report.clients[client].title + ("" if len(eras) == len(speaks) else f" ({eras[0]})")
+    title = report.clients[client].title
+    return title if len(eras) == len(speaks) else f"{title} ({eras[0]})"
 
 
 def _charges(report: Report, server: str) -> str:
     runs = shipped(report, server)
-    once, again = Charged.of(lost(runs)), Charged.of(made_again(runs))
+    once = Charged.of(lost(runs))
+    again = Charged.of(made_again(runs))
     return (
         f"With {report.servers[server]}, of {once.calls} calls of shipped clients that lose a"
-        f" response {once.twice} charge twice, {once.told_of_error} charge once and tell the user of"
-        f" an error, and {once.hung} charge once and tell nothing. Where the application then calls"
-        f" again, {again.twice} of {again.calls} charge twice."
+        f" response {once.twice} charge twice, {once.told_of_error} charge once and tell the user"
+        f" of an error, and {once.hung} charge once and tell nothing. Where the application then"
+        f" calls again, {again.twice} of {again.calls} charge twice."
     )

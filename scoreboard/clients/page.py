@@ -1,7 +1,6 @@
-"""What docs/clients.json keeps of the clients, in words: tables for the terminal and
-docs/CLIENTS.md.
+"""The kept runs of clients in words: tables for the terminal and docs/CLIENTS.md.
 
-Knows what is kept and what it comes to; nothing of any client.
+Knows the kept runs and their counts; nothing of any client.
 """
 
 from __future__ import annotations
@@ -22,19 +21,26 @@ from scoreboard.clients.troubles import TROUBLES, Trouble
 
 PAGE = ROOT / "docs" / "CLIENTS.md"
 GUARDED = "F+single-use"
-"""The server that our own client is shown with, too."""
+"""The second server with which our own client is shown."""
 
-TWICE, DEAD, HANGS, CHARGED = "‼", "☠", "⏳", "⚠"
-"""The marks of a cell: charged twice; the client is of no use afterwards; nothing is told; charged,
-and told of an error.
-"""
+TWICE = "‼"
+"""The mark of a cell: the user was charged twice."""
+
+DEAD = "☠"
+"""The mark of a cell: the client was of no use afterwards."""
+
+HANGS = "⏳"
+"""The mark of a cell: the application was told nothing."""
+
+CHARGED = "⚠"
+"""The mark of a cell: the user was charged, and told of an error."""
 
 
 # --- words --------------------------------------------------------------------------------------
 
 
 def sends(seen: Seen) -> str:
-    """Return whether anything was sent once more."""
+    """Return the requests that the client sent once more, in words."""
     parts: list[str] = []
     if seen.again:
         parts.append(f"resends the round, {seen.again}×" + (", same id" if seen.same_id else ""))
@@ -46,7 +52,7 @@ def sends(seen: Seen) -> str:
 
 
 def gets(seen: Seen) -> str:
-    """Return what the application got, without an error's text."""
+    """Return how the call ended for the application, without an error's text."""
     name, _, text = seen.says.partition(": ")
     match seen.got:
         case "result":
@@ -64,12 +70,12 @@ def gets(seen: Seen) -> str:
 
 
 def after(seen: Seen) -> str:
-    """Return after how long the call ended."""
+    """Return the time after which the call ended, in words."""
     return "soon" if not seen.seconds else f"{seen.seconds} s"
 
 
 def usable(seen: Seen) -> str:
-    """Return whether the client was of use afterwards."""
+    """Return whether the client was of use afterwards, in a word."""
     if seen.usable is None:
         return "no" if is_dead(seen) else "?"
     return "yes" if seen.usable else "no"
@@ -81,7 +87,7 @@ def ledger(seen: Seen) -> str:
 
 
 def mark(seen: Seen) -> str:
-    """Return the mark of the worst thing about it, or nothing."""
+    """Return the mark of the worst outcome, or nothing."""
     bills = seen.bills or 0
     if bills > 1:
         return TWICE
@@ -93,7 +99,7 @@ def mark(seen: Seen) -> str:
 
 
 def cell(seen: Seen) -> str:
-    """Return all of it in a few words."""
+    """Return the whole run in a few words."""
     words = _ended(seen)
     if seen.again or seen.anew:
         words += ", resent" if seen.again else ", called again"
@@ -121,7 +127,7 @@ COLUMNS: dict[str, Callable[[Seen], str]] = {
     "asked": lambda seen: str(seen.asked),
     "ledger": ledger,
 }
-"""What is said of each client in each trouble."""
+"""The columns of a client's table: the text of each run."""
 
 
 # --- the terminal -------------------------------------------------------------------------------
@@ -129,17 +135,19 @@ COLUMNS: dict[str, Callable[[Seen], str]] = {
 
 def tables(report: Report) -> list[Table]:
     """Return a table for each client, era and server."""
-    return [
-        _table(f"{head}, {report.servers[server]}", rows)
-        for head, name, era in _heads(report)
-        for server in report.servers
-        if (rows := report.of(name, era, server))
-    ]
+    found: list[Table] = []
+    for head, name, era in _heads(report):
+        for server in report.servers:
+            rows = report.of(name, era, server)
+            if rows:
+                found.append(_table(f"{head}, {report.servers[server]}", rows))
+    return found
 
 
 def _table(title: str, rows: Sequence[Seen]) -> Table:
     table = Table(title=title, box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    table.title_justify, table.title_style = "left", "bold"
+    table.title_justify = "left"
+    table.title_style = "bold"
     for column in ("trouble", *COLUMNS):
         table.add_column(column, overflow="fold")
     for seen in rows:
@@ -148,7 +156,7 @@ def _table(title: str, rows: Sequence[Seen]) -> Table:
 
 
 def _heads(report: Report) -> Iterator[tuple[str, str, Era]]:
-    """Yield a heading, the client's name and the era of all that was run."""
+    """Yield a heading, the client's name and the era, for every client and era that was run."""
     for name, era in spoken(report):
         yield f"{head(report.clients[name])}, {era}", name, era
 
@@ -157,12 +165,12 @@ def _heads(report: Report) -> Iterator[tuple[str, str, Era]]:
 
 
 def head(about: About) -> str:
-    """Return the head of a client's column: what was run, and when."""
+    """Return the head of a client's column: its title, its version and the date."""
     return f"{about.title} {about.version}, {about.date}"
 
 
 def overview(report: Report, era: Era, server: str | None = None) -> str:
-    """Write a row for each trouble, and a column for each client of this era.
+    """Return a table with a row for each trouble, and a column for each client of this era.
 
     Our own client has two columns: alone, and with F in the guard.
     """
@@ -193,14 +201,15 @@ def _named(trouble: Trouble) -> str:
 
 
 def versions(report: Report) -> str:
-    """Write who was run, and when."""
+    """Return a table of the clients, with versions and dates."""
+    words = {True: "yes", False: "no", None: ""}
     rows = [
         (
             each.title,
             f"`{each.library}`",
             each.version,
             each.date,
-            {True: "yes", False: "no", None: ""}[takes_state_alone(report, name)],
+            words[takes_state_alone(report, name)],
             each.note,
         )
         for name, each in report.clients.items()
@@ -210,7 +219,7 @@ def versions(report: Report) -> str:
 
 
 def details(report: Report) -> str:
-    """Write all that was seen with the first server, and where the default makes a difference."""
+    """Return all runs with the first server, and those with the default that differ."""
     parts: list[str] = []
     for heading, name, era in _heads(report):
         with_default = _by_trouble(report.of(name, era, DEFAULT))
@@ -233,12 +242,12 @@ def _detail(name: str, seen: Seen) -> Sequence[str]:
 
 
 def findings(report: Report) -> str:
-    """Write what the tables come to, each as a sentence with those that it is true of."""
+    """Return the conclusions from the tables as a list; each names the clients it is true of."""
     return "\n".join(f"- {sentence}" for sentence in sentences(report))
 
 
 def sentences(report: Report) -> list[str]:
-    """Return what the runs with the first server come to."""
+    """Return the conclusions from the runs with the first server."""
     runs = [seen for seen in report.seen if seen.server == report.first_server]
     titles = {name: about.title for name, about in report.clients.items()}
 
@@ -268,7 +277,8 @@ def sentences(report: Report) -> list[str]:
         f"{of('bad-answer', _is_refused_by_the_server)}. Refuses it by itself: "
         f"{of('bad-answer', _is_refused_by_the_client)}.",
         "Does not send a state on that came without a question: "
-        f"{of('state-only-twice', lambda seen: seen.got != 'result')}. Treats it as an empty result: "
+        f"{of('state-only-twice', lambda seen: seen.got != 'result')}."
+        " Treats it as an empty result: "
         f"{of('state-only-twice', lambda seen: seen.got == 'result' and not seen.says)}.",
         "Asks the user although another question of the round is of an unknown kind: "
         f"{of('mixed-kinds', lambda seen: seen.asked > 0)}.",
@@ -281,7 +291,7 @@ def sentences(report: Report) -> list[str]:
 
 
 def _is_refused_by_the_server(seen: Seen) -> bool:
-    """Return whether the wrong answer was sent; seen in the modern era, where it is a request."""
+    """Return whether a wrong answer was sent; a modern client sends it as a request."""
     return seen.era == "modern" and seen.got != "result" and (seen.requests or 0) > 1
 
 
@@ -290,5 +300,5 @@ def _is_refused_by_the_client(seen: Seen) -> bool:
 
 
 def _drops_the_state(seen: Seen) -> bool:
-    """Return whether a call went on without its state, and was not made anew."""
+    """Return whether a call went on without its state, and was not started again."""
     return seen.got == "result" and not seen.kept_state and not seen.anew

@@ -1,4 +1,4 @@
-"""The clients: a folder for each, with a small program that calls as its library's documentation says.
+"""The clients: a folder for each, with a small program that follows its library's documentation.
 
 A client's packages are installed below `build/`. Knows folders, npm and pip; nothing of any
 client's library.
@@ -24,27 +24,27 @@ INSTALLED = ROOT / "build" / "clients"
 INSTALL_SECONDS = 600.0
 RETRYING = "-retrying"
 MANIFESTS = {"package.json": ("node", "npm"), "go.mod": ("go",), "requirements.txt": ()}
-"""What a client needs is in one of these files, and takes these commands."""
+"""The files that list a client's packages, and the commands that each file needs."""
 
 
 class Unavailable(Exception):
-    """A client cannot be run here. The text is one line that says why."""
+    """The error of a client that cannot be run here. The text is the reason, in one line."""
 
 
 @dataclass(frozen=True)
 class Peer:
-    """One client.
+    """A client.
 
     Attributes:
-        name: Its folder's; with "-retrying", of the same with its own retries switched on.
-        title: What people call it.
-        library: The package whose version is named.
-        eras: What it can speak.
+        name: The name of its folder; "-retrying" is added if its own retries are switched on.
+        title: Its usual name.
+        library: The package whose version is shown.
+        eras: The eras that it can speak.
         stdio: Whether it can start a server process of its own.
-        asks: Whether it can put a question to its user. The calls of one that cannot are for a
-            place of which nothing has to be asked, so that their one message is the result.
-        note: What has to be known of it.
-        is_ours: Whether it is this project's own; the others are shipped.
+        asks: Whether it can ask its user a question. Without questions, a client calls for an
+            unambiguous place, so that the only message of the call is the result.
+        note: A remark for the reader.
+        is_ours: Whether it is this project's own client; the others are shipped.
     """
 
     name: str
@@ -66,7 +66,7 @@ class Peer:
 
     @property
     def _manifest(self) -> Path | None:
-        """What it needs; None where this project's own environment will do."""
+        """The file that lists its packages; None if this project's environment is enough."""
         return next(filter(Path.is_file, (self.folder / name for name in MANIFESTS)), None)
 
     @property
@@ -74,10 +74,10 @@ class Peer:
         return "" if self._manifest is None else self._manifest.name
 
     def install(self) -> None:
-        """Install its packages, where that has not been done.
+        """Install its packages, unless they are installed.
 
         Raises:
-            Unavailable: Its language is not installed, or the packages cannot be had.
+            Unavailable: Its language is not installed, or its packages cannot be installed.
         """
         if self._manifest is None:
             return
@@ -90,7 +90,7 @@ class Peer:
         self._into.mkdir(parents=True, exist_ok=True)
         for command in self._installing(self._manifest):
             self._run(command)
-        shutil.copy(self._manifest, kept)  # last: a copy says that all of it is there
+        shutil.copy(self._manifest, kept)  # last: the copy says that everything is installed
 
     def _run(self, command: list[str]) -> None:
         try:
@@ -108,8 +108,8 @@ class Peer:
         if self._kind == "package.json":
             packages = json.loads(manifest.read_text(encoding="utf-8"))["dependencies"]
             wanted = [f"{name}@{version}" for name, version in packages.items()]
-            yield ["npm", "install", "--no-audit", "--no-fund", "--no-package-lock", "--no-save",
-                   "--prefix", str(self._into), *wanted]  # fmt: skip
+            options = ["--no-audit", "--no-fund", "--no-package-lock", "--no-save"]
+            yield ["npm", "install", *options, "--prefix", str(self._into), *wanted]
         elif self._kind == "go.mod":
             shutil.copy(manifest, self._into / manifest.name)
             shutil.copy(self.folder / "client.go", self._into / "client.go")
@@ -120,7 +120,7 @@ class Peer:
             yield [*pip, "--requirement", str(manifest)]
 
     def version(self) -> str:
-        """Return the version of its library that is installed."""
+        """Return the installed version of its library."""
         if self._kind == "package.json":
             about = self._into / "node_modules" / self.library / "package.json"
             return json.loads(about.read_text(encoding="utf-8"))["version"]
@@ -135,16 +135,15 @@ class Peer:
         return found.version
 
     def command(self) -> list[str]:
-        """Return what starts its program, made of the sources that are here."""
+        """Return the command of its program, built from the present sources."""
         setting = ["retrying"] if self.name.endswith(RETRYING) else []
         return [*self._program(), *setting]
 
     def _program(self) -> list[str]:
         if self._kind == "package.json":
+            # Node looks for packages beside the program.
             for file in (self.folder / "client.mjs", FOLDER / "jobs.mjs"):
-                shutil.copy(
-                    file, self._into / file.name
-                )  # Node looks for packages beside the program
+                shutil.copy(file, self._into / file.name)
             own = self._into / "node_modules" / "node" / "bin" / "node"
             return [str(own if own.is_file() else "node"), str(self._into / "client.mjs")]
         if self._kind == "go.mod":
@@ -156,13 +155,14 @@ class Peer:
 
 
 def peers() -> dict[str, Peer]:
-    """Return every client, by name; our own comes last."""
+    """Return every client, by name; our own client comes last."""
     found: dict[str, Peer] = {}
     for path in sorted(FOLDER.glob("*/about.toml")):
         about = tomllib.loads(path.read_text(encoding="utf-8"))
         about["eras"] = tuple(about["eras"])
         retrying = about.pop("retrying", None)
-        peer = found[path.parent.name] = Peer(path.parent.name, **about)
+        peer = Peer(path.parent.name, **about)
+        found[peer.name] = peer
         if retrying is not None:
             found[peer.name + RETRYING] = replace(peer, name=peer.name + RETRYING, **retrying)
     return dict(sorted(found.items(), key=lambda each: each[1].is_ours))

@@ -1,4 +1,4 @@
-"""Plays what clients do when something goes wrong: each trouble, with each client and each server.
+"""Plays each trouble with each client and each server, and records what the client does.
 
 Knows the troubles, the proxy, the servers and the clients' programs; nothing of any client's
 library.
@@ -33,51 +33,61 @@ from scoreboard.clients.server import ASKS, REGIONS, Serving, Way, city, serving
 from scoreboard.clients.troubles import FINAL, FIRST, Trouble
 
 LIMIT_SECONDS = 100.0
-"""How long a client is waited for: longer than any trouble lasts, and than 60 s, a usual limit."""
+"""The time limit of a call: longer than any trouble lasts, and than 60 s, a usual time limit."""
+
 AT_A_TIME = 6
-"""How many calls are made at a time, beside those that wait for something."""
+"""The number of calls at a time, besides those that wait for something."""
+
 TURN_SECONDS = 3.0
-"""After how long a call is held to be one that waits."""
+"""The time after which a call counts as one that waits."""
+
 STARTING = 2
-"""How many programs start at a time."""
+"""The number of programs that start at a time."""
+
 ALONE = 12
-"""How many programs with one call each run at a time; most of them wait."""
+"""The number of programs with one call each that run at a time; most of them wait."""
+
 SAYS_CHARACTERS = 200
-"""How much of an error's text is kept."""
+"""The number of characters of an error's text that are kept."""
+
 STEP_SECONDS = 15
-"""Times are kept in steps of so many seconds: less is how busy the machine is."""
+"""Times are kept in steps of so many seconds; smaller differences show how busy the machine is."""
 
 
-# --- what is found ------------------------------------------------------------------------------
+# --- what is seen -------------------------------------------------------------------------------
 
 
 Got = Literal["result", "tool error", "error", "client error", "nothing", "died"]
-"""How a call ended for the application: in a result, in one that says it is an error, in an error
-at the call, in one not at the call but where its connection's block ended, in nothing until it was
-no longer waited for, or with the program.
+"""The end of a call for the application.
+
+- "result": with a result.
+- "tool error": with a result that is an error.
+- "error": with an exception at the call.
+- "client error": with an exception at the end of the connection's block.
+- "nothing": with nothing, until the time limit.
+- "died": with the end of the client's program.
 """
 
 
 class Seen(BaseModel):
-    """What one client did in one trouble.
+    """The behaviour of a client in a trouble.
 
     Attributes:
-        client, era, trouble: Which.
-        server: What was called: the name of a `Way`.
+        client, era, trouble: The names of the client, its era and the trouble.
+        server: The called server, by the name of its `Way`.
         got: How the call ended for the application.
         says: The result's text, or the error's class, code and message.
-        seconds: After how many, in steps of `STEP_SECONDS`.
-        requests: How many `tools/call` it sent; None if that was not seen.
-        again: How many of them were a later round that it had sent already.
-        anew: How many of them were the first round once more: the tool was called again.
-        same_id: Whether one of them had an id that was used before.
-        resumed: How often it asked for the rest of an event stream.
+        seconds: The time until the end, in steps of `STEP_SECONDS`.
+        requests: The number of `tools/call` requests; None if they were not observed.
+        again: The number of requests that repeat a later round.
+        anew: The number of requests that repeat the first round: the tool was called again.
+        same_id: Whether a request had an id that was used before.
+        resumed: How often the client asked for the rest of an event stream.
         asked: How often the user was asked.
-        made_again: Whether the application called again, since it had got an error.
-        usable: Whether the same client object could list tools afterwards; None if that was not to
-            be found out.
-        kept_state: Whether the last request had a state, or was the first.
-        audits, bills: What the ledger says; None where no server worked.
+        made_again: Whether the application called again, after an error.
+        usable: Whether the same client object could list tools afterwards; None if unknown.
+        kept_state: Whether the last request had a state, or was the only one.
+        audits, bills: The counts in the ledger; None if no server was called.
     """
 
     client: str
@@ -105,13 +115,13 @@ class Seen(BaseModel):
 
 @dataclass(frozen=True)
 class Cell:
-    """One call to be played.
+    """A call to play.
 
     Attributes:
         peer: The client.
-        era: What it speaks.
-        trouble: What goes wrong.
-        way: What it calls.
+        era: The client's era.
+        trouble: The trouble.
+        way: The way of the called tool.
     """
 
     peer: Peer
@@ -121,7 +131,7 @@ class Cell:
 
 
 def cells(clients: Sequence[Peer], troubles: Sequence[Trouble], ways: Sequence[Way]) -> list[Cell]:
-    """Return what is to be played, by client. Responses that are made up come from one server."""
+    """Return the calls to play, by client. Made-up responses are played with one server only."""
     return [
         Cell(peer, era, trouble, way)
         for peer in clients
@@ -143,12 +153,12 @@ async def run(
     """Play each client in each trouble.
 
     Args:
-        to_play: Which.
-        tell: Told each outcome as it comes.
-        finish: Told all outcomes of a client once it has played all of its cells.
+        to_play: The calls.
+        tell: Gets each outcome at once.
+        finish: Gets all outcomes of a client after its last call.
 
     Returns:
-        What was seen, in the order of `to_play`.
+        The outcomes, in the order of `to_play`.
     """
     asyncio.get_running_loop().set_exception_handler(_unless_closed)
     ways = {cell.way.name: cell.way for cell in to_play}
@@ -169,10 +179,10 @@ class _Playing:
     """A run of many cells.
 
     Attributes:
-        to_play: The cells; a cell's number is its place here.
-        servers: What runs, by name.
+        to_play: The cells; a cell's number is its index.
+        servers: The running servers, by name.
         tell, finish: See `run`.
-        seen: What was seen so far, by the cell's number.
+        seen: The outcomes so far, by the cell's number.
     """
 
     to_play: Sequence[Cell]
@@ -192,7 +202,7 @@ class _Playing:
         """Play all cells of one client in one program.
 
         A cell whose program ends, or whose client sends nothing, is played once more, in a program
-        of its own. Some clients do not come to the call where the machine is busy.
+        of its own: on a busy machine some clients do not get as far as the call.
         """
         numbers = [number for number, cell in enumerate(self.to_play) if cell.peer == peer]
         numbers.sort(key=lambda number: not self.to_play[number].trouble.waits)
@@ -232,7 +242,7 @@ class _Playing:
         return await play(cell, self.servers[cell.way.name], number, program)
 
     async def _in_turn(self, number: int, program: Player) -> Seen | None:
-        """Play a cell in its turn, which another call takes once this one has had it for long."""
+        """Play a cell in its turn; if the cell takes long, another cell gets its turn meanwhile."""
         await self._turns.acquire_on_behalf_of(number)
 
         async def give_up() -> None:
@@ -250,7 +260,7 @@ class _Playing:
 
 
 def _unless_closed(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Leave out what asyncio says of a connection that comes in as its listener is closed."""
+    """Handle errors of asyncio, except the one of a connection to a listener that closes."""
     if not isinstance(context.get("exception"), asyncio.InvalidStateError):
         loop.default_exception_handler(context)
 
@@ -262,13 +272,13 @@ async def play(cell: Cell, server: Serving, number: int, program: Player) -> See
     """Play one trouble with one client.
 
     Args:
-        cell: Which.
-        server: Who is called.
-        number: The place that the call is for.
-        program: The client's.
+        cell: The call.
+        server: The server that is called.
+        number: The number of the call, and of the place that it asks about.
+        program: The client's program.
 
     Returns:
-        What was seen; None if the program ended.
+        The outcome; None if the program ended.
     """
     trouble = cell.trouble
     place = ASKS if trouble.stdio else city(number)
@@ -292,12 +302,13 @@ async def play(cell: Cell, server: Serving, number: int, program: Player) -> See
     seen = _seen(cell, said, proxy, sent)
     seen.says = _short(seen.says.replace(origin, "http://127.0.0.1").replace(place, ASKS))
     if trouble.meets_server:
-        seen.audits, seen.bills = counts["audit"], counts["bill"]
+        seen.audits = counts["audit"]
+        seen.bills = counts["bill"]
     return seen
 
 
 def _job(cell: Cell, server: Serving, number: int, place: str) -> dict[str, Any]:
-    """Return what a client's program is to do, but for where the server is."""
+    """Return the job of a client's program, without the server's address."""
     label = f"{place}, {cell.trouble.place or REGIONS[0]}"
     return {
         "id": number,
@@ -314,7 +325,7 @@ def _job(cell: Cell, server: Serving, number: int, place: str) -> dict[str, Any]
 
 
 def _proxy(cell: Cell, server: Serving) -> Proxy:
-    """Return the proxy that does to a call what its trouble says."""
+    """Return the proxy that causes the trouble of a call."""
     fault = cell.trouble.fault(cell.era)
     if fault is not None and not cell.peer.asks:
         fault = replace(fault, at=FIRST)
@@ -325,10 +336,11 @@ def _proxy(cell: Cell, server: Serving) -> Proxy:
 async def _make(
     job: dict[str, Any], trouble: Trouble, program: Player, proxy: Proxy
 ) -> tuple[Said, tuple[Sent, ...]] | None:
-    """Have the call made, and made again where the trouble says so.
+    """Make the call, and make it again if the trouble says so.
 
     Returns:
-        What the client's program said, and what the first call sent; None if the program ended.
+        The reports of the client's program, and the requests of the first call; None if the program
+        ended.
     """
     seconds = trouble.thinks + LIMIT_SECONDS
     said = await program.do(job, seconds)
@@ -357,7 +369,7 @@ def _count(ledger: Path, place: str) -> Mapping[weather.EffectKind, int]:
 
 
 def _seen(cell: Cell, said: Said, proxy: Proxy, sent: Sequence[Sent]) -> Seen:
-    """Return what a client did, without the ledger."""
+    """Return a client's behaviour, without the ledger."""
     got, says = _ending(said)
     ids = [repr(each.id) for each in sent]
     later = [json.dumps(each.params, sort_keys=True) for each in sent if not each.begins]
@@ -383,7 +395,7 @@ def _seen(cell: Cell, said: Said, proxy: Proxy, sent: Sequence[Sent]) -> Seen:
 
 
 def _ending(said: Said) -> tuple[Got, str]:
-    """Return how the call ended for the application, and what that says."""
+    """Return how the call ended for the application, and its text."""
     if said.ended is None:
         return "nothing", ""
     if "returned" in said.ended:
@@ -401,7 +413,7 @@ def _short(text: str) -> str:
 
 
 def _died(cell: Cell, program: Program) -> Seen:
-    """Return what is to be said where the program itself ended with the trouble."""
+    """Return the outcome of a call during which the client's program ended."""
     return Seen(
         client=cell.peer.name,
         era=cell.era,

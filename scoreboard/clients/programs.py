@@ -1,4 +1,4 @@
-"""A client's program, which takes jobs on its standard input and says what it sees.
+"""A client's program, which takes jobs on its standard input and reports what it sees.
 
 README.md describes the lines that go in and out. Knows nothing of any client's library.
 """
@@ -20,19 +20,19 @@ from scoreboard import ROOT
 from scoreboard.clients.peers import FOLDER, Peer
 
 LEAVE_SECONDS = 3.0
-"""How long a program may take to end after its last job; one with a call that hangs does not."""
+"""The time that a program has to end after its last job. With a call that hangs, it never ends."""
 
 
 @dataclass
 class Said:
-    """What a client's program has printed of one job.
+    """The reports of a client's program about one job.
 
     Attributes:
         asked: How often the user was asked.
-        made_again: Whether the application had the job done once more.
-        ended: How the call ended: its line; None before that.
-        usable: Whether the client was of use afterwards; None before that.
-        over, is_over: Whether all of the job is done.
+        made_again: Whether the application made the call once more.
+        ended: The line about the end of the call; None before the end.
+        usable: Whether the client was of use afterwards; None before this is known.
+        over, is_over: Whether the whole job is done.
     """
 
     asked: int = 0
@@ -43,7 +43,7 @@ class Said:
     is_over: bool = False
 
     def take(self, said: dict[str, Any]) -> None:
-        """Take note of one line."""
+        """Record one line."""
         if "asked" in said:
             self.asked += 1
         elif "usable" in said:
@@ -61,20 +61,20 @@ async def _closed(process: anyio.abc.Process) -> None:
 
 
 class Player(Protocol):
-    """Has jobs done.
+    """A player of jobs.
 
     Attributes:
-        ended: Whether it has ended, and the jobs with it.
+        ended: Whether it has ended, and its jobs with it.
     """
 
     ended: bool
 
     async def do(self, job: dict[str, Any], seconds: float) -> Said:
-        """Have one job done.
+        """Play one job.
 
         Args:
-            job: What.
-            seconds: How long it may take.
+            job: The job.
+            seconds: The time limit.
         """
         ...
 
@@ -92,7 +92,7 @@ class Program:
     @staticmethod
     @asynccontextmanager
     async def of(peer: Peer, starting: anyio.CapacityLimiter) -> AsyncGenerator[Program]:
-        """A client's program, ready for jobs; it ends with the block."""
+        """Run a client's program for the block, and yield it once it is ready for jobs."""
         environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{FOLDER}", "NO_COLOR": "1"}
         async with AsyncExitStack() as held, anyio.create_task_group() as group:
             async with starting:
@@ -106,7 +106,7 @@ class Program:
             await program._end()
 
     async def _end(self) -> None:
-        """End it as it ends itself, where it can."""
+        """End the program: close its input, and kill it if it does not end by itself."""
         assert self.process.stdin is not None
         await self.process.stdin.aclose()
         with anyio.move_on_after(LEAVE_SECONDS):
@@ -127,7 +127,7 @@ class Program:
                         continue
                     self.jobs[said["job"]].take(said)
                 except (ValueError, TypeError, KeyError):
-                    continue  # a library that prints
+                    continue  # a library's own output
         self.ended = True
         self.ready.set()
         for said in self.jobs.values():
@@ -139,7 +139,8 @@ class Program:
             self.errors += [line for line in text.splitlines() if line.strip()]
 
     async def do(self, job: dict[str, Any], seconds: float) -> Said:
-        said = self.jobs[job["id"]] = Said()
+        said = Said()
+        self.jobs[job["id"]] = said
         assert self.process.stdin is not None
         with anyio.move_on_after(seconds), suppress(anyio.BrokenResourceError):
             await self.process.stdin.send(json.dumps(job).encode() + b"\n")

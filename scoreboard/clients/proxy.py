@@ -1,11 +1,11 @@
 """A proxy on loopback that breaks one response of one call, or makes responses up.
 
-It stands between any client and any MCP server over streamable HTTP, keeps what the client sent,
+It stands between any client and any MCP server over streamable HTTP, records the client's requests,
 and passes everything else on unchanged. Knows HTTP/1.1 and JSON-RPC; nothing of options or SDKs.
 
-The *messages of a call* are what its requests lead to: each question that is asked and the result.
-A modern client gets one with each response, a legacy client gets all of them on one stream. A fault
-happens at the first, at a later (interim) or at the last one.
+The *messages of a call* are its questions and its result. A modern client gets one message with
+each response; a legacy client gets all messages on one stream. A fault happens at the first, at a
+later (interim) or at the last message.
 """
 
 from __future__ import annotations
@@ -38,16 +38,30 @@ How = Literal[
     "502",
     "503",
 ]
-"""What becomes of the response: the connection is closed or reset before it, its JSON or its body
-is cut off, its event stream breaks or ends before it (without an event id, or with one), half of
-its event is sent, it is late, or it is a gateway's error (502: the server has worked; 503: it was
-not reached).
+"""The kinds of faults.
+
+- "cut", "reset": the connection is closed, or reset, before the response.
+- "half-json", "empty": the JSON is cut off, or the body is empty.
+- "stream-cut", "stream-end": the event stream is cut off, or ends cleanly, before the response.
+- "stream-id-cut": the event stream has an event id, and is cut off before the response.
+- "half-event": the event stream is cut off in the middle of the response.
+- "slow": the response is late.
+- "502", "503": a gateway answers. With 502 the server did the work, with 503 it was not reached.
 """
 
 SLOW_SECONDS = 75.0
-"""How late a slow response is."""
+"""The delay of a slow response."""
 
 _HEAD_BYTES = 64 * 1024
+_OF_THE_CONNECTION = (
+    "host",
+    "content-length",
+    "transfer-encoding",
+    "connection",
+    "accept-encoding",
+)
+"""Headers of a request that are not passed on: the proxy's own connection has its own."""
+
 _PRIMING = {
     "stream-cut": b": open\n\n",
     "stream-end": b": open\n\n",
@@ -57,11 +71,11 @@ _PRIMING = {
 
 @dataclass(frozen=True)
 class Break:
-    """One response that is broken.
+    """A fault that breaks one response.
 
     Attributes:
-        how: In which way.
-        at: Which message of the call is lost, counted from 1.
+        how: The kind of the fault.
+        at: The number of the broken message of the call, counted from 1.
     """
 
     how: How
@@ -70,11 +84,11 @@ class Break:
 
 @dataclass(frozen=True)
 class Sent:
-    """One `tools/call` as the client sent it.
+    """A `tools/call` as the client sent it.
 
     Attributes:
-        id: The request's.
-        params: Without `_meta`, which may have something new each time.
+        id: The id of the request.
+        params: The params without `_meta`, which may differ every time.
     """
 
     id: Any
@@ -88,18 +102,18 @@ class Sent:
 
 @dataclass
 class Proxy:
-    """One proxy for one call. Enter `running` to use it.
+    """A proxy for one call. Enter `running` to use it.
 
     Args:
         upstream: The server's origin, as in "http://127.0.0.1:8000".
-        fault: The response to be broken, once.
-        answer: Makes up the results of `tools/call`, which then do not reach the server.
-        as_stream: Whether those are sent as event streams.
+        fault: The fault, which happens once.
+        answer: Makes up the results of `tools/call`; the requests then do not reach the server.
+        as_stream: Whether made-up results are sent as event streams.
 
     Attributes:
-        sent: Each `tools/call` that came in.
+        sent: The `tools/call` requests of the client.
         resumed: How often the client asked for the rest of a broken event stream.
-        happened: Whether the fault did.
+        happened: Whether the fault has happened.
     """
 
     upstream: str
@@ -113,7 +127,7 @@ class Proxy:
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[str]:
-        """Listen on a free port; yields the origin. All connections close with the block."""
+        """Listen on a free port, and yield the origin. All connections close with the block."""
         async with (
             httpx2.AsyncClient(timeout=None, trust_env=False) as self._http,
             await anyio.create_tcp_listener(local_host="127.0.0.1") as listener,
@@ -151,13 +165,7 @@ class Proxy:
                 return
             if self.fault is not None and self.fault.how == "503" and self._is_due():
                 await self._break(connection, self.fault.how, b"")
-        for name in (
-            "host",
-            "content-length",
-            "transfer-encoding",
-            "connection",
-            "accept-encoding",
-        ):
+        for name in _OF_THE_CONNECTION:
             headers.pop(name, None)
         url = self.upstream + request.target.decode()
         method = request.method.decode()
@@ -176,7 +184,7 @@ class Proxy:
     async def _pass_on(
         self, connection: _Connection, response: httpx2.Response, call: Any | None
     ) -> None:
-        """Send the client what the server says; `call` is the id of the call that it belongs to."""
+        """Send the server's response to the client. `call` is the id of the call, or None."""
         head = [
             (name, value)
             for name, value in response.headers.items()
@@ -212,9 +220,7 @@ class Proxy:
         return self.fault is not None and not self.happened and self._messages + 1 == self.fault.at
 
     async def _message(self, connection: _Connection, message: bytes) -> None:
-        """Count a message of the call that is about to be sent; the fault happens at it if it is
-        due.
-        """
+        """Count the next message of the call; if the fault is due, it happens here."""
         if self._is_due():
             assert self.fault is not None
             await self._break(connection, self.fault.how, message)
@@ -240,7 +246,7 @@ class Proxy:
             length = ("content-length", str(len(message)))
             await connection.send_head(200, [("content-type", "application/json"), length])
             await connection.send_body(message[: len(message) // 2])
-        elif how != "cut" and how != "reset":
+        elif how not in ("cut", "reset"):
             if not connection.has_begun:
                 await connection.send_head(200, [("content-type", "text/event-stream")])
             event = _event(message)
@@ -254,11 +260,11 @@ class Proxy:
 
 
 class _Answered(Exception):
-    """The client has got a whole response that is not the server's; the connection goes on."""
+    """The signal that the client got a whole response from the proxy; the connection stays open."""
 
 
 class _Ended(Exception):
-    """The connection is to be closed as it is."""
+    """The signal to close the connection at once."""
 
 
 class _Connection:
@@ -271,12 +277,10 @@ class _Connection:
     @property
     def has_begun(self) -> bool:
         """Whether a part of the response has been sent."""
-        return (
-            self._http.our_state is not h11.SEND_RESPONSE and self._http.our_state is not h11.IDLE
-        )
+        return self._http.our_state not in (h11.SEND_RESPONSE, h11.IDLE)
 
     async def request(self) -> tuple[h11.Request, bytes] | None:
-        """The next request with its body; None where the client has closed."""
+        """Return the next request and its body; None if the client has closed."""
         head: h11.Request | None = None
         body = b""
         while True:
@@ -302,7 +306,8 @@ class _Connection:
     async def _send(
         self, event: h11.Response | h11.InformationalResponse | h11.Data | h11.EndOfMessage
     ) -> None:
-        if data := self._http.send(event):  # pyright: ignore[reportUnknownMemberType]
+        data = self._http.send(event)  # pyright: ignore[reportUnknownMemberType]
+        if data:
             await self._stream.send(data)
 
     async def send_head(self, status: int, headers: list[tuple[str, str]]) -> None:
@@ -320,14 +325,14 @@ class _Connection:
         await self.send_end()
 
     def goes_on(self) -> bool:
-        """Make ready for the next request; False where there can be none."""
+        """Prepare for the next request; return False if the connection cannot take another."""
         if self._http.our_state is not h11.DONE or self._http.their_state is not h11.DONE:
             return False
         self._http.start_next_cycle()
         return True
 
     def reset_at_end(self) -> None:
-        """Have the connection end in a reset (RFC 9293, section 3.5.2) and not in order."""
+        """Make the connection end in a reset (RFC 9293, section 3.5.2)."""
         raw: socket.socket = self._stream.extra(anyio.abc.SocketAttribute.raw_socket)
         raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
@@ -342,7 +347,7 @@ def _event(message: bytes) -> bytes:
 
 
 async def _events(response: httpx2.Response) -> AsyncIterator[bytes]:
-    """The events of a stream, each with the empty line that ends it."""
+    """Yield the events of a stream. An event includes the empty line that ends it."""
     rest = b""
     async for chunk in response.aiter_bytes():
         rest = (rest + chunk).replace(b"\r\n", b"\n")
@@ -359,7 +364,7 @@ def _data(event: bytes) -> bytes:
 
 
 def _is_message(data: bytes, call: Any) -> bool:
-    """Whether an event's data asks the user something, or is the response to the call."""
+    """Return whether an event asks the user something, or is the response to the call."""
     message = _message(data)
     return message.get("method") == "elicitation/create" or (
         message.get("id") == call and "method" not in message

@@ -1,8 +1,8 @@
-"""The servers that clients call: a few ways to write the weather tool, each in a process of its own.
+"""The servers that clients call: a few ways to write the weather tool, each in its own process.
 
-`SERVERS` has those of CLIENTS: option F, F and J in the single-use guard, and the default, J in the
-guard with the call named on the server. Old clients are asked, too: the legacy shim goes around
-each. Knows subjects and the package's public parts; nothing of clients.
+`SERVERS` has the servers of CLIENTS: option F, F and J in the single-use guard, and the default,
+which is J in the guard with the call named on the server. Each is inside the legacy shim, so that
+old clients are asked, too. Knows subjects and the package's public parts; nothing of clients.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ from mrtr_options.tool.settings import Context, Settings
 ASKS = "Springfield"
 REGIONS = ("Illinois", "Missouri")
 WAIT_SECONDS = 10.0
-"""How long a guarded round waits for another delivery of itself; the guard's own default."""
+"""The time that a guarded round waits for another delivery of itself; the guard's own default."""
 
 
 @dataclass(frozen=True)
 class Way:
-    """One way to write the tool.
+    """A way to write the tool.
 
     Attributes:
-        name: What `--server` and clients.json call it.
-        title: What the tables call it.
+        name: Its name in `--server` and clients.json.
+        title: Its name in the tables.
         subject: The option and its wrappers.
     """
 
@@ -61,7 +61,7 @@ class Way:
 
 
 def user_of(ctx: Context) -> str | None:
-    """Name the caller: the server of one user's own machine has one."""
+    """Name the caller: a server on a user's own machine has one caller."""
     return "the user"
 
 
@@ -79,10 +79,10 @@ def _ways() -> dict[str, Way]:
 
 
 def subject(name: str) -> Subject:
-    """Return the subject of this name, inside the legacy shim where it takes that.
+    """Return the subject of this name, inside the legacy shim if the option takes the shim.
 
     Raises:
-        CannotLoad: There is no such option.
+        CannotLoad: The option is unknown.
     """
     found = subject_named(name)
     takes_shim = is_shown_in(found.option, LEGACY_SHIM) and LEGACY_SHIM not in found.wrappers
@@ -92,14 +92,14 @@ def subject(name: str) -> Subject:
 
 
 SERVERS = _ways()
-"""What CLIENTS shows, by name: the first one has every trouble."""
+"""The servers of CLIENTS, by name. Every trouble is played with the first one."""
 
 
 def way(name: str) -> Way:
     """Return the way of this name: one of `SERVERS`, or any subject.
 
     Raises:
-        CannotLoad: There is no such option.
+        CannotLoad: The option is unknown.
     """
     if name in SERVERS:
         return SERVERS[name]
@@ -117,8 +117,8 @@ def build(
 
     Args:
         way: The way to write the tool.
-        folder: Where it keeps its ledger, its rounds and its calls.
-        keys: The ring of state keys; None for a key of this process only.
+        folder: The folder of its ledger, its rounds and its calls.
+        keys: The state keys; None for a key of this process only.
     """
     settings = Settings(
         weather.SqliteLedger(folder / LEDGER),
@@ -135,7 +135,7 @@ def _serve(
 ) -> None:
     """Serve over HTTP until killed."""
     gc.freeze()  # a pass of the collector copies what this process shares with the fork server
-    logging.disable()  # the SDK logs every failure; here failures are what is looked for
+    logging.disable()  # the SDK logs every failure, and here every failure is intended
     weather.REPORTS.update(places)
     anyio.run(_serve_until_killed, build(way, folder, [new_key()]), listener)
 
@@ -143,7 +143,7 @@ def _serve(
 async def _serve_until_killed(server: Any, listener: socket.socket) -> None:
     try:
         await web_server(server, listener).serve(sockets=[listener])
-    except SystemExit:  # it could not start; whoever started it sees that it has ended
+    except SystemExit:  # it could not start; the parent process sees that it has ended
         os._exit(1)
 
 
@@ -152,12 +152,12 @@ async def _serve_until_killed(server: Any, listener: socket.socket) -> None:
 
 @dataclass(frozen=True)
 class Serving:
-    """A server that runs.
+    """A running server.
 
     Attributes:
-        origin: Where it listens.
+        origin: The origin at which it listens.
         ledger: The file in which it counts effects.
-        way: What it serves.
+        way: The way of its tool.
     """
 
     origin: str
@@ -166,13 +166,13 @@ class Serving:
 
     @property
     def honours_keys(self) -> bool:
-        """Whether a client may be told that it honours call keys."""
+        """Whether to tell a client that the server honours call keys."""
         return self.way.subject.keyed
 
 
 @asynccontextmanager
 async def serving(way: Way, calls: int) -> AsyncGenerator[Serving]:
-    """Run a server in a process of its own, with a place for each of so many calls."""
+    """Run a server in its own process for the block, with a place for each call."""
     context(__name__)
     with scratch() as folder:
         weather.SqliteLedger(folder / LEDGER)
@@ -180,7 +180,7 @@ async def serving(way: Way, calls: int) -> AsyncGenerator[Serving]:
             start_server, _serve, way, folder, places(calls)
         )
         try:
-            # A client that waits for the server to come up may take it for one of the legacy era.
+            # A client that waits for the server to start may take it for a legacy server.
             async with httpx2.AsyncClient(timeout=START_SECONDS, trust_env=False) as http:
                 await http.get(origin)
             yield Serving(origin, folder / LEDGER, way)
@@ -191,11 +191,11 @@ async def serving(way: Way, calls: int) -> AsyncGenerator[Serving]:
 
 
 def places(calls: int) -> dict[str, weather.Report]:
-    """Make a place of its own for each of so many calls, and another of the same name."""
+    """Return a place for each call, and another place of the same name."""
     sunny = weather.Report(20, "sunny")
     return {f"{city(n)}, {region}": sunny for n in range(calls) for region in REGIONS}
 
 
 def city(number: int) -> str:
-    """Return the place that the call of this number asks about."""
+    """Return the place that the call with this number asks about."""
     return f"{ASKS} {number}"

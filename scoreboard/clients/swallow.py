@@ -1,4 +1,4 @@
-"""A server over stdio, of whose responses to `tools/call` one is lost.
+"""A server over stdio that loses one of its responses to `tools/call`.
 
 `python -m scoreboard.clients.swallow SERVER FOLDER N` serves one of `server.SERVERS` or a subject,
 with its effects and its records in that folder, and passes on all but the N-th of those responses.
@@ -18,16 +18,18 @@ from scoreboard.clients.server import build, way
 
 
 def main(name: str, folder: Path, lost: int) -> None:
-    """Serve one client until it closes its end."""
+    """Serve one client, until it closes its end."""
     server = build(way(name), folder)
     _lose(lost)
     serve_stdio(server)
 
 
 def _lose(lost: int) -> None:
-    """Pass on what comes in and what goes out, but for one response, until this process ends."""
-    from_client, to_client = os.dup(0), os.dup(1)
-    (server_reads, to_server), (from_server, server_writes) = os.pipe(), os.pipe()
+    """Pass on all lines in both directions, except one response, until this process ends."""
+    from_client = os.dup(0)
+    to_client = os.dup(1)
+    server_reads, to_server = os.pipe()
+    from_server, server_writes = os.pipe()
     os.dup2(server_reads, 0)
     os.dup2(server_writes, 1)
     os.close(server_reads)

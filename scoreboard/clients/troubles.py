@@ -1,6 +1,6 @@
-"""The troubles: what goes wrong in one call of a client, each with a name.
+"""The troubles: things that go wrong in one call of a client, each with a name.
 
-Knows the proxy's faults and the responses that are made up; nothing of any client or server.
+Knows the proxy's faults and the made-up responses; nothing of any client or server.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from mrtr_options.review.bench.faults import Era
 from scoreboard.clients.proxy import Break, How
 
 THINK_SECONDS = 75.0
-"""How long a user thinks about the first question who thinks for long."""
+"""The time that a slow user thinks about the first question."""
 
 
 @dataclass(frozen=True)
@@ -20,18 +20,17 @@ class Trouble:
     """Something that goes wrong in one call, which asks two questions.
 
     Attributes:
-        name: In the table and for `--only`.
-        says: What happens, in a sentence.
-        modern, legacy: What is broken for a client of that era; None if nothing is.
-        eras: The eras that it is played in.
-        hostile: Who makes the responses up instead of a server (see `hostile`).
-        as_stream: Whether those are event streams.
-        thinks: How long the user thinks about the first question, in seconds.
-        place: What the user answers to the first question at first, where that is wrong.
-        stdio: Whether the client speaks to a server process of its own, one of whose responses is
-            lost.
-        again: Whether the application calls again where it got no result.
-        asks: Whether it takes a client that can put a question to its user.
+        name: Its name in the table and for `--only`.
+        says: The trouble in a sentence.
+        modern, legacy: The response that breaks for a client of that era, if any.
+        eras: The eras in which it is played.
+        hostile: The name of the made-up responses (see `hostile`); None if a server answers.
+        as_stream: Whether the made-up responses are event streams.
+        thinks: The time that the user thinks about the first question, in seconds.
+        place: The user's wrong first answer to the first question, if any.
+        stdio: Whether the client speaks to its own server process, which loses a response.
+        again: Whether the application calls again if it got no result.
+        asks: Whether it needs a client that can ask its user a question.
         waits: Whether it may take a while.
     """
 
@@ -50,17 +49,17 @@ class Trouble:
     waits: bool = False
 
     def fault(self, era: Era) -> Break | None:
-        """Return what is broken for a client of this era."""
+        """Return the response that breaks for a client of this era, if any."""
         return self.modern if era == "modern" else self.legacy
 
     @property
     def meets_server(self) -> bool:
-        """Whether a server answers the call; else its responses are made up."""
+        """Whether a server answers the call; otherwise the responses are made up."""
         return self.hostile is None
 
     @property
     def loses(self) -> bool:
-        """Whether the client does not get a response to one request of a call that is made once.
+        """Whether one response of a call that is made once does not reach the client.
 
         A late response is not lost.
         """
@@ -72,8 +71,15 @@ class Trouble:
         return fault is not None and fault.how != "slow"
 
 
-FIRST, INTERIM, FINAL = 1, 2, 3
-"""The messages of the call: a question, a question that depends on its answer, the result."""
+FIRST = 1
+"""The first message of the call: a question."""
+
+INTERIM = 2
+"""The second message: a question that depends on the first answer."""
+
+FINAL = 3
+"""The third message: the result."""
+
 _BOTH: tuple[Era, ...] = ("modern", "legacy")
 
 
@@ -105,7 +111,8 @@ TROUBLES = {
         _in_both("cut-interim-again", f"{_LOST} before the second question; called again.",
                  "cut", INTERIM, again=True, asks=True),
         _in_both("cut-final-again", f"{_LOST} before the result; called again.", "cut", again=True),
-        _broken("reset-first", "The connection is reset before the first question.", "reset", FIRST),
+        _broken("reset-first", "The connection is reset before the first question.", "reset",
+                FIRST),
         _broken("reset-interim", "The connection is reset before the second question.", "reset",
                 INTERIM),
         _broken("reset-final", "The connection is reset before the result.", "reset"),
@@ -119,11 +126,13 @@ TROUBLES = {
                  "stream-cut", waits=True),
         _in_both("stream-end", "The event stream ends cleanly before the result.",
                  "stream-end", waits=True),
-        _in_both("stream-id-cut", "The event stream has event ids and is cut off before the result.",
+        _in_both("stream-id-cut",
+                 "The event stream has event ids and is cut off before the result.",
                  "stream-id-cut", waits=True),
         _in_both("half-event", "The event stream is cut in the middle of the result.",
                  "half-event", waits=True),
-        _broken("half-json", "The connection is closed in the middle of the JSON result.", "half-json"),
+        _broken("half-json", "The connection is closed in the middle of the JSON result.",
+                "half-json"),
         _broken("empty", "The result's body is empty.", "empty", waits=True),
         _in_both("slow", "The result is 75 s late.", "slow", waits=True),
         Trouble("stdio", "Over stdio, the result is lost.", stdio=True, waits=True),
@@ -131,7 +140,8 @@ TROUBLES = {
                 eras=_BOTH, thinks=THINK_SECONDS, asks=True, waits=True),
         Trouble("bad-answer", "The user's first answer is not one of the choices.",
                 place="Ohio", eras=_BOTH, asks=True),
-        _made_up("state-only-twice", "Two responses have a state and ask nothing; then comes the result."),
+        _made_up("state-only-twice",
+                 "Two responses have a state and ask nothing; then comes the result."),
         _made_up("state-only", "Every response has a state and asks nothing.", waits=True),
         _made_up("questions", "Every response asks another question."),
         _made_up("unknown-kind", "The question is of an unknown kind."),

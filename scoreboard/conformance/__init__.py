@@ -1,8 +1,8 @@
 """The official conformance suite as referee: its fixture tools in the style of each option.
 
-`fixtures` is what the suite's tools ask, as data; `styles` and `tasks` answer the suite in the way
-of each option; `__main__` starts the servers and runs the suite's own runner. What is kept of it is
-read by `scoreboard.conformance.report`. Knows the stand-ins in `sdk` and the shared server, no
+`fixtures` has the questions of the suite's tools, as data; `styles` and `tasks` answer the suite in
+the way of each option; `__main__` starts the servers and runs the suite's own runner. The results
+are read by `scoreboard.conformance.report`. Knows the stand-ins in `sdk` and the shared server, no
 review.
 """
 
@@ -17,15 +17,16 @@ from mrtr_options.errors import refuse
 
 
 def require_node() -> None:
-    """Refuse to go on without npm; have a signal end the servers, too."""
+    """End the command if npm is missing; make a signal end the servers, too."""
     if shutil.which("npm") is None:
         refuse("the suite needs node and npm: apt-get install nodejs npm, or the like")
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # else a server would be left behind
+    # Without an exception, a signal would leave the server running.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 @contextmanager
 def serving(module: str, *arguments: str) -> Generator[str]:
-    """The URL of a server, which prints it first; the server ends with the block."""
+    """Run a server for the block, and yield its URL, which is the first line that it prints."""
     command = [sys.executable, "-m", f"{__name__}.{module}", *arguments]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True

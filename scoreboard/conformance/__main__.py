@@ -1,7 +1,7 @@
 """The command line: `python -m scoreboard.conformance [SERVER ...]` runs the suite's own runner.
 
 Each server is started, and judged by the suite against its file of expected failures. Exit code: 0
-the suite found what was expected, 1 something else, 2 bad input or no npm, 130 after Ctrl-C. A
+for the expected results, 1 for other results, 2 for bad input or without npm, 130 after Ctrl-C. A
 complete run is kept in docs/conformance.json, from which `python -m documents --kept` writes its
 tables.
 """
@@ -20,7 +20,7 @@ from mrtr_options.terminal import Parser, refuse, run
 from scoreboard.conformance import require_node, serving
 from scoreboard.conformance.report import EXPECTED, RESULTS, SUITE, Results
 
-# npx keeps what it fetched. The suite needs Node 22.
+# npx caches the packages. The suite needs Node 22.
 SUITE_COMMAND = (
     "npx",
     "--yes",
@@ -32,27 +32,29 @@ SUITE_COMMAND = (
 
 DRAFT = (("--suite", "draft", "--spec-version", "2026-07-28"),)
 """The suite's arguments: the scenarios of 2026-07-28."""
+
 TASKS = tuple(
     ("--scenario", f"tasks-{name}")
     for name in (
-        *(
-            "lifecycle",
-            "capability-negotiation",
-            "wire-fields",
-            "request-state-removal",
-            "mrtr-input",
-        ),
-        *("request-headers", "dispatch-and-envelope", "required-task-error", "mrtr-composition"),
+        "lifecycle",
+        "capability-negotiation",
+        "wire-fields",
+        "request-state-removal",
+        "mrtr-input",
+        "request-headers",
+        "dispatch-and-envelope",
+        "required-task-error",
+        "mrtr-composition",
     )
 )
-"""The same for K, a scenario at a time: they are skipped where a version is named.
+"""The suite's arguments for K, a scenario at a time: with a version, the suite skips these.
 
 Without `tasks-status-notifications`, which checks nothing in this version of the suite.
 """
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; the exit code."""
+    """Run the command, and return the exit code."""
     parser = Parser(
         prog="python -m scoreboard.conformance",
         description=f"The official conformance suite {SUITE} against every style.",
@@ -61,7 +63,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         "servers", nargs="*", metavar="SERVER", help=f"of {' '.join(EXPECTED)}; all"
     )
     names: list[str] = parser.parse_args(argv).servers
-    if unknown := [name for name in names if name not in EXPECTED]:
+    unknown = [name for name in names if name not in EXPECTED]
+    if unknown:
         refuse(f"there is no server {unknown[0]!r}; there are {', '.join(EXPECTED)}")
     if not RESULTS.parent.is_dir():
         refuse("the suite is run in a clone of the repository; this is not one")
@@ -84,7 +87,10 @@ def _conformance(names: Sequence[str]) -> int:
 
 
 def judged(name: str) -> tuple[dict[str, str], bool]:
-    """The result of each scenario, and whether the suite's exit codes say that it was expected."""
+    """Return the result of each scenario, and whether all results were expected.
+
+    The suite's exit codes say whether they were expected.
+    """
     expected = Path(__file__).parent / "expected" / EXPECTED[name]
     runs = TASKS if name == "K" else DRAFT
     good = True
@@ -103,11 +109,12 @@ def judged(name: str) -> tuple[dict[str, str], bool]:
             re.sub(r"^server-|-\d{4}-\d\d-\d\dT.*", "", file.parent.name): status_of(file)
             for file in sorted(Path(out).glob("*/checks.json"))
         }
-    return results, good and len(results) >= len(runs)  # a scenario that is skipped ends with 0
+    is_complete = len(results) >= len(runs)  # a skipped scenario also ends with exit code 0
+    return results, good and is_complete
 
 
 def status_of(checks: Path) -> str:
-    """What the checks of a scenario come to: passed, failed, or warned of a SHOULD."""
+    """Return the status of a scenario from its checks: passed, failed, or warned of a SHOULD."""
     found = {check["status"] for check in json.loads(checks.read_bytes())}
     if "FAILURE" in found or "SUCCESS" not in found:
         return "failed"
@@ -115,7 +122,7 @@ def status_of(checks: Path) -> str:
 
 
 def write(kept: Results) -> None:
-    """Keep a complete run."""
+    """Keep the results of a complete run."""
     RESULTS.write_text(kept.model_dump_json(indent=2) + "\n", encoding="utf-8")
 
 

@@ -1,7 +1,7 @@
-"""What the suite's fixtures ask, as data that every style is made from; and the server for them.
+"""The questions of the suite's fixtures, as data for every style; and the server for the fixtures.
 
 The suite fixes the names of the tools and of the prompt, the keys of the questions and their forms.
-Knows the SDK, what can be asked and how a text is sent; no stand-in.
+Knows the SDK, the questions that can be asked and how a text is sent; no stand-in.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Asked = Question[Any] | Inquiry[Any]
 
 
 def form(field: str, of: type = str) -> type[BaseModel]:
-    """An answer of one field."""
+    """Return the form of an answer with one field."""
     fields: dict[str, Any] = {field: (of, ...)}
     return create_model(field.title(), **fields)
 
@@ -56,12 +56,12 @@ ROOTS = roots("client_roots", unasked=UNASKED)
 
 @dataclass(frozen=True)
 class Fixture:
-    """A tool or a prompt of the suite's.
+    """A tool or a prompt of the suite.
 
     Attributes:
         name: Its name after `PREFIX`.
         rounds: Its questions, round by round.
-        needs_state: Whether an answer without the state is no answer.
+        needs_state: Whether an answer counts only together with the state.
     """
 
     name: str
@@ -74,7 +74,7 @@ class Fixture:
         return [question for questions in self.rounds for question in questions]
 
     def result(self, answers: Sequence[BaseModel]) -> Any:
-        """The result: the answers to `questions`, as JSON. The suite looks for "state-ok"."""
+        """Return the answers to `questions` as JSON, after "state-ok", as the suite expects."""
         said = " ".join(
             ["state-ok", *(each.model_dump_json(exclude_none=True) for each in answers)]
         )
@@ -98,7 +98,7 @@ FIXTURES = (
 
 
 def every(make: Callable[[Fixture], Any]) -> dict[str, Any]:
-    """The handlers of all fixtures by name, made in one style."""
+    """Return the handlers of all fixtures by name, made in one style."""
     return {PREFIX + fixture.name: make(fixture) for fixture in FIXTURES}
 
 
@@ -109,13 +109,13 @@ def server_of(
     sealed: bool = False,
     resource: Callable[[], AbstractAsyncContextManager[object]] = nullcontext,
 ) -> Server[None]:
-    """A fresh server.
+    """Build a new server.
 
     Args:
         style: The style's name.
         handlers: The tools by name, and `PROMPT`, if there is one.
         sealed: As for an option's server.
-        resource: Kept open while the server serves.
+        resource: The context that is open while the server serves.
     """
     tools = {name: handler for name, handler in handlers.items() if name != PROMPT}
 

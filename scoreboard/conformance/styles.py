@@ -1,10 +1,8 @@
-"""The fixtures in every style: for each, how its author gets from a fixture's questions to the
-answers.
+"""The fixtures in every style: the way from a fixture's questions to the answers in each option.
 
-Besides the styles there is `careless`, which is none: the worst server that the suite has nothing
-against. It ignores the answers, and its state is a number in plain text that anyone can write.
-Knows the stand-ins. `python -m scoreboard.conformance.styles E` prints a URL and serves one until
-it is ended.
+Besides the styles there is `careless`, the worst server that passes the suite. It ignores the
+answers, and its state is a number in plain text that anyone can write. Knows the stand-ins. `python
+-m scoreboard.conformance.styles E` prints a URL, and serves one style until it is ended.
 """
 
 from __future__ import annotations
@@ -47,17 +45,17 @@ from scoreboard.conformance.fixtures import (
 
 
 class State(Markers):
-    """What a later round of E and F needs: the answers so far, by key, and F's markers."""
+    """The facts that a later round of E and F needs: the answers by key, and F's markers."""
 
     answers: dict[str, Any] = Field(default_factory=dict[str, Any])
 
 
 async def _effect() -> None:
-    """What F has above its questions. The suite sees no effects, so this does nothing."""
+    """Do nothing: F has an effect above its questions, and the suite sees no effects."""
 
 
 def guard_first(fixture: Fixture, *, marked: bool = False) -> Any:
-    """E; with a marked effect above the questions, F."""
+    """Return a handler in the style of E; with a marked effect above the questions, of F."""
 
     async def handle(ctx: Context, params: InputResponseRequestParams) -> Any:
         if fixture.needs_state and params.request_state is None:
@@ -88,7 +86,7 @@ def guard_first(fixture: Fixture, *, marked: bool = False) -> Any:
 
 
 def steps(fixture: Fixture) -> Any:
-    """G: a step for each question, and an end step."""
+    """Return a handler in the style of G: a step for each question, and an end step."""
 
     def step(question: Asked) -> Callable[..., Asked]:
         return lambda *_: question
@@ -103,7 +101,7 @@ def steps(fixture: Fixture) -> Any:
 
 
 def linear(fixture: Fixture) -> Any:
-    """H, J and L: the one body of every style whose author awaits the answers."""
+    """Return the body of H, J and L: their author awaits the answers."""
 
     async def handle(ctx: Any, params: object) -> Any:
         answers: list[BaseModel] = []
@@ -111,18 +109,18 @@ def linear(fixture: Fixture) -> Any:
             answers += await ctx.elicit_all(first, *others) if others else [await ctx.elicit(first)]
         return fixture.result(answers)
 
-    handle.__qualname__ = fixture.name  # a durable handler's calls are found by it
+    handle.__qualname__ = fixture.name  # a durable handler finds its calls by this name
     return handle
 
 
 def continuation_store() -> Server[None]:
-    """H."""
+    """Build the server of H."""
     store = ContinuationStore()
     return server_of("h", every(lambda each: store.linear(linear(each))), resource=lambda: store)
 
 
 def resolvers() -> MCPServer[Any]:
-    """I, on the SDK's high tier. It has no prompts that ask."""
+    """Build the server of I, on the SDK's high tier, where no prompt can ask."""
     server = MCPServer[Any]("conformance-i", version="1", log_level="CRITICAL")
     for fixture in FIXTURES:
         if PREFIX + fixture.name != PROMPT:
@@ -131,8 +129,9 @@ def resolvers() -> MCPServer[Any]:
 
 
 def _resolved(fixture: Fixture) -> Any:
-    """A tool with a parameter for each question; a later round's resolvers have an earlier
-    answer.
+    """Return a tool with a parameter for each question.
+
+    The resolvers of a later round depend on an earlier answer.
     """
     parameters: dict[str, Any] = {}
     for questions in fixture.rounds:
@@ -158,31 +157,33 @@ def _resolver(question: Asked) -> Any:
                 assumes = question.assumed is not None and not asks.can_ask(ctx.request_context)
                 return question.assumed if assumes else Elicit(question.message, question.answer)
 
-    resolve.__qualname__ = question.key  # the SDK makes the question's key of it
+    resolve.__qualname__ = question.key  # the SDK takes the question's key from this name
     return resolve
 
 
 def _with_parameters(function: Any, parameters: dict[str, Any]) -> Any:
-    """The function as if its parameters had been written out."""
+    """Give a function the signature that it would have with these parameters."""
     written = [
         Parameter(name, Parameter.KEYWORD_ONLY, annotation=of) for name, of in parameters.items()
     ]
-    function.__annotations__, function.__signature__ = parameters, Signature(written)
+    function.__annotations__ = parameters
+    function.__signature__ = Signature(written)
     return function
 
 
 def tasks() -> Server[None]:
-    """K. Needs the extra."""
+    """Build the server of K, which needs the extra."""
     from scoreboard.conformance.tasks import server
 
     return server()
 
 
 def durable() -> Server[None]:
-    """L. Needs the extra."""
+    """Build the server of L, which needs the extra."""
     from mrtr_options.sdk.durable import DurableStore
 
-    store, database = DurableStore(), database_url()
+    store = DurableStore()
+    database = database_url()
     return server_of(
         "l",
         every(lambda each: store.linear(linear(each))),
@@ -192,7 +193,7 @@ def durable() -> Server[None]:
 
 
 def ignores_answers(fixture: Fixture) -> Any:
-    """Asks round by round, and looks at no answer."""
+    """Return a handler that asks round by round, and ignores the content of every answer."""
 
     async def handle(ctx: Context, params: InputResponseRequestParams) -> Any:
         number = params.request_state or "0"
@@ -209,7 +210,7 @@ def ignores_answers(fixture: Fixture) -> Any:
 
 
 def careless() -> Server[None]:
-    """The careless server, without the boundary that protects the state."""
+    """Build the careless server, without the boundary that protects the state."""
     server = server_of("careless", every(ignores_answers))
     server.middleware.pop()
     return server
@@ -226,14 +227,14 @@ STYLES: dict[str, Callable[[], Server[None] | MCPServer[Any]]] = {
     "L": durable,
     "careless": careless,
 }
-"""Makes a fresh server, by the letter of the option."""
+"""The function that builds the server of a style, by the letter of the option."""
 
 
 def serve(style: str) -> None:
     """Serve a style on a free port of 127.0.0.1, and print the URL."""
     listener = listen(0)
     host, port = listener.getsockname()
-    print(f"http://{host}:{port}{PATH}", flush=True)  # for the runner, on standard output
+    print(f"http://{host}:{port}{PATH}", flush=True)  # the runner reads it
     serve_http(STYLES[style](), listener)
 
 

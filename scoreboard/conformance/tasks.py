@@ -1,5 +1,6 @@
-"""The fixtures of the Tasks scenarios, in the style of option K. The suite says what each tool
-does.
+"""The fixtures of the Tasks scenarios, in the style of option K.
+
+The suite describes what each tool does.
 """
 
 from __future__ import annotations
@@ -24,22 +25,22 @@ Context = TaskContext[None]
 
 
 def may_delete(filename: str, key: str = "confirm") -> Question[Any]:
-    """Whether to delete a file."""
+    """Return the question whether to delete a file."""
     return Question(key, f"Delete {filename}?", form("confirm", bool), unasked=UNASKED)
 
 
 def argument(params: Call | ToolParams, name: str, default: Any) -> Any:
-    """One of the call's arguments."""
+    """Return one of the call's arguments."""
     return (params.arguments or {}).get(name, default)
 
 
 async def greet(ctx: fixtures.Context, params: ToolParams) -> CallToolResult:
-    """Too short for a task."""
+    """Greet; this is too short for a task."""
     return text(f"Hello, {argument(params, 'name', 'World')}!")
 
 
 async def slow_compute(ctx: Context, params: Call) -> CallToolResult:
-    """Takes so many seconds."""
+    """Compute for so many seconds."""
     seconds = argument(params, "seconds", 1)
     await ctx.status(f"Computing for {seconds} s.")
     await anyio.sleep(seconds)
@@ -47,42 +48,42 @@ async def slow_compute(ctx: Context, params: Call) -> CallToolResult:
 
 
 async def failing_job(ctx: Context, params: Call) -> CallToolResult:
-    """Fails, as a tool may."""
+    """Fail with a result, as a tool may."""
     return text("This job always fails.", is_error=True)
 
 
 async def protocol_error_job(ctx: Context, params: Call) -> CallToolResult:
-    """Fails, as the protocol may."""
+    """Fail with an error of the protocol."""
     raise MCPError(types.INTERNAL_ERROR, "This job always ends in an error.")
 
 
 async def confirm_delete(ctx: Context, params: Call) -> CallToolResult:
-    """One question."""
+    """Ask one question."""
     filename = argument(params, "filename", "file.txt")
     answer = await ctx.elicit(may_delete(filename))
     return text(f"{filename} was {'deleted' if answer.confirm else 'kept'}.")
 
 
 async def multi_input(ctx: Context, params: Call) -> CallToolResult:
-    """Two questions at once, which may be answered one by one."""
+    """Ask two questions at once, which may be answered one by one."""
     answers = await ctx.elicit_all(may_delete("one.txt", "one"), may_delete("two.txt", "two"))
-    return text(f"{sum(answer.confirm for answer in answers)} of 2 were deleted.")
+    deleted = [answer for answer in answers if answer.confirm]
+    return text(f"{len(deleted)} of 2 were deleted.")
 
 
 async def test_tool_with_task(ctx: Context, params: Call) -> CallToolResult:
-    """One round, and a task from there on."""
+    """Ask in one round, and go on as a task."""
     name: Any = await ctx.elicit(NAME)
     await ctx.become_task()
     return text(f"Hello, {name.name}!")
 
 
 def outcome_of(error: Exception) -> CallToolResult | None:
-    """What a question that was declined is as a result."""
+    """Return the result of a call whose question was declined."""
     return text(f"No answer to {error.key!r}.") if isinstance(error, Declined) else None
 
 
 def server() -> Server[None]:
-    """A fresh server."""
     store = TaskStore(outcome_of=outcome_of)
     tools: dict[str, Any] = {
         "greet": greet,

@@ -1,5 +1,7 @@
-"""`python -m scoreboard.cost`: measure everything (minutes), print it, keep it in docs/cost.json
-from which `python -m documents --kept` writes the documents' tables.
+"""`python -m scoreboard.cost` measures everything in minutes, prints it and keeps it.
+
+The figures are in docs/cost.json, from which `python -m documents --kept` writes the documents'
+tables.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ from scoreboard.cost.report import (
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Measure and print; returns the exit code."""
+    """Measure and print, and return the exit code."""
     parser = Parser(
         prog="python -m scoreboard.cost",
         description="What each option costs, as ratios to the same tool by hand.",
@@ -57,7 +59,8 @@ def main(argv: Sequence[str] | None = None) -> int:
                 measure_bounds, partial(bar.advance, bar.add_task("bounds", total=steps()))
             )
         print_bounds(bounds, as_json=args.json)
-        return int(any(each.found.median > each.at_most for each in bounds))
+        is_over = any(each.found.median > each.at_most for each in bounds)
+        return 1 if is_over else 0
     with quiet_servers(), bar:
         report = measure(bar)
     text = report.model_dump_json(indent=1)
@@ -74,7 +77,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def print_bounds(bounds: Sequence[Bound], *, as_json: bool) -> None:
-    """A row for each bound; or one JSON array."""
+    """Print a row for each bound, or one JSON array."""
     if as_json:
         print(json.dumps([each.model_dump() for each in bounds], indent=1))
         return
@@ -87,7 +90,7 @@ def print_bounds(bounds: Sequence[Bound], *, as_json: bool) -> None:
 
 
 def print_tables(report: Report) -> None:
-    """The tables for a terminal of 100 columns, each with its notes under it."""
+    """Print the tables for a terminal of 100 columns, and under each its notes."""
     out = console()
     shown = [(HEAD, table(report), notes(report))]
     if report.rounds:

@@ -1,4 +1,4 @@
-"""What the options and the default may cost at most, each beside what was measured.
+"""The upper bounds on the cost of some options and the default, beside the measured figures.
 
 `python -m scoreboard.cost --bounds` measures these alone, in about two minutes.
 """
@@ -16,23 +16,27 @@ from scoreboard.cost.report import DEFAULT, FLOOR, SHARED, Bound, Spread
 from scoreboard.cost.timing import Progress, in_turns, ratio
 
 IN_MEMORY = {SHARED: 1.08, "E": 1.15, "J": 1.3}
-"""Processor time of one call with one question, as multiples of the floor's."""
+"""Bounds on the processor time of one call with one question, as multiples of the floor's."""
+
 OVER_HTTP = 1.5
-"""The server's processor time for a call of the default, as multiples of F's."""
+"""The bound on the server's processor time for a call of the default, as a multiple of F's."""
+
 READS = 1
-"""Statements that a repeat of a named call takes."""
+"""The bound on the statements that a repeat of a named call takes."""
+
 FULL = 1.2
-"""A first request beside `named.KEPT` named calls, as multiples of one beside none."""
+"""The bound on a first request beside `named.KEPT` calls, as a multiple of one beside none."""
+
 HTTP_TURNS = 20
 
 
 def steps() -> int:
-    """How often `measure_bounds` tells its progress."""
+    """Return how often `measure_bounds` reports progress."""
     return calls.TURNS + HTTP_TURNS + named.TURNS
 
 
 async def measure_bounds(progress: Progress) -> list[Bound]:
-    """Measure each of these beside its baseline, turn by turn."""
+    """Measure each bounded figure beside its baseline, turn by turn."""
     options = [subject_named(name) for name in IN_MEMORY if name != SHARED]
     with servers_of(options) as servers:
         servers = {SHARED: shared_server(), **servers}

@@ -1,4 +1,4 @@
-"""What one call with one question costs in memory: every option, and the guard, beside the floor.
+"""The cost of one call with one question in memory: every option, and the guard, beside the floor.
 
 Knows options only as servers.
 """
@@ -36,33 +36,37 @@ from scoreboard.cost.timing import Progress, in_turns, ratio, spread
 AnyServer = Server[Any] | MCPServer[Any]
 
 GUARDED = ("F+single-use", "F+single-use+call-key", "J+single-use+call-key")
-"""What is measured inside the single-use guard, on SQLite."""
-CALLS, TURNS = 4, 180
-"""Calls of one option in one turn: so few that most turns are over before another process gets
-in.
-"""
-SLOW_CALLS, SLOW_TURNS = 2, 60
-"""The same for what writes to a database, which takes far longer."""
+"""The subjects that are measured inside the single-use guard, on SQLite."""
+
+CALLS = 4
+"""Calls of one option in one turn: few, so that most turns end before another process runs."""
+
+TURNS = 180
+
+SLOW_CALLS = 2
+"""Calls in one turn of an option that writes to a database, which takes far longer."""
+
+SLOW_TURNS = 60
 
 
 def subjects() -> list[Subject]:
-    """Every option, and the guarded ones."""
+    """Return every option, and the guarded subjects."""
     return [*map(Subject, all_options().values()), *map(subject_named, GUARDED)]
 
 
 def keeps_calls(subject: Subject) -> bool:
-    """Whether it keeps its calls in a database, and runs on an engine."""
+    """Return whether a subject runs on an engine, and stores its calls in a database."""
     return subject.option.extra is not None
 
 
 async def time_calls(measured: Sequence[Subject], progress: Progress) -> list[Cost]:
     """Time one call of each subject beside the floor.
 
-    Those that write to a database (SQLite) have turns of their own, with a floor in them. That they
-    wait for the disk is not counted; `rounds` and `guard` say how long.
+    Subjects that write to a database (SQLite) have turns of their own, with a floor in them. Their
+    wait for the disk is not counted here; `rounds` and `guard` measure it.
 
     Args:
-        measured: Which.
+        measured: The subjects.
         progress: Called `TURNS` times and `SLOW_TURNS` times.
     """
     quick = [each for each in measured if not (keeps_calls(each) or each.wrappers)]
@@ -83,7 +87,7 @@ async def time_servers(
     turns: int,
     progress: Progress,
 ) -> list[Cost]:
-    """Time so many calls of each server in each turn. One of them is the floor."""
+    """Time so many calls of each server in each turn. One server is the floor."""
 
     async def call(name: str, client: Client) -> None:
         for _ in range(calls):
@@ -106,7 +110,12 @@ async def time_servers(
 def servers_of(
     measured: Iterable[Subject], *, with_default: bool = False
 ) -> Generator[dict[str, AnyServer]]:
-    """The floor and a server of each subject, by name, with databases that go with the block."""
+    """Build the floor and a server of each subject, by name, with databases for the block.
+
+    Args:
+        measured: The subjects.
+        with_default: Whether to build the default, too.
+    """
     with on_disk() as folder, ExitStack() as stack:
         servers: dict[str, AnyServer] = {FLOOR: floor_server()}
         for number, each in enumerate(measured):
@@ -145,14 +154,14 @@ def new_reference() -> str:
 
 @contextmanager
 def on_disk() -> Generator[Path]:
-    """A folder for databases, not in memory: a commit waits for the disk, as a real one does."""
+    """Yield a folder for databases on a disk, so that a commit waits for the disk as usual."""
     with tempfile.TemporaryDirectory(prefix="mrtr-cost-", ignore_cleanup_errors=True) as folder:
         yield Path(folder)
 
 
 @asynccontextmanager
 async def clients_of(servers: Mapping[str, AnyServer]) -> AsyncGenerator[dict[str, Client]]:
-    """A client in front of each of these, whose user agrees to everything."""
+    """Connect a client to each server; its user agrees to everything."""
     connect = partial(Client, mode=MODES["modern"], elicitation_callback=agree)
     async with AsyncExitStack() as stack:
         yield {
@@ -164,20 +173,20 @@ async def clients_of(servers: Mapping[str, AnyServer]) -> AsyncGenerator[dict[st
 async def agree(
     context: ClientRequestContext, params: types.ElicitRequestParams
 ) -> types.ElicitResult:
-    """A user who answers every form."""
+    """Answer every form, as a user would."""
     assert isinstance(params, types.ElicitRequestFormParams)
     return await agreeable(params)
 
 
 async def one_call(client: Client, *, location: str = "Tokyo", keyed: bool = False) -> None:
-    """One call with one question, from its first round to its result."""
+    """Make one call with one question, from its first round to its result."""
     meta: types.RequestParamsMeta | None = {CALL_KEY_ENTRY: new_call_key()} if keyed else None
     result = await client.call_tool(TOOL, {"location": location}, meta=meta)
     assert not result.is_error, result
 
 
 async def first_round(client: Client) -> types.InputRequiredResult:
-    """The first round of a call, which then waits for its user."""
+    """Make the first round of a call, which then waits for its user."""
     result = await client.session.call_tool(TOOL, {"location": "Tokyo"}, allow_input_required=True)
     assert isinstance(result, types.InputRequiredResult)
     return result

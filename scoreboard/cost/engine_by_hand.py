@@ -1,9 +1,9 @@
-"""The weather tool by hand on an engine as it comes, for an unambiguous place: the baseline of K
-and L.
+"""The weather tool by hand on a plain engine, for an unambiguous place: the baseline of K and L.
 
-The steps of L, on the server that all options share, and nothing of L's own. Each engine has its
-default settings and passes question and answer as its documents do: DBOS by events and messages (on
-SQLite it looks for these once a second), Temporal by updates, with an activity for each step.
+It has the steps of L, on the server that all options share, and no code of L. Each engine has its
+default settings and passes question and answer as its documentation says: DBOS by events and
+messages (on SQLite it looks for them once a second), Temporal by updates, with an activity for each
+step.
 
 Needs the extras `durable` and `fleet`. Knows the engines, the domain and the shared server.
 """
@@ -36,28 +36,28 @@ class Engine(Protocol):
     """The tool on an engine."""
 
     async def begin(self, handle: str, location: str) -> str:
-        """Begin a call; the place whose units it asks for."""
+        """Begin a call, and return the place whose units it asks for."""
         ...
 
     async def go_on(self, handle: str, units: dict[str, Any] | None) -> str:
-        """Bring it the answer; its report."""
+        """Send the answer to a call, and return the call's report."""
         ...
 
 
 def server_by_hand(url: str) -> Server[Any]:
-    """The tool on an engine of its own; one in a process.
+    """Build the tool on an engine of its own. A process can have one.
 
     Args:
-        url: The engine's, as L takes it: `temporal://HOST:PORT#NAME`, or a database for DBOS.
+        url: The URL of the engine, as L takes it: `temporal://HOST:PORT#NAME`, or a database for
+            DBOS.
     """
     opened: Engine | None = None
 
     @asynccontextmanager
     async def engine(desk: weather.Desk, **_: Any) -> AsyncGenerator[None]:
         nonlocal opened
-        async with (_on_temporal if url.startswith("temporal://") else _on_dbos)(
-            url, desk
-        ) as opened:
+        start = _on_temporal if url.startswith("temporal://") else _on_dbos
+        async with start(url, desk) as opened:
             yield
 
     async def call_weather(ctx: Context, params: Params) -> Result:
@@ -116,7 +116,7 @@ async def _on_dbos(url: str, desk: weather.Desk) -> AsyncGenerator[Engine]:
 
 
 class _Steps:
-    """What the workflow does elsewhere."""
+    """The activities of the workflow."""
 
     def __init__(self, desk: weather.Desk) -> None:
         self._desk = desk
@@ -187,12 +187,14 @@ class _OnTemporal:
 @asynccontextmanager
 async def _on_temporal(url: str, desk: weather.Desk) -> AsyncGenerator[Engine]:
     address, _, name = url.removeprefix("temporal://").partition("#")
-    client, steps, queue = await Client.connect(address), _Steps(desk), f"by-hand-{name}"
+    client = await Client.connect(address)
+    steps = _Steps(desk)
+    queue = f"by-hand-{name}"
     async with Worker(
         client,
         task_queue=queue,
         workflows=[_Call],
         activities=[steps.audit, steps.bill],
-        workflow_runner=UnsandboxedWorkflowRunner(),  # the domain's modules are used as L uses them
+        workflow_runner=UnsandboxedWorkflowRunner(),  # the workflow uses the domain's modules, as L
     ):
         yield _OnTemporal(client, queue)

@@ -1,7 +1,8 @@
-"""The floor: what a tool costs that is written by hand with nothing but the SDK, its state sealed.
+"""The floor: the cost of a tool that is written by hand with nothing but the SDK, its state sealed.
 
-The baseline of most figures. It does what the protocol and the tool ask for and nothing besides: no
-stand-in, no log, no argument check beyond its own. Knows the SDK, the domain and the shared server.
+The floor is the baseline of most figures. It does what the protocol and the tool ask for, and
+nothing more: no stand-in, no log, no argument check beyond its own. Knows the SDK, the domain and
+the shared server.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from mrtr_options.tool.settings import Settings, configured
 
 
 async def by_hand(ctx: Context, params: Params) -> Result:
-    """The weather tool by hand."""
+    """Handle a call of the weather tool by hand."""
     location = (params.arguments or {}).get("location")
     if not isinstance(location, str):
         raise MCPError(types.INVALID_PARAMS, "location: a text is needed")
@@ -44,7 +45,7 @@ async def by_hand(ctx: Context, params: Params) -> Result:
 
 
 def floor_server() -> Server[weather.Desk]:
-    """The tool by hand on a server with nothing else."""
+    """Build a bare server with the tool by hand."""
     own_desk = weather.Desk(weather.MemoryLedger())
 
     async def list_tools(
@@ -65,13 +66,13 @@ def floor_server() -> Server[weather.Desk]:
 
 
 def shared_server() -> Server[weather.Desk]:
-    """The tool by hand on the server that every option runs on."""
+    """Build the server that every option runs on, with the tool by hand."""
     with configured(Settings(weather.MemoryLedger())):
         return build_server("weather-by-hand", by_hand)
 
 
 def which_units(place: str) -> types.ElicitRequest:
-    """The question about units, as one would write it by hand."""
+    """Return the question about units, as an author would write it by hand."""
     schema = {
         "type": "object",
         "properties": {"units": {"type": "string", "enum": ["metric", "imperial"]}},

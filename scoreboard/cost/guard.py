@@ -1,5 +1,6 @@
-"""What the single-use guard adds to a round, on each store. Knows the guard as the wrapper it
-is.
+"""The time that the single-use guard adds to a round, on each store.
+
+Knows the guard as a wrapper.
 """
 
 from __future__ import annotations
@@ -17,14 +18,14 @@ from scoreboard.cost.report import Guard
 from scoreboard.cost.timing import Progress, in_turns, spread
 
 TURNS = 150
-"""With one call each. Of its two rounds the guard looks at one: the first brings no state."""
+"""Turns of one call. The guard looks at one of its two rounds: the first brings no state."""
 
 
 async def time_guards(url: str | None, progress: Progress) -> list[Guard]:
     """Time a call of F behind the guard on each store, beside F alone.
 
     Args:
-        url: Of a PostgreSQL server; None without one.
+        url: The URL of a PostgreSQL server; None without one.
         progress: Called `TURNS` times.
     """
     with on_disk() as folder, ExitStack() as stack:

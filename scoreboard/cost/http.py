@@ -1,8 +1,8 @@
-"""What a call costs over HTTP: one uvicorn process with every server in it, and 1 and 16 callers.
+"""The cost of a call over HTTP: one uvicorn process with every server, and 1 and 16 callers.
 
-What counts is the server's processor time: it says how many calls a core can take, and other work
-on the machine hardly disturbs it. The callers speak HTTP themselves, as little of it as will do.
-Knows options only as servers.
+The server's processor time counts: it shows how many calls a core can take, and other work on the
+machine hardly disturbs it. The callers speak a minimum of HTTP themselves. Knows options only as
+servers.
 """
 
 from __future__ import annotations
@@ -37,15 +37,17 @@ from scoreboard.cost.calls import location_for, servers_of
 from scoreboard.cost.report import CALLERS, DEFAULT, FLOOR, Load
 from scoreboard.cost.timing import Progress, in_turns, ratio, spread
 
-CALLS, TURNS = 16, 10
+CALLS = 16
 """Calls of one subject in one turn, by all callers together."""
+
+TURNS = 10
 
 
 async def time_http(subjects: Sequence[Subject], progress: Progress) -> list[Load]:
     """Call each subject over HTTP beside the floor. A call has two rounds.
 
     Args:
-        subjects: Those that keep no calls in a database; see `rounds` for the others.
+        subjects: The subjects that store no calls in a database; `rounds` measures the others.
         progress: Called `TURNS` times for each number of callers.
     """
     found: list[Load] = []
@@ -76,14 +78,14 @@ async def time_http(subjects: Sequence[Subject], progress: Progress) -> list[Loa
 def served(
     subjects: Sequence[Subject], *, with_default: bool = False
 ) -> Generator[tuple[int, Callable[[], float]]]:
-    """A process that serves the floor and these subjects, each under `/<its name>`.
+    """Run a process that serves the floor and these subjects, each under `/<its name>`.
 
     Args:
-        subjects: These.
-        with_default: Whether it serves the default, too.
+        subjects: The subjects.
+        with_default: Whether it also serves the default.
 
     Yields:
-        Its port, and a clock that reads the seconds of the processor it has taken.
+        The port, and a clock that reads the process's processor time in seconds.
     """
     here, there = Pipe()
     process, origin = start_server(_serve, list(subjects), there, with_default)
@@ -95,7 +97,7 @@ def served(
     try:
         yield int(origin.rpartition(":")[2]), clock
     finally:
-        process.terminate()  # uvicorn ends in order, and the databases go
+        process.terminate()  # uvicorn shuts down, and the databases are deleted
         process.join(START_SECONDS)
         end(process)
 
@@ -134,7 +136,7 @@ def _one_app(apps: Sequence[Starlette]) -> Starlette:
 
 
 async def calls_of(callers: Sequence[Caller], name: str) -> None:
-    """`CALLS` calls, spread over the callers."""
+    """Make `CALLS` calls, spread over the callers."""
 
     async def some(caller: Caller, number: int) -> None:
         for _ in range(number):
@@ -153,14 +155,14 @@ async def callers_at(port: int, number: int) -> AsyncGenerator[list[Caller]]:
 
 
 class Caller:
-    """A client of the modern era on one connection, that answers every question about units."""
+    """A client of the modern era on one connection that answers every question about units."""
 
     def __init__(self, stream: SocketStream) -> None:
         self._stream = stream
         self._received = b""
 
     async def call(self, name: str) -> None:
-        """One call of the server with this name."""
+        """Make one call of the server with this name."""
         meta = {**_META, CALL_KEY_ENTRY: new_call_key()} if CALL_KEY in name else _META
         same = {"_meta": meta, "arguments": {"location": location_for(name)}}
         asked = await self._post(name, same)
@@ -193,7 +195,8 @@ class Caller:
         end = found.end() + int(found[1])
         while len(self._received) < end:
             self._received += await self._stream.receive()
-        body, self._received = self._received[found.end() : end], self._received[end:]
+        body = self._received[found.end() : end]
+        self._received = self._received[end:]
         return body
 
 

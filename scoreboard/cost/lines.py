@@ -1,5 +1,6 @@
-"""How much there is to write for each option, and for an SDK to ship. Counted in the files as
-text.
+"""The number of lines that each option's author writes, and that an SDK has to ship.
+
+They are counted in the files as text.
 """
 
 from __future__ import annotations
@@ -45,12 +46,12 @@ def _code_lines(files: Collection[Path]) -> int:
 
 
 def counted_now(report: Report) -> Report:
-    """A report with the lines that the files have now, whenever its times were measured."""
+    """Return a report with the present numbers of lines, whenever its times were measured."""
     return report.model_copy(update={"lines": count_lines(list(all_options().values()))})
 
 
 def stand_ins(path: Path) -> list[Path]:
-    """The modules of `mrtr_options.sdk` that a file imports, and those that they do."""
+    """Return the modules of `mrtr_options.sdk` that a file imports, directly or indirectly."""
     found: list[Path] = []
     waiting = [path]
     while waiting:
@@ -68,7 +69,7 @@ def _file_of(module: str) -> Path:
 
 
 def _imports(path: Path) -> set[str]:
-    """What it imports, wherever it does: L's engines are imported where they are chosen."""
+    """Return the imports of a file, also in functions: L imports the engine that it needs."""
     nodes = ast.walk(ast.parse(_text(path)))
     return {node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module}
 

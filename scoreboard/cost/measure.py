@@ -1,4 +1,4 @@
-"""Everything that is measured, in one run."""
+"""Measures everything, in one run."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ def measure(bar: Progress) -> Report:
     """Measure everything, one thing after the other.
 
     Args:
-        bar: Told of the progress.
+        bar: The progress bar.
     """
 
     def task(what: str, steps: int) -> Callable[[], None]:
-        if not bar.console.is_terminal:  # which draws no bar
+        if not bar.console.is_terminal:  # rich draws no bar there
             bar.console.print(what)
         return partial(bar.advance, bar.add_task(what, total=steps))
 

@@ -1,4 +1,4 @@
-"""What the default asks its store for: the statements of a repeat, and a first request beside many calls."""
+"""The default's store: the statements of a repeat, and first requests beside many calls."""
 
 from __future__ import annotations
 
@@ -19,38 +19,45 @@ from scoreboard.cost.calls import clients_of, default_server, new_reference, on_
 from scoreboard.cost.timing import Progress, in_turns
 
 KEPT = 10_000
-"""How many named calls are in the full store."""
-CALLS, TURNS = 4, 120
+"""The number of named calls in the full store."""
+
+CALLS = 4
 """First requests of one store in one turn."""
+
+TURNS = 120
+
 _SECONDS = 24 * 3600.0
-_OUTCOME = "x" * 700  # as long as a question of the weather tool is recorded
+_OUTCOME = "x" * 700  # the length of a recorded question of the weather tool
 
 
 class CountingStore(SqliteStore):
     """A store that counts its statements.
 
     Attributes:
-        reads, writes: How many there were.
+        reads, writes: The numbers of statements so far.
     """
 
     def __init__(self, path: Path) -> None:
-        self.reads = self.writes = 0
+        self.reads = 0
+        self.writes = 0
         super().__init__(path)
 
     def _execute(self, statement: str, values: Values) -> Any:
-        is_read = statement.lstrip().startswith("SELECT")
-        self.reads += is_read
-        self.writes += not is_read
+        if statement.lstrip().startswith("SELECT"):
+            self.reads += 1
+        else:
+            self.writes += 1
         return super()._execute(statement, values)
 
 
 async def statements_of_a_repeat() -> tuple[int, int]:
-    """The reads and writes of a first request that is made again, once its call is open."""
+    """Return the reads and writes of a repeated first request, whose call is open."""
     with on_disk() as folder, closing(CountingStore(folder / "rounds.sqlite")) as store:
         async with clients_of({"": default_server(store)}) as clients:
             reference = new_reference()
             await first_request(clients[""], reference)
-            store.reads = store.writes = 0
+            store.reads = 0
+            store.writes = 0
             await first_request(clients[""], reference)
             return store.reads, store.writes
 
@@ -62,7 +69,7 @@ async def time_first_requests(progress: Progress) -> dict[str, list[float]]:
         progress: Called `TURNS` times.
 
     Returns:
-        The seconds of the processor, turn by turn, for "empty" and "full".
+        The processor time of each turn in seconds, for "empty" and "full".
     """
 
     async def work(client: Client) -> None:
@@ -97,7 +104,7 @@ async def _fill(store: SqliteStore) -> None:
 
 
 async def first_request(client: Client, reference: str) -> types.InputRequiredResult:
-    """The first request of a call with this reference."""
+    """Make the first request of a call with this reference."""
     arguments = {"location": reference}
     result = await client.session.call_tool(TOOL, arguments, allow_input_required=True)
     assert isinstance(result, types.InputRequiredResult)

@@ -1,7 +1,6 @@
-"""How many bytes an open call takes while it waits for its user: of H in memory, of K and L on
-SQLite.
+"""The bytes of an open call that waits for its user: H in memory, K and L on SQLite.
 
-Every other option keeps nothing on the server. Knows options only as servers, and SQLite's count
+Every other option stores nothing on the server. Knows options only as servers, and SQLite's count
 of pages.
 """
 
@@ -32,12 +31,15 @@ from scoreboard.cost.calls import (
 )
 from scoreboard.cost.report import Parked
 
-IN_MEMORY, ON_DISK = 2_000, 100
-"""How many calls wait."""
+IN_MEMORY = 2_000
+"""The number of calls that wait in memory."""
+
+ON_DISK = 100
+"""The number of calls that wait on disk."""
 
 
 async def measure_parked(measured: Sequence[Subject]) -> list[Parked]:
-    """What an open call takes in H, and in those of these that keep their calls in a database."""
+    """Measure the bytes of an open call in H, and in subjects that store calls in a database."""
     with servers_of([subject_named("H")]) as servers:
         async with clients_of(servers) as clients:
             client = clients["H"]
@@ -71,7 +73,7 @@ async def _in_memory(park: Callable[[], Awaitable[object]]) -> float:
         for _ in range(IN_MEMORY):
             await park()
         for _ in range(3):
-            await anyio.lowlevel.checkpoint()  # every one of them gets to where it waits
+            await anyio.lowlevel.checkpoint()  # let every call reach its wait
         gc.collect()
         after, _ = tracemalloc.get_traced_memory()
     finally:

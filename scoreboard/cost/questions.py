@@ -1,9 +1,9 @@
-"""What a call with many questions costs: a generated tool in each way to get from one to the next.
+"""The cost of a call with many questions: a generated tool in each way to move between questions.
 
 Each question names the answer before it, so that it cannot be asked earlier. Each way is written as
-its author would write it, on that option's stand-in. Guards (E, F and what wraps them) are shown by
-F, a frame that waits by H, re-execution by J, and the SDK's resolver by I. Knows what their authors
-write.
+its author would write it, on that option's stand-in. F stands for guards (E, F and their wrappers),
+H for a frame that waits, J for re-execution, and I for the SDK's resolver. Knows the author's code
+of each.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ from scoreboard.cost.calls import AnyServer, time_servers
 from scoreboard.cost.report import FLOOR, QUESTIONS, Cost
 from scoreboard.cost.timing import Progress
 
-CALLS, TURNS = 2, 40
+CALLS = 2
+TURNS = 40
 
 Context = ServerRequestContext[Any, Any]
 Params = types.CallToolRequestParams
@@ -49,19 +50,19 @@ async def time_questions(progress: Progress) -> list[Cost]:
 
 
 class Answer(BaseModel):
-    """Answer to each of the questions."""
+    """The answer to each of the questions."""
 
     answer: str
 
 
 class Answers(Markers):
-    """What a later round needs."""
+    """The facts that a later round needs."""
 
     answers: list[str] = Field(default_factory=list[str])
 
 
 def by_hand(questions: int) -> AnyServer:
-    """The floor: nothing but the SDK."""
+    """Build the floor: nothing but the SDK."""
     schema = {
         "type": "object",
         "properties": {"answer": {"type": "string"}},
@@ -85,7 +86,7 @@ def by_hand(questions: int) -> AnyServer:
 
 
 def guards(questions: int) -> AnyServer:
-    """F: a guard for each question."""
+    """Build the tool as F: a guard for each question."""
 
     async def call(ctx: Context, params: Params) -> Result:
         state = load_state(params, Answers)
@@ -101,7 +102,7 @@ def guards(questions: int) -> AnyServer:
 
 
 def frame(questions: int) -> AnyServer:
-    """H: the handler waits."""
+    """Build the tool as H: the handler waits."""
 
     async def call(ctx: LinearContext[Any], params: Call) -> types.CallToolResult:
         answers: list[str] = []
@@ -114,7 +115,7 @@ def frame(questions: int) -> AnyServer:
 
 
 def replay(questions: int) -> AnyServer:
-    """J: the handler begins again in each round."""
+    """Build the tool as J: the handler begins again in each round."""
 
     async def call(ctx: ReplayContext[Any], params: Params) -> types.CallToolResult:
         answers: list[str] = []
@@ -126,7 +127,7 @@ def replay(questions: int) -> AnyServer:
 
 
 def resolver(questions: int) -> AnyServer:
-    """I: a resolver for each question, as a parameter of the tool."""
+    """Build the tool as I: a resolver for each question, as a parameter of the tool."""
 
     def resolver_of(number: int, before: dict[str, Any]) -> Any:
         async def resolve(**answers: Answer) -> Elicit[Answer]:
@@ -148,7 +149,7 @@ def resolver(questions: int) -> AnyServer:
 
 
 def _with_parameters(function: Callable[..., Any], parameters: dict[str, Any], result: Any) -> Any:
-    """The function as if its parameters had been written out."""
+    """Give a function the signature that it would have with these parameters."""
     written = [
         Parameter(name, Parameter.KEYWORD_ONLY, annotation=kind)
         for name, kind in parameters.items()
@@ -165,7 +166,7 @@ WAYS: dict[str, Callable[[int], AnyServer]] = {
     "I": resolver,
     "J": replay,
 }
-"""Each makes the tool, with so many questions, by the letter of its option."""
+"""The functions that build the tool with a number of questions, by the option's letter."""
 
 
 def _key(number: int) -> str:

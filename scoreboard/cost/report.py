@@ -1,9 +1,7 @@
-"""What the costs are: the figures of one run of `scoreboard.cost`, as one table, and in the
-documents.
+"""The figures of one run of `scoreboard.cost`, as tables for the terminal and the documents.
 
-The figures of the last whole run are in docs/cost.json; `python -m documents --kept` writes
-the documents' tables from it. Knows nothing of how figures are measured, nor of how a table is
-printed.
+The figures of the last whole run are in docs/cost.json; `python -m documents --kept` writes the
+documents' tables from it. Knows nothing of how figures are measured, nor of how a table is printed.
 """
 
 from __future__ import annotations
@@ -19,23 +17,31 @@ from scoreboard import ROOT
 
 FILE = ROOT / "docs" / "cost.json"
 DOCUMENTS = (ROOT / "README.md", ROOT / "docs" / "COSTS.md")
-"""Where figures are shown, in generated parts."""
+"""The documents that show figures, in generated parts."""
 
 FLOOR = "floor"
+
 SHARED = "server"
-"""The same handler on the shared server: what every option owes to its argument check, to the
-call's name, and to a state that is signed.
+"""The floor's handler on the shared server.
+
+Its cost above the floor is that of the argument check, the call's name and the signed state, which
+every option has.
 """
+
 DEFAULT = "default"
-"""J's author code in the guard, its calls named by an argument; see `named`."""
+"""J's author code in the guard, with calls named by an argument; see `named`."""
+
 BY_HAND = "by hand"
 """The tool by hand on the engine."""
+
 QUESTIONS = 10
-"""Those of the longer call."""
+"""The number of questions of the longer call."""
+
 CALLERS = (1, 16)
-"""How many call at once over HTTP."""
+"""The numbers of callers at once over HTTP."""
+
 AT_ONCE = (1, 4, 16, 64)
-"""How many call at once on an engine."""
+"""The numbers of callers at once on an engine."""
 
 
 class Spread(BaseModel, frozen=True):
@@ -43,7 +49,7 @@ class Spread(BaseModel, frozen=True):
 
     Attributes:
         median: The figure.
-        low, high: The middle half of what was measured.
+        low, high: The bounds of the middle half of the readings.
     """
 
     median: float
@@ -52,12 +58,12 @@ class Spread(BaseModel, frozen=True):
 
 
 class Cost(BaseModel, frozen=True):
-    """What a call of one subject costs.
+    """The cost of a call of one subject.
 
     Attributes:
-        subject: Its name, as in "F+single-use", or that of a baseline.
-        ms: Milliseconds of the processor that a call takes, client and server together.
-        ratio: To the floor's.
+        subject: The name of the subject, as in "F+single-use", or of a baseline.
+        ms: The processor time of a call in milliseconds, client and server together.
+        ratio: The ratio to the floor's processor time.
     """
 
     subject: str
@@ -66,13 +72,13 @@ class Cost(BaseModel, frozen=True):
 
 
 class Load(BaseModel, frozen=True):
-    """What calls of one subject cost over HTTP.
+    """The cost of a call of one subject over HTTP.
 
     Attributes:
-        subject: Its name, or the floor's.
-        callers: How many call at once.
-        ms: Milliseconds of the server's processor for a call.
-        ratio: To the floor's.
+        subject: The name of the subject, or of the floor.
+        callers: The number of callers at once.
+        ms: The server's processor time for a call, in milliseconds.
+        ratio: The ratio to the floor's processor time.
     """
 
     subject: str
@@ -82,12 +88,12 @@ class Load(BaseModel, frozen=True):
 
 
 class Parked(BaseModel, frozen=True):
-    """What one open call takes.
+    """The size of one open call.
 
     Attributes:
-        subject: H, K, L, or "task": a bare task of asyncio that waits, to be compared with H.
-        bytes: In memory by tracemalloc, or on disk.
-        ended_bytes: What is kept of a call that has ended, where that is a row in a database.
+        subject: H, K, L, or "task": a bare asyncio task that waits, for a comparison with H.
+        bytes: The bytes in memory by tracemalloc, or on disk.
+        ended_bytes: The bytes of an ended call in a database; None without a database.
     """
 
     subject: str
@@ -96,17 +102,17 @@ class Parked(BaseModel, frozen=True):
 
 
 class Round(BaseModel, frozen=True):
-    """What a round of one subject costs on an engine.
+    """The cost of a round of one subject on an engine.
 
     Attributes:
         subject: K, L, or `BY_HAND`.
-        engine: Where its calls are kept, as in "SQLite".
-        callers: How many call at once.
-        ms: Milliseconds of a round, as its client waits: half of a call with two.
-        cpu_ms: Milliseconds that the processor takes for it in the server, with its client.
-        ratio: Of `ms` to those of `BY_HAND`. On SQLite that one waits for its engine's next look
-            for messages, once a second, so there the ratio says how an engine is set, not how an
-            option is.
+        engine: The name of the engine, as in "SQLite".
+        callers: The number of callers at once.
+        ms: The client's wait for a round in milliseconds: half of a call with two rounds.
+        cpu_ms: The processor time of a round in milliseconds, server and client together.
+        ratio: The ratio of `ms` to that of `BY_HAND`. On SQLite `BY_HAND` waits until its engine
+            polls for messages, once a second, so there the ratio shows a setting of the engine and
+            no quality of the option.
     """
 
     subject: str
@@ -118,16 +124,16 @@ class Round(BaseModel, frozen=True):
 
     @property
     def per_second(self) -> float:
-        """How many calls of two rounds end in a second."""
+        """The number of calls with two rounds that end in a second."""
         return self.callers / (2 * self.ms.median / 1000)
 
 
 class Guard(BaseModel, frozen=True):
-    """What the guard adds.
+    """The cost of the guard.
 
     Attributes:
         store: "SQLite" or "PostgreSQL".
-        added_ms: Milliseconds, to the round that it looks at.
+        added_ms: The milliseconds that it adds to a round with a state.
     """
 
     store: str
@@ -135,10 +141,10 @@ class Guard(BaseModel, frozen=True):
 
 
 class Bound(BaseModel, frozen=True):
-    """A figure with the most that it may be.
+    """A figure and its upper bound.
 
     Attributes:
-        what: What was measured, with its unit.
+        what: The name of the figure, with its unit.
         found: The figure.
         at_most: The bound.
     """
@@ -152,9 +158,9 @@ class Lines(BaseModel, frozen=True):
     """The size of one option.
 
     Attributes:
-        subject: Its letter.
-        author: Lines that the author types; see `author_code`.
-        sdk: Lines of code in the stand-in and in what it is made of.
+        subject: The letter of the option.
+        author: The lines that the author types; see `author_code`.
+        sdk: The lines of code in the stand-in and in the modules that it needs.
     """
 
     subject: str
@@ -171,9 +177,9 @@ class Report(BaseModel, frozen=True):
         http: Calls over HTTP.
         parked: Bytes of an open call.
         rounds: A round on an engine.
-        guards: What the single-use guard adds.
-        lines: What there is to write.
-        left_out: What was not measured, one line each.
+        guards: The costs of the single-use guard.
+        lines: The sizes of the options.
+        left_out: The figures that were not measured, one line each.
     """
 
     calls: list[Cost]
@@ -187,11 +193,11 @@ class Report(BaseModel, frozen=True):
 
 
 def read(path: Path = FILE) -> Report:
-    """The report in a file.
+    """Return the report in a file.
 
     Raises:
-        OSError: It cannot be read.
-        ValueError: It holds something else.
+        OSError: The file cannot be read.
+        ValueError: The file is no report.
     """
     return Report.model_validate_json(path.read_text(encoding="utf-8"))
 
@@ -199,14 +205,23 @@ def read(path: Path = FILE) -> Report:
 # --- as one table -------------------------------------------------------------------------------
 
 HEAD: tuple[str, ...] = (
-    *("", "one\nquestion", f"{QUESTIONS}\nquestions", "HTTP, 1\ncaller", "HTTP, 16\ncallers"),
-    *("open call,\nbytes", "author\nlines", "SDK\nlines"),
+    "",
+    "one\nquestion",
+    f"{QUESTIONS}\nquestions",
+    "HTTP, 1\ncaller",
+    "HTTP, 16\ncallers",
+    "open call,\nbytes",
+    "author\nlines",
+    "SDK\nlines",
 )
-"""The columns. The second to the fifth are times of the floor."""
+"""The columns. The second to the fifth are multiples of the floor."""
 
 
 def table(report: Report) -> list[tuple[str, ...]]:
-    """A row for each baseline and each subject; medians, blank where a figure does not apply."""
+    """Return a row for each baseline and each subject.
+
+    The cells are medians; a cell is blank if its figure does not apply.
+    """
     cells: dict[tuple[str, str], str] = {}
     for column, costs in ((HEAD[1], report.calls), (HEAD[2], report.questions)):
         cells |= {(each.subject, column): f"{each.ratio.median:.2f}" for each in costs}
@@ -215,7 +230,8 @@ def table(report: Report) -> list[tuple[str, ...]]:
         cells[each.subject, column] = f"{each.ratio.median:.2f}"
     cells |= {(each.subject, HEAD[5]): f"{each.bytes:,.0f}" for each in report.parked}
     for each in report.lines:
-        cells[each.subject, HEAD[6]], cells[each.subject, HEAD[7]] = str(each.author), str(each.sdk)
+        cells[each.subject, HEAD[6]] = str(each.author)
+        cells[each.subject, HEAD[7]] = str(each.sdk)
     named = dict.fromkeys(
         [*(each.subject for each in report.calls), *(subject for subject, _ in cells)]
     )
@@ -231,15 +247,20 @@ def table(report: Report) -> list[tuple[str, ...]]:
 NAMES = {FLOOR: "floor", SHARED: "shared server", DEFAULT: "default, J¹ⁿ", "task": "bare task"}
 
 ENGINES_HEAD: tuple[str, ...] = (
-    *("", "", "ms a\nround", "of the\nprocessor", "times\nby hand"),
+    "",
+    "",
+    "ms a\nround",
+    "of the\nprocessor",
+    "times\nby hand",
     *(f"calls/s,\n{callers} at once" for callers in AT_ONCE),
 )
 """The columns of the table of engines."""
 
 
 def engines_table(report: Report) -> list[tuple[str, ...]]:
-    """A row for each engine and each tool on it; medians. The first figures are those of one
-    caller.
+    """Return a row for each engine and each tool on it.
+
+    The cells are medians. The first figures are those of one caller.
     """
     found = {(each.engine, each.subject, each.callers): each for each in report.rounds}
     rows: list[tuple[str, ...]] = []
@@ -258,17 +279,18 @@ def _short(figure: float) -> str:
 
 
 def notes(report: Report) -> Iterator[str]:
-    """What the table does not say, a sentence or two each."""
+    """Yield the remarks below the table."""
     floor = next(each for each in report.calls if each.subject == FLOOR)
     yield (
-        "The first four columns are processor time, as multiples of the floor: the tool by hand with"
-        f" nothing but the SDK, its state sealed, which takes {floor.ms.median:.2f} ms a call in memory."
-        " Over HTTP it is the server's alone. The shared server runs the floor's handler; what an option"
-        " takes above that is its stand-in. Ten questions are those of a generated tool."
+        "The first four columns are processor time, as multiples of the floor: the tool by hand"
+        " with nothing but the SDK, its state sealed, which takes"
+        f" {floor.ms.median:.2f} ms a call in memory."
+        " Over HTTP it is the server's alone. The shared server runs the floor's handler; what an"
+        " option takes above that is its stand-in. Ten questions are those of a generated tool."
     )
     yield (
-        "¹: inside the single-use guard, on SQLite. ᵏ: the client sends a call key. ⁿ: an argument names"
-        " the call. The lines of a guarded option include the guard's, with its two stores."
+        "¹: inside the single-use guard, on SQLite. ᵏ: the client sends a call key."
+        " ⁿ: an argument names the call. The lines of a guarded option include the guard's, with its two stores."
     )
     added = " and ".join(
         f"{each.added_ms.median:.1f} ms on {each.store} (the middle half of rounds:"
@@ -279,24 +301,26 @@ def notes(report: Report) -> Iterator[str]:
     for each in report.parked:
         if each.subject == "L":
             yield (
-                "An open call of H is in memory, one of K and L on SQLite. There a call of L that has"
-                f" ended takes {each.ended_bytes or 0:,.0f} bytes until it is deleted. The bare task is"
-                " one of asyncio that only waits, to compare H with."
+                "An open call of H is in memory, one of K and L on SQLite. There a call of L that"
+                f" has ended takes {each.ended_bytes or 0:,.0f} bytes until it is deleted."
+                " The bare"
+                " task is one of asyncio that only waits, to compare H with."
             )
 
 
 def engines_notes(report: Report) -> Iterator[str]:
-    """What the table of engines does not say."""
+    """Yield the remarks below the table of engines."""
     if not report.rounds:
         return
     yield (
-        "A call has two rounds. The first three figures are those of one caller; the processor's are the"
-        " server's with its client, without a database or an engine that is a process of its own."
+        "A call has two rounds. The first three figures are those of one caller; the processor's"
+        " are the server's with its client, without a database or an engine that is a process of"
+        " its own."
     )
     yield (
-        "On SQLite, DBOS with its default settings looks for messages once a second, and the tool by"
-        " hand waits for that. K and L send none of these messages. The difference is DBOS's interval"
-        " and not a gain of K and L, so no ratio is given."
+        "On SQLite, DBOS with its default settings looks for messages once a second, and the tool"
+        " by hand waits for that. K and L send none of these messages. The difference is DBOS's"
+        " interval and not a gain of K and L, so no ratio is given."
     )
 
 
@@ -305,7 +329,7 @@ BOUNDS_HEAD: tuple[str, ...] = ("", "measured", "middle half", "at most", "")
 
 
 def bounds_table(bounds: Sequence[Bound]) -> list[tuple[str, ...]]:
-    """A row for each bound."""
+    """Return a row for each bound."""
     return [
         (
             each.what,
@@ -322,24 +346,24 @@ def bounds_table(bounds: Sequence[Bound]) -> list[tuple[str, ...]]:
 
 
 def with_notes(report: Report) -> str:
-    """The table in Markdown, with its notes."""
+    """Return the table in Markdown, with its remarks."""
     head = [each.replace("\n", " ") for each in HEAD]
     return "\n\n".join([markdown(head, table(report)), *notes(report)])
 
 
 def engines_with_notes(report: Report) -> str:
-    """The table of engines in Markdown, with its notes."""
+    """Return the table of engines in Markdown, with its remarks."""
     head = [each.replace("\n", " ") for each in ENGINES_HEAD]
     return "\n\n".join([markdown(head, engines_table(report)), *engines_notes(report)])
 
 
 def price(report: Report) -> str:
-    """Say in a sentence what the default costs."""
+    """Return a sentence on the cost of the default."""
     served = {each.subject: each.ratio.median for each in report.http if each.callers == 1}
     memory = {each.subject: each.ratio.median for each in report.calls}
     lines = {each.subject: each.sdk for each in report.lines}
     return (
-        f"The default takes a store that all instances share, {lines[DEFAULT]:,} lines of an SDK (F: {lines['F']:,}),"
-        f" and {served[DEFAULT] / served['F']:.1f} times F's\nprocessor time over HTTP"
+        f"The default takes a store that all instances share, {lines[DEFAULT]:,} lines of an SDK"
+        f" (F: {lines['F']:,}), and {served[DEFAULT] / served['F']:.1f} times F's\nprocessor time over HTTP"
         f" ({memory[DEFAULT] / memory['F']:.1f} in memory; [costs](docs/COSTS.md))."
     )

@@ -1,7 +1,8 @@
-"""What a round of K and L costs on their engines, beside the same tool by hand on each.
+"""The cost of a round of K and L on their engines, beside the same tool by hand on each.
 
-Each subject has processes and a database of its own, since DBOS allows one engine in a process.
-They take turns: so many calls at once each, in another order every time.
+Each subject has processes and a database of its own, since DBOS allows one engine in a process. The
+subjects take turns, in another order every time; in its turn a subject serves a number of callers
+at once.
 
 Needs the extras `durable` and `fleet`. Knows options only as servers.
 """
@@ -34,24 +35,30 @@ from scoreboard.cost.calls import clients_of, on_disk, one_call
 from scoreboard.cost.report import AT_ONCE, BY_HAND, Round
 from scoreboard.cost.timing import Progress, ratio, spread
 
-TURNS, WARM_UP = 5, 1
-"""Turns that count for each number of callers, and those before them."""
+TURNS = 5
+"""The turns that count, for each number of callers."""
+
+WARM_UP = 1
+"""The turns before them, which do not count."""
+
 CALLS = 3
-"""Calls of each caller in a turn."""
+"""The calls of each caller in a turn."""
+
 ROUNDS = 2
-"""Of a call with one question."""
+"""The rounds of a call with one question."""
+
 WORKERS = 3
-"""Of the larger fleet."""
+"""The workers of the larger fleet."""
 
 
 @dataclass(frozen=True)
 class Engine:
-    """Where calls are kept.
+    """An engine that stores calls.
 
     Attributes:
-        name: As in a table.
-        workers: How many processes serve calls.
-        database: The URL of a new one.
+        name: Its name in the tables.
+        workers: The number of processes that serve calls.
+        database: Makes a new database, and returns its URL.
     """
 
     name: str
@@ -61,10 +68,10 @@ class Engine:
 
 @contextmanager
 def engines(url: str | None) -> Generator[list[Engine]]:
-    """Those that this machine has.
+    """Return the engines that this machine has, for the block.
 
     Args:
-        url: Of a PostgreSQL server; None without one.
+        url: The URL of a PostgreSQL server; None without one.
     """
     with on_disk() as folder, ExitStack() as stack:
         files: Iterator[Path] = (folder / f"{number}.sqlite" for number in range(1000))
@@ -82,8 +89,8 @@ def time_rounds(subjects: Sequence[Subject], engine: Engine, progress: Progress)
     """Time rounds of each subject and of the tool by hand on an engine.
 
     Args:
-        subjects: Those that keep their calls there.
-        engine: Where.
+        subjects: The subjects that store their calls on the engine.
+        engine: The engine.
         progress: Called `TURNS` times for each number of callers.
     """
     found: list[Round] = []
@@ -124,7 +131,7 @@ def time_rounds(subjects: Sequence[Subject], engine: Engine, progress: Progress)
 
 
 def _calls_of(workers: Sequence[Connection], callers: int) -> tuple[float, float]:
-    """The seconds that calls of so many callers take, and those of the workers' processors."""
+    """Return the seconds that the callers' calls take, and the workers' processor time."""
     begins = time.perf_counter()
     for number, worker in enumerate(workers):
         worker.send(len(range(number, callers, len(workers))))
@@ -134,8 +141,10 @@ def _calls_of(workers: Sequence[Connection], callers: int) -> tuple[float, float
 
 @contextmanager
 def _worker(subject: Subject | None, settings: Settings) -> Generator[Connection]:
-    """A process that gets a number of callers, has them make their calls, and answers what
-    processor time that took, in seconds.
+    """Run a process that makes calls.
+
+    It receives a number of callers, makes their calls, and sends back its processor time in
+    seconds.
     """
     here, there = Pipe()
     with there:
@@ -143,7 +152,7 @@ def _worker(subject: Subject | None, settings: Settings) -> Generator[Connection
     try:
         yield here
     finally:
-        here.close()  # it ends in order
+        here.close()  # the worker then shuts down
         process.join(START_SECONDS)
         end(process)
 

@@ -1,8 +1,8 @@
 """Timing in turns. Knows nothing of what is timed.
 
-The machine may be busy with other things, so no reading is compared with one from another minute:
+Other work may load the machine, so no reading is compared with a reading from another minute:
 everything is timed in short turns, one after the other, and every ratio is of two readings of the
-same turn. The median of those is the figure, their middle half the spread.
+same turn. The median of the ratios is the figure, their middle half the spread.
 """
 
 from __future__ import annotations
@@ -20,21 +20,19 @@ Progress = Callable[[], None]
 
 
 def spread(values: Sequence[float]) -> Spread:
-    """The spread of at least two values."""
+    """Return the spread of at least two values."""
     low, median, high = statistics.quantiles(values, n=4, method="inclusive")
     return Spread(median=median, low=low, high=high)
 
 
 def ratio(own: Sequence[float], base: Sequence[float]) -> Spread:
-    """The spread of the ratios of two series that were measured in the same turns."""
+    """Return the spread of the ratios of two series from the same turns."""
     return spread([mine / other for mine, other in zip(own, base, strict=True)])
 
 
 @contextmanager
 def steady() -> Generator[None]:
-    """Keep the garbage collector from looking at what is there already in the middle of a
-    reading.
-    """
+    """Keep the garbage collector from scanning existing objects during a reading."""
     gc.collect()
     gc.freeze()
     try:
@@ -53,10 +51,10 @@ async def in_turns(
 
     Args:
         work: The pieces, by name.
-        turns: How many turns. One more goes first and is not counted.
-        progress: Called after each of them but the first.
-        clock: Reads seconds: those that pass, or those of the processor, which other work on the
-            machine hardly disturbs.
+        turns: The number of turns. One more turn goes first and is not counted.
+        progress: Called after each counted turn.
+        clock: Reads the time or the processor time, in seconds. Other work on the machine hardly
+            disturbs the processor time.
 
     Returns:
         The seconds that each piece took, turn by turn.
@@ -65,7 +63,7 @@ async def in_turns(
     order = Random(0)
     with steady():
         for turn in range(-1, turns):
-            # Another order each time: what follows one of its like finds a warmer cache.
+            # Another order each time: after similar work, the cache is warmer.
             for name in order.sample(list(work), len(work)):
                 begins = clock()
                 await work[name]()

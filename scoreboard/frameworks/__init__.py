@@ -1,4 +1,4 @@
-"""What frameworks of others do with a tool that pauses for a person (`make scoreboard`).
+"""Reviews of other people's frameworks: a tool that pauses for a person (`make scoreboard`).
 
 Knows the package.
 """

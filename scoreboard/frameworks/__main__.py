@@ -1,9 +1,8 @@
-"""The second half of `make scoreboard`: builds frameworks of others, plays the cases, keeps the
-results.
+"""The second half of `make scoreboard`: builds the frameworks, plays the cases, keeps the results.
 
-What is kept is in docs/scoreboard.json under "frameworks", from which docs/SCOREBOARD.md is made. A
-framework whose sources are the same as when it was kept is left out, so the command goes on where
-it was interrupted. Exit code: 0, 2 bad input, 130 after Ctrl-C.
+The results are in docs/scoreboard.json under "frameworks", from which docs/SCOREBOARD.md is made. A
+framework whose sources are unchanged since its results were kept is left out, so the command goes
+on where it was interrupted. Exit code: 0, 2 for bad input, 130 after Ctrl-C.
 """
 
 from __future__ import annotations
@@ -29,11 +28,11 @@ from scoreboard.servers.peers import build
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; the exit code."""
+    """Run the command, and return the exit code."""
     parser = Parser(
         prog="python -m scoreboard.frameworks",
-        description="The weather tool in frameworks of others, in every case. Without arguments: those"
-        " that have changed since they were kept. A first build takes minutes.",
+        description="The weather tool in frameworks of others, in every case. Without arguments:"
+        " those that have changed since they were kept. A first build takes minutes.",
         allow_abbrev=False,
     )
     parser.add_argument(
@@ -53,15 +52,15 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _frameworks(args: argparse.Namespace) -> int:
-    known, board = frameworks(), read()
+    known = frameworks()
+    board = read()
     if args.case and not args.only:
         refuse("--case goes with --only")
     every = changed(known, board.frameworks)
     wanted = every if args.only is None else chosen(args.only, known, "framework")
     if args.case:
-        cases = [
-            case.name for case in chosen(args.case, {each.name: each for each in CASES}, "case")
-        ]
+        by_name = {case.name: case for case in CASES}
+        cases = [case.name for case in chosen(args.case, by_name, "case")]
         return _some_cases(wanted, cases, keeps=args.keep)
     with counting("frameworks", None, quiet=args.json) as begin:
         for framework in wanted:
@@ -69,7 +68,8 @@ def _frameworks(args: argparse.Namespace) -> int:
                 each.name: partial(review, framework, each, begin) for each in framework.variants
             }
             kept = play(framework, board.frameworks.get(framework.name), begin, reviews)
-            board = keep(Scoreboard(frameworks={framework.name: kept}), known)  # now: runs are long
+            # Keep each result at once: a run is long.
+            board = keep(Scoreboard(frameworks={framework.name: kept}), known)
     names = [each.name for each in wanted] or [*known]
     if args.json:
         kept = {name: board.frameworks[name] for name in names if name in board.frameworks}
@@ -100,9 +100,9 @@ def _some_cases(wanted: Sequence[Framework], cases: Sequence[str], *, keeps: boo
 
 
 def _keep_cases(framework: Framework, variant: str, found: Reviewed) -> None:
-    """Keep some cases of a variant beside those that are kept of it.
+    """Add the results of some cases of a variant to its kept results.
 
-    The digest becomes that of the sources here once each case was played with them.
+    The kept digest stays that of the last whole review.
     """
     board = read()
     kept = board.frameworks[framework.name]

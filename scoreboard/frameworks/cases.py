@@ -1,7 +1,7 @@
 """The cases that every framework is played in: a call for "Springfield", and what goes wrong in it.
 
 The user answers "Springfield, Missouri" and "imperial", which no code assumes. Cases are scenarios
-of the review; three that need to read a pause are written as a client. Knows no framework.
+of the review. The cases that need to read a pause are clients, written as code. Knows no framework.
 """
 
 from __future__ import annotations
@@ -28,32 +28,33 @@ from mrtr_options.review.bench.scenario import (
 from mrtr_options.tool.weather import Effect as Bill
 
 IMPERIAL = Accept({"units": "imperial"})
-PLACE, UNITS = Send("place", MISSOURI), Send("units", IMPERIAL)
+PLACE = Send("place", MISSOURI)
+UNITS = Send("units", IMPERIAL)
 _CONSENT = Send("consent", Accept({"consent": "yes"}))
 _REST = 3 * tuple(replace(step, if_asked=True) for step in (PLACE, _CONSENT, UNITS))
-_AGAIN = replace(PLACE, if_asked=True), replace(PLACE, retry=True)
-"""The place is answered once more, unless the call has ended or went on."""
+_AGAIN = (replace(PLACE, if_asked=True), replace(PLACE, retry=True))
+"""Steps that answer the place once more, unless the call has ended or gone on."""
 
 ELSEWHERE = "Lisbon, Portugal"
-"""What is written into a pause in place of the user's answer."""
+"""The forged answer that is written into a pause."""
 
 MAX_EDITS = 12
-"""How many changes of one pause are tried."""
+"""The largest number of changes of one pause that are tried."""
 
 Client = Callable[[Player], Awaitable[None]]
 
 
 @dataclass(frozen=True)
 class Case:
-    """One case.
+    """A case.
 
     Attributes:
-        scenario: What is played; its name is the case's.
-        words: The same in the few words of a table.
-        client: Plays it, where a script cannot.
+        scenario: The scenario, with the case's name.
+        words: The scenario in a few words, for a table.
+        client: The client that plays it, if a script is not enough.
         slow: Whether the bill takes seconds, so that two deliveries meet there.
-        carried: Only for frameworks whose caller holds the run's state (True) or only a name of it
-            (False); None for all.
+        carried: The frameworks that it is for: those whose caller holds the run's state (True), or
+            only a name of the run (False); None for all.
     """
 
     scenario: Scenario
@@ -67,15 +68,15 @@ class Case:
         return self.scenario.name
 
 
-def _case(name: str, words: str, why: str, *script: Step, slow: bool = False) -> Case:
+def _case(name: str, words: str, why: str, script: tuple[Step, ...], *, slow: bool = False) -> Case:
     return Case(Scenario(name, why, script=script), words, slow=slow)
 
 
-# --- what is made of a pause --------------------------------------------------------------------
+# --- changes of a pause -------------------------------------------------------------------------
 
 
 def made_up(pause: str) -> list[str]:
-    """A pause of the same form whose ids were never handed out."""
+    """Return a pause of the same form with ids that were never handed out."""
 
     def other(value: Any) -> Any:
         match value:
@@ -93,7 +94,7 @@ def made_up(pause: str) -> list[str]:
 
 
 def _next(letter: str) -> str:
-    """The next digit, or the next of the letters that hexadecimal numbers have, too."""
+    """Return the next digit, or the next letter among those of hexadecimal numbers."""
     for row in ("0123456789", "abcdef", "ABCDEF"):
         if letter in row:
             return row[(row.index(letter) + 1) % len(row)]
@@ -101,21 +102,24 @@ def _next(letter: str) -> str:
 
 
 def edited(pause: str) -> list[str]:
-    """Pauses with another place in them than the user's: wherever it is, and each time that it
-    is.
-    """
+    """Return pauses with another place than the user's: replaced everywhere, then once each."""
     (mine,) = MISSOURI.content.values()
     parts = pause.split(mine)
     singly = (
         mine.join(parts[:at]) + ELSEWHERE + mine.join(parts[at:])
         for at in range(len(parts) - 1, 0, -1)
     )
-    return [ELSEWHERE.join(parts), *singly][: MAX_EDITS if len(parts) > 2 else 1]
+    everywhere = ELSEWHERE.join(parts)
+    occurs_at_most_once = len(parts) <= 2
+    if occurs_at_most_once:
+        return [everywhere]
+    return [everywhere, *singly][:MAX_EDITS]
 
 
 def _with(change: Callable[[str], list[str]]) -> Client:
-    """A client that changes the pause of the second question before it answers; of several changes
-    it tries one after the other until the bill is for the other place.
+    """Return a client that changes the pause of the second question before it answers.
+
+    It tries one change after the other, until the bill is for the other place.
     """
 
     async def play(player: Player) -> None:
@@ -138,7 +142,7 @@ def _with(change: Callable[[str], list[str]]) -> Client:
 
 
 def bills_elsewhere(event: Event) -> bool:
-    """Whether an event is the bill of a place that no user has named."""
+    """Return whether an event is the bill of the forged place."""
     return isinstance(event, Effect) and event.effect == Bill("bill", ELSEWHERE)
 
 
@@ -151,85 +155,88 @@ def _attack(
 # --- the cases ----------------------------------------------------------------------------------
 
 CASES: tuple[Case, ...] = (
-    _case("clean", "every call", "Nothing goes wrong.", FIRST, PLACE, UNITS),
+    _case("clean", "every call", "Nothing goes wrong.", (FIRST, PLACE, UNITS)),
     _case(
         "killed",
         "killed after each response",
         "The process is killed when it has responded, as by a deployment.",
-        *(FIRST, Restart(), PLACE, Restart(), UNITS),
+        (FIRST, Restart(), PLACE, Restart(), UNITS),
     ),
     _case(
         "first-twice",
         "1st answer twice",
         "The first answer is delivered twice; the second time the next question is pending.",
-        *(FIRST, replace(PLACE, again="later"), replace(UNITS, if_asked=True)),
+        (FIRST, replace(PLACE, again="later"), replace(UNITS, if_asked=True)),
     ),
     _case(
         "first-lost",
         "response to 1st answer lost",
         "The response to the first answer is lost; the same answer is sent again.",
-        *(FIRST, replace(PLACE, lost=True), PLACE, *_REST),
+        (FIRST, replace(PLACE, lost=True), PLACE, *_REST),
     ),
     _case(
         "last-twice",
         "last answer twice",
         "The last answer is delivered twice, the second time when the call has ended.",
-        *(FIRST, PLACE, replace(UNITS, again="later")),
+        (FIRST, PLACE, replace(UNITS, again="later")),
     ),
     _case(
         "last-lost",
         "result lost",
         "The result is lost; the same answer is sent again.",
-        *(FIRST, PLACE, replace(UNITS, lost=True), UNITS),
+        (FIRST, PLACE, replace(UNITS, lost=True), UNITS),
     ),
     _case(
         "at-once",
         "last answer twice at once",
         "The last answer is delivered to two processes at the same moment: the user clicks twice.",
-        *(FIRST, PLACE, replace(UNITS, again="at once")),
+        (FIRST, PLACE, replace(UNITS, again="at once")),
         slow=True,
     ),
     _case(
         "crash-bill",
         "crash after bill",
         "The process is killed right after the bill; the same answer is sent again.",
-        *(FIRST, PLACE, replace(UNITS, fault="crash@bill"), replace(UNITS, retry=True)),
+        (FIRST, PLACE, replace(UNITS, fault="crash@bill"), replace(UNITS, retry=True)),
     ),
     _case(
         "crash-audit",
         "crash after audit",
         "The process is killed right after the audit of the first request, which is sent again.",
-        *(replace(FIRST, fault="crash@audit"), replace(FIRST, retry=True), *_REST),
+        (replace(FIRST, fault="crash@audit"), replace(FIRST, retry=True), *_REST),
     ),
     _case(
         "crash-audit-2",
         "crash after repeated audit",
-        "The process is killed right after an audit that the first answer repeats; it is sent again.",
-        *(FIRST, replace(PLACE, fault="crash@audit"), replace(PLACE, retry=True), *_REST),
+        "The process is killed right after an audit that the first answer repeats;"
+        " it is sent again.",
+        (FIRST, replace(PLACE, fault="crash@audit"), replace(PLACE, retry=True), *_REST),
     ),
     _case(
         "added-first",
         "question added while 1st pends",
-        "A version with one more question, before the units, is deployed while the first is pending.",
-        *(FIRST, Redeploy("inserted"), PLACE, *_REST),
+        "A version with one more question, before the units,"
+        " is deployed while the first is pending.",
+        (FIRST, Redeploy("inserted"), PLACE, *_REST),
     ),
     _case(
         "added-second",
         "question added above the pending one",
-        "A version with one more question, before the units, is deployed while the units are pending.",
-        *(FIRST, PLACE, Redeploy("inserted"), UNITS, *_REST),
+        "A version with one more question, before the units,"
+        " is deployed while the units are pending.",
+        (FIRST, PLACE, Redeploy("inserted"), UNITS, *_REST),
     ),
     _case(
         "early",
         "2nd answer early",
         "An answer to the units arrives by its name while the place is pending.",
-        *(FIRST, Send("place", Nothing(), extra={"units": IMPERIAL}), *_AGAIN, *_REST),
+        (FIRST, Send("place", Nothing(), extra={"units": IMPERIAL}), *_AGAIN, *_REST),
     ),
     _case(
         "misfit",
         "answer of another question",
         "The place is answered with what fits the units.",
-        *(FIRST, Send("place", Accept({"place": "imperial"})), *_AGAIN, *_REST),
+        (FIRST, Send("place", Accept({"place": "imperial"})), *_AGAIN, *_REST),
     ),
     _attack("made-up", "made-up ids", "An answer comes with made-up ids.", made_up, carried=False),
     _attack(
@@ -241,7 +248,10 @@ CASES: tuple[Case, ...] = (
             "Another user answers with the pause of the first one's call.",
             callers=(Caller("Springfield"), Caller("Springfield", principal="mallory")),
             script=(
-                *(FIRST, PLACE, Send("first", call=2), Send("place", MISSOURI, call=2)),
+                FIRST,
+                PLACE,
+                Send("first", call=2),
+                Send("place", MISSOURI, call=2),
                 Send("units", IMPERIAL, call=2, state_of=1),
             ),
         ),
@@ -250,9 +260,9 @@ CASES: tuple[Case, ...] = (
 )
 
 ATTACKS = ("made-up", "edited", "others")
-"""Those whose outcome is whether the framework went on from a pause that was not the caller's."""
+"""Attacks: did the framework go on from a pause that was not the caller's?"""
 
 
 def cases_for(carries: bool) -> list[Case]:
-    """The cases of a framework whose caller holds the run's state, or only a name of it."""
+    """Return the cases of a framework whose caller holds the run's state, or only its name."""
     return [case for case in CASES if case.carried in (None, carries)]

@@ -1,6 +1,7 @@
 """The findings on frameworks in docs/findings: a history, who else is affected, and the command.
 
-A page is written by hand around what is made here from docs/scoreboard.json. Knows what is kept.
+A page is written by hand around the parts that are generated here from docs/scoreboard.json. Knows
+the kept results.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ FOLDER = PAGE.parent / "findings"
 
 @dataclass(frozen=True)
 class Finding:
-    """What a page shows.
+    """The content of a page.
 
     Attributes:
-        framework, variant: Whose history it shows.
-        cases: In which cases; the history is of the first.
-        others: The frameworks beside it that its table has; all of them where there are none.
+        framework, variant: The names of the framework and the variant whose history it shows.
+        cases: The cases. The history is of the first one.
+        others: The other frameworks in its table; empty for all frameworks.
     """
 
     framework: str
@@ -36,13 +37,13 @@ class Finding:
 
     @property
     def title(self) -> str:
-        """As in "LangGraph 1.2.24, one node"."""
+        """The framework, its version and the variant, as in "LangGraph 1.2.24, one node"."""
         found = frameworks()[self.framework]
         return f"{found.title} {found.version}, {self.variant}"
 
     @property
     def command(self) -> str:
-        """What plays it again."""
+        """The command that plays the history again."""
         return f"python -m scoreboard.frameworks --only {self.framework} --case {self.cases[0]}"
 
 
@@ -62,18 +63,18 @@ FINDINGS: dict[str, Finding] = {
     ),
     "added-question": Finding("langgraph", "one node", ("added-second", "added-first")),
 }
-"""By the name of the page."""
+"""The finding of each page, by the page's name."""
 
 
 def history(found: Finding, board: Scoreboard) -> str:
-    """The run of a page."""
+    """Return the run of a page."""
     played = board.frameworks[found.framework].variants[found.variant].cases[found.cases[0]]
     head = f"{found.title}: {WORDS_OF[found.cases[0]]}."
     return "\n".join((head, "", "```text", *played.history, "```"))
 
 
 def affected(found: Finding, board: Scoreboard) -> str:
-    """How the cases of a page end, and what they show beside a call in which nothing goes wrong."""
+    """Return a table of how the cases of a page end, with the anomalies that a clean call lacks."""
     lines: list[Sequence[str]] = []
     for framework, variant, seen in rows(board):
         if found.others and framework.name not in (found.framework, *found.others):
@@ -82,15 +83,18 @@ def affected(found: Finding, board: Scoreboard) -> str:
         for case in found.cases:
             played = seen.cases.get(case)
             already = () if case == "clean" else seen.cases["clean"].shown
-            cells.append(
-                attack(played) if case in ATTACKS else said(played, already) if played else ""
-            )
+            if played is None:
+                cells.append("")
+            elif case in ATTACKS:
+                cells.append(attack(played))
+            else:
+                cells.append(said(played, already))
         lines.append((name_of(framework, variant), *cells))
     return markdown(("framework", *(WORDS_OF[case] for case in found.cases)), lines)
 
 
 def reproduced(found: Finding, board: Scoreboard) -> str:
-    """The command, and the version that it installs."""
+    """Return the command, and the version that it installs."""
     about = frameworks()[found.framework]
     date = board.frameworks[found.framework].variants[found.variant].date
     return "\n".join(
@@ -105,10 +109,10 @@ def reproduced(found: Finding, board: Scoreboard) -> str:
 def part(
     write: Callable[[Finding, Scoreboard], str], found: Finding, board: Scoreboard
 ) -> str | None:
-    """A part of a page; None where its framework was not played."""
+    """Return a part of a page; None if its framework was not played."""
     return write(found, board) if found.framework in board.frameworks else None
 
 
 def page_of(name: str) -> Path:
-    """The page of a name."""
+    """Return the page with this name."""
     return FOLDER / f"{name}.md"

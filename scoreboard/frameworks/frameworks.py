@@ -1,6 +1,6 @@
-"""The frameworks that are played: what their folders say. README.md says what is in a folder.
+"""The frameworks that are played, as their folders describe them. README.md describes a folder.
 
-Knows nothing of what is played, and of no library.
+Knows nothing of the cases, and no library.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from scoreboard.servers.peers import Described, cache, files_in
 
 FOLDER = Path(__file__).parent
 DOMAIN = FOLDER / "domain"
-"""The tool's questions and effects, and how a program is called, one file for each language."""
+"""The tool's questions and effects, and a program's interface: a file for each language."""
 
 
 class Variant(BaseModel):
-    """One way to write the tool.
+    """A way to write the tool.
 
     Attributes:
-        name: What distinguishes it from the others.
-        start: A command, run in the framework's folder in the cache, for one delivery.
-        pause: What the caller holds between two deliveries, in words.
-        carries: Whether that is the run's state itself, and not only a name of it.
-        author: What an author can do today about what it shows.
+        name: The name that distinguishes it from other variants.
+        start: The command for one delivery, run in the framework's folder in the cache.
+        pause: The data that the caller holds between two deliveries, in words.
+        carries: Whether these data are the run's state itself, and not only a name of the run.
+        author: The author's remedies today for the anomalies that it shows.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -40,11 +40,11 @@ class Variant(BaseModel):
 
 
 class Framework(Described):
-    """One framework.
+    """A framework.
 
     Attributes:
-        service: A command that serves on $MRTR_PORT while a case is played; empty for none.
-        variants: The plainest first.
+        service: The command of a service on $MRTR_PORT during a case; empty without a service.
+        variants: The variants, the plainest first.
     """
 
     service: tuple[str, ...] = ()
@@ -73,7 +73,7 @@ class Framework(Described):
 
 
 def frameworks(folder: Path = FOLDER) -> dict[str, Framework]:
-    """Every framework, by name, in the order of their `order`."""
+    """Return every framework, by name, in the order of their `order`."""
     found: list[tuple[int, Framework]] = []
     for path in folder.glob("*/about.toml"):
         about = tomllib.loads(path.read_text(encoding="utf-8"))

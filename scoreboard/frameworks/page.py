@@ -1,6 +1,6 @@
-"""What docs/scoreboard.json keeps of frameworks, in words: a terminal's table and the page's parts.
+"""The kept results of frameworks in words: a terminal's table and the page's parts.
 
-Knows what `play` keeps and what the frameworks' folders say; nothing of any library.
+Knows the kept results and the frameworks' folders; nothing of any library.
 """
 
 from __future__ import annotations
@@ -21,22 +21,25 @@ from scoreboard.servers.page import folded, link
 Row = tuple[Framework, Variant, Reviewed]
 
 WORDS_OF = {case.name: case.words for case in CASES}
-"""What tables call each case."""
+"""The name of each case in the tables."""
 
 
 def rows(board: Scoreboard) -> list[Row]:
-    """What was played, in the order of the frameworks."""
-    return [
-        (framework, variant, kept.variants[variant.name])
-        for framework in frameworks().values()
-        if (kept := board.frameworks.get(framework.name)) is not None
-        for variant in framework.variants
-        if variant.name in kept.variants
-    ]
+    """Return the results, in the order of the frameworks."""
+    found: list[Row] = []
+    for framework in frameworks().values():
+        kept = board.frameworks.get(framework.name)
+        results = {} if kept is None else kept.variants
+        found += [
+            (framework, variant, results[variant.name])
+            for variant in framework.variants
+            if variant.name in results
+        ]
+    return found
 
 
 def reasons(board: Scoreboard) -> list[str]:
-    """Why others could not be built or started, a line for each."""
+    """Return a line for each framework that could not be built or started, with the reason."""
     kept = ((each, board.frameworks.get(name)) for name, each in frameworks().items())
     return [f"{each.title}: {found.cannot}" for each, found in kept if found and found.cannot]
 
@@ -45,7 +48,7 @@ def reasons(board: Scoreboard) -> list[str]:
 
 
 def name_of(framework: Framework, variant: Variant) -> str:
-    """As in "LangGraph, one node"."""
+    """Return the name of a row, as in "LangGraph, one node"."""
     return f"{framework.title}, {variant.name}"
 
 
@@ -54,8 +57,9 @@ def _link(framework: Framework, variant: Variant, words: str = "") -> str:
 
 
 def least(found: Reviewed, anomaly: str) -> str:
-    """The first case that shows an anomaly, or nothing where none does. Attacks are told
-    elsewhere.
+    """Return the first case that shows an anomaly; empty if none does.
+
+    Attacks are left out: they have a table of their own.
     """
     plain = ((name, played) for name, played in found.cases.items() if name not in ATTACKS)
     return next((name for name, played in plain if anomaly in shown(played)), "")
@@ -70,7 +74,7 @@ FATES = {
     "unread": "error, not read afterwards",
     "question": "question open",
 }
-"""What became of a call whose client has no result."""
+"""The fate of a call whose client has no result, in words."""
 
 OURS = (
     "the workflow does not go on",
@@ -78,11 +82,11 @@ OURS = (
     "There is no '",
     "not enough values",
 )
-"""Texts of errors that older runs have from our own programs."""
+"""Error texts of our own programs in older runs."""
 
 
 def fate(played: Played) -> str:
-    """What became of a call; of a run of an older form, what is certain of it."""
+    """Return the fate of a call; for a run of an older form, as much as is certain."""
     if played.fate is not None:
         return played.fate
     if played.end == "error":
@@ -91,7 +95,7 @@ def fate(played: Played) -> str:
 
 
 def shown(played: Played) -> list[str]:
-    """The anomalies of a run that its framework answers for."""
+    """Return the anomalies of a run that its framework answers for."""
     if fate(played) == "limitation":
         return []
     left_out = NOT_THE_END if fate(played) not in ("result", "question", "lost") else set[str]()
@@ -99,7 +103,7 @@ def shown(played: Played) -> list[str]:
 
 
 def outcome(played: Played | None) -> str:
-    """How a case ended: audits/bills, and what became of the call. A race says how often."""
+    """Return how a case ended: audits/bills, and the fate of the call; for a race, how often."""
     if played is None:
         return ""
     what = FATES.get(fate(played), "")
@@ -114,41 +118,41 @@ def outcome(played: Played | None) -> str:
 
 
 def _bills_no_place(line: str) -> bool:
-    """Whether a line of a history is a bill for an answer to another question."""
+    """Return whether a line of a history bills the answer to another question."""
     return line.strip() in ("effect: bill of 'imperial'", "effect: bill of 'yes'")
 
 
 def said(played: Played, besides: Collection[str] = ()) -> str:
-    """The same, with the anomalies that it shows besides some, and whether an attack went
-    through.
-    """
+    """Return the outcome, the anomalies besides some, and whether an attack succeeded."""
     words = [WORDS[each] for each in shown(played) if each not in besides]
-    return ": ".join(
-        filter(None, (outcome(played), ", ".join(words + ["taken"] * bool(played.taken))))
-    )
+    if played.taken:
+        words.append("taken")
+    return ": ".join(filter(None, (outcome(played), ", ".join(words))))
 
 
 def attack(played: Played | None) -> str:
-    """Whether an attack went through."""
+    """Return whether an attack succeeded, in a word."""
     if played is None or played.taken is None:
         return ""
     if fate(played) == "limitation":
         return FATES["limitation"]
-    return "**taken**" if played.taken else "refused" if played.end == "error" else "not taken"
+    if played.taken:
+        return "**taken**"
+    return "refused" if played.end == "error" else "not taken"
 
 
 # --- tables -------------------------------------------------------------------------------------
 
 
 def shown_anomalies(board: Scoreboard) -> list[str]:
-    """The anomalies that any framework shows, money first."""
+    """Return the anomalies that any framework shows, money first."""
     return [
         each.name for each in ANOMALIES if any(least(found, each.name) for *_, found in rows(board))
     ]
 
 
 def by_anomaly(board: Scoreboard) -> str:
-    """For each way to write the tool a row, for each anomaly the least that shows it."""
+    """Return a table with a row for each way to write the tool: the least case of each anomaly."""
     names = shown_anomalies(board)
     lines: list[Sequence[str]] = []
     for framework, variant, found in rows(board):
@@ -159,7 +163,7 @@ def by_anomaly(board: Scoreboard) -> str:
 
 
 def by_case(board: Scoreboard) -> str:
-    """For each way to write the tool a row, for each case its effects and its end."""
+    """Return a table with a row for each way to write the tool: the outcome of each case."""
     plain = [case for case in CASES if case.name not in ATTACKS]
     lines = (
         (_link(framework, variant), *(outcome(found.cases.get(case.name)) for case in plain))
@@ -169,7 +173,7 @@ def by_case(board: Scoreboard) -> str:
 
 
 def pauses(board: Scoreboard) -> str:
-    """What the caller holds, and what comes of one that is not its own."""
+    """Return a table of the data that the caller holds, and of the attacks on them."""
     lines = (
         (
             _link(framework, variant),
@@ -182,7 +186,7 @@ def pauses(board: Scoreboard) -> str:
 
 
 def advice(board: Scoreboard) -> str:
-    """What the documentation says of effects above a pause, and what an author can do today."""
+    """Return a table of the documentation on effects above a pause, and the author's remedies."""
     lines: list[Sequence[str]] = []
     for framework, variant, _ in rows(board):
         quote = framework.quote
@@ -195,14 +199,14 @@ def advice(board: Scoreboard) -> str:
 
 
 def versions(board: Scoreboard) -> str:
-    """What was built, from what, and how long it took; the last row has the sums."""
+    """Return a table of the builds, with sources and times; the last row has the sums."""
     lines: list[Sequence[str]] = []
-    built = [
-        kept for name in frameworks() if (kept := board.frameworks.get(name)) and kept.variants
-    ]
+    known = [board.frameworks[name] for name in frameworks() if name in board.frameworks]
+    built = [kept for kept in known if kept.variants]
     every = [each for kept in built for each in kept.variants.values()]
     for framework in frameworks().values():
-        if (kept := board.frameworks.get(framework.name)) is None:
+        kept = board.frameworks.get(framework.name)
+        if kept is None:
             continue
         ran = [*kept.variants.values()]
         took = (
@@ -229,17 +233,17 @@ def versions(board: Scoreboard) -> str:
 
 
 def not_built(board: Scoreboard) -> str:
-    """Those that could not be built or started."""
+    """Return a list of the frameworks that could not be built or started."""
     return "\n".join(f"- {line}" for line in reasons(board)) or "Each was built and started."
 
 
 def cases(board: Scoreboard) -> str:
-    """The cases, in words and in a sentence."""
+    """Return a table of the cases, in words and in a sentence."""
     return markdown(("case", "what happens"), ((each.words, each.scenario.why) for each in CASES))
 
 
 def details(board: Scoreboard) -> str:
-    """For each way to write the tool the histories behind its cells."""
+    """Return the histories behind the cells, with a section for each way to write the tool."""
     return "\n\n".join(part for row in rows(board) for part in _section(*row))
 
 
@@ -249,10 +253,12 @@ def _section(framework: Framework, variant: Variant, found: Reviewed) -> Iterato
     yield f"`{framework.package}` {found.version}, {found.date}: {ran}."
     by_story: dict[str, list[str]] = {}
     for each in ANOMALIES:
-        if case := least(found, each.name):
+        case = least(found, each.name)
+        if case:
             by_story.setdefault(case, []).append(each.words)
     for name in ATTACKS:
-        if (played := found.cases.get(name)) is not None and played.taken:
+        played = found.cases.get(name)
+        if played is not None and played.taken:
             by_story.setdefault(name, []).append("taken")
     for case, words in by_story.items():
         yield folded(f"{WORDS_OF[case]}: {', '.join(words)}", found.cases[case].history)
@@ -264,7 +270,7 @@ def _section(framework: Framework, variant: Variant, found: Reviewed) -> Iterato
 
 
 def table(board: Scoreboard, names: Sequence[str]) -> Table:
-    """What some frameworks show, by name."""
+    """Return a table of the anomalies of some frameworks, by name."""
     columns = ("duplicate bill", "orphan bill", "ignored answer", "stale answer", "lost call")
     found = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for column in ("framework", *(WORDS[each] for each in columns)):

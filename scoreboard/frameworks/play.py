@@ -1,4 +1,4 @@
-"""Every case on a framework that was built, and what of it is kept.
+"""Plays every case on a framework that was built, and makes the results that are kept.
 
 Knows the cases, the programs and the judge; nothing of any library.
 """
@@ -26,32 +26,39 @@ from scoreboard.frameworks.programs import PARKED, Afterwards, Programs
 from scoreboard.servers.play import Told, told
 
 AT_ONCE = 4
-"""How many cases are played at the same time."""
+"""The number of cases that are played at the same time."""
+
 RACES = 10
-"""How often a case is played whose outcome depends on which process is first."""
+"""The number of runs of a case whose outcome depends on which process is first."""
 
 End = Literal["result", "readable", "parked", "refused", "lost", "limitation", "unread", "question"]
-"""What became of a call: the client has its result; has none, and reading the call gives it; the
-framework keeps it for other processes; refuses the request, and the call waits on; none of these;
-our own program failed, so nothing is known; an error, and the call was not read; or a question is
-open.
+"""The fate of a call.
+
+- "result": the client has the result.
+- "readable": the client has no result, but reading the call returns it.
+- "parked": the framework keeps the call for other processes.
+- "refused": the framework refused the request, and the call still waits.
+- "lost": the client has no result, and reading the call returns none.
+- "limitation": our own program failed, so nothing is known.
+- "unread": the client got an error, and the call was not read.
+- "question": a question is open.
 """
 
 
 class Played(BaseModel):
-    """How a case went.
+    """The run of a case.
 
     Attributes:
-        end: What the client was left with: a result, an error, a question, or nothing.
-        fate: What became of the call. None where that was not looked up: a run of an older form.
-        read: What was read of it afterwards; empty where nothing was.
-        date: When, a day; empty for the day of the whole review.
-        times: For a case that is a race, how often its audits and bills came out how.
-        says: The result's text, or the error's.
-        audits, bills: The effects.
-        shown: The anomalies of its history, by name.
-        taken: Of an attack that was made: whether the framework went on from the pause. Else None.
-        history: The run, a line for each thing that happened.
+        end: The last response to the client: a result, an error, a question, or nothing.
+        fate: The fate of the call; None in a run of an older form.
+        read: The result of reading the call afterwards; empty if it was not read.
+        date: The day of the run; empty for the day of the whole review.
+        times: For a race, the number of runs with each count of audits and bills.
+        says: The text of the result or the error.
+        audits, bills: The numbers of effects.
+        shown: The names of the anomalies in its history.
+        taken: For an attack, whether the framework went on from the pause; otherwise None.
+        history: The run, a line for each event.
     """
 
     end: str
@@ -71,12 +78,12 @@ class Reviewed(BaseModel):
     """The results of one way to write the tool.
 
     Attributes:
-        version: Of the framework.
-        date: When, a day.
-        seconds: How long it took.
-        processes: How many deliveries were made.
-        lines: Of its source file.
-        cases: By name.
+        version: The version of the framework.
+        date: The day of the review.
+        seconds: The time that it took.
+        processes: The number of deliveries.
+        lines: The number of lines of its source file.
+        cases: The run of each case, by name.
     """
 
     version: str
@@ -129,18 +136,18 @@ def _lines(framework: Framework, variant: Variant) -> int:
 
 
 def of_races(runs: Sequence[Played]) -> Played:
-    """The run of several that charged most often, with how often each outcome came."""
+    """Return the run that charged most often, with how often each outcome occurred."""
     worst = max(runs, key=lambda each: (each.bills, len(each.shown)))
     times = Counter(f"{each.audits}/{each.bills}" for each in runs)
     return worst.model_copy(update={"times": dict(times.most_common())})
 
 
 NOT_THE_END = {"orphan bill", "lost call"}
-"""What the client alone cannot tell from a call that is readable, parked or waits on."""
+"""Anomalies that count only if the call is over: it may be readable, parked, or still waiting."""
 
 
 def fate_of(end: str, last: Reply, ours: Sequence[str], read: Afterwards | None) -> End:
-    """What became of a call: an error of our own program says nothing of the framework."""
+    """Return the fate of a call; an error of our own program proves nothing about the framework."""
     if ours:
         return "limitation"
     if end in ("result", "question"):
@@ -155,12 +162,15 @@ def fate_of(end: str, last: Reply, ours: Sequence[str], read: Afterwards | None)
 
 
 def shown_by(history: History, fate: End) -> list[str]:
-    """The anomalies of a run; none where our own program failed."""
+    """Return the anomalies of a run; none if our own program failed."""
     if fate == "limitation":
         return []
-    left_out = {"result": {"orphan bill"}, "question": set[str](), "lost": set[str]()}.get(
-        fate, NOT_THE_END
-    )
+    if fate == "result":
+        left_out = {"orphan bill"}
+    elif fate in ("question", "lost"):
+        left_out = set[str]()
+    else:
+        left_out = NOT_THE_END
     shown = found(history)
     return [each.name for each in ANOMALIES if each.name in shown and each.name not in left_out]
 
@@ -168,7 +178,7 @@ def shown_by(history: History, fate: End) -> list[str]:
 def taken(
     case: Case, history: History, ours: Sequence[str] = (), read: Afterwards | None = None
 ) -> Played:
-    """What is kept of a run."""
+    """Return the kept results of a run."""
     reading = Reading(history)
     end = reading.end
     kinds = {
@@ -193,24 +203,28 @@ def taken(
 
 
 def _read_lines(read: Afterwards | None) -> list[str]:
-    """What the history says of looking the call up."""
+    """Return the lines of the history about reading the call."""
     if read is None or read.what == "unread":
         return []
     return [f"afterwards the call is read: {read.what} {read.says!r}"]
 
 
 def _is_taken(case: Case, history: History) -> bool | None:
-    """Whether a request with a made-up pause, or that of another user's call, got no error, or an
-    edited one billed what was written into it; None if the call ended before there was one.
+    """Return whether an attack succeeded; None if the call ended before the attack.
+
+    A request with a made-up pause, or with a pause of another user's call, succeeds without an
+    error. An edited pause succeeds if the forged place is billed.
     """
     whose: dict[str, str | None] = {}
     sent: dict[int, str | None] = {}
     attacks: set[int] = set()
     for event in history.events:
         if isinstance(event, Sent):
-            state, who = event.request.state, event.request.principal
+            state = event.request.state
+            who = event.request.principal
             sent[event.exchange] = who
-            if event.request.forged or (state and whose.get(state, who) != who):
+            is_of_another_user = bool(state) and whose.get(state, who) != who
+            if event.request.forged or is_of_another_user:
                 attacks.add(event.exchange)
         elif isinstance(event, Received) and event.reply.state is not None:
             whose.setdefault(event.reply.state, sent[event.exchange])

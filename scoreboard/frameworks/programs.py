@@ -1,8 +1,8 @@
-"""A framework as a deployment of the review: a process for each delivery, effects read from the
-ledger.
+"""A framework as a deployment of the review: a process for each delivery, effects from the ledger.
 
-A request without a state starts a call; one with a state resumes it, and the state is the pause as
-JSON. Knows the folders of frameworks and the interface of their programs (README.md); no case.
+A request without a state starts a call; a request with a state resumes it, and the state is the
+pause as JSON. Knows the folders of frameworks and the interface of their programs (README.md); no
+case.
 """
 
 from __future__ import annotations
@@ -33,16 +33,21 @@ from scoreboard.frameworks.frameworks import Framework, Variant
 from scoreboard.servers.peers import Unavailable, comes_up, end, free_port, kill, start
 
 HANG_SECONDS = 90.0
-"""How long a delivery may take before it is called hung."""
+"""The time limit of a delivery. After it the delivery hangs."""
+
 END_SECONDS = 20.0
-"""How long a process may take to end once it has responded."""
+"""The time that a process has to end after its response."""
+
 SLOW_SECONDS = "3"
-"""How long a bill takes where two deliveries are to meet there."""
+"""The duration of a bill in a case in which two deliveries meet there."""
+
 MAX_LINE = 1 << 24
+
 PARKED = "parked: "
-"""Before the status of a call that the framework keeps, and that no process here may run."""
+"""The prefix of the status of a call that the framework keeps, and that no process here may run."""
+
 SILENT = "nothing: no question, no result, no error"
-"""Of a framework that returns without any."""
+"""The error of a framework that returns nothing."""
 
 
 @dataclass
@@ -50,11 +55,11 @@ class Programs:
     """A framework as a deployment.
 
     Attributes:
-        framework, variant: Which, and how.
+        framework, variant: The framework, and the way to write the tool.
         slow: Whether the bill takes seconds.
-        processes: How many deliveries were made.
-        ours: What failed that is no framework's: an error of our program, or its end of patience.
-        afterwards: What was read of the call at the end, where the client had no result.
+        processes: The number of deliveries.
+        ours: The failures that are not the framework's: errors of our program, and its time limits.
+        afterwards: The result of reading the call at the end, if the client had no result.
     """
 
     framework: Framework
@@ -69,7 +74,7 @@ class Programs:
 
     @asynccontextmanager
     async def started(self, subject: Subject, scenario: Scenario) -> AsyncGenerator[Deliveries]:
-        """A folder for the framework to keep things in, and its service, for one run."""
+        """Make a folder for the framework's data, and start its service, for one run."""
         with scratch() as folder:
             (folder / "store").mkdir()
             async with _serving(self.framework, folder) as port:
@@ -83,11 +88,11 @@ class Programs:
 
 @dataclass(frozen=True)
 class Afterwards:
-    """What was read of a call whose client had no result.
+    """The result of reading a call whose client had no result.
 
     Attributes:
-        what: A result, an open question, a call that is parked, an error, or no way to read.
-        says: The result, the question, the status or the error.
+        what: A result, an open question, a parked call, an error, or no way to read.
+        says: The text of the result, the question, the status or the error.
     """
 
     what: Literal["result", "question", "parked", "error", "unread"]
@@ -98,14 +103,14 @@ class Deliveries(Instances):
     """The deliveries of one run.
 
     Args:
-        programs: Of which framework.
-        folder: Where it keeps what it has to remember.
-        port: Of its service.
-        kills: Whether a process is killed as soon as it has responded.
+        programs: The programs of the framework.
+        folder: The folder of the framework's data.
+        port: The port of its service.
+        kills: Whether to kill each process as soon as it has responded.
 
     Attributes:
-        processes: How many there were.
-        ours: The errors that lines of our program raised, and deliveries that took too long.
+        processes: The number of deliveries.
+        ours: The errors of our own program, and the deliveries that took too long.
     """
 
     def __init__(self, programs: Programs, folder: Path, port: int, *, kills: bool) -> None:
@@ -134,7 +139,8 @@ class Deliveries(Instances):
         gone: anyio.Event | None = None,
     ) -> Reply:
         line = _line(request, self._call_of(request))
-        crash, self._crash = self._crash, ""
+        crash = self._crash
+        self._crash = ""
         said, status = await self._deliver(line, crash)
         reply = None if said is None else reply_of(said)
         if said is not None and said.get("by") == "us":
@@ -142,9 +148,8 @@ class Deliveries(Instances):
         if said is None and status is None:
             self.ours.append(f"no response in {HANG_SECONDS:.0f} s")
             reply = Reply(nothing=HUNG)
-        if (
-            reply is not None and reply.message is not None
-        ):  # a folder of this run is nothing to keep
+        if reply is not None and reply.message is not None:
+            # The path of this run's folder differs every time.
             reply = replace(reply, message=reply.message.replace(str(self._folder), "..."))
         self._outside.collect()
         if reply is None and status == -signal.SIGKILL and crash:
@@ -156,7 +161,7 @@ class Deliveries(Instances):
         return [each.call for each in sent if each.request == request][-1]
 
     async def read_afterwards(self) -> Afterwards | None:
-        """Look up what has become of the first call, if its client was left without a result."""
+        """Read the first call, if its client was left without a result."""
         sent = [each for each in self.recording.events if isinstance(each, Sent)]
         replies = [each.reply for each in self.recording.events if isinstance(each, Received)]
         if not sent or (replies and replies[-1].is_result):
@@ -171,7 +176,7 @@ class Deliveries(Instances):
     async def _deliver(
         self, line: dict[str, Any], crash: str
     ) -> tuple[dict[str, Any] | None, int | None]:
-        """What a program says, and its exit code; neither where it takes too long."""
+        """Return a program's output and its exit code; neither if the program takes too long."""
         self.processes += 1
         programs = self._programs
         env = self._env | ({"MRTR_CRASH": crash} if crash else {})
@@ -192,7 +197,7 @@ class Deliveries(Instances):
         return said, -1 if process.returncode is None else process.returncode
 
     async def restart(self, keys: Keys) -> None:
-        """Nothing: the process was killed when it had responded."""
+        """Do nothing: the process was killed after its response."""
 
     async def redeploy(self, change: Change | None, only: int | None) -> None:
         self._env["MRTR_VERSION"] = change or ""
@@ -203,7 +208,7 @@ class Deliveries(Instances):
         self._crash = (kind.at or "") if kind else ""
 
     async def crash(self, place: int) -> None:
-        """Nothing: no process outlives its delivery."""
+        """Do nothing: no process outlives its delivery."""
 
     async def collect(self) -> None:
         self._outside.collect()
@@ -232,7 +237,7 @@ async def _exchanged(process: Process, line: dict[str, Any]) -> dict[str, Any] |
         await process.stdin.send(json.dumps(line).encode() + b"\n")
         await process.stdin.aclose()
         said = b""
-        while not said.startswith(b"{"):  # what is not Python's may print past it
+        while not said.startswith(b"{"):  # a library may print lines of its own
             said = await lines.receive_until(b"\n", MAX_LINE)
     except (anyio.BrokenResourceError, anyio.IncompleteRead):
         return None
@@ -240,7 +245,7 @@ async def _exchanged(process: Process, line: dict[str, Any]) -> dict[str, Any] |
 
 
 def reply_of(said: dict[str, Any]) -> Reply:
-    """What a program says, as a response."""
+    """Return a program's output as a response."""
     match said:
         case {
             "asked": {"key": str(key), "message": str(message), "choices": list()},
@@ -264,7 +269,7 @@ def reply_of(said: dict[str, Any]) -> Reply:
 
 
 def _afterwards(said: dict[str, Any] | None) -> Afterwards:
-    """What a program found when it looked a call up."""
+    """Return the result of reading a call, from a program's output."""
     match said:
         case {"done": str(text)}:
             return Afterwards("result", text)
@@ -280,7 +285,7 @@ def _afterwards(said: dict[str, Any] | None) -> Afterwards:
 
 @asynccontextmanager
 async def _serving(framework: Framework, folder: Path) -> AsyncGenerator[int]:
-    """The service of a framework, where it has one, while the block lasts; its port."""
+    """Run the service of a framework, if it has one, for the block; yield its port."""
     async with AsyncExitStack() as stack:
         port = free_port()
         if framework.service:

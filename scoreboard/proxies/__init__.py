@@ -1,1 +1,1 @@
-"""Who sends a request twice: proxies between a client and two instances of the weather server."""
+"""Reviews of proxies: which of them send a request twice, between a client and two instances?"""

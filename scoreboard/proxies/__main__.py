@@ -1,6 +1,6 @@
-"""`python -m scoreboard.proxies` plays every fault on every proxy that is here, and keeps it.
+"""`python -m scoreboard.proxies` plays every fault on every installed proxy, and keeps the results.
 
-What is kept is in docs/scoreboard.json under "proxies". Exit code: 0, 2 bad input.
+The results are in docs/scoreboard.json under "proxies". Exit code: 0, 2 for bad input.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ KNOWN_FAULTS: dict[str, Fault] = {name: name for name in FAULTS}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; the exit code."""
+    """Run the command, and return the exit code."""
     parser = Parser(
         prog="python -m scoreboard.proxies",
         description="A call of the weather tool through proxies whose upstream fails in the last"

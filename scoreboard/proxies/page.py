@@ -1,4 +1,4 @@
-"""What docs/scoreboard.json keeps of proxies, in tables. Knows the proxies' folders."""
+"""The kept results of proxies, in tables. Knows the proxies' folders."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Row = tuple[ProxyAbout, Setting, ProxyResults]
 
 
 def rows(board: Scoreboard) -> Iterator[Row]:
-    """What was played, in the order of the proxies, defaults first."""
+    """Yield the results, in the order of the proxies, defaults first."""
     for name, about in proxies().items():
         found = board.proxies.get(name)
         for setting in about.settings if found else ():
@@ -30,7 +30,7 @@ def rows(board: Scoreboard) -> Iterator[Row]:
 
 
 def cell(seen: Mapping[str, Passed]) -> str:
-    """Where the last round went, how often each server charged, and what the client was told."""
+    """Return where the last round went, how often each server charged, and the client's result."""
     if any(each.end == LIMITATION for each in seen.values()):
         return LIMITATION
     first = seen[SUBJECTS[0]]
@@ -53,7 +53,7 @@ def _ending(end: str) -> str:
 
 
 def by_fault(board: Scoreboard) -> str:
-    """For each setting of each proxy a row, for each fault whether the request was sent again."""
+    """Return a table with a row for each setting of each proxy: its behaviour under each fault."""
     lines = (
         (
             f"{about.title}, {setting.name}",
@@ -65,7 +65,7 @@ def by_fault(board: Scoreboard) -> str:
 
 
 def carried(board: Scoreboard) -> str:
-    """In how many of the repeated deliveries the request was the same."""
+    """Return a sentence on how many repeated deliveries had the same request."""
     seen = [
         each
         for _, setting, found in rows(board)
@@ -73,7 +73,7 @@ def carried(board: Scoreboard) -> str:
         for each in cells.values()
         if len(each.deliveries) > 1
     ]
-    same = sum(each.same for each in seen)
+    same = len([each for each in seen if each.same])
     return (
         f"Of {len(seen)} calls whose last round was delivered more than once, {same} had the same"
         " `Mcp-Method`, arguments, answers and state in each delivery."
@@ -81,7 +81,7 @@ def carried(board: Scoreboard) -> str:
 
 
 def versions(board: Scoreboard) -> str:
-    """What was installed, and what its documentation says of retries."""
+    """Return a table of the installed proxies, with their documentation on retries."""
     lines: list[Sequence[str]] = []
     for about, setting, found in rows(board):
         command = f"`python -m scoreboard.proxies --only {about.name}`"

@@ -1,4 +1,7 @@
-"""Every fault on every proxy, for three ways to write the server. Knows the proxies' folders."""
+"""Plays every fault on every proxy, for three ways to write the server.
+
+Knows the proxies' folders.
+"""
 
 from __future__ import annotations
 
@@ -33,24 +36,29 @@ from scoreboard.servers.peers import cache, comes_up, end, free_port, start
 
 FOLDER = Path(__file__).parent
 SUBJECTS = ("E", "F", "F¹")
-"""Which servers stand behind the proxy: nothing kept, markers, and markers inside the guard."""
+"""The servers behind the proxy: without a store, with markers, and with markers in the guard."""
+
 CALL_SECONDS = 25.0
 ROUTE_SECONDS = 10.0
 PAUSE_SECONDS = 0.1
+
 TRIES = 3
+"""The number of tries to make a fault happen."""
+
 LIMITATION = "harness limitation"
-"""A call whose fault could not be made in so many tries."""
+"""The end of a call whose fault never happened."""
+
 KEY = secrets.token_hex(32).encode()
 ANSWERS = {"place": "Springfield, Missouri", "units": "imperial"}
 
 
 class Setting(BaseModel):
-    """One way to configure a proxy.
+    """A configuration of a proxy.
 
     Attributes:
-        name: In the words of the table.
-        words: What is put into its files.
-        documentation: What its documentation says of it.
+        name: Its name in the table.
+        words: The words that are put into its files.
+        documentation: The documentation's words on it.
     """
 
     name: str
@@ -59,17 +67,17 @@ class Setting(BaseModel):
 
 
 class ProxyAbout(BaseModel):
-    """What a folder says of a proxy.
+    """A folder's description of a proxy.
 
     Attributes:
-        name: Its folder's.
+        name: The name of the folder.
         order: Its place in the table.
-        title, package: What people call it, and what is installed.
+        title, package: Its usual name, and the package that is installed.
         needs: Its program.
-        version: What prints its version.
-        start: What starts it.
-        files: Its configuration: names, and the templates in its folder.
-        settings: How it is configured, the default first.
+        version: The command that prints its version.
+        start: The command that starts it.
+        files: Its configuration files by name, as templates in its folder.
+        settings: Its settings, the default first.
     """
 
     name: str
@@ -84,13 +92,13 @@ class ProxyAbout(BaseModel):
 
 
 class Passed(BaseModel):
-    """What a fault led to, for one server.
+    """The result of a fault, for one server.
 
     Attributes:
         deliveries: The instances that got the last round, in order.
         same: Whether every delivery had the same method header, arguments, answers and state.
         bills: How often the user was charged.
-        end: What the client was left with.
+        end: The end of the call for the client.
     """
 
     deliveries: list[str]
@@ -100,12 +108,12 @@ class Passed(BaseModel):
 
 
 class ProxyResults(BaseModel):
-    """What is kept of a proxy: by setting, fault and server.
+    """The kept results of a proxy.
 
     Attributes:
-        version: Its own.
-        date: When, a day.
-        settings: The results.
+        version: The version of the proxy.
+        date: The day of the review.
+        settings: The results by setting, fault and server.
     """
 
     version: str
@@ -114,7 +122,7 @@ class ProxyResults(BaseModel):
 
 
 def proxies(folder: Path = FOLDER) -> dict[str, ProxyAbout]:
-    """Every proxy, by name, in the order of their `order`."""
+    """Return every proxy, by name, in the order of their `order`."""
     found = [
         ProxyAbout(name=path.parent.name, **tomllib.loads(path.read_text(encoding="utf-8")))
         for path in folder.glob("*/about.toml")
@@ -123,13 +131,13 @@ def proxies(folder: Path = FOLDER) -> dict[str, ProxyAbout]:
 
 
 def program(name: str) -> str | None:
-    """A proxy's program: installed on the machine, or by `pip` into the cache."""
+    """Return a proxy's program: installed by `pip` into the cache, or on the machine."""
     installed = cache() / "proxies" / "bin" / name
     return str(installed) if installed.is_file() else shutil.which(name)
 
 
 def version_of(about: ProxyAbout) -> str:
-    """The line in which it names its version."""
+    """Return the line in which a proxy names its version."""
     command = [program(about.version[0]) or about.version[0], *about.version[1:]]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     told = (done.stdout + done.stderr).replace(command[0], about.version[0])
@@ -139,25 +147,27 @@ def version_of(about: ProxyAbout) -> str:
 
 @asynccontextmanager
 async def _server(subject: str, folder: Path) -> AsyncGenerator[list[str]]:
-    """Two instances of a server that share a ledger, keys and a store; their origins."""
+    """Run two instances of a server for the block, and yield their origins.
+
+    They share a ledger, keys and a store.
+    """
     found = subject_named(subject)
     async with AsyncExitStack() as stack:
         origins: list[str] = []
         for _ in range(2):
-            settings = Settings(
-                SqliteLedger(folder / "ledger.sqlite"),
-                keys=[KEY],
-                wrappers=make_wrappers(found.wrappers, open_store(folder / "rounds.sqlite"))
-                if found.wrappers
-                else [],
-            )
+            wrappers: list[Any] = []
+            if found.wrappers:
+                store = open_store(folder / "rounds.sqlite")
+                wrappers += make_wrappers(found.wrappers, store)
+            ledger = SqliteLedger(folder / "ledger.sqlite")
+            settings = Settings(ledger, keys=[KEY], wrappers=wrappers)
             url = await stack.enter_async_context(served(load(found.option.path, settings)))
             origins.append(url.rsplit("/", 1)[0])
         yield origins
 
 
 async def passed(about: ProxyAbout, setting: Setting, fault: Fault, subject: str) -> Passed:
-    """Make one call through a proxy, whose last round meets a fault; again, where it did not."""
+    """Make one call through a proxy, whose last round meets a fault; retry if it does not."""
     for _ in range(TRIES):
         found = await _once(about, setting, fault, subject)
         if found is not None:
@@ -166,7 +176,7 @@ async def passed(about: ProxyAbout, setting: Setting, fault: Fault, subject: str
 
 
 async def _once(about: ProxyAbout, setting: Setting, fault: Fault, subject: str) -> Passed | None:
-    """One call; None where the fault did not happen, or the call was not this one's alone."""
+    """Make one call; return None if the fault did not happen, or the counts are of another call."""
     shared = Breaking(fault)
     with scratch() as folder:
         async with AsyncExitStack() as stack:
@@ -178,9 +188,10 @@ async def _once(about: ProxyAbout, setting: Setting, fault: Fault, subject: str)
             port = await stack.enter_async_context(_proxy(about, setting, folder, a, b))
             said = await _call(f"http://127.0.0.1:{port}/mcp")
         ledger = SqliteLedger(folder / "ledger.sqlite")
-        bills = sum(each.kind == "bill" for each in await ledger.effects())
-    deliveries = len(shared.deliveries)
-    worked = deliveries if fault not in ("reset-before", "503") else deliveries - 1
+        bills = len([each for each in await ledger.effects() if each.kind == "bill"])
+    worked = len(shared.deliveries)
+    if fault in ("reset-before", "503"):
+        worked -= 1
     if bills > worked or (fault != "gone" and not shared.happened):
         return None
     return Passed(
@@ -195,7 +206,7 @@ async def _once(about: ProxyAbout, setting: Setting, fault: Fault, subject: str)
 async def _proxy(
     about: ProxyAbout, setting: Setting, folder: Path, a: int, b: int
 ) -> AsyncGenerator[int]:
-    """A proxy with a setting in front of two ports; its own port."""
+    """Run a proxy with a setting in front of two ports for the block, and yield its own port."""
     port = free_port()
     words = {"port": str(port), "a": str(a), "b": str(b), "folder": str(folder), **setting.words}
 
@@ -223,7 +234,7 @@ async def _proxy(
 
 
 async def _routes(url: str) -> None:
-    """Wait until a proxy knows where to send requests: before, it has no such page."""
+    """Wait until a proxy knows where to send requests; before that it answers 404."""
     async with httpx2.AsyncClient(trust_env=False, timeout=ROUTE_SECONDS) as http:
         with anyio.move_on_after(ROUTE_SECONDS):
             while (await http.delete(url)).status_code == HTTPStatus.NOT_FOUND:  # noqa: ASYNC110
@@ -231,7 +242,7 @@ async def _routes(url: str) -> None:
 
 
 async def _call(url: str) -> str:
-    """One call of two questions; what the client was left with."""
+    """Make one call with two questions, and return its end for the client."""
     try:
         with anyio.fail_after(CALL_SECONDS):
             async with Client(url, mode=MODES["modern"], elicitation_callback=_user) as client:
@@ -260,7 +271,7 @@ async def _call(url: str) -> str:
 
 
 def _plain(error: BaseException) -> str:
-    """What an error says, of a group the first."""
+    """Return an error's text; for a group, the text of its first error."""
     if isinstance(error, BaseExceptionGroup):
         group = cast("BaseExceptionGroup[BaseException]", error)
         return _plain(group.exceptions[0])

@@ -1,7 +1,7 @@
-"""An instance of a server that breaks one response: what stands behind the proxy under test.
+"""An instance of a server that breaks one response; it stands behind the proxy under test.
 
-It passes requests on to the server as they are, and keeps what each delivery of the last round was
-like. Knows HTTP/1.1 and JSON-RPC; nothing of proxies or options.
+It passes requests on to the server unchanged, and records each delivery of the last round. Knows
+HTTP/1.1 and JSON-RPC; nothing of proxies or options.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ FAULTS: dict[Fault, str] = {
     "no-response": "processed, no response in 2 s",
     "cut": "processed, cut in the middle",
 }
-"""What happens to the last round of a call, once, in the words of the table."""
+"""The faults of the last round of a call, in the words of the table. A fault happens once."""
 
 LONG_SECONDS = 30.0
 _WORKS = ("reset-after", "502", "no-response", "cut")
@@ -39,11 +39,11 @@ _WORKS = ("reset-after", "502", "no-response", "cut")
 
 @dataclass(frozen=True)
 class Delivery:
-    """One delivery of the last round.
+    """A delivery of the last round.
 
     Attributes:
-        instance: Which instance got it.
-        same: A digest of `Mcp-Method`, of the arguments, the answers and the state.
+        instance: The instance that got it.
+        same: The digest of `Mcp-Method`, the arguments, the answers and the state.
     """
 
     instance: str
@@ -52,12 +52,12 @@ class Delivery:
 
 @dataclass
 class Breaking:
-    """What the instances of one call share.
+    """The data that the instances of one call share.
 
     Attributes:
-        fault: What happens to the first delivery of the last round.
-        deliveries: Of the last round, in order.
-        happened: Whether the fault did.
+        fault: The fault of the first delivery of the last round.
+        deliveries: The deliveries of the last round, in order.
+        happened: Whether the fault has happened.
     """
 
     fault: Fault
@@ -65,7 +65,7 @@ class Breaking:
     happened: bool = False
 
     def due(self, instance: str, request: h11.Request, body: bytes) -> bool:
-        """Note a delivery of the last round; whether the fault happens to it."""
+        """Record a delivery of the last round, and return whether the fault happens to it."""
         if not is_last_round(body):
             return False
         self.deliveries.append(Delivery(instance, _digest(request, body)))
@@ -76,7 +76,7 @@ class Breaking:
 
 
 def is_last_round(body: bytes) -> bool:
-    """Whether a request answers the last question of the weather tool."""
+    """Return whether a request answers the last question of the weather tool."""
     try:
         message: dict[str, Any] = json.loads(body)
     except ValueError:
@@ -94,7 +94,7 @@ def _digest(request: h11.Request, body: bytes) -> str:
 
 @asynccontextmanager
 async def instance(name: str, origin: str, shared: Breaking) -> AsyncGenerator[int]:
-    """An instance in front of the server at an origin; its port."""
+    """Run an instance in front of the server at an origin for the block, and yield its port."""
     async with AsyncExitStack() as stack:
         http = await stack.enter_async_context(
             httpx2.AsyncClient(timeout=LONG_SECONDS, trust_env=False)
@@ -120,7 +120,7 @@ async def instance(name: str, origin: str, shared: Breaking) -> AsyncGenerator[i
 
 
 class _Connection:
-    """One connection of the proxy's."""
+    """A connection from the proxy."""
 
     def __init__(
         self,
@@ -130,8 +130,11 @@ class _Connection:
         http: httpx2.AsyncClient,
         stream: anyio.abc.SocketStream,
     ) -> None:
-        self._name, self._origin, self._shared = name, origin, shared
-        self._http, self._stream = http, stream
+        self._name = name
+        self._origin = origin
+        self._shared = shared
+        self._http = http
+        self._stream = stream
         self._h11 = h11.Connection(h11.SERVER)
 
     async def serve(self) -> None:
@@ -148,7 +151,8 @@ class _Connection:
             self._h11.start_next_cycle()
 
     async def _request(self) -> tuple[h11.Request, bytes] | None:
-        request, body = None, b""
+        request: h11.Request | None = None
+        body = b""
         while True:
             event = self._h11.next_event()
             if event is h11.NEED_DATA:
@@ -198,7 +202,7 @@ class _Connection:
         await self._stream.send(self._h11.send(event) or b"")
 
     async def _break(self, request: h11.Request, body: bytes) -> bool:
-        """Do the fault; whether the connection goes on."""
+        """Cause the fault, and return whether the connection goes on."""
         fault = self._shared.fault
         if fault in _WORKS:
             response = await self._passed_on(request, body)

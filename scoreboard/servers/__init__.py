@@ -1,1 +1,1 @@
-"""What servers of others do under the same review (`make scoreboard`). Knows the package."""
+"""Reviews of other people's servers (`make scoreboard`). Knows the package."""

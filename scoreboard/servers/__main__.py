@@ -1,8 +1,8 @@
 """`make scoreboard`: builds the servers of others, reviews them, and keeps the results.
 
-What is kept is in docs/scoreboard.json, from which docs/SCOREBOARD.md is made. A server whose
-sources are the same as when it was kept is left out, so the command goes on where it was
-interrupted. Exit code: 0, 2 bad input, 130 after Ctrl-C.
+The results are in docs/scoreboard.json, from which docs/SCOREBOARD.md is made. A server whose
+sources are unchanged since its results were kept is left out, so the command goes on where it was
+interrupted. Exit code: 0, 2 for bad input, 130 after Ctrl-C.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from scoreboard.servers.play import review
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; the exit code."""
+    """Run the command, and return the exit code."""
     parser = Parser(
         prog="python -m scoreboard.servers",
-        description="The weather tool on servers of others, under the review. Without arguments: those"
-        " that have changed since they were kept. A first build takes minutes.",
+        description="The weather tool on servers of others, under the review. Without arguments:"
+        " those that have changed since they were kept. A first build takes minutes.",
         allow_abbrev=False,
     )
     parser.add_argument(
@@ -41,7 +41,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _servers(args: argparse.Namespace) -> int:
-    known, board = peers(), read()
+    known = peers()
+    board = read()
     every = changed(known, board.servers)
     wanted = every if args.only is None else chosen(args.only, known, "server")
     with counting("servers", None) as begin:
@@ -52,7 +53,8 @@ def _servers(args: argparse.Namespace) -> int:
             if before is not None and before.digest == kept.digest:
                 for name in kept.variants.keys() & before.variants.keys():
                     kept.variants[name].life = before.variants[name].life
-            board = keep(Scoreboard(servers={peer.name: kept}), known)  # now: runs are long
+            # Keep each result at once: a run is long.
+            board = keep(Scoreboard(servers={peer.name: kept}), known)
         names = {each.name for each in wanted}
         aged = [row for row in played(board) if row[0].name in names and row[2].life is None]
         if aged:

@@ -1,7 +1,7 @@
-"""How old the states of a server may be, by the clock: calls that wait for their user.
+"""The lives of the servers' states by the clock: calls that wait for their user.
 
-No setting shortens the life of a state in each library, so the times are waited for, for all
-servers at once. Knows the bench's client and the servers; nothing of any library.
+Not every library has a setting that shortens the life of a state, so this waits in real time, for
+all servers at once. Knows the bench's client and the servers; nothing of any library.
 """
 
 from __future__ import annotations
@@ -24,23 +24,24 @@ from scoreboard.servers.peers import Peer, Variant, running
 from scoreboard.servers.play import Life
 
 AGES = (50, 70, 290, 310, 590, 610)
-"""In seconds: around one, five and ten minutes, which libraries choose and the contract allows."""
+"""Ages in seconds, around limits of libraries and the contract: one, five and ten minutes."""
 
 
 async def measured(
     rows: Sequence[tuple[Peer, Variant]], ages: Sequence[int] = AGES
 ) -> list[Life | None]:
-    """The life of the states of each; None where there is no state.
+    """Measure the life of each server's states; None for a server without a state.
 
     Args:
-        rows: Servers that were built, and how they are started.
-        ages: When a state is tried, in seconds, in order.
+        rows: The built servers, with the variants to start.
+        ages: The ages at which a state is tried, in seconds, in order.
     """
     found: list[Life | None] = [None] * len(rows)
 
     async def measure(number: int, peer: Peer, variant: Variant) -> None:
         with scratch() as folder:
-            ledger, secret = folder / "effects.sqlite", secrets.token_hex(32)
+            ledger = folder / "effects.sqlite"
+            secret = secrets.token_hex(32)
             async with running(peer, variant, ledger, 1, secret) as urls, connections() as http:
                 found[number] = await life(urls[0], http, ages)
 
@@ -52,8 +53,9 @@ async def measured(
 
 
 async def life(url: str, http: httpx2.AsyncClient, ages: Sequence[int]) -> Life | None:
-    """The life of the states at a URL: a call is made for each age, and its last answer given
-    then.
+    """Measure the life of the states at a URL.
+
+    For each age it makes a call, and gives the last answer at that age.
     """
     began = anyio.current_time()
     calls: list[Request] = []
@@ -66,7 +68,8 @@ async def life(url: str, http: httpx2.AsyncClient, ages: Sequence[int]) -> Life 
         if request.state is None:
             return None
         calls.append(request)
-    good, refused = 0, None
+    good = 0
+    refused: int | None = None
     for age, request in zip(ages, calls, strict=True):
         await anyio.sleep_until(began + age)
         reply = await exchange_at(url, http, request, seconds=HANG_SECONDS)

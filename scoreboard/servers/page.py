@@ -1,7 +1,6 @@
-"""What docs/scoreboard.json keeps of servers, in words: a table for the terminal and
-docs/SCOREBOARD.md.
+"""The kept results of servers in words: a table for the terminal and docs/SCOREBOARD.md.
 
-Knows what `play` keeps and what the servers' folders say; nothing of any library.
+Knows the kept results and the servers' folders; nothing of any library.
 """
 
 from __future__ import annotations
@@ -29,38 +28,41 @@ HISTORIES = PAGE.with_name("HISTORIES.md")
 """The runs behind the cells, a section for each row."""
 
 FINDINGS = sorted((ROOT / "docs" / "findings").glob("server-*.md"))
-"""Pages for the maintainers of one server each; their runs are those that are kept."""
+"""Pages for the maintainers of a server; they show runs that are kept."""
 
 OUR_OWN = ("states-are-short",)
-"""Rules that no specification has: a state of at most 16 KiB."""
+"""Rules of this project that no specification has: a state of at most 16 KiB."""
 
 STATE_RULES = {
     "state-is-genuine": "made up or altered",
     "state-is-bound-to-its-call": "of another call",
 }
-"""Rules about the state that are seen from outside, and the columns that tell of them."""
+"""Rules about the state that can be checked from outside, and the heads of their columns."""
 
 Row = tuple[Peer, Variant, Reviewed]
 
 
 def rows(board: Scoreboard) -> list[Row]:
-    """What was reviewed, in the order of the servers, default settings first."""
-    return [
-        (peer, variant, kept.variants[variant.name])
-        for peer in peers().values()
-        if (kept := board.servers.get(peer.name)) is not None
-        for variant in peer.variants
-        if variant.name in kept.variants
-    ]
+    """Return the results, in the order of the servers, default settings first."""
+    found: list[Row] = []
+    for peer in peers().values():
+        kept = board.servers.get(peer.name)
+        results = {} if kept is None else kept.variants
+        found += [
+            (peer, variant, results[variant.name])
+            for variant in peer.variants
+            if variant.name in results
+        ]
+    return found
 
 
 def played(board: Scoreboard) -> list[Row]:
-    """Those that could be started."""
+    """Return the results of the servers that could be started."""
     return [row for row in rows(board) if not row[2].cannot]
 
 
 def reasons(board: Scoreboard) -> list[str]:
-    """Why others could not be built or started, a line for each."""
+    """Return a line for each server that could not be built or started, with the reason."""
     kept = [(peer, board.servers.get(name)) for name, peer in peers().items()]
     built = [f"{peer.title}: {each.cannot}" for peer, each in kept if each and each.cannot]
     return built + [
@@ -74,12 +76,12 @@ def reasons(board: Scoreboard) -> list[str]:
 
 
 def name_of(peer: Peer, variant: Variant) -> str:
-    """As in "go-sdk, as its guide writes it"."""
+    """Return the name of a row, as in "go-sdk, as its guide writes it"."""
     return f"{peer.title}, {variant.words}"
 
 
 def link(title: str, words: str = "") -> str:
-    """A title, or other words, as a link to the section of the histories with this title."""
+    """Return a link to the section of the histories with this title, in other words if given."""
     anchor = re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-")
     return f"[{words or title}]({HISTORIES.name}#{anchor})"
 
@@ -89,17 +91,20 @@ def _link(peer: Peer, variant: Variant) -> str:
 
 
 def least(tried: Tried, anomaly: str) -> str:
-    """The least that shows an anomaly, or nothing where it was not seen."""
+    """Return the weakest faults that show an anomaly; empty if it was not seen."""
     sets = tried.shown.get(anomaly)
     if sets is None:
         return ""
     weakest = weakest_of(sets)
-    return in_words(parse(weakest) if weakest else ()) + (f" (`{weakest}`)" if weakest else "")
+    if not weakest:
+        return in_words(())
+    return f"{in_words(parse(weakest))} (`{weakest}`)"
 
 
 def departures(found: Reviewed) -> str:
-    """The rules that it departs from, which are no part of the verdict. A limit that is this
-    project's own, and of no text, is not among them.
+    """Return the rules that it departs from, which do not count in the verdict.
+
+    A limit of this project alone, which no specification has, is left out.
     """
     return (
         ", ".join(f"`{each.rule}`" for each in found.departs if each.rule not in OUR_OWN) or "none"
@@ -107,24 +112,24 @@ def departures(found: Reviewed) -> str:
 
 
 def musts(found: Reviewed) -> str:
-    """The sentences with MUST that it breaks, and what else of a call it breaks."""
+    """Return the sentences with MUST that it breaks, and the other rules that it breaks."""
     rules = [each.rule for each in found.breaks]
     return "; ".join(SOURCES.get(rule) or RULES[rule] for rule in rules) or "none"
 
 
 def _charges_nobody(found: Reviewed) -> bool:
-    """Whether a call with two questions ends in a success that charged nothing."""
+    """Return whether a call with two questions succeeds without a charge."""
     call = found.old.get("clean-springfield")
     return call is not None and call.outcome == "completed" and not call.says and not call.bills
 
 
 def breaks(found: Reviewed) -> str:
-    """The rules that it breaks."""
+    """Return the rules that it breaks."""
     return ", ".join(f"`{each.rule}`" for each in found.breaks) or "none"
 
 
 def old_client(call: Old | None) -> str:
-    """How a call of an old client ends."""
+    """Return how a call of an old client ends, in words."""
     if call is None:
         return "not spoken"
     words = {"completed": "result", "tool_error": "`isError`"}.get(call.outcome, call.outcome)
@@ -135,7 +140,7 @@ def old_client(call: Old | None) -> str:
 
 
 def life(found: Reviewed) -> str:
-    """How old a state may be."""
+    """Return the largest age of a state, in words."""
     match found.life:
         case None:
             return "not measured"
@@ -149,17 +154,16 @@ def life(found: Reviewed) -> str:
 
 
 def shown_anomalies(board: Scoreboard) -> list[str]:
-    """The anomalies that any server shows where rounds go to the instance that asked, money
-    first.
-    """
+    """Return the anomalies that any server shows under sticky routing, money first."""
     tried = (each for _, _, found in played(board) for each in found.tried if each.fleet != "free")
     shown = {name for each in tried for name in each.shown}
     return [each.name for each in ANOMALIES if each.name in shown]
 
 
 def by_anomaly(board: Scoreboard) -> str:
-    """For each server and client a row, rounds going to the instance that asked; the departures
-    last.
+    """Return a table with a row for each server and client under sticky routing.
+
+    The departures come last.
     """
     names = shown_anomalies(board)
     lines: list[Sequence[str]] = []
@@ -186,22 +190,29 @@ def by_anomaly(board: Scoreboard) -> str:
 
 # --- the first table ----------------------------------------------------------------------------
 
-RESENT_HERE, RESENT_THERE = ("lost3", "twice3", "both3"), "misrouted3"
-"""The last round once more, at the instance that had it, and at another one."""
+RESENT_HERE = ("lost3", "twice3", "both3")
+"""The faults that send the last round again, to the same instance."""
+
+RESENT_THERE = "misrouted3"
+"""The fault that sends the last round again, to another instance."""
 
 
 def _tried_with(found: Reviewed, fleet: str) -> Tried | None:
-    return next((t for t in found.tried if (t.policy, t.fleet) == ("resends", fleet)), None)
+    for tried in found.tried:
+        if (tried.policy, tried.fleet) == ("resends", fleet):
+            return tried
+    return None
 
 
 def _state_cell(found: Reviewed, rule: str) -> str:
     if not found.longest_state:
         return "no state"
-    return "**taken**" if rule in {b.rule for b in (*found.breaks, *found.departs)} else "refused"
+    broken = {each.rule for each in (*found.breaks, *found.departs)}
+    return "**taken**" if rule in broken else "refused"
 
 
 def _resent(found: Reviewed, *faults: str) -> str:
-    """Whether the last round, sent again, charges again; by which of several ways."""
+    """Return whether a repeated last round charges again, and for which of these faults."""
     tried = _tried_with(found, "sticky")
     shown = [] if tried is None else tried.shown.get("duplicate bill", [])
     again = [fault for fault in faults if fault in shown]
@@ -229,7 +240,10 @@ def _first_cells(found: Reviewed) -> list[str]:
 
 
 def first(board: Scoreboard) -> str:
-    """A row for each library as its guide writes the tool; an arrow leads to what an option adds."""
+    """Return a row for each library as its guide writes the tool.
+
+    An arrow leads to the result with everything that the library offers.
+    """
     lines: list[Sequence[str]] = []
     reviewed = {(peer.name, variant.name): found for peer, variant, found in played(board)}
     for peer in peers().values():
@@ -242,13 +256,13 @@ def first(board: Scoreboard) -> str:
         if "guide" not in by_meaning:
             continue
         found = by_meaning["guide"]
-        title = next(v for v in peer.variants if "guide" in v.means)
+        by_guide = next(each for each in peer.variants if "guide" in each.means)
         most = _first_cells(by_meaning.get("all", found))
         cells = [
             cell if cell == more else f"{cell} → {more}"
             for cell, more in zip(_first_cells(found), most, strict=True)
         ]
-        name = link(name_of(peer, title), f"{peer.title} {found.version}")
+        name = link(name_of(peer, by_guide), f"{peer.title} {found.version}")
         lines.append((name, found.date, *cells))
     heads = (
         "library, as its guide writes it → with all it offers",
@@ -265,26 +279,34 @@ def first(board: Scoreboard) -> str:
 
 
 def by_routing(board: Scoreboard) -> str:
-    """What is worse where rounds go to either instance."""
+    """Return a table of the anomalies that free routing adds."""
     lines: list[Sequence[str]] = []
     for peer, variant, found in played(board):
         for policy in dict.fromkeys(tried.policy for tried in found.tried):
             here = {tried.fleet: tried for tried in found.tried if tried.policy == policy}
             if "free" not in here or "sticky" not in here:
                 continue
-            free, sticky = here["free"], here["sticky"]
+            free = here["free"]
             more = [
                 f"{WORDS[name]}: {least(free, name)}"
                 for name in free.shown
-                if name not in sticky.shown or ("" in free.shown[name]) > ("" in sticky.shown[name])
+                if _is_worse(name, free, here["sticky"])
             ]
             if more:
                 lines.append((_link(peer, variant), policy, "; ".join(more)))
     return markdown(("server", "the client", "added by routing to either instance"), lines)
 
 
+def _is_worse(anomaly: str, free: Tried, sticky: Tried) -> bool:
+    """Return whether free routing adds an anomaly, or makes it occur without a fault."""
+    if anomaly not in sticky.shown:
+        return True
+    without_fault = ""
+    return without_fault in free.shown[anomaly] and without_fault not in sticky.shown[anomaly]
+
+
 def state(board: Scoreboard) -> str:
-    """What protects the state, and how the attacks on it ended."""
+    """Return a table of the protection of the state, and of the attacks on it."""
     lines: list[Sequence[str]] = []
     for peer, variant, found in played(board):
         if not found.longest_state:
@@ -310,7 +332,7 @@ def _default(board: Scoreboard, peer: Peer) -> Reviewed:
 
 
 def old_clients(board: Scoreboard) -> str:
-    """What a client of 2025-11-25 gets."""
+    """Return a table of the results for a client of 2025-11-25."""
     lines = (
         (
             _link(peer, variant),
@@ -324,7 +346,7 @@ def old_clients(board: Scoreboard) -> str:
 
 
 def advice(board: Scoreboard) -> str:
-    """What the documentation says of effects above a pause, and what an author can do today."""
+    """Return a table of the documentation on effects above a pause, and the author's remedies."""
     lines: list[Sequence[str]] = []
     for peer, variant, _ in played(board):
         quote = peer.quote
@@ -338,14 +360,16 @@ def advice(board: Scoreboard) -> str:
 
 
 def versions(board: Scoreboard) -> str:
-    """What was built, from what, and how long it took."""
+    """Return a table of the builds, with sources and times."""
     lines: list[Sequence[str]] = []
     for peer in peers().values():
-        if (kept := board.servers.get(peer.name)) is None:
+        kept = board.servers.get(peer.name)
+        if kept is None:
             continue
         ran = [*kept.variants.values()]
         page = f"[page]({peer.documentation})"
-        used = sum(each.seconds for each in ran), sum(each.cpu_seconds for each in ran)
+        seconds = sum(each.seconds for each in ran)
+        cpu_seconds = sum(each.cpu_seconds for each in ran)
         built = _took(kept.build_seconds, kept.build_cpu_seconds) if ran else "not built"
         day = max((each.date for each in ran), default="")
         lines.append(
@@ -355,7 +379,7 @@ def versions(board: Scoreboard) -> str:
                 f"`{peer.package}` {peer.version}",
                 page,
                 built,
-                _took(*used),
+                _took(seconds, cpu_seconds),
                 date_of(peer, kept, day),
                 peer.note,
             )
@@ -369,7 +393,7 @@ def _took(seconds: int, cpu_seconds: int) -> str:
 
 
 def not_built(board: Scoreboard) -> str:
-    """Those that could not be built or started."""
+    """Return a list of the servers that could not be built or started."""
     tried = (
         f"{each.title}: `{each.command}` says: {each.says} ({each.date})" for each in missing()
     )
@@ -377,7 +401,7 @@ def not_built(board: Scoreboard) -> str:
 
 
 def details(board: Scoreboard) -> str:
-    """For each server the rules that it breaks and the histories that show its anomalies."""
+    """Return a section for each server: its broken rules, and the histories of its anomalies."""
     return "\n\n".join(part for row in played(board) for part in _section(*row))
 
 
@@ -404,25 +428,27 @@ def folded(head: str, lines: Sequence[str]) -> str:
 
 
 def run(board: Scoreboard, name: str) -> str | None:
-    """The run of a part that is named by a server, its settings, and an anomaly, a rule or a
-    probe.
+    """Return the run of a part whose name has a server, its settings and one more name.
+
+    That name is an anomaly, a rule or a probe.
     """
     wanted = re.fullmatch(r"servers, run: (.*), (.*), (.*)", name)
     if wanted is None:
         return None
     kept = board.servers.get(wanted[1])
     found = kept.variants.get(wanted[2]) if kept else None
-    if found is None:  # it could not be built here
+    if found is None:  # the server could not be built here
         return None
     broken = {each.rule: each.story for each in (*found.breaks, *found.departs)}
-    return "\n".join(("```text", *(found.histories | broken | found.probes)[wanted[3]], "```"))
+    runs = found.histories | broken | found.probes
+    return "\n".join(("```text", *runs[wanted[3]], "```"))
 
 
 # --- the terminal -------------------------------------------------------------------------------
 
 
 def table(board: Scoreboard, names: Sequence[str]) -> Table:
-    """The verdicts of some servers, by name."""
+    """Return a table of the verdicts of some servers, by name."""
     found = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for column in ("server", "breaks", "charged twice by", "call lost by", "departs"):
         found.add_column(column, overflow="fold")

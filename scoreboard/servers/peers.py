@@ -1,7 +1,7 @@
-"""The servers that are reviewed: what their folders say, and how they are built and started.
+"""The reviewed servers: the descriptions in their folders, and how they are built and started.
 
-A server is a folder beside this file; README.md says what is in it. It is built in a cache folder
-outside the repository, which can be deleted. Knows nothing of what is reviewed, and of no library.
+A server is a folder beside this file; README.md describes a folder. It is built in a cache folder
+outside the repository, which can be deleted. Knows nothing of the review, and no library.
 """
 
 from __future__ import annotations
@@ -28,15 +28,17 @@ from mrtr_options.sdk.serving import listen
 FOLDER = Path(__file__).parent
 DOMAIN = FOLDER / "domain"
 """Places, texts and the ledger, one file for each language."""
+
 BUILD_SECONDS = 1200.0
 START_SECONDS = 30.0
 PAUSE_SECONDS = 0.1
+
 SAYS_CHARACTERS = 300
-"""How much is kept of what a command that failed has printed."""
+"""The number of characters of a failed command's output that are kept."""
 
 
 class Unavailable(Exception):
-    """A server cannot be built or started here. The text is one line that says why."""
+    """The error of a server that cannot be built or started here. Its text is one line."""
 
 
 class _Strict(BaseModel):
@@ -44,11 +46,11 @@ class _Strict(BaseModel):
 
 
 class Quote(_Strict):
-    """What the documentation of a server says of effects above a pause.
+    """A quotation from a server's documentation on effects above a pause.
 
     Attributes:
-        says: In its words, 25 at most; or that it says nothing.
-        address, date: Where, and when it was read.
+        says: The quotation, at most 25 words; empty if the documentation does not mention them.
+        address, date: The page, and the day on which it was read.
     """
 
     says: str
@@ -57,11 +59,11 @@ class Quote(_Strict):
 
 
 class Missing(_Strict):
-    """A server that cannot be had here.
+    """A server that cannot be installed here.
 
     Attributes:
-        title: What people call it.
-        command, says, date: What was tried, what it printed, and when.
+        title: Its usual name.
+        command, says, date: The command that was tried, its output, and the day.
     """
 
     title: str
@@ -78,15 +80,15 @@ MEANINGS = {
 
 
 class Variant(_Strict):
-    """One way to run a server.
+    """The settings of a server.
 
     Attributes:
-        name: The word that its program is started with.
-        state: How the state is protected.
-        keys: Where the key comes from.
-        author: What an author can do today about what it shows.
-        means: What these settings are: as the library's guide writes the tool, with nothing, with
-            all that it offers; none of these for settings that are for old clients alone.
+        name: The argument with which its program is started.
+        state: The protection of the state.
+        keys: The origin of the key.
+        author: The author's remedies today for the anomalies that it shows.
+        means: The kinds of these settings: as the library's guide writes the tool, with nothing, or
+            with all that the library offers; empty for settings that are for old clients only.
     """
 
     name: str
@@ -97,17 +99,17 @@ class Variant(_Strict):
 
     @property
     def words(self) -> str:
-        """What the settings are, in the words of a row."""
+        """The settings, in the words of a row."""
         return MEANINGS[self.means[0]] if self.means else self.name
 
 
 class Probe(_Strict):
-    """A run of its own, of what no call of the review shows.
+    """An extra run, which shows something that no call of the review shows.
 
     Attributes:
-        name: What it shows, in the words of a finding.
-        command: Run in its folder in the cache, with `URL` of a server with default settings; it
-            prints the run.
+        name: The name of the finding that it shows.
+        command: The command, which prints the run. It is run in the server's folder in the cache,
+            with the `URL` of a server with default settings.
     """
 
     name: str
@@ -115,22 +117,22 @@ class Probe(_Strict):
 
 
 TELLING = ("peer.toml", "about.toml")
-"""Files that say what a library is; what of them decides how it is run is in `programs`."""
+"""Files that describe a library. Their entries that decide how it is run are in `programs`."""
 
 
 class Described(_Strict):
-    """What a folder says of somebody's library, and how what is in it is built.
+    """A folder's description of a library, with the commands that build the folder's program.
 
     Attributes:
-        name: Its folder's.
-        title: What people call it.
-        language: What it is written in.
-        package, version: Of its library; its manifest names the same version.
-        note: What has to be known of it; may be empty.
-        documentation: The page that it is written after.
-        needs: The programs that have to be there.
-        build: Commands, run in its folder in the cache.
-        quote: See there.
+        name: The name of the folder.
+        title: The usual name of the library.
+        language: The language of the program.
+        package, version: The library's package and version; the manifest names the same version.
+        note: A remark for the reader; may be empty.
+        documentation: The page of the documentation that the program follows.
+        needs: The programs that must be installed.
+        build: The commands, run in the folder in the cache.
+        quote: The documentation's words on effects above a pause.
     """
 
     name: str
@@ -146,7 +148,7 @@ class Described(_Strict):
 
     @property
     def root(self) -> Path:
-        """Where the folders are that it is built from."""
+        """The folder that contains the folders of its sources."""
         return FOLDER
 
     @property
@@ -155,19 +157,22 @@ class Described(_Strict):
 
     @property
     def shared(self) -> list[Path]:
-        """Files that are copied beside its own, where they are of its language."""
+        """Files that are copied beside its own, if they are in its language."""
         return files_in(DOMAIN)
 
     @property
     def sources(self) -> list[Path]:
-        """What it is built from."""
+        """The files that it is built from."""
         own = files_in(self.folder)
         suffixes = {path.suffix for path in own}
         return [*own, *(path for path in self.shared if path.suffix in suffixes)]
 
     @property
     def digest(self) -> str:
-        """Of all that decides how it is built and run, which a note or a quotation does not."""
+        """The digest of everything that decides how it is built and run.
+
+        Notes and quotations do not.
+        """
         found = hashlib.sha256()
         for path in self.sources:
             if path.name not in TELLING:
@@ -182,18 +187,18 @@ class Described(_Strict):
 
     @property
     def built(self) -> Path:
-        """Its folder in the cache."""
+        """The folder in the cache in which it is built."""
         return cache() / self.name
 
 
 class Peer(Described):
-    """One server.
+    """A server.
 
     Attributes:
-        style: The letter of the option that it is most like to write.
-        start: A command, run in its folder in the cache.
-        variants: The default settings first.
-        probes: What else is run.
+        style: The letter of the option whose author code is most similar.
+        start: The command that starts it, run in its folder in the cache.
+        variants: The variants, default settings first.
+        probes: The extra runs.
     """
 
     style: str
@@ -208,19 +213,19 @@ class Peer(Described):
 
 
 def files_in(folder: Path) -> list[Path]:
-    """All below a folder, but for what Python writes beside its sources."""
+    """Return all files below a folder, without the caches that Python writes."""
     found = (path for path in folder.rglob("*") if path.is_file())
     return sorted(path for path in found if "__pycache__" not in path.parts)
 
 
 def cache() -> Path:
-    """Where servers are built."""
+    """Return the folder in which servers are built."""
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "mrtr-options" / "scoreboard"
 
 
 def peers(folder: Path = FOLDER) -> dict[str, Peer]:
-    """Every server, by name, in the order of their `order`."""
+    """Return every server, by name, in the order of their `order`."""
     found: list[tuple[int, Peer]] = []
     for path in folder.glob("*/peer.toml"):
         about = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -229,23 +234,23 @@ def peers(folder: Path = FOLDER) -> dict[str, Peer]:
 
 
 def missing(file: Path = FOLDER / "unavailable.toml") -> list[Missing]:
-    """The servers that cannot be had here, in the order of the file."""
+    """Return the servers that cannot be installed here, in the order of the file."""
     listed = tomllib.loads(file.read_text(encoding="utf-8"))
     return [Missing.model_validate(each) for each in listed["server"]]
 
 
 def build(peer: Described, tell: Callable[[str], None]) -> None:
-    """Build what a folder describes, where that has not been done. Their own caches make a second
-    time short.
+    """Build the program of a folder, unless it is built. Package caches shorten later builds.
 
     Args:
-        peer: Which.
-        tell: Told what is waited for.
+        peer: The description of the folder.
+        tell: Gets the name of each step that takes a while.
 
     Raises:
         Unavailable: A program is missing, or a command has failed.
     """
-    if missing := [name for name in peer.needs if shutil.which(name) is None]:
+    missing = [name for name in peer.needs if shutil.which(name) is None]
+    if missing:
         raise Unavailable(f"needs {', '.join(missing)}, which is not installed")
     stamp = peer.built / ".digest"
     if stamp.is_file() and stamp.read_text(encoding="utf-8") == peer.digest:
@@ -275,7 +280,7 @@ def build(peer: Described, tell: Callable[[str], None]) -> None:
 
 
 def _why(printed: str) -> str:
-    """The line that says most of what was printed: the first that names an error, or the last."""
+    """Return the most telling line of an output: the first line with an error, or the last line."""
     lines = [line.strip() for line in printed.splitlines() if line.strip()] or ["it prints nothing"]
     found = next((line for line in lines if "error" in line.lower()), lines[-1])
     return found[:SAYS_CHARACTERS]
@@ -285,16 +290,17 @@ def _why(printed: str) -> str:
 async def running(
     peer: Peer, variant: Variant, ledger: Path, instances: int, secret: str
 ) -> AsyncGenerator[list[str]]:
-    """Instances of a server that was built, for as long as the block lasts; their URLs.
+    """Run instances of a built server for the block, and yield their URLs.
 
     Args:
-        peer, variant: Which, and how.
-        ledger: The SQLite file that they count effects in.
-        instances: How many.
-        secret: The key of all of them, where they take one.
+        peer: The server.
+        variant: The settings.
+        ledger: The SQLite file in which they count effects.
+        instances: The number of instances.
+        secret: The key that all instances share, if they take a key.
 
     Raises:
-        Unavailable: One of them ends, or does not listen.
+        Unavailable: An instance ends, or does not listen.
     """
     async with AsyncExitStack() as stack:
         urls: list[str] = []
@@ -321,7 +327,7 @@ async def _up(process: Process, url: str, log: Path) -> None:
 
 
 def free_port() -> int:
-    """A port that nothing listens on."""
+    """Return a port on which nothing listens."""
     with listen(0) as listener:
         return listener.getsockname()[1]
 
@@ -332,9 +338,11 @@ async def start(
     """Start a program in its folder in the cache.
 
     Args:
-        command, folder, env: The program, where it is, and what it finds in its environment.
-        log: Takes what it prints.
-        talks: Whether its standard input and output are for the caller.
+        command: The program and its arguments.
+        folder: The working folder of the program.
+        env: Additional environment variables.
+        log: The file for its output.
+        talks: Whether its standard input and output go to the caller.
     """
     program = folder / command[0]
     first = str(program) if program.is_file() else command[0]
@@ -351,8 +359,9 @@ async def start(
 
 
 async def comes_up(process: Process, url: str) -> bool:
-    """Wait until a program listens at a URL; false if it ends, or takes longer than
-    `START_SECONDS`.
+    """Wait until a program listens at a URL.
+
+    Return False if it ends, or takes longer than `START_SECONDS`.
     """
     with anyio.move_on_after(START_SECONDS):
         while process.returncode is None:
@@ -363,13 +372,13 @@ async def comes_up(process: Process, url: str) -> bool:
 
 
 def kill(process: Process) -> None:
-    """Kill a program, unless it has ended, and what it has started."""
+    """Kill a program, unless it has ended, and its child processes."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
 
 
 async def end(process: Process) -> None:
-    """The same, and wait until it is gone."""
+    """Kill a program, and wait until it has ended."""
     kill(process)
     with anyio.CancelScope(shield=True):
         await process.aclose()

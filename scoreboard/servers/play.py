@@ -1,4 +1,4 @@
-"""The review of a server that was built: `check` from outside, and what of its report is kept.
+"""The review of a built server: `check` from outside, and the results that are kept of its report.
 
 Knows `check` and the servers; nothing of any library.
 """
@@ -28,17 +28,17 @@ from scoreboard.servers.peers import Peer, Probe, Unavailable, Variant, running
 from scoreboard.used import Used
 
 OLD_CALLS = ("clean-tokyo", "clean-springfield")
-"""The calls of an old client that are kept."""
+"""The calls of an old client whose results are kept."""
 
 Told = Callable[[str], None]
 
 
 class Broken(BaseModel):
-    """A rule that is broken, with the smallest run that shows it.
+    """A broken rule, with the smallest run that shows it.
 
     Attributes:
-        rule: Its name.
-        allowed, came: What the contract has there, and what the server did.
+        rule: The name of the rule.
+        allowed, came: The behaviour that the contract allows, and the server's behaviour.
         story: The run.
     """
 
@@ -49,12 +49,12 @@ class Broken(BaseModel):
 
 
 class Tried(BaseModel):
-    """A call under each single fault.
+    """The runs of a call under each single fault.
 
     Attributes:
-        policy, fleet: By which client, and to which instance rounds go.
-        histories: How many runs.
-        shown: For each anomaly the sets of faults that show it; "" for no fault.
+        policy, fleet: The client's policy, and the routing of rounds to instances.
+        histories: The number of runs.
+        shown: The sets of faults that show each anomaly; "" is the empty set.
     """
 
     policy: Policy
@@ -67,10 +67,10 @@ class Old(BaseModel):
     """A call of an old client in which nothing goes wrong.
 
     Attributes:
-        outcome: How it ended.
+        outcome: The end of the call.
         says: The result's text, or the error's code and message.
-        asked: How many questions its user saw.
-        audits, bills: The effects.
+        asked: The number of questions that its user saw.
+        audits, bills: The numbers of effects.
     """
 
     outcome: str
@@ -81,11 +81,11 @@ class Old(BaseModel):
 
 
 class Life(BaseModel):
-    """How old a state may be, in seconds.
+    """The largest age of a state, in seconds.
 
     Attributes:
-        good: The oldest that was taken.
-        refused: The youngest that was not; None where all were taken.
+        good: The age of the oldest state that was accepted.
+        refused: The age of the youngest state that was refused; None if all were accepted.
     """
 
     good: int
@@ -96,21 +96,20 @@ class Reviewed(BaseModel):
     """The results of a server with some settings.
 
     Attributes:
-        version: Of its library.
-        date: When, a day.
-        judged: How, in words.
-        runs, seconds, cpu_seconds: How many, how long they took, and what of it processors worked.
+        version: The version of its library.
+        date: The day of the review.
+        judged: The kind of the judgement, in words.
+        runs, seconds, cpu_seconds: The number of runs, their time, and their processor time.
         holds: Whether it keeps the contract.
-        breaks, departs: Rules; those that it departs from are no part of the verdict.
-        tried: By each client and way to the instances; the first is the one whose histories are
-            kept.
-        histories: By anomaly, the smallest history of the first one.
-        old: By call; empty where it does not speak to old clients.
-        longest_state: In bytes.
-        life: Of its states, by the clock; None where that was not measured.
-        probes: What each printed, by name; of the default settings.
-        left_out: Why runs were not made, with their number.
-        cannot: Why there is nothing else.
+        breaks, departs: The broken rules. Departures do not count in the verdict.
+        tried: The runs by client and routing. Histories are kept of the first.
+        histories: The smallest history of each anomaly.
+        old: The calls of an old client, by name; empty if it does not speak to old clients.
+        longest_state: The length of the longest state, in bytes.
+        life: The life of its states, by the clock; None if it was not measured.
+        probes: The output of each probe, by name; for the default settings only.
+        left_out: The number of runs that were left out, by reason.
+        cannot: The reason that there are no results; empty if there are.
     """
 
     version: str
@@ -133,7 +132,7 @@ class Reviewed(BaseModel):
 
 
 async def review(peer: Peer, variant: Variant, tell: Told) -> Reviewed:
-    """Review a server that was built, on two instances."""
+    """Review a built server, on two instances."""
     today = datetime.now(UTC).date().isoformat()
     found = Reviewed(version=peer.version, date=today)
     began = Used.so_far()
@@ -167,7 +166,7 @@ async def review(peer: Peer, variant: Variant, tell: Told) -> Reviewed:
 
 
 async def _printed(peer: Peer, probe: Probe, url: str) -> list[str]:
-    """What a probe prints, or why it prints nothing, in lines."""
+    """Return the output of a probe in lines, with its errors."""
     env = os.environ | {"URL": url}
     done = await anyio.run_process(
         probe.command, cwd=peer.built, env=env, stderr=subprocess.STDOUT, check=False
@@ -176,7 +175,7 @@ async def _printed(peer: Peer, probe: Probe, url: str) -> list[str]:
 
 
 def taken(report: Report) -> Reviewed:
-    """What is kept of a report."""
+    """Return the kept results of a report."""
     explored = [each for each in (report.explored, *report.otherwise) if each is not None]
     old = {
         seen.schedule: Old(
@@ -189,7 +188,12 @@ def taken(report: Report) -> Reviewed:
         for seen in report.observations
         if seen.schedule in OLD_CALLS and (seen.era, seen.deployment) == ("legacy", "one")
     }
-    first = _tried(explored[0]) if explored else None
+    histories: dict[str, list[str]] = {}
+    if explored:
+        for name, sets in _tried(explored[0]).shown.items():
+            least = weakest_of(sets)
+            if least in report.histories:
+                histories[name] = told(report.histories[least])
     return Reviewed(
         version="",
         date="",
@@ -199,11 +203,7 @@ def taken(report: Report) -> Reviewed:
         breaks=[_broken(each) for each in report.findings],
         departs=[_broken(each) for each in report.departures],
         tried=[_tried(each) for each in explored],
-        histories={
-            name: told(report.histories[least])
-            for name, sets in (first.shown if first else {}).items()
-            if (least := weakest_of(sets)) in report.histories
-        },
+        histories=histories,
         old=old,
         longest_state=report.longest_state,
         left_out=dict(report.left_out),
@@ -228,20 +228,19 @@ def _tried(explored: Explored) -> Tried:
 
 
 def told(history: History) -> list[str]:
-    """A history in lines, without what is of no request."""
+    """Return a history in lines, without the rows that belong to no request."""
     lines: list[str] = []
     for row in telling(history):
         match row.kind:
             case "request":
                 lines.append(f"{row.number}. {row.text}")
             case "response":
-                lines.append(f"   gets {row.text}" + (" (and never sees it)" if row.lost else ""))
+                unseen = " (and never sees it)" if row.lost else ""
+                lines.append(f"   gets {row.text}{unseen}")
             case "effect":
                 lines.append(f"   effect: {row.text}")
-            case "question" | "answer" if CLIENT not in (
-                row.start,
-                row.end,
-            ):  # pushed to an old client
+            case "question" | "answer" if CLIENT not in (row.start, row.end):
+                # A question that is pushed to an old client.
                 lines.append(f"   {row.label}")
             case "failure" | "crash" | "change" | "time":
                 lines.append(f"   {row.text}")

@@ -1,6 +1,4 @@
-"""The same, by an author who had met clients without elicitation: it books without asking
-anybody.
-"""
+"""Books a table, but books a default time without asking if the client cannot be asked."""
 
 from typing import Literal
 

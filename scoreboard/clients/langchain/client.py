@@ -1,4 +1,4 @@
-"""LangChain's adapters for MCP, used as their documentation says: a tool opens a session for each call."""
+"""LangChain's adapters for MCP, used as documented: a tool opens a session for each call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An agent of Pydantic AI with MCP's tools, used as its documentation says; its model is a script."""
+"""An agent of Pydantic AI with MCP's tools, used as documented; its model is a script."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ async def call(job: Job) -> None:
         return await job.answer(message, params.requested_schema["properties"])
 
     def model(messages: list[Any], info: Any) -> ModelResponse:
-        """Call the tool, again where that is asked for, and end with what it returned."""
+        """Call the tool, call it again after a retry, and end with its result."""
         parts = [part for message in messages for part in message.parts]
         returned = [part for part in parts if isinstance(part, ToolReturnPart)]
         if returned and returned[-1].outcome != "retried":

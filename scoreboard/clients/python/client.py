@@ -11,7 +11,7 @@ from mcp.client.stdio import stdio_client
 
 
 def client_of(job: Job) -> Client:
-    """A client for the call of a job."""
+    """Return a client for the call of a job."""
 
     async def user(context: Any, params: types.ElicitRequestParams) -> types.ElicitResult:
         assert isinstance(params, types.ElicitRequestFormParams)

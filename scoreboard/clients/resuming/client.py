@@ -1,4 +1,4 @@
-"""This project's own stand-in, round the client of `python`, used as its documentation says."""
+"""This project's own stand-in, around the client of `python`, used as documented."""
 
 from __future__ import annotations
 

@@ -1,10 +1,9 @@
-"""The command line: `python -m scoreboard.conformance.score [NAME ...]` runs the suite on every
-mutant.
+"""The command line: `python -m scoreboard.conformance.score [NAME ...]` runs the suite on mutants.
 
-What is kept in docs/suite-score.json is not run again while the code is the same, so an interrupted
-run goes on where it was; `NAME` names mutants to run in any case. At the end docs/SUITE.md has the
-new score. `--url URL` runs the proposed scenarios on a server that is there. Exit code: 0 done, 2
-bad input or no npm, 130 after Ctrl-C.
+A result in docs/suite-score.json is reused while the code is the same, so an interrupted run goes
+on where it was; `NAME` names mutants to run in any case. At the end docs/SUITE.md has the new
+score. `--url URL` runs the proposed scenarios on a running server. Exit code: 0 when done, 2 for
+bad input or without npm, 130 after Ctrl-C.
 """
 
 from __future__ import annotations
@@ -42,19 +41,26 @@ INSTALLED = ROOT / "build" / "suite"
 MAIN = INSTALLED / "node_modules" / "@modelcontextprotocol" / "conformance" / "dist" / "index.js"
 PACKAGES = (f"@modelcontextprotocol/conformance@{SUITE}", "node@22")
 CLIENT_SCENARIOS = (
-    *("sep-2322-client-request-state", "request-metadata", "tools_call"),
-    *("http-standard-headers", "http-custom-headers", "http-invalid-tool-headers"),
+    "sep-2322-client-request-state",
+    "request-metadata",
+    "tools_call",
+    "http-standard-headers",
+    "http-custom-headers",
+    "http-invalid-tool-headers",
 )
-"""The suite's client scenarios about anything but authorization and schemas."""
+"""The suite's client scenarios, without those about authorization and schemas."""
+
 CLIENT_CONDUCT = "sep-2322-client-conduct"
 """The proposed scenario for clients."""
+
 AT_ONCE = 2
-"""How many programs are run at a time; most of a run is waiting."""
+"""The number of programs that run at a time; most of a run is waiting."""
+
 _SEVERITY = ("SKIPPED", "INFO", "SUCCESS", *reversed(BAD))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; the exit code."""
+    """Run the command, and return the exit code."""
     parser = Parser(
         prog="python -m scoreboard.conformance.score",
         description=f"The official conformance suite {SUITE} against broken servers and clients.",
@@ -68,7 +74,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(argv)
     names: list[str] = args.names
     every = {name for programs in PROGRAMS.values() for name in programs}
-    if unknown := [name for name in names if name not in every]:
+    unknown = [name for name in names if name not in every]
+    if unknown:
         refuse(f"there is no mutant {unknown[0]!r}")
     require_node()
     return run(lambda: _judge(args.url) if args.url else _score(names))
@@ -88,7 +95,7 @@ def _score(again: Sequence[str]) -> int:
     to_run: list[tuple[Side, str, str]] = []
     for side, programs in PROGRAMS.items():
         outcomes = kept.of(side)
-        for name in outcomes.keys() - programs.keys():  # what is no longer there
+        for name in outcomes.keys() - programs.keys():  # programs that are no longer here
             del outcomes[name]
         for name in programs:
             code = code_of(side, name)
@@ -107,13 +114,13 @@ def _score(again: Sequence[str]) -> int:
 
 
 def checks_of(program: tuple[Side, str, str]) -> dict[str, str]:
-    """What the suite says of a program."""
+    """Return the suite's checks of a program."""
     side, name, _ = program
     return RUNS[side](name)
 
 
 def keep(kept: Kept, side: Side, name: str, outcome: Outcome) -> None:
-    """Add a run to what is kept; of a mutant, what it has other than the correct program."""
+    """Keep the checks of a run; of a mutant, only those that differ from the correct program's."""
     if name != "correct":
         before = kept.of(side)["correct"].checks
         outcome.checks = {
@@ -143,7 +150,7 @@ def install() -> None:
 
 
 class Check(BaseModel):
-    """What a check of the suite came to."""
+    """The result of one check of the suite."""
 
     id: str
     status: str
@@ -151,7 +158,7 @@ class Check(BaseModel):
 
 
 def conformance(*arguments: str, proposed: bool = False) -> list[Check]:
-    """Run the suite, with the proposed scenarios or as it is."""
+    """Run the suite, with or without the proposed scenarios."""
     binaries = INSTALLED / "node_modules" / ".bin"
     path = f"{binaries}{os.pathsep}{os.environ['PATH']}"
     with tempfile.TemporaryDirectory(prefix="mrtr-suite-") as out:
@@ -171,7 +178,7 @@ def conformance(*arguments: str, proposed: bool = False) -> list[Check]:
 
 
 def worst(checks: Iterable[Check]) -> dict[str, str]:
-    """The worst status of each check by its id."""
+    """Return the worst status of each check, by its id."""
     statuses: dict[str, str] = {}
     for check in checks:
         before = statuses.get(check.id, "SKIPPED")
@@ -180,18 +187,18 @@ def worst(checks: Iterable[Check]) -> dict[str, str]:
 
 
 def of_server(name: str) -> dict[str, str]:
-    """What the suite says of a server."""
+    """Return the suite's checks of a server."""
     with started(name) as url:
         return worst(conformance("server", "--url", url, "--suite", "all"))
 
 
 def started(name: str) -> AbstractContextManager[str]:
-    """The URL of the correct server, or of a mutant, for a block."""
+    """Run the correct server, or a mutant, for a block, and yield its URL."""
     return serving("score.correct", *([] if name == "correct" else [name]))
 
 
 def of_client(name: str) -> dict[str, str]:
-    """What the suite says of a client."""
+    """Return the suite's checks of a client."""
     command = f"{sys.executable} -m {__package__}.client {name}"
     return worst(
         check
@@ -201,7 +208,7 @@ def of_client(name: str) -> dict[str, str]:
 
 
 def of_proposed_client(name: str) -> dict[str, str]:
-    """What the proposed scenario for clients says of a client."""
+    """Return the checks of the proposed scenario for clients."""
     command = f"{sys.executable} -m {__package__}.client {name}"
     return worst(
         conformance("client", "--command", command, "--scenario", CLIENT_CONDUCT, proposed=True)
@@ -209,13 +216,13 @@ def of_proposed_client(name: str) -> dict[str, str]:
 
 
 def of_proposed(name: str) -> dict[str, str]:
-    """What the proposed scenarios say of a server."""
+    """Return the checks of the proposed scenarios on a server."""
     with started(name) as url:
         return worst(proposed(url))
 
 
 def proposed(url: str) -> list[Check]:
-    """The checks of the proposed scenarios."""
+    """Run the proposed scenarios on a server, and return all their checks."""
     return conformance("server", "--url", url, "--suite", "all", proposed=True)
 
 

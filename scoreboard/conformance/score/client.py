@@ -2,8 +2,8 @@
 
 `python -m scoreboard.conformance.score.client NAME URL` lists the tools of the server at URL and
 calls each, as `correct` or as a mutant. Its user accepts every form and opens no URL. It speaks
-HTTP without an SDK, so that a mutant can break what an SDK would mend. Knows the specification
-alone.
+HTTP without an SDK, so that a mutant can break what an SDK would repair. Knows the specification
+only.
 """
 
 from __future__ import annotations
@@ -173,7 +173,7 @@ class Client:
 
 
 def marked(tool: Json) -> Iterator[tuple[str, str]]:
-    """A tool's parameters that are mirrored into headers, with the header of each."""
+    """Yield a tool's parameters that are mirrored into headers, with the header of each."""
     properties: Json = tool.get("inputSchema", {}).get("properties", {})
     for name, schema in properties.items():
         if "x-mcp-header" in schema:
@@ -181,7 +181,7 @@ def marked(tool: Json) -> Iterator[tuple[str, str]]:
 
 
 def encoded(value: str) -> str:
-    """A value as a header has it."""
+    """Return a value in the encoding of a header."""
     if re.fullmatch(r"[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?", value) and not value.startswith(
         "=?base64?"
     ):
@@ -190,14 +190,14 @@ def encoded(value: str) -> str:
 
 
 def read(text: str, number: int) -> Json:
-    """The response in a body of JSON, or of server-sent events."""
+    """Return the response in a body of JSON, or of server-sent events."""
     lines = [line.removeprefix("data:") for line in text.splitlines() if line.startswith("data:")]
     messages: list[Json] = [json.loads(line) for line in lines or [text]]
     return next(message for message in messages if message.get("id") == number)
 
 
 CLIENTS: dict[str, type[Client]] = {"correct": Client}
-"""The correct client and its mutants, by the names that `requirements.toml` has for them."""
+"""The correct client and its mutants, by their names in `requirements.toml`."""
 
 
 def mutant(of: type[Client]) -> type[Client]:

@@ -1,7 +1,7 @@
-"""Servers that break one sentence of the specification each, made from the correct one.
+"""Servers that break one sentence of the specification each, made from the correct server.
 
-Each is a small change: a subclass with one method, whose docstring says what goes wrong. `MUTANTS`
-has them by name, as `requirements.toml` refers to them. Knows the correct server.
+A mutant is a small change: a subclass with one method, whose docstring names the fault. `MUTANTS`
+has the mutants by name, as `requirements.toml` refers to them. Knows the correct server.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MUTANTS: dict[str, type[Fixture]] = {}
 
 
 def entered(into: dict[str, type[Of]]) -> Callable[[type[Of]], type[Of]]:
-    """A decorator that enters a class into a dictionary: `AsksInAList` as `asks-in-a-list`."""
+    """Return a decorator that adds a class to a dictionary: `AsksInAList` as `asks-in-a-list`."""
 
     def enter(of: type[Of]) -> type[Of]:
         name = "".join(f"-{each.lower()}" if each.isupper() else each for each in of.__name__)

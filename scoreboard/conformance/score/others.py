@@ -1,11 +1,12 @@
 """Servers and clients that break a sentence in another way than its mutant does.
 
-The scenarios were written for the mutants, so those cannot say what else the scenarios would find.
-These can: of the rows of `requirements.toml` with a server, thirty were drawn (`random.Random(31)`,
-`(32)` and `(33)`, ten each), of those with a client seven, and each got a second way to be broken.
-The first and the second ten servers were measured, and then the scenarios mended for them; the
-third ten were measured after that, and nothing was mended for those. The clients were known when
-the scenario for clients was written. Knows the correct server and client.
+The scenarios were written for the mutants, so the mutants cannot show what else the scenarios would
+find. These programs can. Thirty rows of `requirements.toml` with a server were drawn
+(`random.Random(31)`, `(32)` and `(33)`, ten each), and seven rows with a client; each row got a
+second way to break it. The first and the second ten servers were measured, and the scenarios were
+then improved for them. The third ten were measured after that, and nothing was improved for them.
+The clients were known when the scenario for clients was written. Knows the correct server and
+client.
 """
 
 from __future__ import annotations
@@ -35,11 +36,13 @@ from scoreboard.conformance.score.correct import (
 from scoreboard.conformance.score.mutants import entered
 
 FIRST_DRAW: dict[str, type[Fixture]] = {}
-"""Those that were measured on the scenarios as they were, which were then mended."""
+"""The servers that were measured first; the scenarios were then improved."""
+
 SECOND_DRAW: dict[str, type[Fixture]] = {}
-"""Those that were measured next; the scenarios were then mended again."""
+"""The servers that were measured next; the scenarios were then improved again."""
+
 THIRD_DRAW: dict[str, type[Fixture]] = {}
-"""Those that were measured last; the scenarios are as they were."""
+"""The servers that were measured last; the scenarios have not changed since."""
 
 first = entered(FIRST_DRAW)
 second = entered(SECOND_DRAW)

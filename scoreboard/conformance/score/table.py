@@ -1,4 +1,4 @@
-"""What is kept of the runs in docs/suite-score.json, and the documents' parts that are made of it.
+"""The kept results of docs/suite-score.json, and the parts of documents that are made from them.
 
 Knows `requirements.toml`, the mutants and their code; runs nothing, so it needs no npm.
 """
@@ -37,6 +37,7 @@ PAGES = (
     FOLDER / "scenarios" / "ISSUE.md",
 )
 """The documents with the score."""
+
 SPECIFICATION = "https://modelcontextprotocol.io/specification/2026-07-28/"
 
 SCENARIOS = FOLDER / "scenarios" / "input-required-result-conduct.ts"
@@ -45,6 +46,7 @@ CLIENT_SCENARIO = SCENARIOS.with_name("mrtr-client-conduct.ts")
 
 Side = Literal["server", "client", "proposed", "proposed client"]
 """Servers and clients under the published suite, and both under the proposed scenarios."""
+
 PROGRAMS: dict[Side, dict[str, type]] = {
     "server": {"correct": correct.Fixture, **MUTANTS, **OTHERS},
     "client": {**CLIENTS, **OTHER_CLIENTS},
@@ -52,6 +54,7 @@ PROGRAMS: dict[Side, dict[str, type]] = {
     "proposed client": {**CLIENTS, **OTHER_CLIENTS},
 }
 """The correct server and client, and their mutants, by name."""
+
 BAD = ("FAILURE", "WARNING")
 
 
@@ -75,12 +78,12 @@ class Requirement(BaseModel):
 
 
 class Outcome(BaseModel):
-    """What the suite said of a program.
+    """The suite's result for a program.
 
     Attributes:
-        code: A digest of the program's code and the suite's version: what the run was of.
-        checks: The worst status of each check by its id; of a mutant, those that differ from the
-            correct program's.
+        code: The digest of the program's code and the suite's version.
+        checks: The worst status of each check, by its id. For a mutant, only the checks that differ
+            from those of the correct program.
     """
 
     code: str
@@ -105,8 +108,9 @@ class Kept(BaseModel):
         }[side]
 
     def found_by(self, side: Side, name: str) -> list[str]:
-        """The checks that find a mutant: they fail or warn, and do neither of the correct
-        program.
+        """Return the checks that find a mutant.
+
+        They fail or warn for the mutant, and not for the correct program.
         """
         before = self.of(side)["correct"].checks
         checks = self.of(side)[name].checks
@@ -119,18 +123,18 @@ class Kept(BaseModel):
 
 @cache
 def requirements() -> list[Requirement]:
-    """The table's rows, in the order of the pages."""
+    """Return the table's rows, in the order of the pages."""
     rows = tomllib.loads(REQUIREMENTS.read_text(encoding="utf-8"))["requirement"]
     return [Requirement.model_validate(row) for row in rows]
 
 
 def read() -> Kept:
-    """What is kept."""
+    """Return the kept results."""
     return Kept.model_validate_json(RESULTS.read_bytes())
 
 
 def code_of(side: Side, name: str) -> str:
-    """The digest of a program: it changes with the correct one, the mutant or the suite."""
+    """Return the digest of a program; the correct program, the mutant and the suite change it."""
     whole = inspect.getsource(client.Client if side.endswith("client") else correct)
     if side.startswith("proposed"):
         whole += (CLIENT_SCENARIO if side.endswith("client") else SCENARIOS).read_text(
@@ -144,15 +148,15 @@ def code_of(side: Side, name: str) -> str:
 
 
 def broken(side: Side) -> list[Requirement]:
-    """The rows of one side that have a mutant."""
+    """Return the rows of one side that have a mutant."""
     who = "client" if side.endswith("client") else "server"
     return [row for row in requirements() if row.who == who and row.mutant]
 
 
 def of(found: Iterable[bool]) -> str:
-    """As in "3 of 5"."""
+    """Return how many of these are true, as in "3 of 5"; empty without any."""
     each = list(found)
-    return f"{sum(each)} of {len(each)}" if each else ""
+    return f"{each.count(True)} of {len(each)}" if each else ""
 
 
 PROPOSED: dict[Literal["server", "client"], Side] = {
@@ -163,17 +167,18 @@ PROPOSED: dict[Literal["server", "client"], Side] = {
 
 
 def finds(kept: Kept, row: Requirement, *, proposed: bool = False, name: str = "") -> bool:
-    """Whether the published suite finds a row's mutant or `name`, or with the proposed
-    scenarios.
+    """Return whether the suite finds a row's mutant, or the program `name` in its place.
+
+    With `proposed`, the proposed scenarios may find it, too.
     """
     name = name or row.mutant
-    return bool(kept.found_by(row.who, name)) or (
-        proposed and bool(kept.found_by(PROPOSED[row.who], name))
-    )
+    if kept.found_by(row.who, name):
+        return True
+    return proposed and bool(kept.found_by(PROPOSED[row.who], name))
 
 
 def scores(kept: Kept) -> str:
-    """The score by section."""
+    """Return a table of the score by section."""
 
     def cells(rows: list[Requirement]) -> list[str]:
         server = [row for row in rows if row.who == "server"]
@@ -211,7 +216,7 @@ def doc(side: Side, row: Requirement) -> str:
 
 
 def survivors(kept: Kept, side: Side) -> str:
-    """Each mutant that no check finds, and whom it harms."""
+    """Return a table of the mutants that no check finds, with whom they harm."""
     rows = [row for row in broken(side) if not kept.found_by(side, row.mutant)]
     return markdown(
         ("sentence", "level", f"the {side}", "harm"),
@@ -220,7 +225,7 @@ def survivors(kept: Kept, side: Side) -> str:
 
 
 def raised(kept: Kept, who: Literal["server", "client"]) -> str:
-    """What the proposed scenarios find of each program that the published suite does not find."""
+    """Return a table of the programs that only the proposed scenarios find."""
     return markdown(
         (f"the {who}", "found by"),
         (
@@ -236,7 +241,7 @@ def raised(kept: Kept, who: Literal["server", "client"]) -> str:
 
 
 def others(kept: Kept, programs: Iterable[str]) -> str:
-    """What finds each program that breaks a sentence in another way than its mutant does."""
+    """Return a table of programs that break a sentence in another way than its mutant."""
     rows = {row.other: row for row in requirements() if row.other}
 
     def found(side: Side, name: str) -> str:
@@ -246,11 +251,11 @@ def others(kept: Kept, programs: Iterable[str]) -> str:
         ("sentence", "level", "the other way", "published suite", "proposed scenarios"),
         (
             [
-                link(row := rows[name]),
-                row.level,
-                " ".join((PROGRAMS[row.who][name].__doc__ or "").split()),
-                found(row.who, name),
-                found(PROPOSED[row.who], name),
+                link(rows[name]),
+                rows[name].level,
+                " ".join((PROGRAMS[rows[name].who][name].__doc__ or "").split()),
+                found(rows[name].who, name),
+                found(PROPOSED[rows[name].who], name),
             ]
             for name in programs
         ),
@@ -258,7 +263,7 @@ def others(kept: Kept, programs: Iterable[str]) -> str:
 
 
 def others_score(kept: Kept, programs: Iterable[str]) -> tuple[str, str]:
-    """How many of these the published suite finds, and how many with the proposed scenarios."""
+    """Return how many programs the published suite finds, without and with our scenarios."""
     rows = {row.other: row for row in requirements() if row.other}
     names = list(programs)
     alone = of(finds(kept, rows[name], name=name) for name in names)
@@ -266,7 +271,7 @@ def others_score(kept: Kept, programs: Iterable[str]) -> tuple[str, str]:
 
 
 def killed(kept: Kept, side: Side) -> str:
-    """Each mutant that is found, and by what."""
+    """Return a table of the mutants that are found, with the checks that find them."""
     rows = [(row, kept.found_by(side, row.mutant)) for row in broken(side)]
     return markdown(
         ("sentence", "level", f"the {side}", "found by"),
@@ -279,7 +284,7 @@ def killed(kept: Kept, side: Side) -> str:
 
 
 def idle(kept: Kept, side: Side) -> str:
-    """The checks that pass on the correct program and fail on no mutant."""
+    """Return the checks that pass on the correct program and fail on no mutant."""
     worked = {each for row in broken(side) for each in kept.found_by(side, row.mutant)}
     checks = kept.of(side)["correct"].checks
     found = sorted(each for each in checks if checks[each] == "SUCCESS" and each not in worked)
@@ -287,7 +292,7 @@ def idle(kept: Kept, side: Side) -> str:
 
 
 def unseen() -> str:
-    """The sentences that cannot be broken, by their reason."""
+    """Return a table of the sentences that cannot be broken visibly, by their reason."""
     reasons = Counter(row.why for row in requirements() if row.why)
     return markdown(
         ("sentences", "why"), ([str(count), why] for why, count in reasons.most_common())
@@ -295,27 +300,29 @@ def unseen() -> str:
 
 
 def numbers(kept: Kept) -> str:
-    """The score in two sentences."""
+    """Return the score in a few sentences."""
     server = of(finds(kept, row) for row in broken("server"))
     clients = of(finds(kept, row) for row in broken("client"))
     more = of(finds(kept, row, proposed=True) for row in broken("server"))
     more_clients = of(finds(kept, row, proposed=True) for row in broken("client"))
     unknown, unknown_more = others_score(kept, THIRD_DRAW)
     rows = requirements()
+    with_mutant = len([row for row in rows if row.mutant])
+    repeated = len([row for row in rows if row.repeats])
+    invisible = len([row for row in rows if row.why])
     return (
-        f"**The suite {kept.suite} finds {server} broken servers, and {clients} broken clients.** With"
-        f" the proposed scenarios, which were written for these mutants, it finds {more} and"
+        f"**The suite {kept.suite} finds {server} broken servers, and {clients} broken clients.**"
+        f" With the proposed scenarios, which were written for these mutants, it finds {more} and"
         f" {more_clients}."
         f" Of ten servers that the scenarios were not written for, the suite finds {unknown}, and"
         f" {unknown_more} with them."
-        f" Of {len(rows)} sentences, {sum(bool(row.mutant) for row in rows)} have a mutant,"
-        f" {sum(bool(row.repeats) for row in rows)} repeat another one, and"
-        f" {sum(bool(row.why) for row in rows)} cannot be seen to be broken."
+        f" Of {len(rows)} sentences, {with_mutant} have a mutant, {repeated} repeat another one,"
+        f" and {invisible} cannot be seen to be broken."
     )
 
 
 def failed_by_correct(kept: Kept) -> str:
-    """The checks of the published suite that the correct server fails itself."""
+    """Return a sentence with the checks that the correct server itself fails."""
     checks = kept.of("server")["correct"].checks
     failed = sorted(name for name, status in checks.items() if status == "FAILURE")
     names = ", ".join(f"`{name}`" for name in failed)
