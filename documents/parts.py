@@ -240,7 +240,7 @@ COSTS = Source[costs.Report](
     {
         "costs": lambda kept: costs.with_notes(counted_now(kept)),
         "engines": costs.engines_with_notes,
-        "price": costs.price,
+        "price": lambda kept: costs.price(counted_now(kept)),
     },
 )
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import anyio
 
-from documents import ROOT, explored, findings
+from documents import ROOT, candidates, explored, findings
 from mrtr_options.review.bench.deployments import Offered, offered
 from mrtr_options.review.bench.faults import NAMED, Era, parse
 from mrtr_options.review.bench.scenario import Policy, Scenario, Together
@@ -112,11 +112,21 @@ LOSES: dict[str, tuple[Policy, bool]] = {
 
 
 def charged_twice(rows: Sequence[explore.Row]) -> dict[str, dict[str, bool]]:
-    """Return for each kind of client whether a subject charges twice when the result is lost."""
+    """Return for each kind of client whether a subject charges twice when the result is lost.
+
+    The candidates for a default that have no row of their own are counted, too.
+    """
+    tried = {row["subject"] for row in rows}
+    others = [
+        row
+        for row in candidates.read()
+        if row["destination"] == "ignores keys" and row["subject"] not in tried
+    ]
+    every = [*rows, *others]
     return {
         client: {
             row["subject"]: "lost3" in row["witnesses"].get("duplicate bill", ())
-            for row in rows
+            for row in every
             if (row["policy"], CALL_KEY in row["subject"]) == (policy, keyed)
             and TEMPORAL not in row["subject"]  # the same tool on another engine
         }
@@ -137,8 +147,8 @@ def dots() -> str:
         [
             table(("a client that", "ways to write the tool", "charge twice"), lines),
             "",
-            "A dot is an option, alone or with the guard, a name or a key. In the first row only"
-            f"\n{_together(safe)} does not charge twice: **the default**.",
+            "A dot is an option, alone or with the guard, a name or a key. In the first row, only"
+            f"\nthose with a name charge once: {_together(sorted(safe))}. J is **the default**.",
         ]
     )
 

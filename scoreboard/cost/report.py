@@ -290,7 +290,8 @@ def notes(report: Report) -> Iterator[str]:
     )
     yield (
         "¹: inside the single-use guard, on SQLite. ᵏ: the client sends a call key."
-        " ⁿ: an argument names the call. The lines of a guarded option include the guard's, with its two stores."
+        " ⁿ: an argument names the call. The lines of a guarded option include the guard's, with"
+        " its two stores."
     )
     added = " and ".join(
         f"{each.added_ms.median:.1f} ms on {each.store} (the middle half of rounds:"
@@ -364,6 +365,7 @@ def price(report: Report) -> str:
     lines = {each.subject: each.sdk for each in report.lines}
     return (
         f"The default takes a store that all instances share, {lines[DEFAULT]:,} lines of an SDK"
-        f" (F: {lines['F']:,}), and {served[DEFAULT] / served['F']:.1f} times F's\nprocessor time over HTTP"
+        f" (F: {lines['F']:,}), and {served[DEFAULT] / served['F']:.1f} times F's\nprocessor time"
+        " over HTTP"
         f" ({memory[DEFAULT] / memory['F']:.1f} in memory; [costs](docs/COSTS.md))."
     )
