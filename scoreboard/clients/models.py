@@ -5,7 +5,7 @@ Knows the counts of the kept runs; nothing of any client.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from mrtr_options.review.bench.faults import Era
 from mrtr_options.terminal import markdown
@@ -109,6 +109,7 @@ def headline(report: Report) -> str:
 def in_short(report: Report) -> str:
     """Return the same for README: clients of each model, and the charges with F and the default."""
     counts = {model: len(of_model(report, model)) for model in MODELS}
+    settings = _settings(of_model(report, "calls again"))
     with_f = shipped(report, report.first_server)
     f_once = Charged.of(lost(with_f))
     f_again = Charged.of(made_again(with_f))
@@ -117,10 +118,11 @@ def in_short(report: Report) -> str:
     default_again = Charged.of(made_again(with_default))
     return (
         f"Of {_number_shipped(report)}, {counts['stops']} stop, {counts['calls again']} call again"
-        f" by themselves, {counts['resends']} resend. With F, {f_once.twice} of {f_once.calls} lost"
-        f" responses charge twice, and {f_again.twice} of {f_again.calls} where the application"
+        f" by themselves{settings}, {counts['resends']} resend. With F, {f_once.twice} of"
+        f" {f_once.calls} lost responses charge twice, and {f_again.twice} of {f_again.calls} where the application"
         f" then calls again; with the default {default_once.twice} and {default_again.twice}."
-        f" With both, {default_once.told_of_error} are charged once and told of an error."
+        f" With both, {default_once.told_of_error} are charged once and told of an error,"
+        f" {default_once.hung} are told nothing."
     )
 
 
@@ -137,12 +139,17 @@ def headlines(report: Report) -> list[str]:
 def _which(report: Report, model: Model) -> str:
     """Return a sentence that counts and names the shipped clients of one model."""
     found = of_model(report, model)
-    set_so = len([name for name in found if name.endswith(RETRYING)])
-    settings = f", {set_so} of them by a setting that is off by default" if set_so else ""
+    settings = _settings(found)
     names = ", ".join(_in_eras(report, name, eras) for name, eras in found.items())
     return (
         f"{MODELS[model]}: {len(found)} of {_number_shipped(report)}{settings}. {names or 'None'}."
     )
+
+
+def _settings(clients: Collection[str]) -> str:
+    """Return a clause on the clients that do so only with a setting."""
+    set_so = len([name for name in clients if name.endswith(RETRYING)])
+    return f", {set_so} of them by a setting that is off by default" if set_so else ""
 
 
 def _in_eras(report: Report, client: str, eras: Sequence[Era]) -> str:
