@@ -12,6 +12,8 @@ An engine runs the call and keeps it: `embedded` (DBOS on a file of this machine
 - An answer is taken once, for the question that its user saw. A duplicate gets the response on
   record.
 - A first request that is cancelled takes its call along, since the client has no state of it.
+- A call whose question was declined, dismissed or not answered in time frees a name of the
+  server's: the next first request begins another call, under the next handle of the name.
 - asyncio only, as the engines are.
 
 Knows `call`, `messages`, `questions` and `call_key`; of engines what `Engine` says.
@@ -30,7 +32,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from inspect import isroutine
 from pathlib import Path
-from typing import Any, Literal, Protocol, Self, TypeVar
+from typing import Any, Literal, Protocol, Self, TypeVar, cast
 
 import anyio
 import mcp_types as types
@@ -68,7 +70,7 @@ from mrtr_options.sdk.durable.messages import (
     stopped,
 )
 from mrtr_options.sdk.durable.record import Record
-from mrtr_options.sdk.durable.round import Round
+from mrtr_options.sdk.durable.round import Round, handle_after
 from mrtr_options.sdk.handlers import Call, NotAHandler, check_handler, needing
 from mrtr_options.sdk.questions import declares_forms, is_modern, kinds
 from mrtr_options.sdk.settings import DATABASE_VARIABLE
@@ -329,7 +331,8 @@ class DurableStore:
         """Run the handler of this name to its end."""
         context = DurableContext(self._lifespan_context, running, idle_seconds=self.idle_seconds)
         handler = self.handlers[name]
-        return Ended(await context.outcome(handler(context, running.record.begun.call)))
+        outcome = await context.outcome(handler(context, running.record.begun.call))
+        return running.record.ended(outcome)
 
     def caller(self, ctx: ServerRequestContext[Any, Any]) -> Caller:
         """Return what a call is told of the client of this round."""
@@ -410,6 +413,10 @@ class DurableStore:
         since: float | None = None
         if named is not None:
             record = await self.engine.look(round.handle)
+            while record.has_freed_its_name and not named.is_key:
+                round.handle = cast(str, handle_after(round.handle))
+                found = await self.engine.begin(name, round.handle, begun)
+                record = await self.engine.look(round.handle)
             if digest_of(record.begun.call.arguments) != digest_of(params.arguments):
                 raise named.other_arguments()
             since = record.updated if record.begun.at < now else None
