@@ -110,16 +110,19 @@ async def test_a_server_whose_unknown_callers_would_share_named_calls_is_not_bui
 async def test_a_call_that_its_user_declined_frees_its_name(engine: str, action: str) -> None:
     world, of = World(), {"reference": f"{action}d"}  # tests share Temporal, where names stay
     async with served(engine, world) as send:
-        for _ in range(2):
-            asked = await send(**of)
-            for _ in range(2):  # a declined round that is sent again is declined again
-                with pytest.raises(NO[action]):
-                    await send(no(action), asked, **of)
+        declined = [await send(**of)]
+        for asked in declined * 2:  # a declined round that is sent again is declined again
+            with pytest.raises(NO[action]):
+                await send(no(action), asked, **of)
+        declined.append(await send(**of))
+        with pytest.raises(NO[action]):
+            await send(no(action), declined[1], **of)
         wanted = await send(**of, amount=2)
         assert text_of(await send(named("Ann"), wanted, **of, amount=2)) == "done"
         assert text_of(await send(**of, amount=2)) == "done"
-        with pytest.raises(NO[action]):
-            await send(no(action), asked, **of)
+        for asked in declined:
+            with pytest.raises(NO[action]):
+                await send(no(action), asked, **of)
     assert world.kinds() == ["charge"]
 
 
