@@ -9,7 +9,8 @@ When to reach for it: always, as the floor. It runs on any instance, needs nothi
 and every other option is measured against it.
 
 When not: an effect stands above a guard. That line runs once per round, and only the convention
-"effects below the last guard" keeps it from doing harm.
+"effects below the last guard" keeps it from doing harm. A call that is made again runs its effects
+again: hand their destination a business key.
 """
 
 from __future__ import annotations

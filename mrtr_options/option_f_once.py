@@ -8,7 +8,8 @@ When to reach for it: a stateless fleet and an effect that has to stand above a 
 per effect, and a reviewer can see which lines are not wrapped.
 
 When not: the effect must never happen twice. The marker travels in a response; when that response
-is lost, the effect runs again. Give its destination an idempotency key that it honours.
+is lost, the effect runs again. A call that is made again runs its effects again: hand their
+destination a business key.
 """
 
 from __future__ import annotations

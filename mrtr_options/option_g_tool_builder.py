@@ -11,7 +11,8 @@ question for an effect to stand on.
 
 When not: something must be recorded before the user answers. The end step is the only place for it,
 so a call that is abandoned leaves no trace. An effect in a step that asks runs twice: the step is
-entered again with its answer.
+entered again with its answer. A call that is made again runs its effects again: hand their
+destination a business key.
 """
 
 from __future__ import annotations

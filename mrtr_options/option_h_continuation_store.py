@@ -8,7 +8,8 @@ line runs twice, and a round sent again gets the response it got before.
 When to reach for it: one instance, or a fleet with sticky routing on the state; tools that are
 moved over from the old era without being rewritten.
 
-When not: instances come and go. A frame dies with its process, and the call with it.
+When not: instances come and go. A frame dies with its process, and the call with it. A call that is
+made again runs its effects again: hand their destination a business key.
 """
 
 from __future__ import annotations

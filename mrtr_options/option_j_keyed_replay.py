@@ -10,7 +10,8 @@ When to reach for it: a stateless fleet, linear code, and destinations that hono
 effect happens exactly once after the first round, whatever is lost or sent again.
 
 When not: the destination honours no key. A lost response runs its effects again, as in F; and a
-line without a key runs in every round, as in B.
+line without a key runs in every round, as in B. A call that is made again has other keys: hand the
+destination a business key, too.
 """
 
 from __future__ import annotations

@@ -9,11 +9,11 @@ instance takes any round, and another one finishes what a dead one began.
 
 When to reach for it: calls that must not be lost, on a fleet that comes and goes.
 
-When not: a database in the path of every round is too much; or a step takes longer than about
-50 s, after which the user is asked whether to go on waiting: K is for such work. And
-"once" has its limit here too: a process that dies between an effect and its record leaves an effect
-that is run again. The step is handed a key, the same on every attempt: give it to a destination
-that honours it.
+When not: a database in the path of every round is too much; or a step takes longer than about 50 s,
+after which the user is asked whether to go on waiting: K is for such work. And "once" has its limit
+here too: a process that dies between an effect and its record leaves an effect that is run again.
+The step is handed a key, the same on every attempt: give it to a destination that honours it. A
+call that is made again has other keys: hand the destination a business key, too.
 """
 
 from __future__ import annotations

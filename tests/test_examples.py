@@ -1,5 +1,7 @@
 """The examples as programs, and what they do that no main shows."""
 
+import inspect
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,7 +12,7 @@ from mcp import MCPError
 from mcp.server import Server, ServerRequestContext
 from mcp_types import ElicitResult
 
-from examples import basic, carriers, multiround
+from examples import basic, business_key, carriers, multiround
 from examples.client_dual_path import PREFERENCES, App, connect
 from examples.expect import as_expected
 from examples.rounds import Request, Response, accept, play, seen
@@ -18,9 +20,17 @@ from mrtr_options.tool.catalogue import load, option_named
 from mrtr_options.tool.settings import Settings
 from mrtr_options.tool.weather import MemoryLedger
 from tests.bounds import SECONDS
-from tests.commands import called
+from tests.commands import REPOSITORY, called
 
-EXAMPLES = ("basic", "multiround", "carriers", "inputs", "client_dual_path", "index_directory")
+EXAMPLES = (
+    "basic",
+    "multiround",
+    "carriers",
+    "inputs",
+    "client_dual_path",
+    "index_directory",
+    "business_key",
+)
 
 SPRINGFIELD, TOKYO = carriers.packing("Springfield"), carriers.weather_in("Tokyo, Japan")
 KEYS = [b"a key that all instances share...", b"the key before it, still accepted"]
@@ -48,6 +58,7 @@ DEMONSTRATIONS = {
     "multiround": "Invalid or expired requestState",
     "carriers": "Invalid or expired requestState",
     "inputs": "  with the answer ",
+    "business_key": "\nJ      2 ",
     "client_dual_path": "  call.json",
     "client_dual_path --mrtr-only": "metric assumed: this client cannot be asked",
 }
@@ -64,6 +75,23 @@ def test_a_demonstration_sees_what_it_expects_and_no_log_line_is_in_it(
     assert (code, told.err) == (0, ""), told.out
     assert DEMONSTRATIONS[example] in told.out
     assert max(len(line) for line in told.out.splitlines()) <= 100
+
+
+@pytest.mark.slow
+def test_the_page_shows_how_each_style_passes_the_business_key_and_what_that_comes_to(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    page = (REPOSITORY / "docs" / "USING.md").read_text(encoding="utf-8")
+    _, section = page.split("## The business key in each style\n")
+    section, _ = section.split("\n## ", 1)
+    ((command, printed),) = re.findall(r"^\$ (.+)\n((?:.*\n)*?)```", section, re.MULTILINE)
+    rows = re.findall(r"^\| ([A-Z]).*? \| `(.*?)`", section, re.MULTILINE)
+    assert "".join(style for style, _ in rows) == "EFGHJK"
+    for style, effect in rows:
+        handler = {"K": "pay_l"}.get(style, f"pay_{style.lower()}")
+        assert f"    {effect}\n" in inspect.getsource(vars(business_key)[handler])
+    assert called(command) == 0
+    assert capsys.readouterr().out == printed
 
 
 @pytest.mark.anyio

@@ -95,7 +95,7 @@ def test_a_finding_is_a_page_with_a_command_that_ends_as_the_page_says(
 def test_the_proposal_says_what_is_found_of_each_subject(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    page = text_of(ROOT / "docs" / "PROPOSAL.md")
+    page = text_of(ROOT / "docs" / "CALL_KEY.md")
     (command,) = re.findall(r"`python -m mrtr_options (explore .*?)`", page)
     assert main([*command.split(), "--json"]) == 0
     found = defaultdict[str, set[str]](set)

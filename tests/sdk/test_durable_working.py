@@ -1,4 +1,4 @@
-"""Option L while it is at work: what its client gets, how a call is named, and what it refuses."""
+"""Option L while it is at work: what its client gets, and what it refuses."""
 
 import math
 from typing import Any
@@ -8,13 +8,11 @@ import mcp_types as types
 import pytest
 from mcp import MCPError
 
-from mrtr_options.sdk.call_key import REPEAT, check_naming
 from mrtr_options.sdk.durable import Call, DurableStore
 from mrtr_options.sdk.durable.rounds import GO_ON
-from mrtr_options.sdk.tasks import TaskStore
-from tests.rounds import Response, text_of
+from tests.rounds import text_of
 from tests.sdk.durable_calls import Ctx, World, asked_by, refused, served
-from tests.sdk.fakes import ON_ASYNCIO, deliver, key_of, modern, named, params, result, who
+from tests.sdk.fakes import ON_ASYNCIO, key_of, named, result, who
 
 pytestmark = [pytest.mark.anyio, ON_ASYNCIO]
 
@@ -104,50 +102,3 @@ async def test_a_result_with_a_number_that_json_cannot_carry_is_refused_where_it
     async with served(engine, None, handler) as send:
         with pytest.raises(ValueError, match="has no JSON"):
             await send()
-
-
-async def test_a_call_that_an_argument_names_is_the_same_call_when_it_is_made_again(
-    engine: str,
-) -> None:
-    world = World()
-
-    async def handler(ctx: Ctx, call: Call) -> types.CallToolResult:
-        assert (await ctx.elicit(who())).name == "Ann"
-        await ctx.step("charge", lambda key: world.do("charge", key))
-        return result("done")
-
-    store = DurableStore(version="1", wait_seconds=20)
-    call = store.linear(handler, call="reference", call_is_secret=True)
-
-    async def send(answers: Any = None, asked: Response | None = None, **given: Any) -> Response:
-        return await deliver(call, asked, answers, ctx=modern(), **given)
-
-    with anyio.fail_after(60):
-        async with store.serving(None, database=engine):
-            first, again = await send(reference="A1"), await send(reference="A1")
-            assert again == first
-            assert text_of(await send(named("Ann"), first, reference="A1")) == "done"
-            request = params().model_copy(update={"arguments": {"reference": "A1"}})
-            repeat = await call(modern(), request)
-            assert isinstance(repeat, types.CallToolResult)
-            assert set((repeat.meta or {})[REPEAT]) == {"since"}
-            with pytest.raises(MCPError, match="reference"):
-                await send(reference="A1", amount=2)
-            assert key_of(await send(reference="A2")) == "who"
-            assert key_of(await send()) == "who"
-    assert world.kinds() == ["charge"]
-
-
-@pytest.mark.parametrize("kind", ["L", "K"])
-async def test_a_server_whose_unknown_callers_would_share_named_calls_is_not_built(
-    kind: str,
-) -> None:
-    async def handler(ctx: Any, call: Call) -> types.CallToolResult:
-        return result("done")
-
-    store = TaskStore()
-    serve: Any = store.linear if kind == "L" else store.task
-    made = serve(handler, call="reference")
-    with pytest.raises(ValueError, match="two strangers would share a call"):
-        check_naming("tool", made, {"reference": {}}, knows_callers=False)
-    check_naming("tool", made, {"reference": {}}, knows_callers=True)

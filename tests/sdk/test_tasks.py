@@ -154,12 +154,15 @@ async def served(
     required: bool = False,
     asks_first: bool = False,
     clock: Callable[[], float] | None = None,
+    named_by: str | None = None,
     **options: Any,
 ) -> AsyncGenerator[Served]:
     """A server of one tool, for a bounded time."""
     usual: dict[str, Any] = {"version": "1", "wait_seconds": SECONDS}
     store = TaskStore(**usual | options)
-    call = store.task(handler, required=required, asks_first=asks_first)
+    call = store.task(
+        handler, required=required, asks_first=asks_first, call=named_by, call_is_secret=True
+    )
     store.task(handler, asks_first=not asks_first)  # which changes nothing
 
     async def list_tools(
@@ -545,6 +548,38 @@ async def test_a_no_of_the_user_is_a_result_where_the_author_says_nothing_of_it(
         task = await client.until(await client.call(), "input_required")
         await client.update(task, {"one": {"action": action}})
         assert said(await client.until(task, "completed")).startswith(says)
+
+
+@pytest.mark.parametrize("action", ["decline", "cancel", "tasks/cancel"])
+async def test_a_task_that_its_user_does_not_want_frees_its_name(engine: str, action: str) -> None:
+    async with served(engine, named_by="x") as here, here.taker() as client:
+
+        async def call() -> Task:
+            return await client.send("tools/call", name="tool", arguments={"x": action})
+
+        task = await client.until(await call(), "input_required")
+        assert (await call())["taskId"] == task["taskId"]
+        if action == "tasks/cancel":
+            await client.cancel(task)
+        else:
+            await client.update(task, {"one": {"action": action}})
+        over = await client.until(task, "completed", "cancelled")
+        wanted = await client.until(await call(), "input_required")
+        await client.answer(wanted, "one", "Ann")
+        await client.answer(wanted, "two", "Bob")
+        assert said(await client.until(wanted, "completed")) == "Ann and Bob"
+        assert (await call())["taskId"] == wanted["taskId"]
+        assert await client.get(task) == over
+
+
+async def test_a_task_that_was_cancelled_at_work_keeps_its_name(sqlite: str) -> None:
+    world = World()
+    async with served(sqlite, world, slow, named_by="x") as here, here.taker() as client:
+        task = await client.call()
+        await world.began.wait()
+        await client.cancel(task)
+        assert (await client.call())["taskId"] == task["taskId"]
+        assert world.effects == ["ended"]
 
 
 @pytest.mark.parametrize("ttl", [3600, None])

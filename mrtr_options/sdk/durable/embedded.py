@@ -20,7 +20,7 @@ import secrets
 import sqlite3
 import tempfile
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, asynccontextmanager, suppress
 from contextvars import Context
@@ -44,6 +44,7 @@ from mrtr_options.sdk.durable.messages import (
     refused,
 )
 from mrtr_options.sdk.durable.record import Record
+from mrtr_options.sdk.durable.round import handle_after
 from mrtr_options.sdk.durable.rounds import DurableStore, WrongDatabase
 
 __all__ = ["Engine", "Process", "opened", "process", "try_url"]
@@ -209,10 +210,24 @@ class Process:
             load_output=False,
         )
         unused = [each.workflow_id for each in old if (each.updated_at or 0) <= since * 1000]
-        calls = [call for call in unused if call not in self.live][:SWEEP_LIMIT]
-        if calls:
-            await DBOS.delete_workflows_async(calls)
-        return len(calls)
+        unused = [call for call in unused if call not in self.live]
+        for start in range(0, len(unused), SWEEP_LIMIT):
+            portion = unused[start : start + SWEEP_LIMIT]
+            followed = await self._followed(portion)
+            if calls := [call for call in portion if call not in followed]:
+                await DBOS.delete_workflows_async(calls)
+                return len(calls)
+        return 0
+
+    async def _followed(self, calls: Iterable[str]) -> set[str]:
+        """Return those calls after which another one of their name began, which is found by them."""
+        after = {handle: call for call in calls if (handle := handle_after(call))}
+        if not after:
+            return set()
+        found = await DBOS.list_workflows_async(
+            workflow_ids=[*after], load_input=False, load_output=False
+        )
+        return {after[each.workflow_id] for each in found}
 
     async def end(self) -> None:
         """Let go of the calls that wait for a store, and end DBOS."""

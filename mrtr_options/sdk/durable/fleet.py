@@ -124,7 +124,7 @@ class _Call(Running):
         try:
             output = await work.perform(name, self)
         except asyncio.CancelledError:
-            output = Ended(None)
+            output = self.record.ended(None)
         self.record.outputs.append(output)
         self.record.updated = self.now()
         await workflow.wait_condition(workflow.all_handlers_finished)

@@ -23,7 +23,7 @@ from sqlalchemy.exc import (
 )
 
 from mrtr_options.sdk.durable.call import ATTEMPTS, Running
-from mrtr_options.sdk.durable.messages import Answers, Begun, Ended, Output, Seal, Stepped
+from mrtr_options.sdk.durable.messages import Answers, Begun, Output, Seal, Stepped
 from mrtr_options.sdk.durable.record import Record
 from mrtr_options.sdk.durable.rounds import DurableStore
 
@@ -229,7 +229,7 @@ class Live(Running):
             raise
         output = performing.result()
         if self._is_stopped:
-            output = Ended(None)
+            output = self.record.ended(None)
         elif output is None or self._scope.cancel_called:
             return None
         record = replace(self.record, outputs=[*self.record.outputs, output], updated=self.now())

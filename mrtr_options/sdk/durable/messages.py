@@ -179,10 +179,16 @@ class Handed:
 
 @dataclass(frozen=True)
 class Ended:
-    """The call is over; without an outcome, it was cancelled."""
+    """The call is over.
+
+    Attributes:
+        outcome: What the handler came to; None for a call that was cancelled.
+        frees: Whether it ended without its user's consent, so that its name is free.
+    """
 
     outcome: Outcome | None
     kind: Literal["ended"] = "ended"
+    frees: bool = False
 
 
 Output = Annotated[Asked | Handed | Ended, Field(discriminator="kind")]

@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
 
+from mcp import MCPError
 from pydantic import Field
 
 from mrtr_options.sdk.durable.messages import (
@@ -19,13 +20,16 @@ from mrtr_options.sdk.durable.messages import (
     Caller,
     Ended,
     Handed,
+    Outcome,
     Output,
     Reply,
     length,
+    reason_of,
     refused,
 )
 from mrtr_options.sdk.questions import (
     Cancelled,
+    CannotAsk,
     Declined,
     Inquiry,
     Question,
@@ -78,6 +82,11 @@ class Record:
         return bool(self.outputs) and isinstance(self.outputs[-1], Ended)
 
     @property
+    def has_freed_its_name(self) -> bool:
+        """Whether the next first request of its name begins another call."""
+        return bool(self.outputs) and isinstance(last := self.outputs[-1], Ended) and last.frees
+
+    @property
     def task_at(self) -> float | None:
         """When it became a task; None if it is none."""
         return next((each.at for each in self.outputs if isinstance(each, Handed)), None)
@@ -86,6 +95,18 @@ class Record:
     def caller(self) -> Caller:
         """The client that said something last."""
         return next(reversed(self.answers.values()), self.begun).caller
+
+    def ended(self, outcome: Outcome | None) -> Ended:
+        """Return how the call ends. It frees its name where the user refused a question, could not
+        be asked, or gave no answer until the call was over.
+
+        Args:
+            outcome: What the handler came to; None for a call that is cancelled.
+        """
+        is_refused = isinstance(outcome, Declined | Cancelled | CannotAsk)
+        is_given_up = isinstance(outcome, MCPError) and reason_of(outcome) == "unknown_call"
+        is_stopped = outcome is None or is_given_up
+        return Ended(outcome, frees=is_refused or (is_stopped and isinstance(self.output, Asked)))
 
     def ask(self, questions: dict[str, Question[Any] | Inquiry[Any]]) -> None:
         """Ask, by key.

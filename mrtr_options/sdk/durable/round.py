@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from mrtr_options.sdk.durable.messages import refused
+
+_NAMED = re.compile(r"([0-9a-f]{32})(?:-(\d+))?", re.ASCII)
+"""The handle of a named call: its name, and how many calls have freed the name before it."""
+
+
+def handle_after(handle: str) -> str | None:
+    """Return the handle of the next call of the same name; None for a call without a name."""
+    named = _NAMED.fullmatch(handle)
+    return None if named is None else f"{named[1]}-{int(named[2] or 0) + 1}"
 
 
 @dataclass

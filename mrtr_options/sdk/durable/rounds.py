@@ -12,6 +12,8 @@ An engine runs the call and keeps it: `embedded` (DBOS on a file of this machine
 - An answer is taken once, for the question that its user saw. A duplicate gets the response on
   record.
 - A first request that is cancelled takes its call along, since the client has no state of it.
+- A call whose question was declined, dismissed or not answered in time frees a name of the
+  server's: the next first request begins another call, under the next handle of the name.
 - asyncio only, as the engines are.
 
 Knows `call`, `messages`, `questions` and `call_key`; of engines what `Engine` says.
@@ -30,7 +32,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from inspect import isroutine
 from pathlib import Path
-from typing import Any, Literal, Protocol, Self, TypeVar
+from typing import Any, Literal, Protocol, Self, TypeVar, cast
 
 import anyio
 import mcp_types as types
@@ -68,7 +70,7 @@ from mrtr_options.sdk.durable.messages import (
     stopped,
 )
 from mrtr_options.sdk.durable.record import Record
-from mrtr_options.sdk.durable.round import Round
+from mrtr_options.sdk.durable.round import Round, handle_after
 from mrtr_options.sdk.handlers import Call, NotAHandler, check_handler, needing
 from mrtr_options.sdk.questions import declares_forms, is_modern, kinds
 from mrtr_options.sdk.settings import DATABASE_VARIABLE
@@ -128,9 +130,7 @@ class Engine(Protocol):
             answers: Those that it brings.
 
         Returns:
-            What it says, or for a task what it asked; how it refuses them. All that is on record of
-                it
-            if it is over.
+            What it says, or for a task what it asked; how it refuses them. Its record if it is over.
         """
         ...
 
@@ -149,9 +149,7 @@ _Opened = Callable[
 
 
 def _adapter(url: str | None) -> tuple[_Opened, Callable[[str], None]]:
-    """Of the engine that a URL names: what opens it for a store, for the length of a block, and
-    what tries whether that can be.
-    """
+    """Return how to open the engine of a URL for a store, and how to try whether it can be opened."""
     if url is not None and url.startswith("temporal://"):
         need("temporalio", extra="fleet")
         from mrtr_options.sdk.durable.fleet import opened, try_url
@@ -217,11 +215,7 @@ class DurableStore:
         self.clock: Callable[[], float] = lambda: time.time()  # a review moves the clock
 
     def try_database(self, url: str | None) -> None:
-        """Refuse a database that could not be used; warn where there is none.
-
-        Raises:
-            WrongDatabase: It cannot be read, or reached, or another process has it.
-        """
+        """Refuse a database that could not be used (`WrongDatabase`); warn where there is none."""
         if url is None:
             print(NO_DATABASE, file=sys.stderr)
             return
@@ -269,8 +263,7 @@ class DurableStore:
         return self.in_rounds(self.register(handler, "rounds"), naming)
 
     def register(self, handler: AnyHandler, kind: str) -> str:
-        """Have a handler run here; the name of its calls, which says how it is served, and its
-        version.
+        """Register a handler; return the name of its calls: how it is served, and its version.
 
         Raises:
             NotAHandler: It has no name of its own, under which its calls could be kept.
@@ -297,8 +290,7 @@ class DurableStore:
         clock: Callable[[], float] | None = None,
         codec: RequestStateCodec | None = None,
     ) -> AsyncGenerator[Self]:
-        """Open while the server serves. Calls that are not finished at its end stay with the
-        engine.
+        """Open while the server serves. Calls that are not finished then stay with the engine.
 
         Args:
             lifespan_context: What handlers find in theirs.
@@ -329,7 +321,8 @@ class DurableStore:
         """Run the handler of this name to its end."""
         context = DurableContext(self._lifespan_context, running, idle_seconds=self.idle_seconds)
         handler = self.handlers[name]
-        return Ended(await context.outcome(handler(context, running.record.begun.call)))
+        outcome = await context.outcome(handler(context, running.record.begun.call))
+        return running.record.ended(outcome)
 
     def caller(self, ctx: ServerRequestContext[Any, Any]) -> Caller:
         """Return what a call is told of the client of this round."""
@@ -395,8 +388,8 @@ class DurableStore:
         """Return the response of a round. Where that takes too long it is cancelled, and `round` is what
         the client's retry goes on from.
         """
-        answers = self._answers(ctx, params, round)
-        now = self.clock()
+        answers, now = self._answers(ctx, params, round), self.clock()
+        record: Record | None = None
         if round.number >= 0:
             found = await self.engine.visit(round.handle, round.number, answers)
         else:
@@ -406,10 +399,9 @@ class DurableStore:
             begun = Begun(call, answers.caller, now, self._ttl_ms)
             if length(begun) > MAX_BYTES:
                 raise refused("too_long")
-            found = await self.engine.begin(name, round.handle, begun)
+            found, record = await self._begin(name, round, begun, named)
         since: float | None = None
-        if named is not None:
-            record = await self.engine.look(round.handle)
+        if named is not None and record is not None:
             if digest_of(record.begun.call.arguments) != digest_of(params.arguments):
                 raise named.other_arguments()
             since = record.updated if record.begun.at < now else None
@@ -423,6 +415,20 @@ class DurableStore:
         if since is None or not isinstance(found.output, Ended):
             return result
         return as_repeat(result, since)
+
+    async def _begin(
+        self, name: str, round: Round, begun: Begun, named: CallName | None
+    ) -> tuple[Reply | Record, Record | None]:
+        """Begin a call, or find the one that has its name now; what it says, and its record."""
+        found = await self.engine.begin(name, round.handle, begun)
+        if named is None:
+            return found, None
+        while (record := await self.engine.look(round.handle)).has_freed_its_name:
+            if named.is_key:  # another intention has another key
+                break
+            round.handle = cast(str, handle_after(round.handle))
+            found = await self.engine.begin(name, round.handle, begun)
+        return found, record
 
     async def _latest(
         self, record: Record, round: Round, answers: Answers

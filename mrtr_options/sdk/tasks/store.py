@@ -18,7 +18,7 @@ import logging
 import math
 import re
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Generic, TypeVar
 
@@ -220,12 +220,13 @@ class TaskStore(DurableStore, Extension):
         if name.startswith("task."):
             await context.become_task()
         outcome = await context.outcome(self.handlers[name](context, running.record.begun.call))
+        ended = running.record.ended(outcome)
         if isinstance(outcome, Exception) and running.record.task_at is not None:
             outcome = self.outcome_of(outcome) or outcome
             if not isinstance(outcome, MCPError | types.Result):
                 logger.error("task %s failed", running.handle, exc_info=outcome)
                 outcome = MCPError(types.INTERNAL_ERROR, "Internal server error")
-        return Ended(outcome)
+        return replace(ended, outcome=outcome)
 
     async def result_of(
         self, ctx: ServerRequestContext[Any, Any], handle: str, reply: Reply

@@ -1,0 +1,188 @@
+"""Named calls of options K and L: which call a first request is taken for."""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import mcp_types as types
+import pytest
+from mcp import MCPError
+
+from mrtr_options.sdk.call_key import REPEAT, check_naming, new_call_key
+from mrtr_options.sdk.durable import Call, CallAbandoned, DurableStore
+from mrtr_options.sdk.durable.embedded import process
+from mrtr_options.sdk.durable.rounds import GO_ON
+from mrtr_options.sdk.questions import Cancelled, Declined
+from mrtr_options.sdk.tasks import TaskStore
+from tests.bounds import SECONDS
+from tests.rounds import Response, text_of
+from tests.sdk.durable_calls import Ctx, Stated, World, refused
+from tests.sdk.fakes import ON_ASYNCIO, deliver, key_of, modern, named, params, result, who
+
+pytestmark = [pytest.mark.anyio, ON_ASYNCIO]
+
+NO = {"decline": Declined, "cancel": Cancelled}
+
+
+async def charge(ctx: Ctx, call: Call) -> types.CallToolResult:
+    """Ask, and then charge."""
+    world: World = ctx.lifespan_context
+    await ctx.elicit(who())
+    await ctx.step("charge", lambda key: world.do("charge", key))
+    return result("done")
+
+
+@asynccontextmanager
+async def served(
+    url: str,
+    world: World,
+    handler: Callable[[Ctx, Call], Awaitable[types.CallToolResult]] = charge,
+    **bounds: Any,
+) -> AsyncGenerator[Stated]:
+    """Open a store whose calls are named by their reference; the function sends it a round."""
+    usual: dict[str, Any] = {"version": "1", "wait_seconds": SECONDS}
+    store = DurableStore(**usual | bounds)
+    call = store.linear(handler, call="reference", call_is_secret=True)
+
+    async def send(
+        answers: types.InputResponses | None = None,
+        asked: Response | None = None,
+        *,
+        reference: str = "A1",
+        **more: Any,
+    ) -> Response:
+        return await deliver(call, asked, answers, ctx=modern(), reference=reference, **more)
+
+    with anyio.fail_after(SECONDS):
+        async with store.serving(world, database=url):
+            yield send
+
+
+def no(action: Any) -> types.InputResponses:
+    """Say no to `who()`."""
+    return {"who": types.ElicitResult(action=action)}
+
+
+async def test_a_call_that_an_argument_names_is_the_same_call_when_it_is_made_again(
+    engine: str,
+) -> None:
+    world = World()
+    async with served(engine, world) as send:
+        first, again = await send(), await send()
+        assert again == first
+        assert text_of(await send(named("Ann"), first)) == "done"
+        assert text_of(await send()) == "done"
+        with pytest.raises(MCPError, match="reference"):
+            await send(amount=2)
+        assert key_of(await send(reference="A2")) == "who"
+        assert key_of(await send(reference="")) == "who"
+    assert world.kinds() == ["charge"]
+
+
+async def test_a_call_that_is_made_again_gets_a_result_that_says_so(sqlite: str) -> None:
+    store = DurableStore(version="1", wait_seconds=SECONDS)
+    call = store.linear(charge, call="x", call_is_secret=True)
+    with anyio.fail_after(SECONDS):
+        async with store.serving(World(), database=sqlite):
+            await deliver(call, await deliver(call), named("Ann"))
+            repeat = await call(modern(), params())
+    assert isinstance(repeat, types.CallToolResult)
+    assert set((repeat.meta or {})[REPEAT]) == {"since"}
+
+
+@pytest.mark.parametrize("kind", ["L", "K"])
+async def test_a_server_whose_unknown_callers_would_share_named_calls_is_not_built(
+    kind: str,
+) -> None:
+    async def handler(ctx: Any, call: Call) -> types.CallToolResult:
+        return result("done")
+
+    store = TaskStore()
+    serve: Any = store.linear if kind == "L" else store.task
+    made = serve(handler, call="reference")
+    with pytest.raises(ValueError, match="two strangers would share a call"):
+        check_naming("tool", made, {"reference": {}}, knows_callers=False)
+    check_naming("tool", made, {"reference": {}}, knows_callers=True)
+
+
+@pytest.mark.parametrize("action", ["decline", "cancel"])
+async def test_a_call_that_its_user_declined_frees_its_name(engine: str, action: str) -> None:
+    world, of = World(), {"reference": f"{action}d"}  # tests share Temporal, where names stay
+    async with served(engine, world) as send:
+        declined = [await send(**of)]
+        for asked in declined * 2:  # a declined round that is sent again is declined again
+            with pytest.raises(NO[action]):
+                await send(no(action), asked, **of)
+        declined.append(await send(**of))
+        with pytest.raises(NO[action]):
+            await send(no(action), declined[1], **of)
+        wanted = await send(**of, amount=2)
+        assert text_of(await send(named("Ann"), wanted, **of, amount=2)) == "done"
+        assert text_of(await send(**of, amount=2)) == "done"
+        for asked in declined:
+            with pytest.raises(NO[action]):
+                await send(no(action), asked, **of)
+    assert world.kinds() == ["charge"]
+
+
+async def test_a_call_that_its_user_declined_keeps_its_call_key(sqlite: str) -> None:
+    key = new_call_key()
+    async with served(sqlite, World()) as send:
+        asked = await send(key=key)
+        for round in (no("decline"), asked), ():
+            with pytest.raises(Declined):
+                await send(*round, key=key)
+
+
+async def test_a_call_whose_question_found_no_answer_in_time_frees_its_name(sqlite: str) -> None:
+    given_up, world = anyio.Event(), World()
+
+    async def handler(ctx: Ctx, call: Call) -> types.CallToolResult:
+        try:
+            return await charge(ctx, call)
+        except CallAbandoned:
+            given_up.set()
+            raise
+
+    async with served(sqlite, world, handler, idle_seconds=0.3) as send:
+        asked = await send()
+        await given_up.wait()
+        assert await refused(send, named("Ann"), asked) == "unknown_call"
+        assert key_of(await send()) == "who"
+        assert await refused(send, named("Ann"), asked) == "unknown_call"
+    assert world.kinds() == []
+
+
+async def test_a_call_that_was_stopped_at_work_keeps_its_name(sqlite: str) -> None:
+    world = World()
+
+    async def handler(ctx: Ctx, call: Call) -> types.CallToolResult:
+        await charge(ctx, call)
+        await anyio.sleep_forever()
+        return result("never")
+
+    async with served(sqlite, world, handler, wait_seconds=0.3) as send:
+        held = await send(named("Ann"), await send())
+        with pytest.raises(MCPError, match="effects may have happened"):
+            await send({GO_ON: types.ElicitResult(action="decline")}, held)
+        assert await refused(send) == "unknown_call"
+    assert world.kinds() == ["charge"]
+
+
+async def test_a_call_after_a_declined_one_is_known_for_as_long_as_any_other(sqlite: str) -> None:
+    world = World()
+    async with served(sqlite, world) as send, process(None) as here:
+        with pytest.raises(Declined):
+            await send(no("decline"), await send())
+        waiting = await send()
+        for _ in range(2):
+            await here.sweep(-1.0)  # a second ahead: the declined call ended long ago
+        assert await send() == waiting
+        assert text_of(await send(named("Ann"), waiting)) == "done"
+        while await here.sweep(-1.0) == 0:
+            await anyio.lowlevel.checkpoint()
+        while await here.sweep(-1.0) > 0:
+            pass
+        assert key_of(await send()) == "who"
+    assert world.kinds() == ["charge"]
