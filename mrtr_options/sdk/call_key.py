@@ -120,7 +120,7 @@ class CallName:
 
 @dataclass(frozen=True)
 class CallNaming:
-    """What an author says about names of calls.
+    """The author's naming of calls.
 
     Attributes:
         call: The argument whose value names a call, or a function of caller and arguments; None

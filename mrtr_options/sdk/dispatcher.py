@@ -10,7 +10,7 @@ from mrtr_options.sdk.questions import is_modern
 
 
 def by_era(*, modern: Handler, legacy: Handler) -> Handler:
-    """One handler out of two, each written for one era."""
+    """Make one handler out of two, each written for one era."""
 
     async def dispatched(ctx: Context, params: Params) -> Result:
         return await (modern if is_modern(ctx) else legacy)(ctx, params)

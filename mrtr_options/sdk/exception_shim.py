@@ -51,7 +51,7 @@ class _Interrupt(Exception):
 
 
 class ReplayContext(Generic[DeskT]):
-    """What the handler gets in place of the SDK's request context.
+    """The handler's context, in place of the SDK's request context.
 
     Attributes:
         lifespan_context: The server's lifespan context.

@@ -46,7 +46,9 @@ NAMES_CALLS = "calls_named_by"
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What a handler that awaits its answers gets in place of a request's parameters.
+    """The part of a request's parameters that all rounds of a call share.
+
+    A handler that awaits its answers gets it in their place.
 
     It is the part that all rounds share.
 
@@ -60,7 +62,7 @@ class Call:
 
 
 class CallAbandoned(BaseException):
-    """Raised in a handler whose call is given up.
+    """The end of a handler whose call is given up.
 
     A question stays unanswered for too long, or the server that keeps the call shuts down.
 
@@ -75,13 +77,13 @@ async def settled(result: Awaitable[T] | T) -> T:
 
 
 def first_error(error: ValidationError) -> str:
-    """Where and why something does not fit, in words that do not show it back."""
+    """Return where and why something does not fit, in words that do not show it back."""
     first = error.errors(include_url=False, include_input=False)[0]
     return ": ".join(filter(None, [".".join(map(str, first["loc"])), first["msg"]]))
 
 
 class Crashed(MCPError):
-    """The author's code raised an exception that is not an outcome of the tool.
+    """An exception of the author's code that is not an outcome of the tool.
 
     Its text stays in the log.
     """
@@ -131,7 +133,7 @@ def check_server(server: object, *kinds: type) -> None:
 
 
 class NotAHandler(TypeError):
-    """What was given is not a handler. The text is one line that says what to write."""
+    """The refusal of an object that is no handler. The text is one line that says what to write."""
 
 
 _ROUND = (ServerRequestContext, types.RequestParams)

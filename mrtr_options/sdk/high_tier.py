@@ -19,7 +19,7 @@ _logger = logging.getLogger(__name__)
 
 
 class Tool(Protocol):
-    """As much of `server.Tool` as is needed here."""
+    """The part of `server.Tool` that this module uses."""
 
     @property
     def name(self) -> str: ...

@@ -87,7 +87,7 @@ async def _answers(ctx: Context, requests: types.InputRequests) -> types.InputRe
 
 
 class _Asking:
-    """What one request has asked so far."""
+    """The questions that one request has asked so far."""
 
     def __init__(self) -> None:
         self._asked: set[str] = set()
@@ -112,7 +112,7 @@ class _Asking:
 
 
 class _Waiting:
-    """For how long a result has been put off in a row."""
+    """The time for which a result has been put off in a row."""
 
     def __init__(self) -> None:
         self._begun = anyio.current_time()

@@ -25,7 +25,7 @@ from mrtr_options.sdk.questions import AnswerT, Question, is_modern
 
 
 class ReplayContext(exception_shim.ReplayContext[DeskT]):
-    """What the handler gets in place of the SDK's request context.
+    """The handler's context, in place of the SDK's request context.
 
     Attributes:
         lifespan_context: The server's lifespan context.

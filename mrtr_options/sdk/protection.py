@@ -92,7 +92,7 @@ class BadKeys(UsageError, ValueError):
 
 
 class SignedCodec:
-    """Tokens that anyone can read and only a holder of the key can write.
+    """A codec of tokens that anyone can read and only a holder of the key can write.
 
     Args:
         keys: The rotation ring, as in the SDK: the first signs, all verify. To rotate, roll out
@@ -123,7 +123,7 @@ def _signature(key: bytes, body: bytes) -> bytes:
 
 
 class StateCodec:
-    """Tokens of a bounded length, with the names of the call and of the instance in them.
+    """A codec of tokens of a bounded length, with the names of the call and the instance in them.
 
     The name of the instance that hands a state out is in front of the token, for a balancer to
     read, and in the protected payload, so that a state has one spelling. The name of the request's
@@ -168,7 +168,9 @@ def _marked(instance: str, payload: bytes) -> bytes:
 
 
 class AgingCodec:
-    """Leaves the age of a state to `ProtectedRounds`, which has its own reason for one too old.
+    """A codec that leaves the age of a state to `ProtectedRounds`.
+
+    That has a reason of its own for a state that is too old.
 
     Args:
         codec: Protects the payload.

@@ -29,7 +29,7 @@ from mrtr_options.sdk.questions import (
 
 
 def can_push(ctx: ServerRequestContext[Any, Any]) -> bool:
-    """Whether the server can send this client a request and receive the answer."""
+    """Return whether the server can send this client a request and receive the answer."""
     return not is_modern(ctx) and ctx.session.can_send_request
 
 

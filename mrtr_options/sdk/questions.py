@@ -34,7 +34,7 @@ AnswerT_co = TypeVar("AnswerT_co", bound=BaseModel, covariant=True)
 
 @dataclass(frozen=True, slots=True)
 class Question(Generic[AnswerT_co]):
-    """Something only the user knows, asked as a form.
+    """A question for something only the user knows, asked as a form.
 
     Attributes:
         key: Its key in `inputRequests`; the author's own, kept across versions of the code.
@@ -146,7 +146,7 @@ class CannotAsk(Exception):
 
 
 class BadAnswer(MCPError):
-    """An answer does not fit its question: -32602, naming the question."""
+    """A refusal of an answer that does not fit its question: -32602, naming the question."""
 
     def __init__(self, key: str, why: str) -> None:
         super().__init__(
@@ -173,12 +173,12 @@ def bad_answer(error: MCPError) -> str | None:
 
 
 def is_modern(ctx: ServerRequestContext[Any, Any]) -> bool:
-    """Whether this request is of the modern era (2026-07-28 or later)."""
+    """Return whether this request is of the modern era (2026-07-28 or later)."""
     return is_version_at_least(ctx.protocol_version, LATEST_MODERN_VERSION)
 
 
 def declares_forms(ctx: ServerRequestContext[Any, Any]) -> bool:
-    """Whether the client declared elicitation in form mode.
+    """Return whether the client declared elicitation in form mode.
 
     An empty `elicitation` capability means form mode (MCP 2025-11-25, elicitation, capabilities).
     """
@@ -211,7 +211,7 @@ def _kinds(form: bool, url: bool, sampling: bool, roots: bool) -> Kinds:
 
 
 def kind_of(question: Question[Any] | Inquiry[Any]) -> str:
-    """Its kind; see `Kinds`."""
+    """Return the kind of a question; see `Kinds`."""
     return kind_of_request(question.request) if isinstance(question, Inquiry) else "form"
 
 
@@ -229,7 +229,10 @@ def kind_of_request(request: types.InputRequest) -> str:
 
 
 def can_ask(ctx: ServerRequestContext[Any, Any]) -> bool:
-    """Whether this request may be answered with a question: a modern client that takes forms."""
+    """Return whether this request may be answered with a question.
+
+    That takes a modern client that can show forms.
+    """
     return is_modern(ctx) and declares_forms(ctx)
 
 
@@ -265,12 +268,12 @@ def request_for(question: Question[BaseModel] | Inquiry[BaseModel]) -> types.Inp
 
 
 def are_same(one: Question[Any] | Inquiry[Any], other: Question[Any] | Inquiry[Any]) -> bool:
-    """Whether two questions show the client the same."""
+    """Return whether two questions show the client the same."""
     return one is other or request_for(one) == request_for(other)
 
 
 def response_to(question: Question[Any] | Inquiry[Any]) -> type[BaseModel]:
-    """Return what the client's response to a question must be."""
+    """Return the type of the client's response to a question."""
     return question.answer if isinstance(question, Inquiry) else types.ElicitResult
 
 
@@ -280,7 +283,7 @@ def _validator(answer: type[BaseModel]) -> Any:
 
 
 def validator_of(schema: dict[str, Any]) -> Any:
-    """Make what holds a form's content against its schema."""
+    """Return the validator of a form's content for this schema."""
     return Draft202012Validator(schema, format_checker=Draft202012Validator.FORMAT_CHECKER)
 
 
@@ -385,7 +388,7 @@ def written(model: BaseModel, *, exclude_defaults: bool = True) -> str:
 
 
 def is_same(made: Any, read: Any) -> bool:
-    """Whether JSON and a model make the same value of what this round has made.
+    """Return whether JSON and a model make the same value of what this round has made.
 
     An enumeration's member is the same as its value. A field that its model excludes does not
     count, nor does what is in an object of a class without an equality of its own.
@@ -472,7 +475,7 @@ def fitting(state: str) -> str:
 
 
 def _length(state: str) -> int:
-    """How long a state is within the JSON text that a token holds."""
+    """Return how long a state is within the JSON text that a token holds."""
     return len(json.dumps(state))
 
 

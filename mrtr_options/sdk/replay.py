@@ -99,7 +99,7 @@ one would hold up all calls.
 
 
 class RoundOver(BaseException):
-    """Raised at `await ctx.elicit()` when the question has to be asked first.
+    """The end of a round at `await ctx.elicit()`, since the question has to be asked first.
 
     Not an `Exception`, so that the author's `except Exception` does not take it for a failure;
     their `finally` blocks run.
@@ -107,7 +107,7 @@ class RoundOver(BaseException):
 
 
 class CommitFailed(Exception):
-    """An effect of `on_commit` failed after the handler had succeeded. The cause says why."""
+    """A failure of an effect of `on_commit` after the handler succeeded. The cause says why."""
 
 
 # --- the record ---------------------------------------------------------------------------------
@@ -282,7 +282,10 @@ class Round(Generic[DeskT]):
                 self._is_done.set()
 
     def idempotency_key(self, kind: str, key: str) -> str:
-        """For the effect of this kind under this key: the same in every round of the call."""
+        """Return the key for the effect of this kind under this key: the same in every round.
+
+        It belongs to this call.
+        """
         return hashlib.sha256(f"{self.record.call} {kind} {key}".encode()).hexdigest()[:32]
 
     async def end(self) -> types.InputRequiredResult:
@@ -320,7 +323,7 @@ class Round(Generic[DeskT]):
 
 
 class ReplayContext(AsksTogether, Generic[DeskT]):
-    """What the handler gets in place of the SDK's request context.
+    """The handler's context, in place of the SDK's request context.
 
     Attributes:
         lifespan_context: The server's lifespan context.

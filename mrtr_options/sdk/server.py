@@ -274,7 +274,7 @@ def _schema_of(model: type[BaseModel]) -> dict[str, Any]:
 
 
 def _knows_callers(server: MCPServer[Any]) -> bool:
-    """Whether a server of the high tier can tell two callers apart."""
+    """Return whether a server of the high tier can tell two callers apart."""
     principals = [each.principal for each in server.middleware if isinstance(each, ProtectedRounds)]
     has_own = any(each is not authenticated_principal for each in principals)
     return has_own or server.settings.auth is not None

@@ -38,7 +38,7 @@ DATABASE_VARIABLE = "MRTR_DATABASE_URL"
 
 
 class BadDatabase(UsageError, ValueError):
-    """`MRTR_DATABASE_URL` is not a database's URL.
+    """An unusable value of `MRTR_DATABASE_URL`, which is not a database's URL.
 
     The text is one line, without the URL's password.
     """
@@ -46,7 +46,7 @@ class BadDatabase(UsageError, ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What one instance of a server is run with.
+    """The settings with which one instance of a server is run.
 
     Attributes:
         keys: The ring of state keys, the signing one first; None for a key of this process only.

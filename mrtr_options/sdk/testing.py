@@ -86,7 +86,7 @@ class Losing:
         self._seen = 0
 
     def takes_next(self) -> bool:
-        """Count one more response; whether it is lost."""
+        """Count one more response, and return whether it is lost."""
         self._seen += 1
         return self._seen in self._lose
 

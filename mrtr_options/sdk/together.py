@@ -26,7 +26,7 @@ C = TypeVar("C", bound=BaseModel)
 
 
 class AsksTogether(ABC):
-    """What the contexts of linear handlers share: `elicit_all`, with answers typed one by one."""
+    """The method that all contexts of linear handlers have: `elicit_all`, with typed answers."""
 
     __slots__ = ()
 

@@ -130,7 +130,7 @@ class _Round(Generic[DeskT, ParamsT]):
 
 
 class ToolBuilder(Generic[DeskT, ParamsT, ResultT]):
-    """Puts a handler together from steps, in the order in which they are added.
+    """A builder of a handler out of steps, in the order in which they are added.
 
     It is a tool's, or, if its types say so, a prompt's or a resource's. Steps and the end step are
     functions of (ctx, params, values), async or not:

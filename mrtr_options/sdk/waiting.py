@@ -22,7 +22,7 @@ POLL_SECONDS = 1.0
 
 
 class NotInTime(Exception):
-    """What a call waited for did not come in its time.
+    """The failure of a wait: its result did not come in time.
 
     Attributes:
         key: The author's name for it.
@@ -35,7 +35,7 @@ class NotInTime(Exception):
 
 
 def check_seconds(seconds: float, poll_seconds: float) -> None:
-    """Refuse a wait that cannot be.
+    """Raise for times that are not finite and over 0.
 
     Raises:
         ValueError: A number is not over 0, or has no end.

@@ -1,6 +1,6 @@
-"""State in foreign hands: what a client can read of a state, and what it can make of it.
+"""Attacks on a state: what a client can read of it, and the states that it can forge from it.
 
-A client that means harm decodes what can be decoded and changes what it understands. Of servers it
+A malicious client decodes what can be decoded and changes what it understands. Of servers it
 knows how long a state may be: a state is text, and each attack makes texts of it.
 """
 
@@ -26,7 +26,7 @@ from mrtr_options.review.bench.scenario import KeyEdit, StateEdit
 from mrtr_options.sdk.protection import MAX_TOKEN_BYTES
 
 MAX_DEPTH = 4
-"""How many encodings inside each other are undone."""
+"""The most encodings inside each other that are undone."""
 
 
 # --- reading ------------------------------------------------------------------------------------
@@ -99,7 +99,7 @@ ENCODINGS = (
 
 @dataclass(frozen=True)
 class Part:
-    """A part of a state that can be read.
+    """A readable part of a state.
 
     Attributes:
         data: What it says.
@@ -111,7 +111,7 @@ class Part:
 
 
 def parts(state: str) -> list[Part]:
-    """Everything that can be read of a state: whole, by segments, decoded again and again."""
+    """Return all readable parts of a state: whole, by segments, decoded again and again."""
     return [part for segment in _segments(state) for part in _decoded(segment, 0)]
 
 
@@ -137,7 +137,7 @@ def _segments(state: str) -> Iterator[Part]:
 
 
 _DIGESTS = {16: "md5", 20: "sha1", 28: "sha224", 32: "sha256", 48: "sha384", 64: "sha512"}
-"""Lengths of signatures in bytes, and a hash that makes such."""
+"""Hash functions by the length of their digests, in bytes."""
 
 
 def _decoded(reading: Part, depth: int) -> Iterator[Part]:
@@ -147,7 +147,7 @@ def _decoded(reading: Part, depth: int) -> Iterator[Part]:
 
 
 def _inside(reading: Part, depth: int) -> Iterator[Part]:
-    """What one step of decoding finds."""
+    """Yield the parts that one step of decoding finds."""
     if depth >= MAX_DEPTH or len(reading.data) < 4:
         return
     if depth > 0:
@@ -167,7 +167,7 @@ def _inside(reading: Part, depth: int) -> Iterator[Part]:
 
 
 def _beside_signatures(reading: Part) -> Iterator[Part]:
-    """What stands before or behind bytes that may be a signature, if it can be read."""
+    """Yield the readable part before or behind bytes that may be a signature."""
     for length in _DIGESTS:
         for head, body, tail in (
             (reading.data[:length], reading.data[length:], b""),
@@ -193,7 +193,7 @@ def _is_readable(data: bytes) -> bool:
 
 @lru_cache(64)  # a state often comes in several responses of a run
 def readings(state: str) -> tuple[str, ...]:
-    """Every text that a client finds in a state."""
+    """Return every text that a client finds in a state."""
     texts: dict[str, None] = {}
     found: dict[bytes, None] = {}
     level = {part.data: part for part in _segments(state)}
@@ -236,8 +236,10 @@ def _strings(value: Any, depth: int) -> Iterator[str]:
 
 @lru_cache(1024)
 def spelling(state: str) -> str:
-    """The same for two spellings of what a state says: of the same bytes in base64, with other
-    white space, or in letters and digits that Unicode calls compatible.
+    """Return a normal form: two spellings of the same state have the same.
+
+    They may differ in base64's alphabet and padding, in white space, or in letters and digits that
+    Unicode calls compatible.
     """
     plain = "".join(unicodedata.normalize("NFKC", state).split())
     plain = plain.replace("=", "").replace("+", "-").replace("/", "_")
@@ -249,9 +251,7 @@ _ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
 
 def _without_spare_bits(text: str) -> str:
-    """The last letter of base64 may have bits that say nothing: they are zero here. Hex has
-    none.
-    """
+    """Set the bits of base64's last letter that carry no data to zero. Hex has no such bits."""
     spare = {2: 16, 3: 4}.get(len(text) % 4, 1)
     if spare == 1 or re.fullmatch("[0-9a-f]+", text):
         return text
@@ -262,12 +262,12 @@ def _without_spare_bits(text: str) -> str:
 # --- forging ------------------------------------------------------------------------------------
 
 _SEPARATORS = ".:|~#$;!"
-"""What may stand between the parts of a state, and is in no part that is base64."""
+"""Separators between the parts of a state. No part that is base64 contains one."""
 
 _KNOWN_KEYS = b"", b"secret", b"key", b"changeme"
 
 MAX_FORGERIES = 350
-"""How many states are made from one."""
+"""The most states that are forged from one."""
 
 _SWAPS = (
     (b"Illinois", b"Missouri"),
@@ -279,7 +279,7 @@ _SWAPS = (
     (b"alice", b"mallory"),
     (b"bob", b"alice"),
 )
-"""Words that mean something in a state, and what a forger would have there."""
+"""Words that mean something in a state, and what a forger would put there."""
 
 _MADE_UP = (
     "",
@@ -299,8 +299,9 @@ _MADE_UP = (
 
 
 def forgeries(state: str, others: Sequence[str]) -> list[tuple[str, str]]:
-    """States that a client can make, each with how it is made, of one that it was given and others;
-    none is one that it was given, unless it could guess that.
+    """Return forged states, each with a description, made of a state and others.
+
+    States that the client was given are left out, unless a client could guess them.
     """
     found: dict[str, str] = {}
     given = {spelling(each) for each in (state, *others)}
@@ -331,16 +332,18 @@ def forgeries(state: str, others: Sequence[str]) -> list[tuple[str, str]]:
     names: dict[str, int] = {}
     numbered: list[tuple[str, str]] = []
     for name, forged in [*kept, *made_up]:
-        names[name] = number = names.get(name, 0) + 1
+        number = names.get(name, 0) + 1
+        names[name] = number
         numbered.append((name if number == 1 else f"{name} ({number})", forged))
     return numbered
 
 
 def edited(state: str | None, edit: StateEdit | None) -> str | None:
-    """A state with one edit; the state itself where there is none of either."""
+    """Apply an edit to a state. Return it unchanged if there is no state or no edit."""
     if state is None or edit is None:
         return state
-    middle, forged = len(state) // 2, ".".join(map(_in_another_place, state.split(".")))
+    middle = len(state) // 2
+    forged = ".".join(map(_in_another_place, state.split(".")))
     letter = "A" if state[middle : middle + 1] not in ("A", "a") else "B"
     changed = state[:middle] + letter + state[middle + 1 :]
     edits: dict[StateEdit, str | None] = {
@@ -378,7 +381,7 @@ def edited_key(key: str, edit: KeyEdit) -> str:
 
 
 def spread(made: Sequence[tuple[str, str]], most: int) -> list[tuple[str, str]]:
-    """Return so many of the forged states, at equal distances; the last one always."""
+    """Return `most` of the forged states, at equal distances; the last one always."""
     if len(made) <= most:
         return list(made)
     distance = len(made) / most
@@ -386,7 +389,7 @@ def spread(made: Sequence[tuple[str, str]], most: int) -> list[tuple[str, str]]:
 
 
 def _in_another_place(part: str) -> str:
-    """A part of a token with another place in it; unchanged if it is not a place in base64."""
+    """Put another place into a part of a token; return it unchanged if it has none in base64."""
     try:
         payload = base64.b64decode(part + "=" * (-len(part) % 4), altchars=b"-_", validate=True)
     except ValueError:
@@ -396,43 +399,55 @@ def _in_another_place(part: str) -> str:
 
 
 def in_full_width(text: str) -> str:
-    """A text as East Asian ones may have it, which Unicode calls compatible."""
+    """Return a text in full-width letters, which Unicode calls compatible."""
     return text.translate({ordinal: ordinal + 0xFEE0 for ordinal in range(ord("!"), ord("~") + 1)})
 
 
 _QUOTED = re.compile(r"[A-Za-z0-9+/_-]{16,}={0,2}")
-"""What may be a signature in a text."""
+"""A text that may be a signature."""
 
 
 def signed_as_told(forged: str, says: str) -> Iterator[str]:
-    """A state that was refused, with each signature that the refusal quotes in place of its own."""
+    """Yield a refused state with each signature that the refusal quotes in place of its own."""
     for quoted in dict.fromkeys(_QUOTED.findall(says)):
-        if quoted in forged:
-            continue
-        for separator in _SEPARATORS:
-            head, found, _ = forged.rpartition(separator)
-            if found:
-                yield f"{head}{separator}{quoted}"
-            _, found, tail = forged.partition(separator)
-            if found:
-                yield f"{quoted}{separator}{tail}"
-        for part in parts(forged):
+        if quoted not in forged:
+            yield from _with_segment(forged, quoted)
+            yield from _with_field(forged, quoted)
+            yield from _with_signature(forged, quoted)
+
+
+def _with_segment(forged: str, quoted: str) -> Iterator[str]:
+    """Yield a state with a text in place of its last segment, and of its first."""
+    for separator in _SEPARATORS:
+        head, found, _ = forged.rpartition(separator)
+        if found:
+            yield f"{head}{separator}{quoted}"
+        _, found, tail = forged.partition(separator)
+        if found:
+            yield f"{quoted}{separator}{tail}"
+
+
+def _with_field(forged: str, quoted: str) -> Iterator[str]:
+    """Yield a state with a text in place of each field that may be a signature."""
+    for part, fields in _objects(forged):
+        for name, value in fields.items():
+            if isinstance(value, str) and _QUOTED.fullmatch(value):
+                changed = _as_written(part.data, {**fields, name: quoted})
+                yield part.write(changed.encode())
+
+
+def _with_signature(forged: str, quoted: str) -> Iterator[str]:
+    """Yield a state with a decoded text in place of its signature, if the lengths are the same."""
+    for text, length, join in _signed(forged):
+        for encoding in ENCODINGS[:-1]:
             with suppress(ValueError):
-                value: Any = _json(part.data)
-                for name, each in cast(
-                    "dict[str, Any]", value if isinstance(value, dict) else {}
-                ).items():
-                    if isinstance(each, str) and _QUOTED.fullmatch(each):
-                        yield part.write(_as_written(part.data, {**value, name: quoted}).encode())
-        for text, length, join in _signed(forged):
-            for encoding in ENCODINGS[:-1]:
-                with suppress(ValueError):
-                    if len(signature := encoding.undo(quoted.encode())) == length:
-                        yield join(text, signature)
+                signature = encoding.undo(quoted.encode())
+                if len(signature) == length:
+                    yield join(text, signature)
 
 
 def _readable(state: str, others: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """What can be read is changed, and written back."""
+    """Change what can be read, and write it back."""
     for part in parts(state):
         for old, new in _SWAPS:
             if old in part.data:
@@ -452,8 +467,9 @@ def _readable(state: str, others: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 def _as_written(text: str | bytes, changed: Any) -> str:
-    """Another JSON value as this one is written, with or without spaces: a server may compare
-    texts.
+    """Write another JSON value as this one is written, with or without spaces.
+
+    A server may compare texts.
     """
     spaced = json.dumps(_json(text))
     is_spaced = text in (spaced, spaced.encode())
@@ -461,7 +477,7 @@ def _as_written(text: str | bytes, changed: Any) -> str:
 
 
 def _numbers(part: Part) -> Iterator[tuple[str, str]]:
-    """A time or a number inside a text."""
+    """Make a time or a number inside a text larger."""
     if len(part.data) > 400 or not part.data.isascii() or not part.data.decode().isprintable():
         return
     for found in re.finditer(rb"(?<![\w])\d{1,12}(?![\w])", part.data):
@@ -473,19 +489,13 @@ def _numbers(part: Part) -> Iterator[tuple[str, str]]:
 
 
 def _changed(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """A JSON value with one thing changed in it."""
+    """Yield a JSON value with one thing changed in it."""
     if isinstance(value, dict):
-        fields = cast("dict[str, Any]", value)
-        for key, part in fields.items():
-            where = f"{path}.{key}".strip(".")
-            for name, changed in _changed(part, where):
-                yield name, {**fields, key: changed}
-            yield f"{where} left out", {name: each for name, each in fields.items() if name != key}
+        yield from _changed_object(cast("dict[str, Any]", value), path)
     elif isinstance(value, list):
-        items = cast("list[Any]", value)
-        for place, part in enumerate(items):
-            for name, changed in _changed(part, f"{path}[{place}]"):
-                yield name, [*items[:place], changed, *items[place + 1 :]]
+        yield from _changed_list(cast("list[Any]", value), path)
+    elif isinstance(value, str):
+        yield from _changed_text(value, path)
     elif isinstance(value, bool):
         yield f"{path} negated", not value
     elif isinstance(value, int | float):
@@ -493,20 +503,34 @@ def _changed(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
         yield f"{path} made 0", 0
     elif value is None:
         yield f"{path} filled in", "Springfield, Missouri"
-    elif isinstance(value, str):
-        if value[:1] in ("{", "["):
-            try:
-                inner = _json(value)
-            except ValueError:
-                return
-            for name, changed in _changed(inner, path):
-                yield name, _as_written(value, changed)
-        else:
-            yield f"{path} replaced", "Springfield, Missouri" if "," in value else "mallory"
+
+
+def _changed_object(fields: dict[str, Any], path: str) -> Iterator[tuple[str, Any]]:
+    for key, part in fields.items():
+        where = f"{path}.{key}".strip(".")
+        for name, changed in _changed(part, where):
+            yield name, {**fields, key: changed}
+        yield f"{where} left out", {name: each for name, each in fields.items() if name != key}
+
+
+def _changed_list(items: list[Any], path: str) -> Iterator[tuple[str, Any]]:
+    for place, part in enumerate(items):
+        for name, changed in _changed(part, f"{path}[{place}]"):
+            yield name, [*items[:place], changed, *items[place + 1 :]]
+
+
+def _changed_text(value: str, path: str) -> Iterator[tuple[str, Any]]:
+    """Yield a text that is JSON with one thing changed in it; any other text replaced."""
+    if value[:1] not in ("{", "["):
+        yield f"{path} replaced", "Springfield, Missouri" if "," in value else "mallory"
+        return
+    with suppress(ValueError):
+        for name, changed in _changed(_json(value), path):
+            yield name, _as_written(value, changed)
 
 
 def _tokens(state: str, others: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """A JSON web token that says it is not signed."""
+    """Yield JSON web tokens that say they are not signed."""
     pieces = state.split(".")
     if len(pieces) != 3:
         return
@@ -530,7 +554,7 @@ def _tokens(state: str, others: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 def _signatures(state: str, others: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """The signature is left off, emptied, cut short, or not last; also beside what was changed."""
+    """Leave the signature off, empty it, cut it short or move it; also beside a changed payload."""
     changed = [forged for name, forged in _readable(state, others) if "written for" in name][:2]
     for separator in _SEPARATORS:
         for text, what in ((state, ""), *((forged, ", the payload changed") for forged in changed)):
@@ -549,20 +573,14 @@ def _signatures(state: str, others: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 def _spliced(state: str, others: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Parts of one state beside parts of another, its signature for one."""
+    """Put parts of one state beside parts of another, a signature for example."""
     for separator in _SEPARATORS:
         pieces = state.split(separator)
         for other in others[-4:]:
             theirs = other.split(separator)
             if 2 <= len(pieces) == len(theirs) <= 6:
-                for place in range(len(pieces)):
-                    if pieces[place] != theirs[place]:
-                        mixed = [*pieces[:place], theirs[place], *pieces[place + 1 :]]
-                        yield f"segment {place + 1} of another state", separator.join(mixed)
-                for cut in range(2, len(pieces) - 1):
-                    mixed = [*pieces[:cut], *theirs[cut:]]
-                    if mixed not in (pieces, theirs):
-                        yield f"another state from segment {cut + 1} on", separator.join(mixed)
+                for name, mixed in _mixed(pieces, theirs):
+                    yield name, separator.join(mixed)
     for other in others[-4:]:
         for (_, mine), (part, theirs) in zip(_objects(state), _objects(other), strict=False):
             for key in sorted(mine.keys() & theirs.keys()):
@@ -570,8 +588,20 @@ def _spliced(state: str, others: Sequence[str]) -> Iterator[tuple[str, str]]:
                 yield f"another state with this one's {key}", part.write(mixed)
 
 
+def _mixed(pieces: list[str], theirs: list[str]) -> Iterator[tuple[str, list[str]]]:
+    """Put one segment of another state in, and then the whole end of it."""
+    for place in range(len(pieces)):
+        if pieces[place] != theirs[place]:
+            mixed = [*pieces[:place], theirs[place], *pieces[place + 1 :]]
+            yield f"segment {place + 1} of another state", mixed
+    for cut in range(2, len(pieces) - 1):
+        mixed = [*pieces[:cut], *theirs[cut:]]
+        if mixed not in (pieces, theirs):
+            yield f"another state from segment {cut + 1} on", mixed
+
+
 def _objects(state: str) -> Iterator[tuple[Part, dict[str, Any]]]:
-    """The JSON objects that can be read of a state."""
+    """Yield the readable JSON objects of a state."""
     for part in parts(state):
         with suppress(ValueError):
             if isinstance(value := _json(part.data), dict):
@@ -579,24 +609,27 @@ def _objects(state: str) -> Iterator[tuple[Part, dict[str, Any]]]:
 
 
 def _signed_again(state: str, others: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """What was changed is signed without a key, or with one that everybody knows."""
+    """Sign a changed state without a key, or with a key that everybody knows."""
     for text, length, join in _signed(state):
         for name, changed in islice(_readable(text, others), 2):
-            for part in parts(changed)[
-                :2
-            ]:  # as it is written, and the first thing that it decodes to
+            # As it is written, and the first part that it decodes to.
+            for part in parts(changed)[:2]:
                 for how, signature in _signatures_of(part.data, length):
                     yield f"{name}, signed {how}", join(changed, signature)
 
 
-MAX_HEADS, MAX_MESSAGES = 8, 4
-"""How many heads are made of one state, and how many of its parts may be what is signed."""
+MAX_HEADS = 8
+"""The most heads that are made of one state."""
+
+MAX_MESSAGES = 4
+"""The most parts of a state that are tried as the signed text."""
 
 
 def _heads_signed(state: str, others: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Change a field of what says how a state is protected, the name of a key for one, and sign
-    that with an empty key, with one that everybody knows, or not at all: a server that does not
-    find a key may take an empty one.
+    """Change a field that says how a state is protected, such as a key's name, and sign it anew.
+
+    The signature is made with an empty key, with a key that everybody knows, or left empty: a
+    server that does not find a key may take an empty one.
     """
     for text, length, join in _signed(state):
         for name, changed in islice(_other_heads(text), MAX_HEADS):
@@ -621,11 +654,11 @@ def _other_heads(text: str) -> Iterator[tuple[str, str]]:
 
 
 MAX_KEY_NAME = 40
-"""How long a segment may be that names a key."""
+"""The longest segment that may name a key."""
 
 
 def _signable(text: str) -> list[bytes]:
-    """Return what may be signed of a text: the whole, what its segments decode to, and those."""
+    """Return the bytes of a text that may be signed: all, its decoded segments, its segments."""
     pieces = [
         piece
         for separator in filter(text.__contains__, _SEPARATORS)
@@ -641,8 +674,9 @@ def _signable(text: str) -> list[bytes]:
 
 
 def _foreign(state: str) -> list[tuple[str, str]]:
-    """Return states in well-formed formats that this server does not use: alone, and in place of
-    what can be read of a state.
+    """Return states in well-formed formats that this server does not use.
+
+    Each stands alone, and in place of a readable part of the state.
     """
     found: list[tuple[str, str]] = []
     for name, payload in PAYLOADS.items():
@@ -657,7 +691,7 @@ def _foreign(state: str) -> list[tuple[str, str]]:
 
 
 MAX_PLACES = 4
-"""In how many parts of a state a foreign payload is put."""
+"""The most parts of a state that are replaced by a foreign payload."""
 
 
 def _signatures_of(message: bytes, length: int) -> Iterator[tuple[str, bytes]]:
@@ -668,7 +702,7 @@ def _signatures_of(message: bytes, length: int) -> Iterator[tuple[str, bytes]]:
 
 
 def _signed(state: str) -> Iterator[tuple[str, int, Callable[[str, bytes], str]]]:
-    """What may be signed in a state, how long the signature is, and how to put the two together."""
+    """Yield a text that may be signed, the length of its signature, and how to join the two."""
     for separator in filter(state.__contains__, _SEPARATORS):
         body, _, last = state.rpartition(separator)
         first, _, rest = state.partition(separator)
@@ -681,7 +715,8 @@ def _signed(state: str) -> Iterator[tuple[str, int, Callable[[str, bytes], str]]
         for length in _DIGESTS:
             for is_last in (True, False):
                 cut = -length if is_last else length
-                head, tail = part.data[:cut], part.data[cut:]
+                head = part.data[:cut]
+                tail = part.data[cut:]
                 body, signature = (head, tail) if is_last else (tail, head)
                 if len(body) >= 4 and body.isascii() and not signature.isascii():
                     yield body.decode(), length, partial(_put_beside, part=part, is_last=is_last)
@@ -697,7 +732,7 @@ def _put_beside(text: str, signature: bytes, *, part: Part, is_last: bool) -> st
 
 
 def _encoding_of(signature: str) -> Encoding | None:
-    """How a text that may be a signature is written."""
+    """Return the encoding of a text that may be a signature."""
     for encoding in ENCODINGS[:-1]:
         with suppress(ValueError):
             if len(encoding.undo(signature.encode())) in _DIGESTS:
@@ -706,7 +741,7 @@ def _encoding_of(signature: str) -> Encoding | None:
 
 
 def _damaged(state: str, others: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Cut short, or one character changed, never the last one."""
+    """Cut a state short, or change one character, never the last one."""
     yield "cut short by 8", state[:-8]
     yield "its first half", state[: len(state) // 2]
     places = [int(len(state) * share) for share in (0.03, 0.25, 0.5, 0.75)]
@@ -717,8 +752,9 @@ def _damaged(state: str, others: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 def _flipped(state: str, others: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """One place is made of another in what cannot be read, wherever its name may be: what is hidden
-    and not signed is changed by whoever knows what it says.
+    """Turn one place into another by flipping bits, wherever its name may be in hidden bytes.
+
+    A state that is hidden and not signed can be changed by anyone who knows its content.
     """
     mask = bytes(one ^ other for one, other in zip(*_SWAPS[0], strict=True))
     hidden = [part for part in parts(state) if not part.data.isascii() and len(part.data) <= 200]
@@ -735,7 +771,7 @@ def _flipped(state: str, others: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 def _guessed(state: str, others: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """The neighbours of a state that ends in a number."""
+    """Yield the neighbours of a state that ends in a number."""
     found = re.search(r"\d{1,9}$", state)
     if found is not None and len(state) < 40:
         for step in (*range(1, 10), *range(-9, 0)):

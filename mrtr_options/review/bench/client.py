@@ -1,4 +1,4 @@
-"""The client: what connects to a server and exchanges one request for one response, in either era.
+"""The client: it connects to a server and exchanges one request for one response, in either era.
 
 Everything that calls the tool goes through `exchange`: schedules, the options' demos, the random
 search and the tests. Knows the SDK's client and what goes over the wire (`history`); no option and
@@ -36,23 +36,23 @@ from mrtr_options.tool.server import Context
 MODES: dict[Era, str] = {"modern": "2026-07-28", "legacy": "legacy"}
 
 PRINCIPAL = "mrtr-options/principal"
-"""The `_meta` entry that says, under review, who is calling."""
+"""The `_meta` entry that names the caller, under review."""
 
 LEFT = "the client leaves"
 """The message of a request that its client does not wait for."""
 
 IDLE_CONNECTIONS = 8
-"""How many connections are kept open between requests."""
+"""The most idle connections that are kept open between requests."""
 
 MAX_PAGES = 100
-"""How many pages of a listing are read."""
+"""The most pages of a listing that are read."""
 
 Answerer = Callable[[types.ElicitRequestFormParams], Awaitable[types.ElicitResult]]
 """A user: fills in a form, or declines or cancels it."""
 
 
 async def agreeable(form: types.ElicitRequestFormParams) -> types.ElicitResult:
-    """A user who answers every form, that of the weather tool as in `AGREE`."""
+    """Answer every form; the weather tool's forms as in `AGREE`."""
     content: dict[str, Any] = {}
     for name, schema in form.requested_schema["properties"].items():
         choices = schema.get("enum", ["yes"])
@@ -61,7 +61,7 @@ async def agreeable(form: types.ElicitRequestFormParams) -> types.ElicitResult:
 
 
 def principal_of(ctx: Context) -> str | None:
-    """Who is calling, under review: what the request's `_meta` says."""
+    """Return the caller that the request's `_meta` names, under review."""
     meta: dict[str, Any] = (ctx.params or {}).get("_meta") or {}
     return meta.get(PRINCIPAL)
 
@@ -69,12 +69,12 @@ def principal_of(ctx: Context) -> str | None:
 async def _unused(
     context: ClientRequestContext, params: types.ElicitRequestParams
 ) -> types.ElicitResult | types.ErrorData:
-    """Answers nothing; a modern server never pushes a question."""
+    """Refuse a pushed question; a modern server never pushes one."""
     return types.ErrorData(code=types.INVALID_REQUEST, message="not asked this way")
 
 
 _CAPABILITIES = "_build_capabilities"
-"""The SDK's client declares forms and URLs along with any callback; it has no public way not to."""
+"""The SDK's method that declares forms and URLs along with any callback. We replace it."""
 
 
 _DECLARED: dict[Declares, types.ElicitationCapability] = {
@@ -84,8 +84,10 @@ _DECLARED: dict[Declares, types.ElicitationCapability] = {
 
 
 def _declared(like: Request, all_of_it: types.ClientCapabilities) -> types.ClientCapabilities:
-    """What a client that sends requests like this one declares. Who declares nothing watches for
-    questions that a server pushes all the same.
+    """Return the capabilities of a client that sends requests like this one.
+
+    A client that declares no elicitation still records pushed questions, so that we can report
+    them.
     """
     if like.declares is not None:
         return all_of_it.model_copy(update={"elicitation": _DECLARED[like.declares]})
@@ -110,9 +112,7 @@ class _Client(Client):
 
 
 async def _shaking_hands(send: Any, version: str, request: Any, *more: Any, **named: Any) -> Any:
-    """Send a request; one that shakes hands with this version, for the SDK's client knows the
-    newest.
-    """
+    """Send a request; an initialization with `version`, since the SDK's client knows the newest."""
     if isinstance(request, types.InitializeRequest):
         params = request.params.model_copy(update={"protocol_version": version})
         request = request.model_copy(update={"params": params})
@@ -120,7 +120,7 @@ async def _shaking_hands(send: Any, version: str, request: Any, *more: Any, **na
 
 
 def client_of(server: Any, like: Request, user: ElicitationFnT | None = None) -> Client:
-    """A client that can send requests like this one.
+    """Return a client that can send requests like this one.
 
     Args:
         server: A server, a URL or a transport.
@@ -169,7 +169,7 @@ def _strings_sent(message: Any) -> Iterator[str]:
 
 
 def _strings_of_handshake(client: Client, session: ClientSession) -> Iterator[str]:
-    """Yield what the server said of itself when the session began.
+    """Yield the strings of the server's description of itself, from the start of the session.
 
     Args:
         client: It may have left in the meantime, and has no session then.
@@ -182,7 +182,7 @@ def _strings_of_handshake(client: Client, session: ClientSession) -> Iterator[st
 
 
 async def _strings_of_discovery(client: Client) -> list[str]:
-    """Return what a modern server says of itself when it is asked; nothing if it does not say."""
+    """Return the strings of a modern server's answer to `server/discover`, if it gives one."""
     try:
         return [*strings_in(await client.session.send_discover(MODES["modern"]))]
     except (MCPError, ValidationError):
@@ -190,7 +190,7 @@ async def _strings_of_discovery(client: Client) -> list[str]:
 
 
 def connections(most: int | None = 100) -> httpx2.AsyncClient:
-    """Connections to a deployment, so many at a time (None for any number), without time limits."""
+    """Make connections to a deployment, without time limits; None for any number of them."""
     # Each request looks at every idle connection, so few of them are kept.
     limits = httpx2.Limits(max_connections=most, max_keepalive_connections=IDLE_CONNECTIONS)
     return httpx2.AsyncClient(timeout=None, trust_env=False, verify=_certificates(), limits=limits)
@@ -198,7 +198,7 @@ def connections(most: int | None = 100) -> httpx2.AsyncClient:
 
 @cache
 def _certificates() -> ssl.SSLContext:
-    """What a client trusts. Reading that takes longer than a run, so each process does it once."""
+    """Return the certificates that a client trusts. Reading them takes long."""
     return httpx2.create_ssl_context(trust_env=False)
 
 
@@ -210,14 +210,17 @@ async def exchange_at(
     gone: anyio.Event | None = None,
     seconds: float = inf,
 ) -> Reply:
-    """Send one request over HTTP with a client for it alone: a connection that breaks takes its
-    client along.
+    """Send one request over HTTP, with a client for it alone.
+
+    A connection that breaks ends its client.
 
     Args:
         url: The endpoint.
         http: The connections of all clients, since making them takes longer than a request.
-        request, user, gone: See `client_of` and `exchange`.
-        seconds: How long it may take before it is called hung.
+        request: The request; see `exchange`.
+        user: Answers what a legacy server pushes.
+        gone: When it is set the client leaves, and the response is lost.
+        seconds: The longest time that it may take before it is called hung.
     """
     reply = Reply(nothing=HUNG)
     transport = streamable_http_client(url, http_client=http)
@@ -233,8 +236,9 @@ async def exchange_at(
 
 
 def _is_of_the_client(reply: Reply) -> bool:
-    """Whether the SDK's client made an error, which lost the connection; servers may use its
-    code.
+    """Return whether the SDK's client made this error, because it lost the connection.
+
+    Servers may use the same code, so the text decides.
     """
     says = reply.message or ""
     return reply.code == types.CONNECTION_CLOSED and says.startswith(
@@ -243,7 +247,7 @@ def _is_of_the_client(reply: Reply) -> bool:
 
 
 def refusal(group: BaseExceptionGroup[MCPError | RuntimeError | ValidationError]) -> Reply:
-    """Return why a client and a server cannot open a session."""
+    """Return the reply that says why a client and a server cannot open a session."""
     why = group.exceptions[0]
     if isinstance(why, BaseExceptionGroup):
         return refusal(why)
@@ -293,16 +297,40 @@ _Result = RootModel[dict[str, Any]]
 
 async def _exchange(client: Client, request: Request) -> Reply:
     session = client.session
-    # As dictionaries: arguments, answers and results may not fit the SDK's models.
-    params: dict[str, Any] = {
-        "_meta": {} if request.principal is None else {PRINCIPAL: request.principal}
-    }
+    sent = _message(request)
+    try:
+        if request.method == "tools/list":
+            return await _listing(client, session, request.era, sent)
+        found = await _send(client, sent)
+        whole = {name: part for name, part in found.items() if name != "requestState"}
+        texts = (*strings_in(whole), *_strings_of_handshake(client, session))
+        return replace(_read(found), texts=texts)
+    except MCPError as error:
+        texts = (*strings_in(error.data), *_strings_of_handshake(client, session))
+        return Reply(code=error.code, message=error.message, data=error.data, texts=texts)
+    except ValidationError as error:
+        return Reply(malformed=first_error(error))
+    except (AttributeError, LookupError, TypeError) as error:
+        return Reply(malformed=f"{type(error).__name__}: {error}")
+
+
+_Message = types.Request[dict[str, Any], str]
+
+
+def _message(request: Request) -> _Message:
+    """Return a request as the SDK's client sends it.
+
+    Its parameters are dictionaries: arguments, answers and results may not fit the SDK's models.
+    """
+    meta: dict[str, Any] = {} if request.principal is None else {PRINCIPAL: request.principal}
     if request.key is not None:
-        params["_meta"][CALL_KEY] = request.key
+        meta[CALL_KEY] = request.key
+    params: dict[str, Any] = {"_meta": meta}
+    kind: type[_Message]
     match request.method:
         case "tools/call":
             kind = _Call
-            params |= {"name": request.tool}
+            params["name"] = request.tool
             if request.arguments is not ...:
                 params["arguments"] = request.sent_arguments
         case "tools/list":
@@ -316,52 +344,44 @@ async def _exchange(client: Client, request: Request) -> Reply:
     if request.state is not None:
         params["requestState"] = request.state
     if request.method == "tools/call" and request.era == "modern":
-        # As of a client that shows progress: another one in each request, the same in one sent
-        # again.
-        params["_meta"]["progressToken"] = zlib.crc32(repr(params).encode())
-    try:
-        found = await _send(client, kind(method=request.method, params=params))
-        if request.method != "tools/list":
-            whole = {name: part for name, part in found.items() if name != "requestState"}
-            texts = (*strings_in(whole), *_strings_of_handshake(client, session))
-            return replace(_read(found), texts=texts)
-        tools = found["tools"]
-        for _ in range(MAX_PAGES):
-            if (cursor := found.get("nextCursor")) is None:
-                break
-            found = await _send(
-                client, kind(method=request.method, params=params | {"cursor": cursor})
-            )
-            tools += found["tools"]
-        texts = [*strings_in(found), *strings_in(tools), *_strings_of_handshake(client, session)]
-        texts += [
-            each for method in _OTHER_LISTS for each in await _strings_of(client, method, params)
-        ]
-        if request.era == "modern":
-            texts += await _strings_of_discovery(client)
-        return Reply(tools={tool["name"]: tool for tool in tools}, texts=tuple(texts))
-    except MCPError as error:
-        texts = (*strings_in(error.data), *_strings_of_handshake(client, session))
-        return Reply(code=error.code, message=error.message, data=error.data, texts=texts)
-    except ValidationError as error:
-        return Reply(malformed=first_error(error))
-    except (AttributeError, LookupError, TypeError) as error:
-        return Reply(malformed=f"{type(error).__name__}: {error}")
+        # As a client does that shows progress: each request has another token, and a request that
+        # is sent again has the same.
+        meta["progressToken"] = zlib.crc32(repr(params).encode())
+    return kind(method=request.method, params=params)
+
+
+async def _listing(client: Client, session: ClientSession, era: Era, first: _Message) -> Reply:
+    """Read all pages of the list of tools, and every text of the server's other lists."""
+    params = first.params
+    found = await _send(client, first)
+    tools = found["tools"]
+    for _ in range(MAX_PAGES):
+        cursor = found.get("nextCursor")
+        if cursor is None:
+            break
+        found = await _send(client, _List(method=first.method, params=params | {"cursor": cursor}))
+        tools += found["tools"]
+    texts = [*strings_in(found), *strings_in(tools), *_strings_of_handshake(client, session)]
+    for method in _OTHER_LISTS:
+        texts += await _strings_of(client, method, params)
+    if era == "modern":
+        texts += await _strings_of_discovery(client)
+    return Reply(tools={tool["name"]: tool for tool in tools}, texts=tuple(texts))
 
 
 _OTHER_LISTS = "resources/list", "resources/templates/list", "prompts/list"
-"""What a server may list besides its tools."""
+"""The methods by which a server may list things besides its tools."""
 
 
 async def _strings_of(client: Client, method: str, params: dict[str, Any]) -> list[str]:
-    """Return every string of another list; nothing where the server has no such list."""
+    """Return every string of another list; none if the server has no such list."""
     try:
         return [*strings_in(await _send(client, _List(method=method, params=params)))]
     except (MCPError, ValidationError):
         return []
 
 
-async def _send(client: Client, request: types.Request[dict[str, Any], str]) -> dict[str, Any]:
+async def _send(client: Client, request: _Message) -> dict[str, Any]:
     return (await client.session.send_request(request, _Result)).root
 
 
@@ -404,7 +424,7 @@ RESULT_TYPES = ("complete", "input_required", "task")
 
 
 def _unknown_type(found: dict[str, Any]) -> str:
-    """Return the type that a result says it is of, if the protocol does not have it."""
+    """Return the type of a result, if the protocol does not have it."""
     kind = found.get("resultType", "complete")
     return "" if kind in RESULT_TYPES else str(kind)
 

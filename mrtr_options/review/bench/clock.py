@@ -36,18 +36,20 @@ _ARGUMENTS = {
 """SQLite's functions of the time. With fewer arguments than these, the last one is `now`."""
 
 _CURRENT = {"current_date": "date", "current_time": "time", "current_timestamp": "datetime"}
-"""SQL's words for the time, and the functions that say the same."""
+"""SQL's words for the time, and the functions that return the same."""
 
 
 def start(ahead: float) -> Callable[[float], None]:
-    """Let the clock of this process run so many seconds ahead.
+    """Let the clock of this process run `ahead` seconds ahead.
 
     Returns:
-        What lets more seconds pass.
+        A function that lets more seconds pass.
     """
     clock = time_machine.travel(timedelta(seconds=ahead)).start()
     time.time()  # the clock ticks from its first reading on
-    monotonic, monotonic_ns, passed = time.monotonic, time.monotonic_ns, ahead
+    monotonic = time.monotonic
+    monotonic_ns = time.monotonic_ns
+    passed = ahead
 
     def wait(seconds: float) -> None:
         nonlocal passed
@@ -66,7 +68,9 @@ def move_sqlite(connection: sqlite3.Connection) -> None:
     def reading(name: str) -> Callable[..., Any]:
         def read(*values: Any) -> Any:
             now = datetime.now(UTC).isoformat(" ", "milliseconds")
-            given = [*values, *["now"] * (_ARGUMENTS[name] - len(values))]
+            missing = _ARGUMENTS[name] - len(values)
+            given: list[Any] = [*values]
+            given += ["now"] * missing
             given = [
                 now if isinstance(each, str) and each.lower() == "now" else each for each in given
             ]
@@ -75,8 +79,8 @@ def move_sqlite(connection: sqlite3.Connection) -> None:
 
         return read
 
-    # Deterministic as SQLite's own: one statement reads the clock once, and an index may be on a
-    # date.
+    # The functions are deterministic, as SQLite's own are: one statement reads the clock once, and
+    # an index may be on a date.
     for name in _ARGUMENTS:
         connection.create_function(name, -1, reading(name), deterministic=True)
     for word, name in _CURRENT.items():

@@ -2,7 +2,7 @@
 
 A client that stops reports the error to its application and sends nothing more. One that calls
 again starts over. One that resends sends a lost round again with the state it holds. One that sends
-a call key does what `sdk.resuming` does: of a state that is too old it asks under the key, and every
+a call key does what `sdk.resuming` does: if a state is too old it asks under the key, and every
 other refusal is the end. Around each request it makes the scenario's faults happen (`faults`).
 
 Knows the player and the faults; nothing of options.
@@ -23,30 +23,32 @@ from mrtr_options.sdk.call_key import new_call_key
 from mrtr_options.tool import weather
 
 MAX_REQUESTS = 20
-"""How many requests a client sends for one call before it counts as stuck."""
+"""The most requests that a client sends for one call before it counts as stuck."""
 
 RETRIES_OF_FAILURES = 2
-"""How often at least a client sends a round again that ended in a server's failure: more often than
-something goes wrong, since what fails each time is no fault.
+"""The least number of times that a client resends a round that ended in a server's failure.
+
+It exceeds the number of faults: what fails each time is no fault.
 """
 
 CALLS = 5
-"""How often a client that calls again begins: more often than faults are tried at a time."""
+"""The most calls of a client that calls again: more than the faults that are tried at a time."""
 
 OTHERWISE = {"place": "Springfield, Missouri", "units": "imperial", "consent": "yes"}
-"""What the user says when they change their mind, and in another call; else `AGREE`."""
+"""The user's answers after they changed their mind, and in another call; else `AGREE`."""
 
 REFUSALS = (types.INVALID_PARAMS, types.MISSING_REQUIRED_CLIENT_CAPABILITY)
-"""The codes of errors that say that the request is not taken, however often it is sent."""
+"""The codes of errors that refuse a request, however often it is sent."""
 
 _AFTER = {"response": 0, "delivery": 0, "before": 1, "after": 2}
-"""The order in which faults of a request take effect after it, by phase: what began before it goes
-on until what happened in it is over.
+"""The order in which a request's faults take effect after it, by phase.
+
+A fault that began before the request goes on until the faults in it are over.
 """
 
 
 def rounds_of(location: str) -> int:
-    """How many rounds a call takes in which nothing goes wrong."""
+    """Return how many rounds a call takes in which nothing goes wrong."""
     return 2 if weather.only_place(location) else 3
 
 
@@ -65,7 +67,8 @@ class Driver:
 
     def __init__(self, player: Player, *, keyed: bool, named: bool = False) -> None:
         self.player = player
-        self.keyed, self._named = keyed, named
+        self.keyed = keyed
+        self._named = named
         self.scenario = player.scenario
         self.sent: list[Attempt] = []
         self.chose = False
@@ -75,7 +78,7 @@ class Driver:
         self._before: Request | None = None
 
     def request(self, era: Era = "modern") -> Request:
-        """The first request of a call, under a key of its own if the client sends one."""
+        """Return the first request of a call, under a key of its own if the client sends one."""
         location = self.scenario.location
         return Request(
             location,
@@ -89,25 +92,29 @@ class Driver:
         await converse(self._first, self._deliver, self._answers, self._otherwise, MAX_REQUESTS)
 
     async def _answers(self, reply: Reply) -> types.InputResponses:
-        self._failed, self._round = 0, self._round_of(next(map(reply.name_of, reply.questions)))
+        first = next(iter(reply.questions))
+        self._failed = 0
+        self._round = self._round_of(reply.name_of(first))
         return {key: self.said(reply.name_of(key), AGREE) for key in reply.questions}
 
     async def _otherwise(self, request: Request, reply: Reply) -> Request | None:
-        """What the client sends after a response that asks nothing, as its policy says."""
+        """Return the request after a response that asks nothing, as the client's policy says."""
         waited = reply.nothing == HUNG or reply.later  # for long enough
         if reply.is_result or waited:
             return None
-        self.chose, policy = True, self.scenario.setup.policy
+        self.chose = True
+        policy = self.scenario.setup.policy
         if policy == "stops":
             return None
         if reply.reason == "request_state_expired" and self.keyed:
-            self._round = 1  # what became of the call? As `sdk.resuming` asks
+            self._round = 1  # ask for the call's outcome, as `sdk.resuming` does
             return self._first
         refused = reply.code in REFUSALS
         if refused and (self.keyed or policy == "resends"):
             return None
         if policy == "calls again" and (refused or self.keyed or self._round > 1):
-            self._round, self._begun = 1, self._begun + 1
+            self._round = 1
+            self._begun += 1
             return self._first if self._begun <= CALLS else None
         if reply.code is not None:  # the server failed, and is given some time
             self._failed += 1
@@ -117,8 +124,9 @@ class Driver:
         return self._before
 
     async def _deliver(self, request: Request) -> Reply:
-        """Send one request, with all that goes wrong around it; what the client goes on from."""
-        attempt = 1 + sum(sent.round == self._round for sent in self.sent)
+        """Send one request with the faults around it. Return the reply that the client takes."""
+        earlier = [sent for sent in self.sent if sent.round == self._round]
+        attempt = len(earlier) + 1
         at = (self._round, attempt)
         due = [each.kind for each in self.scenario.faults if (each.round, each.attempt) == at]
         due.sort(key=lambda kind: PHASES.index(kind.phase))
@@ -131,55 +139,57 @@ class Driver:
         return await moment.send(due)
 
     def instance(self, *, elsewhere: bool = False) -> int:
-        """Where the next request goes: to the one that asked, or elsewhere; in turn on a free
-        fleet.
+        """Return the instance of the next request: the one that asked, or another one.
+
+        On a free fleet the instances take turns.
         """
         if self.scenario.setup.fleet == "free":
             return len(self.sent) % 2
         return 1 - self._home if elsewhere else self._home
 
     def _round_of(self, name: str) -> int:
-        """The round that answers a question."""
+        """Return the number of the round that answers a question."""
         last = rounds_of(self.scenario.location)
         return {"units": last, "place": last - 1}.get(name, last + 1)
 
     def questions(self) -> list[str]:
-        """The names of the questions of the call, in order."""
+        """Return the names of the call's questions, in order."""
         return ["place", "units"][-(rounds_of(self.scenario.location) - 1) :]
 
     def following(self) -> str | None:
-        """The name of the question that the round is expected to be answered with."""
+        """Return the name of the question that the round is expected to be answered with."""
         asked = self.questions()
         return asked[self._round - 1] if self._round <= len(asked) else None
 
     def said(self, name: str, answers: dict[str, Any], call: int = 1) -> types.InputResponse:
-        """What the user answers to a question; it is recorded."""
+        """Record the user's answer to a question, and return it."""
         response = on_the_wire(Accept({name: answers.get(name)}))
         self.player.answer(call, name, response)
         return response
 
     def next_other(self) -> int:
-        """The number of another call of the same user."""
+        """Return the number of another call of the same user."""
         self._others += 1
         return 1 + self._others
 
 
 class Moment:
-    """One request, and what goes wrong around it: the rows of `faults.KINDS` set and call what is
-    here.
+    """One request and the faults around it: the rows of `faults.KINDS` set and call its members.
 
     Attributes:
-        request: What is sent.
-        instance: Where it goes.
-        deliveries: How often the network delivers it.
+        request: The request.
+        instance: The instance that it goes to.
+        deliveries: How often the network delivers it: once or twice.
         at_once: Whether its deliveries are made at the same moment.
         elsewhere: Whether it goes to another instance than the one that asked.
         lost: Whether its response is lost.
     """
 
     def __init__(self, driver: Driver, request: Request, before: Request | None) -> None:
-        self.deliveries, self.at_once = 1, False
-        self.elsewhere = self.lost = False
+        self.deliveries = 1
+        self.at_once = False
+        self.elsewhere = False
+        self.lost = False
         self.instance = 0
         self._driver = driver
         self._player = driver.player
@@ -190,25 +200,28 @@ class Moment:
         self._other: _Other | None = None
 
     async def begin(self, due: list[Kind]) -> None:
-        """Make happen what goes wrong before the request."""
+        """Apply the faults that come before the request."""
         for kind in due:
             await kind.before(self)
         self.instance = self._driver.instance(elsewhere=self.elsewhere)
 
     async def send(self, due: list[Kind]) -> Reply:
-        """Send the request, and make happen what goes wrong after it; what the client goes on
-        from.
+        """Send the request, and apply the faults that come after it.
+
+        Return the reply that the client goes on from.
         """
-        request, player = self.request, self._player
+        request = self.request
+        player = self._player
         await player.instances.arm(self._armed)
         free = self._driver.scenario.setup.fleet == "free"
         second = (self.instance + 1) % player.instances.instances if free else self.instance
+        is_legacy = request.era == "legacy"
         reply = await player.play_round(
             request,
-            [(self.instance, second)[number % 2] for number in range(self.deliveries)],
+            [self.instance] if self.deliveries == 1 else [self.instance, second],
             at_once=self.at_once,
             lost=self.lost,
-            user=player.pushed(WholeCall(), request) if request.era == "legacy" else None,
+            user=player.pushed(WholeCall(), request) if is_legacy else None,
         )
         self._reply = Reply(nothing=LOST) if self.lost else reply
         await player.instances.arm(None)
@@ -218,7 +231,7 @@ class Moment:
 
     async def misroute(self) -> None:
         """Deliver the request to another instance than the one that asked; its response is lost."""
-        if self._before is None:  # no instance has had a request: none is the wrong one
+        if self._before is None:  # no instance has had a request, so none is the wrong one
             return
         there = self._driver.instance(elsewhere=True)
         await self._player.play_round(self.request, [there], lost=True)
@@ -236,7 +249,7 @@ class Moment:
         await self._player.wait(seconds)
 
     async def arm(self, kind: str) -> None:
-        """Have this go wrong at an effect of the request."""
+        """Arm a fault for an effect of the request."""
         self._armed = kind
 
     async def crash(self) -> None:
@@ -249,7 +262,7 @@ class Moment:
         await self._other.begin()
 
     async def finish_other(self) -> None:
-        """End that call."""
+        """Finish the other call."""
         assert self._other is not None
         await self._other.finish()
 
@@ -305,8 +318,8 @@ class _Other:
 
     Args:
         driver: The client.
-        instance: Where its rounds go.
-        answers: What the user answers, by question.
+        instance: The instance of its rounds.
+        answers: The user's answers, by question.
     """
 
     def __init__(self, driver: Driver, instance: int, answers: dict[str, Any]) -> None:

@@ -1,9 +1,10 @@
-"""What can go wrong, as one table: a kind of fault is a row, and a fault is a row at one request.
+"""The table of faults: each row is a kind of fault, and a fault is such a row at one request.
 
-A row says when the fault can happen, what a deployment must be able to do for it, and does it:
-`before` and `after` are called around the request that the client sends. A new kind is a new row.
+A row says when the fault can happen and which abilities of a deployment it needs, and it makes the
+fault happen: `before` and `after` are called around the request that the client sends. A new kind
+is a new row.
 
-What happens is done by the moment of the request, which `driver` has.
+The rows act on the moment of the request (`moments`), which `driver` implements.
 """
 
 from __future__ import annotations
@@ -23,32 +24,45 @@ Era = Literal["legacy", "modern"]
 ERAS: tuple[Era, ...] = ("modern", "legacy")
 
 Fleet = Literal["one", "sticky", "free"]
-"""One instance; two, where rounds go to the instance that handed out their state; or two in
-turn.
+"""The instances, and how rounds reach them.
+
+There is one; or there are two, and a round goes to the instance that handed out its state
+("sticky"), or to each in turn ("free").
 """
 
 Phase = Literal["before", "delivery", "response", "after"]
-"""What a fault concerns, in this order: what happens before the request, how often it is delivered,
-whether it has a response, and what happens after it. At one request there is at most one fault of
-each phase.
+"""The part of a request that a fault concerns, in the order in which the parts happen.
+
+A fault happens before the request, changes how often it is delivered, takes its response away,
+or happens after it. At one request there is at most one fault of each phase.
 """
 
 PHASES: tuple[Phase, ...] = ("before", "delivery", "response", "after")
 
 Tried = Literal["explore", "alone", "check", "script"]
-"""What makes a fault happen; see `Kind.tried`."""
+"""The commands that try a fault; see `Kind.tried`."""
 
 Need = Literal[
-    "restart", "time", "versions", "crash", "disconnect", "one try of an effect", "callers", "tasks",
-]  # fmt: skip
-"""What a deployment must be able to do: replace its instances, let time pass, deploy another
-version, end an instance, cancel a request at an effect, make one try of an effect fail or wait,
-tell callers apart, serve tasks. Every deployment can make an effect fail.
+    "restart",
+    "time",
+    "versions",
+    "crash",
+    "disconnect",
+    "one try of an effect",
+    "callers",
+    "tasks",
+]
+"""The abilities that a deployment needs.
+
+They are to replace its instances, let time pass, deploy another version, end an instance, cancel
+a request at an effect, make one try of an effect fail or wait, tell callers apart, and serve
+tasks. Every deployment can make an effect fail.
 """
 
 BACK_OFF_SECONDS = 61.0
-"""After how long a client retries a server's failure and an instance that died is replaced: longer
-than the single-use guard waits for its rounds.
+"""The time after which a client retries a server's failure and a dead instance is replaced.
+
+It is longer than the single-use guard waits for its rounds.
 """
 
 CHANGE: Literal["inserted"] = "inserted"
@@ -57,11 +71,11 @@ CHANGE: Literal["inserted"] = "inserted"
 
 @dataclass(frozen=True)
 class At:
-    """A request, for the question whether a fault can happen there.
+    """The facts about a request that decide whether a fault can happen at it.
 
     Attributes:
         first: Whether it is the first request of the run.
-        era: The client's.
+        era: The client's era.
         fleet: The instances, and how rounds reach them.
         answers: Whether it carries an answer to a question that every version asks.
         asks: Whether such a question follows.
@@ -91,19 +105,19 @@ class Kind:
 
     Attributes:
         name: Its name, without the round.
-        says: What happens, in a sentence.
+        says: The fault in a sentence.
         words: The same in the few words of a table's cell, 25 characters with the round at most.
         do: The same as an instruction, as the page offers it; see `where`.
-        phase: What it concerns.
-        at: The effect at which it happens; None for one that is about the request.
-        needs: What a deployment must be able to do for it, besides what every deployment can.
+        phase: The part of the request that it concerns.
+        at: The effect at which it happens; None for a fault of the request itself.
+        needs: The abilities of a deployment that it needs.
         modern: Whether it needs a call of several requests, as only modern clients make.
         needs_two: Whether it needs two instances, and rounds that go to the one that asked.
-        can: Whether it can show at a request.
-        before, after: What is done before the request is sent, and after its response.
-        tried: By what: each exploration; each exploration, and not together with another fault,
-            since it does not depend on one; only `check` and `play`, since a client that sends what
-            it was asked does not do it; or only scripts.
+        can: Tells whether it can show at a request.
+        before, after: The acts before the request is sent, and after its response.
+        tried: The commands that try it. "explore": every exploration. "alone": every exploration,
+            but not together with another fault, since it does not depend on one. "check": only
+            `check` and `play`, since the client misbehaves. "script": only scripts.
     """
 
     name: str
@@ -122,12 +136,12 @@ class Kind:
 
     @property
     def where(self) -> str:
-        """Where the page offers it: at the request, at its response, or at an effect."""
+        """The place where the page offers it: at the request, at its response, or at an effect."""
         return self.at or ("response" if self.phase == "response" else "request")
 
     @property
     def what(self) -> str:
-        """What happens at an effect: the name without the effect."""
+        """The name without the effect, for a fault at an effect."""
         return self.name.partition("@")[0]
 
     @property
@@ -146,7 +160,7 @@ class Kind:
         return self.what in ("fail", "once", "slow", "lock")
 
 
-# --- what is done -------------------------------------------------------------------------------
+# --- the acts -----------------------------------------------------------------------------------
 
 
 async def _send_elsewhere(moment: Moment) -> None:
@@ -158,7 +172,8 @@ async def _deliver_twice(moment: Moment) -> None:
 
 
 async def _deliver_at_once(moment: Moment) -> None:
-    moment.deliveries, moment.at_once = 2, True
+    moment.deliveries = 2
+    moment.at_once = True
 
 
 async def _answer_early(moment: Moment) -> None:
@@ -205,7 +220,7 @@ def _at_effects(
     dies: bool = False,
     tried: Tried = "explore",
 ) -> list[Kind]:
-    """A row for each kind of effect."""
+    """Return a row for each kind of effect."""
 
     def row(effect: EffectKind) -> Kind:
         name = f"{what}@{effect}"
@@ -227,7 +242,12 @@ def _at_effects(
 
 
 def _rows(*rows: Kind | list[Kind]) -> dict[str, Kind]:
-    every = [each for row in rows for each in (row if isinstance(row, list) else [row])]
+    every: list[Kind] = []
+    for row in rows:
+        if isinstance(row, list):
+            every += row
+        else:
+            every.append(row)
     return {kind.name: kind for kind in every}
 
 
@@ -459,14 +479,14 @@ EXPLORED: dict[str, Kind] = {
 
 @dataclass(frozen=True, order=True)
 class Fault:
-    """What goes wrong at one request.
+    """One fault at one request.
 
     Attributes:
-        round: Which round of the call, from 1; the one that answers the same question has the same
-            number in every run, and one that answers a question of a later version comes last.
-        attempt: Which request of that round, from 1; a client that calls again attempts round 1
-            again.
-        name: What goes wrong: a name in `KINDS`.
+        round: The number of the call's round, from 1. The round that answers a question has the
+            same number in every run, and one that answers a question of a later version comes last.
+        attempt: The number of the request of that round, from 1. A client that calls again attempts
+            round 1 again.
+        name: The kind's name in `KINDS`.
     """
 
     round: int
@@ -474,7 +494,8 @@ class Fault:
     name: str
 
     def __str__(self) -> str:
-        return f"{self.name}{self.round}" + (f".{self.attempt}" if self.attempt > 1 else "")
+        name = f"{self.name}{self.round}"
+        return name if self.attempt == 1 else f"{name}.{self.attempt}"
 
     @property
     def kind(self) -> Kind:
@@ -483,8 +504,10 @@ class Fault:
 
     @property
     def says(self) -> str:
-        """What happens, in a sentence that names the round."""
-        number = f"{self.round}" + (f" (attempt {self.attempt})" if self.attempt > 1 else "")
+        """The fault in a sentence that names the round."""
+        number = f"{self.round}"
+        if self.attempt > 1:
+            number = f"{self.round} (attempt {self.attempt})"
         said = self.kind.says
         for what in ("request", "response"):
             said = re.sub(rf"\bthe {what}\b(?! before)", f"{what} {number}", said, count=1)
@@ -495,29 +518,36 @@ Faults = tuple[Fault, ...]
 
 
 class NoFault(UsageError, ValueError):
-    """A fault that there is not. The text is one line that says what to write."""
+    """An unknown fault. The text is one line that says what to write."""
 
 
 def parse(text: str) -> Faults:
-    """Faults from their names: "lost3", "restart2 crash@bill3"; none from an empty text.
+    """Return the faults of these names: "lost3", "restart2 crash@bill3"; none for an empty text.
 
     Raises:
-        NoFault: A name is none.
+        NoFault: A name is unknown.
     """
     found: list[Fault] = []
     for name in filter(None, re.split(r"[\s,|+]+", text)):
         match = re.fullmatch(r"([a-z@]+)([1-9]\d*)(?:\.([1-9]\d*))?", name)
         if match is None or match[1] not in NAMED:
-            kind = re.split(r"\d", name)[0]
-            near = nearest(kind, NAMED) or f"there are {', '.join(NAMED)}"
-            raise NoFault(
-                f"{name!r} is not a fault; write what goes wrong and the round, from 1, as in lost3,"
-                f" or lost3.2 for its second attempt{'' if kind in NAMED else f'; {near}'}"
-            )
+            raise NoFault(_no_fault(name))
         found.append(Fault(int(match[2]), int(match[3] or 1), match[1]))
     return tuple(sorted(set(found)))
 
 
+def _no_fault(name: str) -> str:
+    kind = re.split(r"\d", name)[0]
+    text = (
+        f"{name!r} is not a fault; write what goes wrong and the round, from 1, as in lost3,"
+        " or lost3.2 for its second attempt"
+    )
+    if kind in NAMED:
+        return text
+    near = nearest(kind, NAMED) or f"there are {', '.join(NAMED)}"
+    return f"{text}; {near}"
+
+
 def names_of(faults: Faults) -> str:
-    """Faults as `parse` takes them."""
+    """Return faults as `parse` takes them."""
     return " ".join(map(str, faults))

@@ -29,10 +29,11 @@ from mrtr_options.tool.server import TOOL
 
 Method = Literal["tools/list", "tools/call", "tasks/get", "tasks/update", "tasks/cancel"]
 
-LOST, HUNG = "lost", "hung"
+LOST = "lost"
+HUNG = "hung"
 
 Form = tuple[str, dict[str, Any]]
-"""A question as the user sees it: its message, and what can be chosen in each field of its form."""
+"""A question as the user sees it: its message, and the choices in each field of its form."""
 
 
 # --- what goes over the wire --------------------------------------------------------------------
@@ -44,19 +45,19 @@ class Request:
 
     Attributes:
         location: The tool's argument.
-        answers: By key.
+        answers: The answers, by key.
         state: The token.
-        principal: Who is calling; None for a caller without a name.
+        principal: The caller; None for a caller without a name.
         asks: Whether the client declares that it can ask by forms.
-        declares: How it declares elicitation, if not as the SDK's client does.
-        version: With which version it shakes hands, if not with the newest of the legacy era.
-        method: `tools/call`, `tools/list`, or one that is about a task (SEP-2663).
-        task: The id of the task that it is about.
+        declares: The way it declares elicitation, if not as the SDK's client does.
+        version: The version of its handshake, if not the newest of the legacy era.
+        method: `tools/call`, `tools/list`, or a method for tasks (SEP-2663).
+        task: The id of the task that the request is about.
         takes_tasks: Whether the client declares the Tasks extension.
-        era: The client's.
+        era: The client's era.
         tool: The name of the tool.
-        arguments: As they are sent, valid or not; None for the location alone, `...` for none.
-        forged: How the state was made, if the client made it.
+        arguments: The arguments, valid or not; None for the location alone, `...` for none.
+        forged: The way the state was made, if the client made it.
         key: The call key; None for a client that makes none.
         named: The name that the server gives the call, which the client does not send; None if it
             gives none.
@@ -97,23 +98,23 @@ class Reply:
     """One response, as the client sees it.
 
     Attributes:
-        text: Of a result.
+        text: The text of a result.
         is_error: Whether that result is a tool error.
         blocks: The kinds of that result's content blocks, in order.
         structured: Its structured content.
-        code, message, data: Of a JSON-RPC error. Where a request hangs, `message` is the author's
-            lines at which the server waits, if they can be seen.
-        questions: Messages by key, of a round that asks.
+        code, message, data: The parts of a JSON-RPC error. Where a request hangs, `message` is the
+            author's lines at which the server waits, if they can be seen.
+        questions: The messages of a round that asks, by key.
         schemas: The JSON schemas of their forms, by key.
-        others: The methods of what was asked that is no form, by key.
-        state: The token that came with them.
+        others: The methods of requests for input other than forms, by key.
+        state: The token that came with the questions.
         later: Whether this is a state-only response: the client retries with the state.
-        nothing: Why there is no response at all.
-        malformed: What is wrong with a response that is not of the protocol.
-        task, status, status_message: Of a response that describes a task.
-        tools: Of a listing: each tool as it is on the wire, by name.
-        texts: Every string that the server sent with it but for the state: in the whole result, in
-            its handshake and in notifications.
+        nothing: The reason why there is no response at all.
+        malformed: The fault of a response that does not follow the protocol.
+        task, status, status_message: The description of a task.
+        tools: The tools of a listing as they are on the wire, by name.
+        texts: Every string that the server sent with the response, but not the state: in the whole
+            result, in its handshake and in notifications.
         unknown_type: A `resultType` that the protocol does not have.
     """
 
@@ -155,7 +156,7 @@ class Reply:
 
     @property
     def reason(self) -> str | None:
-        """The reason of an error in one word, where its data name one."""
+        """The reason of an error in one word, if its data name one."""
         match self.data:
             case {"reason": str(reason)}:
                 return reason
@@ -163,11 +164,14 @@ class Reply:
                 return None
 
     def name_of(self, key: str) -> str:
-        """The schedule's name for a question: its form's first field. A key is the server's."""
+        """Return the schedule's name for a question, which is its form's first field.
+
+        Its key is the server's.
+        """
         return next(iter(self.schemas.get(key, {}).get("properties", {})), key)
 
     def same_as(self, other: Reply) -> bool:
-        """Whether two responses are equal but for the state, which is sealed each time."""
+        """Return whether two responses are equal but for the state, which is sealed each time."""
         return (self.text, self.is_error, self.code, self.questions, self.status) == (
             other.text,
             other.is_error,
@@ -182,17 +186,17 @@ class Reply:
 
 @dataclass(frozen=True)
 class Sent:
-    """A request was delivered to an instance.
+    """The delivery of a request to an instance.
 
     Attributes:
         exchange: Its number; the `Received` with the same number is its response.
-        round: The round, counted over the whole run from 1. A request that is delivered twice, and
-            one that repeats itself because of a state-only response or to look at a task, is one
-            round.
-        delivery: Which delivery of the round: 0, and 1 where the network duplicated it.
-        call: Which of the user's calls it belongs to, from 1.
-        instance: Where it was delivered, from 0.
-        request: What was sent.
+        round: The round, counted over the whole run from 1. A request that is delivered twice is
+            one round. So is one that repeats itself because of a state-only response, or to look at
+            a task.
+        delivery: The delivery of the round: 0, or 1 if the network duplicated it.
+        call: The number of the user's call, from 1.
+        instance: The instance that it was delivered to, from 0.
+        request: The request.
     """
 
     exchange: int
@@ -225,16 +229,16 @@ class Received:
 
 @dataclass(frozen=True)
 class Asked:
-    """The user saw a question.
+    """The user's first look at a question.
 
     Attributes:
         round: The round that brought it.
-        call: Which call it belongs to.
+        call: The number of its call.
         name: The schedule's name for it: its form's first field.
-        message: What the user reads.
+        message: The text that the user reads.
         schema: The JSON schema of the form.
         declared: Whether the client had declared that it can ask.
-        delivery: Of a legacy call: to which delivery of its request the question belongs.
+        delivery: The delivery of the request that asked, in a legacy call.
     """
 
     round: int
@@ -253,15 +257,16 @@ class Asked:
 
 @dataclass(frozen=True)
 class Answered:
-    """The user answered a question, or changed the answer; a request that repeats an answer has no
-    such event.
+    """The user's answer to a question, or a change of it.
+
+    A request that repeats an answer has no such event.
 
     Attributes:
-        call: Which call.
+        call: The number of the call.
         name: The question's name.
-        action: accept, decline or cancel; "other" for what is no answer to a form.
-        content: What was filled in.
-        delivery: Of a legacy call: which delivery of its request had asked.
+        action: accept, decline or cancel; "other" for an answer that no form has.
+        content: The filled-in fields.
+        delivery: The delivery of the request that had asked, in a legacy call.
     """
 
     call: int
@@ -273,7 +278,7 @@ class Answered:
 
 @dataclass(frozen=True)
 class Entered:
-    """One of the author's functions was entered."""
+    """The entry of one of the author's functions."""
 
     instance: int
     round: int | None
@@ -282,13 +287,13 @@ class Entered:
 
 @dataclass(frozen=True)
 class Effect:
-    """An effect reached its destination.
+    """The arrival of an effect at its destination.
 
     Attributes:
-        instance: Where it came from; None where that cannot be seen.
+        instance: The instance that it came from; None if that cannot be seen.
         round: The round that this instance had last begun and not yet answered; None if there is
-            none (a task at work), or where it cannot be seen.
-        effect: What was done.
+            none (a task at work), or if it cannot be seen.
+        effect: The effect.
         absorbed: Whether the destination had seen its key, and did nothing.
     """
 
@@ -300,7 +305,7 @@ class Effect:
 
 @dataclass(frozen=True)
 class Failed:
-    """An effect did not take place: its destination was down."""
+    """The failure of an effect, whose destination was down."""
 
     instance: int | None
     round: int | None
@@ -309,11 +314,11 @@ class Failed:
 
 @dataclass(frozen=True)
 class Crashed:
-    """An instance died in the middle of a round; another takes its place.
+    """The death of an instance in the middle of a round; another takes its place.
 
     Attributes:
-        instance, round: Where.
-        why: How it ended, if not by a fault of the schedule.
+        instance, round: The instance, and its open round.
+        why: The cause of its end, if not a fault of the schedule.
     """
 
     instance: int
@@ -323,14 +328,14 @@ class Crashed:
 
 @dataclass(frozen=True)
 class Restarted:
-    """Every instance was replaced, unchanged but for these keys."""
+    """The replacement of every instance, unchanged but for these keys."""
 
     keys: Keys
 
 
 @dataclass(frozen=True)
 class Redeployed:
-    """Instances were replaced by ones with another version of the file; see `scenario.Redeploy`."""
+    """The replacement of instances by another version of the file; see `scenario.Redeploy`."""
 
     change: Change | None
     only: int | None
@@ -338,7 +343,7 @@ class Redeployed:
 
 @dataclass(frozen=True)
 class Elapsed:
-    """So many seconds passed."""
+    """The passing of time."""
 
     seconds: float
 
@@ -362,11 +367,11 @@ Event = (
 
 
 class Recording:
-    """Where events are appended while a run goes on.
+    """The list to which events are appended while a run goes on.
 
     Attributes:
-        on_event: Told of each event as it happens.
-        secrets: What no client may see, such as the keys.
+        on_event: Called with each event as it happens.
+        secrets: Texts that no client may see, such as the keys.
     """
 
     def __init__(self) -> None:
@@ -385,7 +390,7 @@ class Recording:
         self.on_event(event)
 
     def round_at(self, instance: int) -> int | None:
-        """The round that an instance has last begun and not yet answered."""
+        """Return the round that an instance has last begun and not yet answered."""
         rounds = [sent.round for sent in self._open.values() if sent.instance == instance]
         return rounds[-1] if rounds else None
 
@@ -396,7 +401,7 @@ class Recording:
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """Everything so far."""
+        """All events so far."""
         return tuple(self._events)
 
 
@@ -421,14 +426,14 @@ class History:
     """One run.
 
     Attributes:
-        subject: What was under review: "E", "E+single-use".
-        scenario: What was played.
-        deployment: Where it ran.
-        instances: How many there were.
-        events: In order.
-        attempts: The default client's requests, in order; none where a script was played.
-        secrets: What no client may see, such as the keys.
-        strikes: Whether what is to go wrong at an effect does.
+        subject: The name of the subject under review: "E", "E+single-use".
+        scenario: The scenario that was played.
+        deployment: The name of the deployment.
+        instances: The number of instances.
+        events: The events, in order.
+        attempts: The default client's requests, in order; none if a script was played.
+        secrets: Texts that no client may see, such as the keys.
+        strikes: Whether faults at effects can be injected at this deployment.
         chose: Whether the default client's policy made a difference.
     """
 
@@ -444,12 +449,12 @@ class History:
 
     @property
     def era(self) -> Era:
-        """The client's."""
+        """The client's era."""
         return self.scenario.setup.era
 
     @property
     def location(self) -> str:
-        """What was asked for."""
+        """The location that was asked for."""
         return self.scenario.location
 
     @property
@@ -462,8 +467,10 @@ class History:
 
     @property
     def deliveries(self) -> list[tuple[Sent, Received]]:
-        """The last exchange of each delivery of a round, in the order of the responses: what came
-        of it, once state-only responses were followed and a task reached its status.
+        """The last exchange of each delivery of a round, in the order of the responses.
+
+        It is the outcome of the delivery, after state-only responses were followed and a task
+        reached its status.
         """
         last: dict[tuple[int, int], tuple[Sent, Received]] = {}
         for sent, got in self.exchanges:
@@ -472,28 +479,30 @@ class History:
         return list(last.values())
 
     def as_json(self) -> list[dict[str, Any]]:
-        """The events as JSON objects; `event` names the kind."""
+        """Return the events as JSON objects; `event` names the kind."""
         return [event_as_json(event) for event in self.events]
 
 
 def as_json(answer: types.InputResponse) -> dict[str, Any]:
-    """What a client sends in answer to a question, as JSON; it may not fit the SDK's models."""
+    """Return a client's answer to a question as JSON; it may not fit the SDK's models."""
     return answer.model_dump(by_alias=True, mode="json", exclude_none=True, warnings=False)
 
 
 def form_of(message: str, schema: dict[str, Any]) -> Form:
-    """A question as the user sees it, from its message and its form's JSON schema."""
+    """Return a question as the user sees it, from its message and its form's JSON schema."""
     properties: dict[str, dict[str, Any]] = schema.get("properties", {})
     return message, {name: part.get("enum") for name, part in properties.items()}
 
 
 UNREADABLE = "cannot be read"
-"""What is read of a state that is not sealed and has no author's part."""
+"""The reading of a state that is not sealed and has no author's part."""
 
 
 def readable_state(state: str | None) -> str | None:
-    """What a client can read of a state: the author's part of one that is signed but not sealed; of
-    a stranger's the JSON in it.
+    """Return the part of a state that a client can read.
+
+    That is the author's part of a state that is signed but not sealed; of a stranger's state it is
+    the JSON in it.
 
     None if it is sealed; `UNREADABLE` if a client has changed it into something else.
     """
@@ -513,15 +522,14 @@ def _is_json(text: str) -> bool:
 
 
 def event_as_json(event: Event) -> dict[str, Any]:
-    """An event as a JSON object; `event` names the kind, `readable` is what a client can read of
-    the state it sends.
+    """Return an event as a JSON object.
+
+    `event` names the kind, and `readable` is the part of its state that a client can read.
     """
     found = {"event": type(event).__name__.lower(), **_fields(event)}
-    return (
-        found | {"readable": readable_state(event.request.state)}
-        if isinstance(event, Sent)
-        else found
-    )
+    if isinstance(event, Sent):
+        found["readable"] = readable_state(event.request.state)
+    return found
 
 
 def _fields(value: Any) -> dict[str, Any]:

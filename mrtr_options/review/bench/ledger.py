@@ -1,5 +1,4 @@
-"""A ledger with faults: around one of ours, or in the database for any code that writes to its
-file.
+"""Ledgers with faults: a wrapper of one of ours, or triggers in the database for any other code.
 
 Knows the domain's ledger and what a fault is; how an instance ends is up to its deployment.
 """
@@ -26,20 +25,21 @@ class FaultyLedger:
     """A ledger at which the armed faults happen. A deployment says what they do to its instance.
 
     Args:
-        ledger: Where effects go.
-        turns: How many turns of the event loop an effect takes first, so that two deliveries at
-            once interleave.
+        ledger: The destination of effects.
+        turns: The number of turns of the event loop that an effect takes first, so that two
+            deliveries at once interleave.
     """
 
     def __init__(self, ledger: weather.Ledger, turns: int) -> None:
-        self._ledger, self._turns = ledger, turns
+        self._ledger = ledger
+        self._turns = turns
 
     def due(self, effect: weather.Effect) -> Kind | None:
         """Take the fault that was armed for this effect, if any."""
         raise NotImplementedError
 
     def happened(self, effect: weather.Effect, fault: Kind | None) -> None:
-        """Take note of an effect that reached the destination, or did not ("fail")."""
+        """Record an effect that reached the destination, or did not ("fail")."""
 
     async def crash(self) -> None:
         """End the instance; never returns."""
@@ -75,15 +75,17 @@ _TRIGGERS = "mrtr_down", "mrtr_keyed", "mrtr_ended"
 _ENDED = {"crash": "the process ends", "gone": "the client leaves"}
 
 ONCE = "mrtr_once"
-"""The SQL function by which an effect fails or takes long once, or ends its process, since nothing
-that the database writes down outlasts a statement that fails. For a number that is new to it, it
-waits so many seconds; it fails if that is none, and ends the process if it is `DIES`.
+"""The SQL function by which an effect fails or takes long once, or ends its process.
+
+It is needed since nothing that the database writes down outlasts a statement that fails. For a
+number that is new to it, it waits so many seconds; it fails if the seconds are 0, and ends the
+process if they are `DIES`.
 """
 
 DIES = -1.0
 
 SLOW_SECONDS = 1.3
-"""How long an effect takes that takes long."""
+"""The duration of a slow effect."""
 
 MADE_TO_FAIL = (
     "the destination is down",
@@ -91,13 +93,13 @@ MADE_TO_FAIL = (
     "database is locked",
     *_ENDED.values(),
 )
-"""What the database says where it makes an effect fail."""
+"""The texts of the database's errors when it makes an effect fail."""
 
 LOCK_SECONDS = 0.5
-"""For how long somebody else writes: less than the five seconds that `sqlite3` waits by default."""
+"""The time for which somebody else writes: less than the five seconds that `sqlite3` waits."""
 
 BUSY_SECONDS = 30.0
-"""How long the bench waits while a server writes to the ledger's file."""
+"""The time for which the bench waits while a server writes to the ledger's file."""
 
 
 @contextmanager
@@ -108,14 +110,15 @@ def _naming(file: Path) -> Generator[None]:
         if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
             raise
         raise weather.LedgerUnusable(
-            f"the server holds the lock of {file.name} for more than {BUSY_SECONDS:g} seconds between"
-            " requests; end an effect's transaction before the response, also where the client leaves"
+            f"the server holds the lock of {file.name} for more than {BUSY_SECONDS:g} seconds"
+            " between requests; end an effect's transaction before the response, also where the"
+            " client leaves"
         ) from error
 
 
 @contextmanager
 def _opened(file: Path) -> Generator[sqlite3.Connection]:
-    """A ledger's file.
+    """Open a ledger's file.
 
     Raises:
         LedgerUnusable: Somebody else has locked it for too long.
@@ -126,11 +129,11 @@ def _opened(file: Path) -> Generator[sqlite3.Connection]:
 
 @dataclass(frozen=True)
 class Absorbs:
-    """Which effects a ledger's file absorbs: those of a kind that one of its rows has.
+    """The effects that a ledger's file absorbs: those that repeat one of its rows.
 
     Attributes:
-        column: The column that both have in common.
-        after: The rows are those above this number.
+        column: The column that both have in common, besides the kind.
+        after: The number above which rows count.
     """
 
     column: str
@@ -144,18 +147,19 @@ def write_faults(
     once: tuple[int, float] | None = None,
     ends: tuple[weather.EffectKind, int, str] | None = None,
 ) -> None:
-    """Have the database itself fail or absorb effects in a ledger's file, for any code that adds a
-    row.
+    """Have the database itself fail or absorb effects in a ledger's file.
+
+    That works for any code that adds a row.
 
     Args:
         file: The ledger's file.
-        down: The kind of effect that fails; None for none.
-        once: A number that is new, if only the first try is wrong, and how many seconds it takes; 0
-            if it fails, `DIES` if its process ends. None if every try fails.
-        absorbs: Which effects to absorb; None to count all.
-        ends: The kind of effect after which there is no further one, once a row above this number
-            has it, and whether the process dies then ("crash") or its client leaves ("gone"). None
-            where there is no such effect.
+        down: The kind of effect that fails; None if no effect fails.
+        once: A new number, and the seconds that the first try takes: 0 if that try fails, `DIES` if
+            its process ends. None if every try fails.
+        absorbs: The effects to absorb; None to count all.
+        ends: The kind of effect after which no other takes place; the number above which a row of
+            that kind counts; and whether the process dies then ("crash") or its client leaves
+            ("gone"). None if there is no such effect.
     """
     with _opened(file) as db, db:
         for name in _TRIGGERS:
@@ -187,7 +191,7 @@ _numbers = itertools.count()
 
 
 def hold(file: Path, seconds: float) -> None:
-    """Write to a ledger's file for so long, so that everybody else has to wait."""
+    """Write to a ledger's file for `seconds`, so that everybody else has to wait."""
     db = sqlite3.connect(file, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
     with _naming(file):
         db.execute("BEGIN IMMEDIATE")
@@ -195,7 +199,7 @@ def hold(file: Path, seconds: float) -> None:
 
 
 def crashes_at(file: Path, kind: weather.EffectKind) -> bool:
-    """Whether a process that did an effect of this kind is to die now."""
+    """Return whether a process that did an effect of this kind is to die now."""
     with _opened(file) as db:
         ended = "SELECT sql FROM sqlite_master WHERE name = ?"
         armed = "".join(sql for (sql,) in db.execute(ended, (_TRIGGERS[2],)))
@@ -203,25 +207,26 @@ def crashes_at(file: Path, kind: weather.EffectKind) -> bool:
 
 
 def last_effect(file: Path) -> int:
-    """The number of the latest effect in a ledger's file; 0 for none."""
+    """Return the number of the latest effect in a ledger's file; 0 for none."""
     with _opened(file) as db:
         return db.execute("SELECT coalesce(max(seq), 0) FROM effects").fetchone()[0]
 
 
 def effects_after(file: Path, after: int) -> dict[int, weather.Effect]:
-    """The effects in a ledger's file, oldest first, by their numbers: those above `after`."""
-    # No thread: on a busy machine its turn takes longer than the reading.
+    """Return the effects in a ledger's file above the number `after`, oldest first, by number."""
+    # We use no thread: on a busy machine its turn takes longer than the reading.
     ordered = "SELECT seq, kind, subject, key FROM effects WHERE seq > ? ORDER BY seq"
     with _opened(file) as db:
         return {row[0]: weather.Effect(*row[1:]) for row in db.execute(ordered, (after,))}
 
 
 class Outside:
-    """One run, as it shows in the ledger's file of servers whose code is not ours. What its
-    destination absorbs is what the run has seen.
+    """One run, as it shows in the ledger's file of servers whose code is not ours.
+
+    The destination absorbs effects that the run itself has seen.
 
     Attributes:
-        fault: What is armed.
+        fault: The armed fault.
     """
 
     def __init__(
@@ -236,11 +241,12 @@ class Outside:
         self._is_calm = False  # another run may have armed something in the file
 
     def arm(self, name: str | None) -> None:
-        """Have the database do what goes wrong at the next effect; see `Instances.arm`."""
+        """Arm the database for the next effect; see `Instances.arm`."""
         fault = None if name is None else KINDS[name]
         if fault is None and self._is_calm:
             return
-        self.fault, self._armed_at = fault, last_effect(self._file)
+        self.fault = fault
+        self._armed_at = last_effect(self._file)
         self._is_calm = fault is None
         down = once = ends = None
         if fault is not None and fault.what in ("fail", "once", "slow", "down"):
@@ -254,7 +260,7 @@ class Outside:
             hold(self._file, LOCK_SECONDS)
 
     def since_armed(self) -> bool:
-        """Whether an effect of the armed kind is in the ledger since then."""
+        """Return whether an effect of the armed kind is in the ledger since then."""
         fault = self.fault
         if fault is None:
             return False
@@ -263,16 +269,20 @@ class Outside:
         )
 
     def note_failure(self, instance: int, reply: Reply) -> None:
-        """Record that an effect failed. That it was tried shows in the error that the round ends
-        in.
+        """Record that an effect failed.
+
+        That it was tried shows in the error that the round ends in.
         """
         fault = self.fault
         if fault is None or fault.at is None or fault.is_after:
             return
         if not (reply.failed or reply.is_error):
             return
-        is_slow = fault.what == "slow"  # of two deliveries, one may not have waited so long
-        if (is_slow and reply.code != INVALID_PARAMS) or not (is_slow or self.since_armed()):
+        if fault.what == "slow":  # of two deliveries, one may not have waited so long
+            has_failed = reply.code != INVALID_PARAMS
+        else:
+            has_failed = not self.since_armed()
+        if has_failed:
             self._recording.append(Failed(instance, self._recording.round_at(instance), fault.at))
 
     def collect(self) -> None:

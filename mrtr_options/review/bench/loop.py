@@ -1,8 +1,8 @@
-"""An event loop that does not wait: where there is nothing to do until some time, it is that time.
+"""An event loop that does not wait: while nothing is to be done, it moves its clock on.
 
-What a run in memory waits for is time alone: the guard for another delivery, a client between two
-retries. So its history is the same on every machine, however busy, and no run takes longer than its
-work. Not for what works in threads, of which the loop does not know.
+A run in memory waits for time alone: the guard for another delivery, a client between two retries.
+So its history is the same on every machine, however busy, and no run takes longer than its work.
+Work in threads is not for this loop, which does not know of it.
 
 Knows asyncio; nothing of runs.
 """
@@ -26,7 +26,7 @@ class SwiftLoop(asyncio.SelectorEventLoop):
         super().__init__(_Selector(self))
 
     def time(self) -> float:
-        """The time in seconds."""
+        """Return the time in seconds."""
         return self.now
 
 
@@ -38,14 +38,12 @@ class _Selector(selectors.SelectSelector):
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         if timeout is None:
             return super().select(timeout)
-        if (
-            timeout <= 0
-        ):  # there is something to do; what comes from outside has time until there is not
+        if timeout <= 0:  # there is something to do; messages from outside can wait until then
             return []
         self._loop.now += timeout
         return super().select(0)
 
 
 def swift() -> dict[str, Any]:
-    """What `anyio.run` takes as `backend_options` to run on a loop of this kind."""
+    """Return the `backend_options` with which `anyio.run` uses a loop of this kind."""
     return {"loop_factory": SwiftLoop}

@@ -1,6 +1,6 @@
-"""One request as a fault sees it: what a row of `faults.KINDS` sets and calls around the request.
+"""One request as a fault sees it: the members that a row of `faults.KINDS` sets and calls.
 
-The client plays it (`driver`); a fault knows no more of the client than this.
+The client implements it (`driver`); a fault knows no more of the client than this.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from typing import Protocol
 
 
 class Moment(Protocol):
-    """One request, as the rows of this table see it: what they set and call around it.
+    """One request, as the rows of `faults.KINDS` see it.
 
     Attributes:
         deliveries: How often the network delivers the request.
@@ -40,7 +40,7 @@ class Moment(Protocol):
         ...
 
     async def arm(self, kind: str) -> None:
-        """Have this go wrong at an effect of the request."""
+        """Arm a fault for an effect of the request."""
         ...
 
     async def crash(self) -> None:
@@ -52,7 +52,7 @@ class Moment(Protocol):
         ...
 
     async def finish_other(self) -> None:
-        """End that call."""
+        """Finish the other call."""
         ...
 
     async def call_again(self) -> None:

@@ -1,4 +1,4 @@
-"""Kept changes to a file: unified diffs without line numbers, applied to the file as it is now."""
+"""Stored changes to a file: unified diffs without line numbers, applied to the current file."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 
 class CannotPatch(ValueError):
-    """A diff does not fit the text that it is to change. The text is one line."""
+    """A diff that does not fit the text that it is to change. The text is one line."""
 
 
 def patched(source: str, diff: str, name: str) -> str:
@@ -24,7 +24,8 @@ def patched(source: str, diff: str, name: str) -> str:
         lines = [line or " " for line in place.splitlines()]
         before = "".join(f"{line[1:]}\n" for line in lines if line[0] in " -")
         after = "".join(f"{line[1:]}\n" for line in lines if line[0] in " +")
-        if (found := source.count(f"\n{before}")) != 1:
-            raise CannotPatch(f"{name} this is found {found} times, not once: {before!r}")
+        times = source.count(f"\n{before}")
+        if times != 1:
+            raise CannotPatch(f"{name} this is found {times} times, not once: {before!r}")
         source = source.replace(f"\n{before}", f"\n{after}")
     return source

@@ -1,7 +1,8 @@
 """Well-formed payloads that a careless server reads before it verifies a state.
 
-What runs as code writes one row into the ledger of the review, an effect that the contract does not
-have. So a server that runs it is seen, and nothing else happens. Knows no server.
+A payload that runs as code writes one row into the ledger of the review: an effect that the
+contract does not have. So a server that runs it is seen, and nothing else happens. Knows no
+server.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ CODE = (
 """An expression that writes a row, in the process of a server that the review runs."""
 
 DEPTH = 3_000
-"""How deep the lists of a payload are: deeper than most readers go, and shorter than 16 KiB."""
+"""The depth of a payload's lists: deeper than most readers go, and shorter than 16 KiB."""
 
 INFLATED_BYTES = 8 * 2**20
-"""How long the payload is that unpacks to far more than was sent."""
+"""The unpacked length of the payload that unpacks to far more than was sent."""
 
 _CLAIM = {"place": "Springfield, Missouri"}
 
@@ -51,4 +52,4 @@ PAYLOADS: dict[str, bytes] = {
     + b"}",
     "a small text that unpacks to much": zlib.compress(b" " * INFLATED_BYTES, 9),
 }
-"""Each payload by what it is."""
+"""The payloads, by their description."""

@@ -56,15 +56,19 @@ from mrtr_options.review.bench.scenario import (
 from mrtr_options.tool.server import TOOL
 
 MAX_ROUNDS = 10
-"""How many rounds a whole call may take; the SDK's client gives up after the same number."""
+"""The most rounds of a whole call; the SDK's client gives up after the same number."""
 
 LEAVES_SECONDS = 0.6
-"""After how long a client leaves whose request is at work, or its instance dies: less than a slow
-effect takes.
+"""The time after which a client leaves a request at work, or its instance dies.
+
+It is shorter than a slow effect takes.
 """
 
-_AS_TOLD, MAX_TOLD = ", signed as its refusal says", 40
-"""How a state is made of what a refusal quotes, and how many are tried of one state."""
+_AS_TOLD = ", signed as its refusal says"
+"""The end of the name of a state that is made with a signature from a refusal."""
+
+MAX_TOLD = 40
+"""The most such states that are tried of one state."""
 
 
 async def _end(request: Request, reply: Reply) -> None:
@@ -78,21 +82,24 @@ async def converse(
     otherwise: Callable[[Request, Reply], Awaitable[Request | None]] = _end,
     most: int = MAX_ROUNDS,
 ) -> None:
-    """Go on with a call until it ends: every client of the bench is this loop, and says what it
-    answers and what it sends after a response without a question; None to end.
+    """Go on with a call until it ends. Every client of the bench is this loop.
+
+    `answers` tells what it answers. `otherwise` tells what it sends after a response without a
+    question; None ends the call.
     """
     for _ in range(most):
         reply = await send(request)
         if reply.questions:
             request = replace(request, answers=await answers(reply), state=reply.state)
-        elif (following := await otherwise(request, reply)) is None:
+            continue
+        following = await otherwise(request, reply)
+        if following is None:
             return
-        else:
-            request = following
+        request = following
 
 
 class Player(Rounds):
-    """The client of one run: what it sends, step by step."""
+    """The client of one run, which plays steps."""
 
     def __init__(
         self, scenario: Scenario, instances: Instances, user: Answerer | None = None
@@ -144,18 +151,19 @@ class Player(Rounds):
         self._is_armed = False
 
     async def _take_one_of(self, step: Step, together: Together) -> None:
-        """Take a step beside others. What a user waits for begins when they are asked, and what
-        stands beside a client that leaves begins before it does.
+        """Take a step beside others.
+
+        A call that another user waits for begins once that user is asked. A step beside a client
+        that leaves begins while that client's request is at work, before the client leaves.
         """
         for other in together.steps:
-            if (
-                isinstance(step, WholeCall)
-                and isinstance(other, WholeCall)
-                and other.waits_for == step.call
-            ):
-                await self._clients[other.call].thinks.wait()
+            match step, other:
+                case WholeCall(), WholeCall() if other.waits_for == step.call:
+                    await self._clients[other.call].thinks.wait()
+                case _:
+                    pass
             if isinstance(other, Send) and other.leaves and other is not step:
-                await anyio.sleep(LEAVES_SECONDS / 2)  # what the other has begun is at work
+                await anyio.sleep(LEAVES_SECONDS / 2)  # the other request is at work by then
         await self.take(step)
 
     # --- rounds driven by the schedule ----------------------------------------------------------
@@ -185,7 +193,7 @@ class Player(Rounds):
             group.cancel_scope.cancel()
 
     def _asked(self, step: Send) -> Question | None:
-        """The question that a round answers, or that of another call whose state it brings."""
+        """Return the question that a round answers: of its call, or of the call of its state."""
         return self._clients[step.state_of or step.call].open.get(step.round)
 
     def _is_left_out(self, step: Send) -> bool:
@@ -202,8 +210,9 @@ class Player(Rounds):
         )
 
     def _request_of(self, step: Send) -> Request:
-        """The request of a round; what the user answers is recorded."""
-        asked, caller = self._asked(step), self.scenario.callers[step.call - 1]
+        """Record the user's answers of a round, and return its request."""
+        asked = self._asked(step)
+        caller = self.scenario.callers[step.call - 1]
         extra: dict[str, UserAnswer] = {
             name: content if isinstance(content, UserAnswer) else Accept(content)
             for name, content in step.extra.items()
@@ -212,8 +221,9 @@ class Player(Rounds):
         if step.round != "first" and not isinstance(step.answer, Nothing):
             said[step.round] = step.answer or _agree(step.round)
             self.answer(step.call, step.round, on_the_wire(said[step.round]))
-        # What was not asked stands before or behind.
-        said = extra | said if step.call % 2 else said | extra
+        # Servers must take both orders: unasked answers before the real one, and behind it.
+        unasked_come_first = step.call % 2 == 1
+        said = extra | said if unasked_come_first else said | extra
         open_now = self._clients[step.call].open
         keys = self._keys | {name: question.key for name, question in open_now.items()}
         if step.key_edit is not None and asked is not None:
@@ -233,8 +243,9 @@ class Player(Rounds):
         )
 
     def _instances_for(self, step: Send) -> list[int]:
-        """The instances that a round is delivered to."""
-        count, asked = self.instances.instances, self._asked(step)
+        """Return the instances that a round is delivered to."""
+        count = self.instances.instances
+        asked = self._asked(step)
         if self.scenario.setup.fleet == "sticky" and asked is not None:
             instance = asked.instance
         else:
@@ -259,9 +270,7 @@ class Player(Rounds):
         await self.play_round(sent[-step.back], [where], call=step.call, unseen=True)
 
     async def _forge(self, step: Forge) -> None:
-        """Send every state made from those the client holds, unless the question was never
-        asked.
-        """
+        """Send every state that can be forged, unless the question was never asked."""
         asked = self._clients[step.call].open.get(step.round)
         if asked is None or asked.state is None:
             return
@@ -327,8 +336,9 @@ class Player(Rounds):
         await self.play_round(request, [0], call=step.call, lost=step.lost, user=user, gone=gone)
 
     def pushed(self, step: WholeCall, request: Request, gone: anyio.Event | None = None) -> Pushed:
-        """What answers in the round to come. The step says what the user answers; `gone` is set
-        when the client leaves.
+        """Return the function that answers pushed questions in the next round.
+
+        The step says what the user answers; `gone` is set when the client leaves.
         """
         number = self.rounds + 1
 
@@ -382,7 +392,7 @@ class Player(Rounds):
             deadline = anyio.current_time() + self.instances.hang_seconds
 
     async def _said(self, step: WholeCall, reply: Reply, key: str) -> types.InputResponse:
-        """What the user answers to a question of a response."""
+        """Return the user's answer to a question of a response."""
         name = reply.name_of(key)
         form = types.ElicitRequestFormParams(
             message=reply.questions[key], requested_schema=reply.schemas[key]
@@ -399,7 +409,8 @@ class Player(Rounds):
         said = step.answers.get(name) or _agree(name)
         if isinstance(said, tuple):
             times = self._clients[step.call].times
-            times[name] = turn = times.get(name, -1) + 1
+            turn = times.get(name, -1) + 1
+            times[name] = turn
             said = said[min(turn, len(said) - 1)]
         return on_the_wire(said)
 
@@ -426,7 +437,8 @@ class Player(Rounds):
     async def _update(self, step: Update) -> None:
         request = self._answering(step)
         await self._arm_task(step.fault)
-        to = [self._next() for _ in range(1 if step.again is None else 2)]
+        deliveries = 1 if step.again is None else 2
+        to = [self._next() for _ in range(deliveries)]
         await self.play_round(request, to, at_once=step.again == "at once", lost=step.lost)
 
     def _of_task(self, method: Method, principal: str) -> Request:
@@ -447,7 +459,7 @@ class Player(Rounds):
         return replace(self._of_task("tasks/update", step.principal), answers=sent)
 
     async def _arm(self, fault: str | None) -> None:
-        if not self._is_armed:  # for all that begin at the same moment
+        if not self._is_armed:  # steps that begin together are armed together
             await self.instances.arm(fault)
 
     async def _arm_task(self, fault: str | None) -> None:
@@ -468,7 +480,7 @@ def _agree(name: str) -> Accept:
 
 
 def on_the_wire(answer: UserAnswer) -> types.InputResponse:
-    """A user's answer as it goes over the wire, valid or not."""
+    """Return a user's answer as it goes over the wire, valid or not."""
     match answer:
         case Accept(content=content):
             return _elicited("accept", content)

@@ -1,4 +1,4 @@
-"""The next version of an option file: what its author changes while calls are in flight.
+"""The next version of an option file, which its author deploys while calls are in flight.
 
 Next versions are kept as diffs, a file for each option and in it a table for each change
 (`next_versions_of`). What has none for a change is not tried under that change, and everything that
@@ -81,18 +81,19 @@ DOMAINS: dict[Change, ModuleType] = {
     "schema": _domain(which_units=_units_with_kelvin, report=_report_with_kelvin),
     "removed": _domain(only_place=_first_place),
 }
-"""What replaces `weather` in the next version, where the domain itself changes. The kept diffs
-import it, as well as `Consent` and `may_bill`.
+"""The replacements of `weather` in the next versions that change the domain itself.
+
+The stored diffs import them, as well as `Consent` and `may_bill`.
 """
 
 
 def questions(change: Change | None, location: str, place: str) -> dict[str, Form]:
-    """What a version asks in a clean call, by key.
+    """Return the questions of a version in a clean call, by key.
 
     Args:
-        change: What makes the version; None for the file as it is.
+        change: The change that makes the version; None for the file as it is.
         location: The tool's argument.
-        place: The place that is meant.
+        place: The place that the user means.
     """
     found: list[Question[BaseModel]] = []
     if change != "removed" and weather.only_place(location) is None:
@@ -128,24 +129,28 @@ def next_versions_of(option: Option) -> Path:
 
 
 def next_versions(option: Option) -> str:
-    """Return the text of the file with an option's next versions; "" where there is none."""
+    """Return the text of the file with an option's next versions; "" if there is no file."""
     kept = next_versions_of(option)
     return kept.read_text(encoding="utf-8") if kept.is_file() else ""
 
 
 def source(option: Option, change: Change) -> str | None:
-    """Return the next version of an option's file, or None where there is none."""
+    """Return the next version of an option's file; None if there is none."""
     return _made(option, change).source
 
 
 def covers(option: Option, change: Change) -> bool:
-    """Whether there is a next version of an option's file with this change."""
+    """Return whether an option's file has a next version with this change."""
     return source(option, change) is not None
 
 
 def why_not(option: Option, changes: Iterable[Change]) -> str:
-    """Say why one of some changes has no next version, and what to add; "" where each has one."""
-    return next(filter(None, (_made(option, change).missing for change in sorted(changes))), "")
+    """Say why one of some changes has no next version, and what to add; "" if each has one."""
+    for change in sorted(changes):
+        missing = _made(option, change).missing
+        if missing:
+            return missing
+    return ""
 
 
 def write(option: Option, change: Change, folder: Path) -> Path:
@@ -171,8 +176,8 @@ class _Version:
     """A next version of a file.
 
     Attributes:
-        source: Its text; None where there is none.
-        missing: Why there is none, and what to add.
+        source: Its text; None if there is none.
+        missing: The reason why there is none, and what to add.
     """
 
     source: str | None

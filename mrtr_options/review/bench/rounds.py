@@ -31,25 +31,24 @@ from mrtr_options.review.bench.history import (
 from mrtr_options.review.bench.scenario import Change, Keys, Scenario, Status
 
 RETRIES = 10
-"""How often a client retries after a state-only response, each time at once. The SDK's client gives
-up after the same number of rounds; it waits between them.
+"""The most retries of a client after a state-only response, each time at once.
+
+The SDK's client gives up after the same number of rounds; it waits between them.
 """
 
 POLL_SECONDS = 0.01
-"""How often a task is looked at."""
+"""The pause between two looks at a task."""
 
 Lost = bool | Callable[[Received], Awaitable[bool]]
-"""Whether a response breaks off, or what says so of each one on its way."""
+"""Whether a response breaks off, or a function that decides it for each response on its way."""
 
 Pushed = Callable[[int], ElicitationFnT]
-"""What answers the questions that a legacy server pushes, by delivery."""
+"""A function that answers the questions that a legacy server pushes, for each delivery."""
 
 
 @dataclass
 class Question:
-    """A question the client has seen: its key, the state it came with, and the instance it came
-    from.
-    """
+    """A question that the client has seen: its key, its state, and the instance that asked it."""
 
     key: str
     state: str | None
@@ -58,17 +57,18 @@ class Question:
 
 @dataclass
 class _Client:
-    """What a client remembers of one call.
+    """A client's memory of one call.
 
     Attributes:
-        open: Questions by name; of a task, those that are open.
+        open: The questions by name; of a task, its open questions.
         said: The user's last answer to each question they saw, by name.
-        saw: What they saw, by name.
-        times: How often the user was asked before, by name, where their answer depends on it.
+        saw: The questions that the user saw, by name.
+        times: How often the user was asked before, by name, if their answer depends on it.
         thinks: Set when the user is asked for the first time, or the call ended without that.
         over: Set when a whole call has ended.
         last: The last response.
-        task: The task's id, and where it was created.
+        task: The task's id.
+        created_at: The instance that created the task.
     """
 
     open: dict[str, Question] = field(default_factory=dict[str, Question])
@@ -84,9 +84,7 @@ class _Client:
 
 @dataclass
 class _Round:
-    """A round that is played: its number, what `play_round` was told, and whether its response
-    breaks off.
-    """
+    """A round that is played: its number, and the arguments of `play_round`."""
 
     number: int
     call: int
@@ -104,9 +102,9 @@ class Rounds:
     """The rounds of one run.
 
     Attributes:
-        scenario, instances: What is played, and where.
-        rounds: How many rounds were sent.
-        hung: How many requests had no response.
+        scenario, instances: The scenario that is played, and the instances.
+        rounds: The number of rounds that were sent.
+        hung: The number of requests that hung.
     """
 
     def __init__(self, scenario: Scenario, instances: Instances) -> None:
@@ -115,7 +113,7 @@ class Rounds:
         self._clients = {number + 1: _Client() for number in range(len(scenario.callers))}
         self._requests: list[tuple[int, Request]] = []
         self._held: list[str] = []
-        self._keys: dict[str, str] = {}  # of questions, by name, as another call had them
+        self._keys: dict[str, str] = {}  # the last key of each question of any call, by name
         self.rounds = self.hung = self._turn = self._exchanges = 0
 
     def _record(self, event: Event) -> None:
@@ -156,12 +154,12 @@ class Rounds:
         """Play one round: deliver a request, follow it up, and take the response.
 
         Args:
-            request: What is sent.
+            request: The request.
             to: The instances it is delivered to, one delivery each.
-            call: Which of the user's calls it belongs to.
+            call: The number of the user's call.
             at_once: Whether several deliveries are made at the same time.
-            lost: Whether the response breaks off, or what says so when it is on its way: called for
-                each delivery, and for each follow-up of it.
+            lost: Whether the response breaks off, or a function that decides it. The function is
+                called for each delivery, and for each follow-up of a delivery.
             until: The task's statuses at which the client stops sending `tasks/get`.
             user: Answers what a legacy server pushes, by delivery.
             gone: When it is set the client leaves.
@@ -193,7 +191,7 @@ class Rounds:
         return reply
 
     async def _deliver(self, played: _Round, delivery: int, instance: int) -> Reply:
-        """Make one delivery of a round and follow it up; the response at last."""
+        """Make one delivery of a round and follow it up. Return the last response."""
         deadline = anyio.current_time() + self.instances.hang_seconds
         reply = await self._exchange(played, delivery, instance, played.request)
         reply = await self._retry(played, delivery, instance, reply)
@@ -211,7 +209,8 @@ class Rounds:
         if not isinstance(played.lost, bool):
             played.is_lost = await played.lost(Received(*where, reply))
         self._record(Received(*where, reply, played.is_lost and reply.nothing != HUNG))
-        self.hung += reply.nothing == HUNG
+        if reply.nothing == HUNG:
+            self.hung += 1
         if reply.state is not None and reply.state not in self._held:
             self._held.append(reply.state)
         if request.method == "tasks/get":  # each response lists the open questions
@@ -231,7 +230,7 @@ class Rounds:
     async def _poll(
         self, played: _Round, delivery: int, instance: int, reply: Reply, deadline: float
     ) -> Reply:
-        """Look at a task, on each instance in turn, until it is as the round waits for."""
+        """Look at a task, on each instance in turn, until it has a status of the round's."""
         while played.until and reply.code is None and reply.status not in played.until:
             if anyio.current_time() > deadline:
                 reply = Reply(nothing=HUNG)
@@ -245,7 +244,8 @@ class Rounds:
 
     def _see(self, played: _Round, reply: Reply, instance: int) -> None:
         """Show the user the questions of a response; an open one of a task only once."""
-        client, request = self._clients[played.call], played.request
+        client = self._clients[played.call]
+        request = played.request
         found: dict[str, Question] = {}
         for key, message in reply.questions.items():
             name = reply.name_of(key)
@@ -253,8 +253,9 @@ class Rounds:
             found[name] = Question(key, reply.state, instance)
             self._keys[name] = key
             form = (message, reply.schemas[key])
-            if request.key is not None and name in client.said and client.saw.get(name) == form:
-                continue  # one who knows that it is the same call does not ask its user again
+            has_answer = name in client.said and client.saw.get(name) == form
+            if request.key is not None and has_answer:
+                continue  # the client knows that it is the same call, and does not ask again
             if request.method == "tasks/get" and before is not None and before.key == key:
                 continue
             client.said.pop(name, None)
@@ -268,7 +269,7 @@ class Rounds:
     def answer(
         self, call: int, name: str, response: types.InputResponse, delivery: int = 0
     ) -> None:
-        """Record an answer of the user's, unless the client repeats what they said before."""
+        """Record an answer of the user's, unless the client repeats an earlier one."""
         client = self._clients[call]
         if client.said.get(name) == response:
             return

@@ -24,7 +24,7 @@ from mrtr_options.tool.catalogue import DURABLE
 IN_MEMORY = Memory()
 
 MOST_HUNG = 3
-"""After how many requests without a response a script is broken off."""
+"""The number of requests without a response after which a script is broken off."""
 
 
 async def run(
@@ -39,11 +39,12 @@ async def run(
     """Make one run.
 
     Args:
-        subject, scenario: What is called, and what happens.
-        where: Starts fresh instances for it.
+        subject: The subject that is called.
+        scenario: The plan of the run.
+        where: The deployment, which starts fresh instances for the run.
         user: Answers the questions of whole calls; None to answer as the scenario says.
         client: Makes the call in place of the script and of the default client.
-        on_event: Told of each event as it happens.
+        on_event: Called with each event as it happens.
 
     Raises:
         CannotLoad: The subject cannot be run.
@@ -64,7 +65,8 @@ async def run(
         elif not scenario.script:
             driver = Driver(player, keyed=subject.keyed, named=subject.is_named)
             await driver.call()
-            attempts, chose = driver.sent, driver.chose
+            attempts = driver.sent
+            chose = driver.chose
         await instances.collect()
         return History(
             subject.name,
@@ -83,12 +85,15 @@ async def run(
 async def in_memory(
     subjects: Sequence[Subject], *, hang_seconds: float = HANG_SECONDS, versions: Path | None = None
 ) -> AsyncGenerator[Memory]:
-    """Instances in this process, for many runs that share durable engines: starting one takes
-    longer than most runs. The calls of each run are isolated from those of all others.
+    """Run instances in this process, for many runs that share durable engines.
+
+    Starting an engine takes longer than most runs. The calls of each run are isolated from those of
+    all others.
 
     Args:
-        subjects: What is run. Without one on a durable engine nothing is started.
-        hang_seconds, versions: See `Memory`.
+        subjects: The subjects to run. Without one on a durable engine nothing is started.
+        hang_seconds: See `Memory`.
+        versions: See `Memory`.
     """
     engines = {subject.on_temporal for subject in subjects if subject.option.extra == DURABLE}
     names: dict[bool, Callable[[], str]] = {}

@@ -1,4 +1,4 @@
-"""What is to be run: a scenario says who calls, where, and what goes wrong.
+"""Scenarios: who calls, where, and what goes wrong.
 
 A scenario has a script of steps, or faults that the default client meets on its way (`driver`).
 Named schedules, drawn cases, attacks and explored sets of faults are all scenarios. A scenario is
@@ -21,15 +21,15 @@ from mrtr_options.tool.weather import Destination
 RoundName = Literal["first", "place", "units", "consent"]
 
 AGREE = {"place": "Springfield, Illinois", "units": "metric", "consent": "yes"}
-"""What the user says unless a step says otherwise."""
+"""The user's answers unless a step has others."""
 
 
-# --- what the user answers ----------------------------------------------------------------------
+# --- the user's answers -------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Accept:
-    """The user fills the form in; `content` is what they write, valid or not."""
+    """The user fills the form in with `content`, valid or not."""
 
     content: Any
 
@@ -44,18 +44,18 @@ class Refuse:
 
 @dataclass(frozen=True)
 class Roots:
-    """Not an answer to a form at all: the result of a roots request."""
+    """The result of a roots request, which answers no form."""
 
 
 @dataclass(frozen=True)
 class Nothing:
-    """The round goes out without answers: the user is not done yet."""
+    """The lack of an answer: the round goes out while the user is not done yet."""
 
 
 UserAnswer = Accept | Refuse | Roots | Nothing
 
 
-# --- what is done to the state ------------------------------------------------------------------
+# --- changes to the state -----------------------------------------------------------------------
 
 KeyEdit = Literal[
     "in capitals",
@@ -71,11 +71,12 @@ KeyEdit = Literal[
     "before a dot",
     "with an index",
 ]
-"""How a client changes the key of a question, to one that was never asked."""
+"""The changes that a client makes to the key of a question, so that no question has that key."""
 
 StateEdit = Literal["changed", "cut short", "not a state", "too long", "another place", "drop"]
-"""What a client does to the state it was given: it writes another place into it, if it can be read,
-or sends the round without any ("drop").
+"""The changes that a client makes to a state that it was given.
+
+It writes another place into it, if it can be read, or sends the round without a state ("drop").
 """
 
 
@@ -87,7 +88,7 @@ class Send:
     """One round, sent by a modern client.
 
     Attributes:
-        round: Which one.
+        round: The round.
         answer: The user's answer to that round's question; None to agree.
         extra: Answers to questions that were not asked, by key: an answer, or content that is
             accepted.
@@ -95,19 +96,19 @@ class Send:
         again: The network delivers the request twice: one after the other, or at once.
         leaves: The client leaves while the request is at work.
         dies: The instance dies while the request is at work; another takes its place.
-        edit: What is done to the state.
+        edit: The client's change to the state.
         location: Another argument than the call's.
-        principal: Who is calling, if not the call's user.
+        principal: The caller, if not the call's user.
         asks: Whether the client declares elicitation on this request.
-        call: Which call, where a client makes several.
+        call: The number of the call, if a client makes several.
         state_of: The call whose state it carries, if not its own.
         state: A state from elsewhere that it carries.
         to: The instance it goes to; None for the next in turn.
-        fault: What goes wrong at an effect of this round: a name in `faults.KINDS`.
-        retry: Whether it is sent only where the request before it brought an error or nothing.
-        if_asked: Whether it is sent only where the request before it brought this round's question.
-        if_room: Whether it is sent only until one of those that say so is refused.
-        key_edit: How the key of its answer is changed.
+        fault: The fault at an effect of this round: a name in `faults.KINDS`.
+        retry: Send it only if the request before it brought an error or nothing.
+        if_asked: Send it only if the request before it brought this round's question.
+        if_room: Stop sending steps with `if_room` once one of them has been refused.
+        key_edit: The client's change to the key of its answer.
         takes_tasks: Whether the client declares the Tasks extension on this request.
         tool: Another tool than the weather tool.
         arguments: Arguments in place of the location, valid or not; `...` to leave them out.
@@ -140,11 +141,11 @@ class Send:
 
 @dataclass(frozen=True)
 class Repeat:
-    """An earlier request is delivered again, unchanged, by a slow proxy.
+    """A second delivery of an earlier request, unchanged, by a slow proxy.
 
     Attributes:
-        call: Of which call.
-        back: Which of its requests, counted from the latest: 1 for that one.
+        call: The number of the call.
+        back: The number of its request, counted from the latest, which is 1.
         to: The instance it goes to; None for the next in turn.
     """
 
@@ -155,14 +156,14 @@ class Repeat:
 
 @dataclass(frozen=True)
 class Forge:
-    """A client makes states from those it holds (`attacks`), and sends each with a good answer.
+    """States that a client forges from those it holds (`attacks`), each sent with a good answer.
 
     Attributes:
-        round: The round whose state is meant.
+        round: The round whose state is forged.
         answer: The user's answer to that round's question; None to agree.
-        call: Which call.
+        call: The number of the call.
         only: The name of the one state that is made; empty for all.
-        most: How many of them are sent, spread over all kinds; 0 for all.
+        most: The number of states that are sent, spread over all kinds; 0 for all.
     """
 
     round: RoundName
@@ -174,31 +175,32 @@ class Forge:
 
 @dataclass(frozen=True)
 class ListTools:
-    """A client lists the tools, and what else the server lists.
+    """A listing of the tools, and of what else the server lists.
 
     Attributes:
-        principal: Who is calling.
+        principal: The caller.
     """
 
     principal: str = "alice"
 
 
 Declares = Literal["empty", "url"]
-"""How a client declares elicitation, if not as the SDK's client does: as `{}`, which means forms,
-or by URL only.
+"""A client's declaration of elicitation, if it differs from the SDK's.
+
+It is `{}`, which means forms, or by URL only.
 """
 
 
 @dataclass(frozen=True)
 class Caller:
-    """Whose call it is, and what about.
+    """The user who calls, and the location they ask for.
 
     Attributes:
         location: The tool's argument.
         principal: The user; None for one without a name.
         asks: Whether their client declares that it can ask by forms.
-        declares: How it declares elicitation, if not as the SDK's client does.
-        version: With which version a legacy client shakes hands; None for the newest.
+        declares: The way it declares elicitation, if not as the SDK's client does.
+        version: The version of a legacy client's handshake; None for the newest.
     """
 
     location: str
@@ -213,18 +215,18 @@ class WholeCall:
     """A whole call, its questions answered as they come; the only step of a legacy client.
 
     Attributes:
-        answers: What the user says, by the name of the form's field, where they do not agree; of
-            several, one each time they are asked, and the last from then on.
-        call: Which call, where a client makes several.
+        answers: The user's answers that do not agree, by the name of the form's field. A tuple
+            gives successive answers; the last one repeats.
+        call: The number of the call, if a client makes several.
         lost: The result breaks off; the client never sees it.
         asks: Whether the client declares elicitation.
         leaves: The client is gone when the first question reaches it; of a legacy client only.
-        fault: What goes wrong at an effect of the call: a name in `faults.KINDS`.
+        fault: The fault at an effect of the call: a name in `faults.KINDS`.
         takes_tasks: Whether the client declares the Tasks extension, and finishes a task it is
             given.
         waits_for: Its user thinks until this other call, which begins meanwhile, has ended; of a
             legacy client only.
-        thinks: How many seconds its user thinks before each answer, by the instances' clocks; of a
+        thinks: The seconds that its user thinks before each answer, by the instances' clocks; of a
             legacy client only.
         session: The name of the session in which it is made, for a client that stays connected; of
             a legacy client only, and only where the review runs the server.
@@ -246,46 +248,50 @@ class WholeCall:
 
 @dataclass(frozen=True)
 class Together:
-    """Rounds of different calls, whole ones, or requests about a task begin at the same moment.
-    What is to go wrong at an effect of one of them goes wrong at the first such effect.
+    """Rounds of different calls, whole calls, or requests for a task, begun at the same moment.
+
+    A fault at an effect of one of them happens at the first such effect.
     """
 
     steps: tuple[Send | WholeCall | Update | Stop, ...]
 
 
 Keys = Literal["same", "rotated", "new"]
-"""What instances that replace others know: the same keys, a ring that was rotated (the old key
-still verifies), or only a new key.
+"""The keys of instances that replace others.
+
+They have the same keys, a ring that was rotated (the old key still verifies), or only a new key.
 """
 
 
 @dataclass(frozen=True)
 class Restart:
-    """Every instance ends, and a new one with these keys takes its place."""
+    """The end of every instance, and its replacement by a new one with these keys."""
 
     keys: Keys = "same"
 
 
 @dataclass(frozen=True)
 class Wait:
-    """So many seconds pass."""
+    """The passing of some seconds."""
 
     seconds: float
 
 
 Change = Literal["reworded", "schema", "inserted", "removed", "reordered", "effect", "renamed"]
-"""What the author changes between two versions: the wording of the question about the units, its
-choices, a question before it, whether places are asked for at all, which question comes first, an
-effect above them, or the names of the file and its functions. See `redeploys`.
+"""The author's change between two versions; see `redeploys`.
+
+It is the wording of the question about the units, its choices, a question before it, whether
+places are asked for at all, which question comes first, an effect above them, or the names of the
+file and its functions.
 """
 
 
 @dataclass(frozen=True)
 class Redeploy:
-    """Instances end, and others with another version of the file take their place.
+    """The replacement of instances by others with another version of the file.
 
     Attributes:
-        change: What that version has changed; None for the file as it is.
+        change: The version's change; None for the file as it is.
         only: The one instance that is replaced; None for all.
     """
 
@@ -301,12 +307,12 @@ ENDED: tuple[Status, ...] = ("completed", "failed", "cancelled")
 
 @dataclass(frozen=True)
 class Create:
-    """The tool is called, and a task is returned.
+    """A call of the tool that returns a task.
 
     Attributes:
         lost: The response breaks off; the client never learns of the task.
         asks: Whether the client declares elicitation.
-        fault: What goes wrong at an effect of the work that begins.
+        fault: The fault at an effect of the work that begins.
     """
 
     lost: bool = False
@@ -319,8 +325,8 @@ class Look:
     """`tasks/get`, repeated until the task has a status.
 
     Attributes:
-        until: Which statuses; with none, one request is sent.
-        principal: Who looks.
+        until: The statuses that end it; with none, one request is sent.
+        principal: The caller.
         takes_tasks: Whether this request declares the extension.
         guessed: Whether the id was never handed out.
     """
@@ -333,15 +339,15 @@ class Look:
 
 @dataclass(frozen=True)
 class Update:
-    """`tasks/update`: the client sends answers.
+    """`tasks/update`, with the client's answers.
 
     Attributes:
-        answers: What the user says, by round; None to agree to every question that is open.
-        extra: Answers that were not asked, by key; each accepted with this content.
+        answers: The user's answers, by round; None to agree to every open question.
+        extra: Answers to questions that were not asked, by key; each accepted with this content.
         lost: The response breaks off; the client sends the same again.
         again: The network delivers the request twice: one after the other, or at once.
-        principal: Who sends it.
-        fault: What goes wrong at an effect of the work that goes on.
+        principal: The caller.
+        fault: The fault at an effect of the work that goes on.
     """
 
     answers: dict[RoundName, UserAnswer] | None = None
@@ -367,9 +373,11 @@ Step = (
 # --- where, and by whom -------------------------------------------------------------------------
 
 Policy = Literal["stops", "calls again", "resends"]
-"""What a client does when a response is lost: it reports the error to the application and sends
-nothing more, as most shipped clients do; it calls the tool again from scratch, by itself or
-because its model does; or it sends the same request again. The first two are today's.
+"""A client's policy after a lost response.
+
+It reports the error to the application and sends nothing more, as most shipped clients do; it
+calls the tool again from scratch, by itself or because its model does; or it sends the same
+request again. The first two are today's clients.
 """
 
 POLICIES: tuple[Policy, ...] = get_args(Policy)
@@ -378,13 +386,13 @@ POLICIES: tuple[Policy, ...] = get_args(Policy)
 
 @dataclass(frozen=True)
 class Setup:
-    """Where a call is made, and by which client.
+    """The place of a call, and its client.
 
     Attributes:
-        era: The client's.
+        era: The client's era.
         fleet: The instances, and how rounds reach them.
-        policy: What the default client does when a response is lost.
-        destination: What the effects' destination does with one that it has seen.
+        policy: The default client's policy after a lost response.
+        destination: The behaviour of the effects' destination towards an effect that it has seen.
     """
 
     era: Era = "modern"
@@ -395,16 +403,16 @@ class Setup:
 
 @dataclass(frozen=True)
 class Scenario:
-    """What happens in one run.
+    """The plan of one run.
 
     Attributes:
         name: Its name; of a set of faults, what `faults.parse` takes.
-        why: One sentence: what it models, and why it happens in practice.
-        setup: Where, and by which client.
-        callers: Whose each call is, and what about.
-        faults: What the default client meets on its way.
+        why: One sentence on what it models, and why it happens in practice.
+        setup: The place, and the client.
+        callers: The caller of each call.
+        faults: The faults that the default client meets on its way.
         script: The steps, in place of the default client.
-        before: Steps that are taken before them: of other runs on the same servers.
+        before: Steps of other runs on the same servers, which are taken first.
     """
 
     name: str
@@ -417,43 +425,43 @@ class Scenario:
 
     @property
     def location(self) -> str:
-        """What the first call asks for."""
+        """The location of the first call."""
         return self.callers[0].location
 
     @property
     def instances(self) -> Literal[1, 2]:
-        """How many instances there have to be."""
+        """The number of instances that it needs."""
         return 1 if self.setup.fleet == "one" else 2
 
     def on_one(self) -> Scenario:
-        """The same on one instance."""
+        """Return the same scenario on one instance."""
         return replace(self, setup=replace(self.setup, fleet="one"))
 
     def under(self, faults: Faults) -> Scenario:
-        """The default client's call under a set of faults."""
+        """Return the default client's call under a set of faults."""
         says = "; ".join(f"{fault}: {fault.kind.says}" for fault in faults) or "Nothing goes wrong."
-        others = sum(fault.kind.is_another_call for fault in faults)
-        callers = (1 + others) * self.callers[:1]
+        others = [fault for fault in faults if fault.kind.is_another_call]
+        callers = (1 + len(others)) * self.callers[:1]
         return replace(
             self, name=names_of(faults) or "clean", why=says, faults=faults, callers=callers
         )
 
     @property
     def steps(self) -> Iterator[Step]:
-        """Every step of the script, those that are taken together one by one."""
+        """The steps of the script, with those that are taken together one by one."""
         for step in self.script:
             yield from step.steps if isinstance(step, Together) else (step,)
 
     @property
     def at_effects(self) -> list[Kind]:
-        """What goes wrong at an effect."""
+        """The faults at effects."""
         found = [fault.kind for fault in self.faults if fault.kind.at]
         steps = [step for step in self.steps if isinstance(step, Send | WholeCall)]
         return found + [KINDS[step.fault] for step in steps if step.fault is not None]
 
     @property
     def is_deadly(self) -> bool:
-        """Whether an instance dies in a round, which may leave behind what later runs meet."""
+        """Whether an instance dies in a round, which may leave work behind that later runs meet."""
         return any(isinstance(step, Send) and step.dies for step in self.steps)
 
     @property
@@ -486,7 +494,7 @@ class Scenario:
 
     @property
     def needs(self) -> frozenset[Need]:
-        """What a deployment must be able to do for it."""
+        """The abilities of a deployment that it needs."""
         found: set[Need] = {need for fault in self.faults for need in fault.kind.needs}
         if any(caller.principal != "alice" for caller in self.callers):
             found.add("callers")
@@ -495,21 +503,28 @@ class Scenario:
         if self.is_deadly:
             found.add("crash")
         for step in self.steps:
-            match step:
-                case Restart():
-                    found.add("restart")
-                case Redeploy():
-                    found.add("versions")
-                case Wait():
-                    found.add("time")
-                case Send() | WholeCall():
-                    if step.fault is not None:
-                        found |= KINDS[step.fault].needs
-                    if isinstance(step, Send) and (step.principal or "alice") != "alice":
-                        found.add("callers")
-                case _:
-                    pass
+            found |= _needs_of(step)
         return frozenset(found)
+
+
+def _needs_of(step: Step) -> set[Need]:
+    """Return the abilities of a deployment that a step needs."""
+    found: set[Need] = set()
+    match step:
+        case Restart():
+            found.add("restart")
+        case Redeploy():
+            found.add("versions")
+        case Wait():
+            found.add("time")
+        case Send() | WholeCall():
+            if step.fault is not None:
+                found |= KINDS[step.fault].needs
+            if isinstance(step, Send) and (step.principal or "alice") != "alice":
+                found.add("callers")
+        case _:
+            pass
+    return found
 
 
 def calling(
@@ -520,15 +535,16 @@ def calling(
     *,
     destination: Destination = "ignores keys",
 ) -> Scenario:
-    """The default client's call in which nothing goes wrong; see `Setup`."""
+    """Return the default client's call in which nothing goes wrong; see `Setup`."""
     setup = Setup(era, fleet, policy, destination)
     return Scenario("clean", "Nothing goes wrong.", setup, (Caller(location),))
 
 
 def whole_call(location: str, era: Era = "modern", *, takes_tasks: bool = False) -> Scenario:
-    """One whole call on one instance, its questions answered as they come; nothing goes wrong.
+    """Return one whole call on one instance, its questions answered as they come.
 
-    What is guaranteed of the schedules `clean-tokyo` and `clean-springfield` holds of it, too.
+    Nothing goes wrong in it. The guarantees under the schedules `clean-tokyo` and
+    `clean-springfield` hold under it, too.
     """
     name = f"clean-{location.lower()}" if location in ("Tokyo", "Springfield") else "call"
     script = (WholeCall(takes_tasks=takes_tasks),)
@@ -536,6 +552,9 @@ def whole_call(location: str, era: Era = "modern", *, takes_tasks: bool = False)
     return Scenario(name, why, Setup(era), (Caller(location),), script=script)
 
 
-FIRST, PLACE, UNITS = Send("first"), Send("place"), Send("units")
-DECLINE, CANCEL = Refuse("decline"), Refuse("cancel")
+FIRST = Send("first")
+PLACE = Send("place")
+UNITS = Send("units")
+DECLINE = Refuse("decline")
+CANCEL = Refuse("cancel")
 MISSOURI = Accept({"place": "Springfield, Missouri"})

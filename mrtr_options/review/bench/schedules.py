@@ -49,8 +49,8 @@ class Named:
 
     Attributes:
         name: Its slug.
-        why: What it models, and why it happens in practice.
-        modern, legacy: The scenario on two instances; None where it does not apply.
+        why: A sentence on what it models, and why it happens in practice.
+        modern, legacy: The scenario on two instances; None if it does not apply.
     """
 
     name: str
@@ -59,7 +59,7 @@ class Named:
     legacy: Scenario | None
 
     def of(self, era: Era) -> Scenario | None:
-        """The scenario for an era."""
+        """Return the scenario for an era."""
         return self.modern if era == "modern" else self.legacy
 
     @property
@@ -82,12 +82,18 @@ def _named(
     sticky: bool = False,
     destination: Destination = "ignores keys",
 ) -> Named:
-    """A schedule; see `Named` and `Setup`.
+    """Make a schedule; see `Named` and `Setup`.
 
     Args:
+        name: See `Named`.
+        why: See `Named`.
         modern: The faults that the default client meets, as `faults.parse` takes them, or a script.
         legacy: The script for a legacy client.
-        calls: How many calls of the tool the user means to make.
+        location: The tool's argument.
+        calls: The number of calls of the tool that the user means to make.
+        policy: See `Setup`.
+        sticky: Whether a round goes to the instance that handed out its state.
+        destination: See `Setup`.
     """
     callers = calls * (Caller(location),)
     setup = Setup("modern", "sticky" if sticky else "free", policy, destination)
@@ -121,11 +127,13 @@ _BEGUN: dict[Change, tuple[Send, ...]] = {
 
 def _redeploys(change: Change, what: str) -> tuple[Named, ...]:
     *before, last = _BEGUN[change]
-    new, old = Redeploy(change), Redeploy(None)
+    new = Redeploy(change)
+    old = Redeploy(None)
     return (
         _named(
             f"redeploy-{change}",
-            f"While the user is thinking about the last question, a new version is deployed: {what}.",
+            "While the user is thinking about the last question, a new version is deployed:"
+            f" {what}.",
             (FIRST, _PLACE, new, UNITS, *_REST),
         ),
         _named(
@@ -135,7 +143,8 @@ def _redeploys(change: Change, what: str) -> tuple[Named, ...]:
         ),
         _named(
             f"redeploy-{change}-mixed",
-            f"Half of the fleet has the change, half has not, and rounds go to either in turn: {what}.",
+            "Half of the fleet has the change, half has not, and rounds go to either in turn:"
+            f" {what}.",
             (Redeploy(change, only=1), FIRST, _PLACE, UNITS, *_REST),
         ),
     )
@@ -177,7 +186,8 @@ _TASKS = (
     ),
     _named(
         "task-unknown-keys",
-        "A client sends answers to questions that were not asked, alone and along with the real one.",
+        "A client sends answers to questions that were not asked, alone and along with the real"
+        " one.",
         (
             *_CREATED,
             Update({}, extra={"horoscope": {"sign": "leo"}}),
@@ -299,8 +309,8 @@ SCHEDULES: dict[str, Named] = {
         # responses that are lost
         _named(
             "lost-first",
-            "The first response breaks off (a proxy times out); the client starts over, with nothing "
-            "that says it is the same call.",
+            "The first response breaks off (a proxy times out); the client starts over, with"
+            " nothing that says it is the same call.",
             "lost1",
         ),
         _named(
@@ -311,7 +321,8 @@ SCHEDULES: dict[str, Named] = {
         ),
         _named(
             "lost-interim-resent",
-            "A response in the middle breaks off; the client kept the state and sends the round again.",
+            "A response in the middle breaks off; the client kept the state and sends the round"
+            " again.",
             "lost2",
         ),
         _named(
@@ -350,20 +361,21 @@ SCHEDULES: dict[str, Named] = {
         ),
         _named(
             "late-replay",
-            "A finished call's last round is sent once more, half a minute later (a resumed laptop).",
+            "A finished call's last round is sent once more, half a minute later (a resumed"
+            " laptop).",
             (FIRST, PLACE, UNITS, Wait(30), UNITS),
         ),
         # rounds that end before their response
         _named(
             "disconnect-after-audit",
-            "The client is gone when the first effect has happened; the SDK cancels the handler, and "
-            "the client starts over.",
+            "The client is gone when the first effect has happened; the SDK cancels the handler,"
+            " and the client starts over.",
             "gone@audit1",
         ),
         _named(
             "disconnect-after-effect",
-            "The client is gone when the bill is written; the SDK cancels the handler, and the client "
-            "sends the last round again.",
+            "The client is gone when the bill is written; the SDK cancels the handler, and the"
+            " client sends the last round again.",
             "gone@bill3",
         ),
         _named(
@@ -566,7 +578,8 @@ SCHEDULES: dict[str, Named] = {
         ),
         _named(
             "misrouted",
-            "Such a balancer sends a round to the wrong instance once, and the retry to the right one.",
+            "Such a balancer sends a round to the wrong instance once, and the retry to the right"
+            " one.",
             "misrouted3",
             sticky=True,
         ),
@@ -632,7 +645,7 @@ SCHEDULES: dict[str, Named] = {
 
 
 def named(slug: str, era: Era = "modern") -> Scenario:
-    """The scenario of a schedule, on two instances; `on_one()` is the same on one.
+    """Return the scenario of a schedule on two instances; `on_one()` is the same on one.
 
     Raises:
         KeyError: There is no such schedule, or it does not apply to that era.
@@ -644,7 +657,7 @@ def named(slug: str, era: Era = "modern") -> Scenario:
 
 
 def _played(scenario: Scenario) -> Scenario:
-    """A set of faults without its name and its instances, which do not tell it apart."""
+    """Return a set of faults without name and instances, which do not tell two sets apart."""
     setup = replace(scenario.setup, fleet="one")
     return Scenario("", "", setup, (Caller(scenario.location),), scenario.faults)
 
@@ -657,5 +670,5 @@ _NAMES = {
 
 
 def name_of(scenario: Scenario) -> str | None:
-    """The first schedule that is the same set of faults for the same client; None if none is."""
+    """Return the first schedule with the same faults for the same client; None if none has."""
     return None if scenario.script else _NAMES.get(_played(scenario))

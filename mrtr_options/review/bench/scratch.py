@@ -13,8 +13,10 @@ _IN_MEMORY = Path("/dev/shm")
 
 @contextmanager
 def scratch() -> Generator[Path]:
-    """A folder that is deleted at the end of the block, in memory where the system has such
-    folders.
+    """Make a folder that is deleted at the end of the block, in memory if the system allows it.
+
+    A database waits for the disk at every commit, and under review is the death of processes, not
+    that of the machine.
 
     A database waits for the disk at every commit, and what is under review is the death of
     processes, not that of the machine.

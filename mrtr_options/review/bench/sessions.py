@@ -27,7 +27,7 @@ class _Job:
     Attributes:
         request, user, gone: See `Instances.send`.
         reply: Its response, once there is one.
-        done: Set then.
+        done: Set when the response is there.
     """
 
     request: Request
@@ -43,17 +43,19 @@ class Session:
     Args:
         url: The endpoint.
         http: The connections of all clients.
-        like: A request like those to come: it says the version, and what the client declares.
+        like: A request like those to come, with the client's version and capabilities.
     """
 
     def __init__(self, url: str, http: httpx2.AsyncClient, like: Request) -> None:
-        self._url, self._http, self._like = url, http, like
+        self._url = url
+        self._http = http
+        self._like = like
         self._jobs, self._taken = anyio.create_memory_object_stream[_Job](1)
         self._user: ElicitationFnT | None = None
         self._ended = Reply(nothing=LOST)
 
     async def run(self, scope: anyio.CancelScope) -> None:
-        """Open the session and send what comes, until it is closed or breaks."""
+        """Open the session and send the requests that come, until it is closed or breaks."""
         with scope, self._taken:
             transport = streamable_http_client(self._url, http_client=self._http)
             try:

@@ -1,4 +1,4 @@
-"""How a process is started and ended: a fork of one process that has the imports behind it.
+"""The start and the end of processes: each is a fork of one process that has the imports behind it.
 
 The imports take seconds, so multiprocessing's fork server does them once. A started process ends
 when it is told to, or when the process that started it is gone, together with all that it started
@@ -22,12 +22,14 @@ from multiprocessing.context import ForkServerContext, ForkServerProcess
 from typing import Any
 
 START_SECONDS = 60.0
-"""How long a process may take to come up, and one that is asked to end to do so."""
+"""The longest time for a process to come up, or to end when it is asked to."""
 
 
 def context(*modules: str) -> ForkServerContext:
-    """Multiprocessing with a fork server that runs, and has imported these modules unless it ran
-    before; those that are not installed are left out.
+    """Return multiprocessing's context, with a fork server that runs.
+
+    The server has imported these modules, unless it ran before. Modules that are not installed are
+    left out.
     """
     found = multiprocessing.get_context("forkserver")
     found.set_forkserver_preload([*modules])
@@ -42,8 +44,9 @@ def context(*modules: str) -> ForkServerContext:
 
 
 def start(task: Callable[..., object], *arguments: Any) -> ForkServerProcess:
-    """A process that does a task, a function of a module. Blocks for a moment. Its arguments are
-    pickled; sockets and ends of pipes are handed over.
+    """Start a process that runs a task, a function of a module. Blocks for a moment.
+
+    Its arguments are pickled; sockets and ends of pipes are handed over.
     """
     process = context(task.__module__).Process(target=_do, args=(task, arguments))
     process.start()
@@ -51,8 +54,9 @@ def start(task: Callable[..., object], *arguments: Any) -> ForkServerProcess:
 
 
 def start_server(task: Callable[..., object], *arguments: Any) -> tuple[ForkServerProcess, str]:
-    """A process that serves on a socket, its task's last argument; and its origin, as in
-    "http://127.0.0.1:8000".
+    """Start a process that serves on a socket, its task's last argument. Return it and its origin.
+
+    An origin is as in "http://127.0.0.1:8000".
     """
     from mrtr_options.sdk.serving import listen  # takes longer than all that is needed to begin
 
@@ -63,7 +67,7 @@ def start_server(task: Callable[..., object], *arguments: Any) -> tuple[ForkServ
 
 
 def end(process: ForkServerProcess) -> int:
-    """Kill a process, unless it has ended, and what it has started. Blocks for a moment.
+    """Kill a process, unless it has ended, and the processes that it started. Blocks for a moment.
 
     Returns:
         Its exit status, or minus the number of the signal that killed it.
@@ -85,7 +89,7 @@ def _do(task: Callable[..., object], arguments: tuple[Any, ...]) -> None:
 
 
 def end_with_the_bench() -> None:
-    """Have this process, and the group that it heads, end when the one that started it is gone."""
+    """Have this process, and the group that it heads, end with the process that started it."""
     bench = multiprocessing.parent_process()
     assert bench is not None
     me = os.getpid()

@@ -1,5 +1,6 @@
-"""What is under review: an option, alone or inside wrappers, called by a client with or without
-call keys. Knows the catalogue and the wrappers.
+"""The subject of a review: an option, alone or inside wrappers, with or without call keys.
+
+Knows the catalogue and the wrappers.
 """
 
 from __future__ import annotations
@@ -32,20 +33,22 @@ if TYPE_CHECKING:
     from mrtr_options.sdk.single_use.postgres import PostgresStore
 
 ATTEMPTS = 2
-"""How often a guard under review tries a round, where a second try does no harm; as `new` says."""
+"""The tries of a round by a guard under review, if a second try does no harm; as `new` says."""
 
 KEEP_SECONDS = 24 * 3600.0
-"""How long a guard under review remembers rounds: longer than a state is valid for, so that a
-client can still ask under its call key what became of a call.
+"""The time for which a guard under review remembers rounds.
+
+It is longer than a state is valid for, so that a client can still ask under its call key what
+became of a call.
 """
 
 OpenStore: TypeAlias = "SqliteStore | PostgresStore"
-"""What a guard records in, while its instance runs."""
+"""The store of a guard, while its instance runs."""
 
 WAIT_SECONDS = 0.5
-"""How long a guarded round waits for another delivery of itself, under review."""
+"""The time for which a guarded round under review waits for another delivery of itself."""
 ROUND_SECONDS = 60.0
-"""How long a guarded round may take; the guard's own default."""
+"""The longest time for a guarded round; the guard's own default."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +57,8 @@ class Subject:
 
     Attributes:
         option: The option.
-        wrappers: Names of wrappers, innermost first; and last what the client does, and the engine.
+        wrappers: The names of wrappers, innermost first; then the words for the client's call key
+            and for the engine.
     """
 
     option: Option
@@ -62,12 +66,12 @@ class Subject:
 
     @property
     def name(self) -> str:
-        """The letter, and what it is put into: "E", "E+single-use"."""
+        """The letter and the wrappers: "E", "E+single-use"."""
         return "+".join((self.option.letter, *self.wrappers))
 
     @property
     def title(self) -> str:
-        """The name, with that of the file where it is a stranger's."""
+        """The name; a stranger's file has the file's name in it."""
         return self.name.replace("?", self.option.path.stem, 1)
 
     @property
@@ -82,7 +86,7 @@ class Subject:
 
     @property
     def is_one_call(self) -> bool:
-        """Whether its guard knows a call that is made again, by a key or a name."""
+        """Whether its guard recognizes a call that is made again, by a key or a name."""
         return self.keyed or self.is_named
 
     @property
@@ -165,8 +169,9 @@ def make_wrappers(
     attempts: int = 1,
     round_seconds: float = ROUND_SECONDS,
 ) -> list[Callable[[Handler], Handler]]:
-    """Wrappers by their names, innermost first; instances share a guard's store. The rest is as for
-    `single_use`.
+    """Make wrappers by their names, innermost first. Instances share a guard's store.
+
+    The other arguments are those of `single_use`.
     """
     wrappers: list[Callable[[Handler], Handler]] = []
     for name in names:
@@ -189,7 +194,7 @@ def make_wrappers(
 
 
 def open_store(where: Path | str, clock: Callable[[], float] = time.time) -> OpenStore:
-    """The store in a SQLite file, whose rounds age by the clock, or in a PostgreSQL database."""
+    """Open a store: in a SQLite file, by this clock, or in a PostgreSQL database."""
     if isinstance(where, Path):
         return SqliteStore(where, keep_seconds=KEEP_SECONDS, clock=clock)
     from mrtr_options.sdk.single_use.postgres import PostgresStore  # needs the extra `durable`

@@ -1,8 +1,7 @@
-"""A run as rows of a table, one for each thing that happened, in words.
+"""A run as rows of a table in words, one for each event.
 
-The only telling of a history: the terminal, a finding's story, the tour, the pictures and the page
-show these rows, each as much of them as it has room for. Knows events; nothing of how a row is
-shown.
+All views of a history share these rows: the terminal, a finding's story, the tour, the pictures and
+the page. Each shows as many rows as fit. Knows events; nothing of how a row is shown.
 """
 
 from __future__ import annotations
@@ -54,13 +53,16 @@ Kind = Literal[
     "kept",
     "skipped",
 ]
-"""Two are of no event: what a database was seen to keep, and an effect that was not repeated."""
+"""The kind of a row. The rows "kept" and "skipped" have no event of their own."""
 
 Tone = Literal["", "question", "error"]
 
-USER, CLIENT, DATABASE, EFFECTS = "user", "client", "database", "effects"
+USER = "user"
+CLIENT = "client"
+DATABASE = "database"
+EFFECTS = "effects"
 Lane = int | str
-"""Who takes part: an instance by its number from 0, or one of the above."""
+"""A participant: an instance by its number from 0, or one of the above."""
 
 CHANGES: dict[Change, str] = {
     "reworded": "a version with another wording",
@@ -75,23 +77,24 @@ CHANGES: dict[Change, str] = {
 
 @dataclass(frozen=True)
 class Row:
-    """One thing that happened.
+    """One row of the table.
 
     Attributes:
-        kind: What it is.
-        text: In a sentence.
-        label: In a few words.
-        wire: Line by line, as it goes over the wire: first what it is, then what is in it.
-        start, end: Who it comes from, and whom it is for; None where that cannot be seen, and as
-            the end of a request to which there is no response.
+        kind: The kind of row.
+        text: A sentence.
+        label: A few words.
+        wire: The message as it goes over the wire, line by line: its kind first, then its content.
+        start, end: The sender and the receiver; None if that cannot be seen, and as the end of a
+            response that did not come.
         tone: Whether it asks, or is an error.
-        number: Of a request and its response: the request's, counted from 1.
+        number: The number of a request, counted from 1, or of a response's request.
         exchange, round, call: As in `Sent`.
-        nth: Of a request: which round of its call it is. One that is sent again is the same round.
+        nth: The number of a request's round in its call. A request that is sent again belongs to
+            the same round.
         lost: Whether there is a response and the client did not get it.
         again: Whether an equal request of this call was sent before.
         effect: The kind of an effect.
-        times: How often one of its kind has taken place by then; 0 where it was absorbed.
+        times: How often an effect of its kind has taken place by then; 0 if it was absorbed.
         quiet: Whether it is a look at a task that shows nothing new.
     """
 
@@ -115,13 +118,13 @@ class Row:
 
 
 def tell(history: History) -> list[Row]:
-    """A whole run."""
+    """Return the rows of a whole run."""
     telling = Telling()
     return [row for event in history.events for row in telling.rows(event)]
 
 
 class Telling:
-    """Tells a run event by event, as it happens."""
+    """The rows of a run, made event by event as it happens."""
 
     def __init__(self) -> None:
         self._numbers: dict[int, int] = {}
@@ -135,56 +138,79 @@ class Telling:
         self._stands: tuple[str | None, ...] = ()
 
     def rows(self, event: Event) -> Iterator[Row]:
-        """What an event is in the table: no row, one, or two for a task that has ended."""
-        here, round = (self._last.instance, self._last.round) if self._last else (0, None)
-        pushed = self._last is not None and self._last.request.era == "legacy"
-        asker = here if pushed else CLIENT
+        """Yield the rows of an event: none, one, or two for a task that has ended."""
         match event:
             case Sent():
                 yield self._request(event)
             case Received():
                 yield from self._response(event)
-            case Asked(message=text):
-                label, at = f"asks: {text}", event.round
-                yield Row("question", text, label, start=asker, end=USER, tone="question", round=at)
-            case Answered(action=action, content=content):
-                text = action if content is None else f"{action} {json.dumps(content)}"
-                label = f"answers {_values(content) or action}"
-                yield Row("answer", text, label, start=USER, end=asker, round=round)
+            case Asked():
+                yield self._question(event)
+            case Answered():
+                yield self._answer(event)
             case Effect():
-                yield self._effect(event, event.round or round)
-            case Failed(kind=kind):
-                label, at = f"{kind} fails", event.round or round
-                yield Row(
-                    "failure", f"the {label}", label, start=event.instance, end=EFFECTS, round=at
-                )
+                yield self._effect(event)
+            case Failed():
+                yield self._failure(event)
             case Crashed(instance=place):
                 text = f"instance {place + 1} dies, another takes its place"
                 yield Row("crash", text, "crashes", start=place, round=event.round)
-            case Restarted(keys=keys):
-                known = {"same": "", "rotated": ", with rotated keys", "new": ", with new keys"}[
-                    keys
-                ]
-                yield Row("change", f"every instance is replaced{known}")
-            case Redeployed(change=change, only=only):
-                version = "the version before" if change is None else CHANGES[change]
-                where = "" if only is None else f" on instance {only + 1}"
-                yield Row("change", f"{version} is deployed{where}")
-            case Elapsed(seconds=seconds):
-                yield Row("time", elapsed(seconds))
+            case Restarted() | Redeployed() | Elapsed():
+                yield _world(event)
             case _:
                 pass
 
+    def _asker(self) -> Lane:
+        """Return the participant who shows the user a question: a legacy server pushes it."""
+        if self._last is not None and self._last.request.era == "legacy":
+            return self._last.instance
+        return CLIENT
+
+    def _round(self) -> int | None:
+        """Return the round of the last request."""
+        return None if self._last is None else self._last.round
+
+    def _question(self, asked: Asked) -> Row:
+        return Row(
+            "question",
+            asked.message,
+            f"asks: {asked.message}",
+            start=self._asker(),
+            end=USER,
+            tone="question",
+            round=asked.round,
+        )
+
+    def _answer(self, answered: Answered) -> Row:
+        action = answered.action
+        content = answered.content
+        text = action if content is None else f"{action} {json.dumps(content)}"
+        label = f"answers {_values(content) or action}"
+        return Row("answer", text, label, start=USER, end=self._asker(), round=self._round())
+
+    def _failure(self, failed: Failed) -> Row:
+        label = f"{failed.kind} fails"
+        round = failed.round or self._round()
+        return Row(
+            "failure", f"the {label}", label, start=failed.instance, end=EFFECTS, round=round
+        )
+
     def _request(self, sent: Sent) -> Row:
-        request, self._last = sent.request, sent
-        number = self._numbers[sent.exchange] = len(self._numbers) + 1
+        request = sent.request
+        self._last = sent
+        number = len(self._numbers) + 1
+        self._numbers[sent.exchange] = number
         again = (sent.call, request) in self._sent
         self._sent.append((sent.call, request))
-        nth = self._begins.get(request.state, sent.round)
-        self._nth[sent.exchange] = nth = nth if request.method == "tools/call" else sent.round
-        text = _sentence(request, self._states.get(request.state or ""))
+        nth = sent.round
+        if request.method == "tools/call":
+            nth = self._begins.get(request.state, sent.round)
+        self._nth[sent.exchange] = nth
         return Row(
-            *("request", text, _label(request), tuple(_wire_of(request))),
+            "request",
+            _sentence(request, self._states.get(request.state or "")),
+            _label(request),
+            tuple(_wire_of(request)),
             start=CLIENT,
             end=sent.instance,
             number=number,
@@ -197,13 +223,15 @@ class Telling:
         )
 
     def _response(self, got: Received) -> Iterator[Row]:
-        reply, number = got.reply, self._numbers[got.exchange]
+        reply = got.reply
+        number = self._numbers[got.exchange]
         text = came(reply)
         if reply.state is not None:
             if self._came.setdefault(reply.state, text) != text:
                 text += f", with the state of {self._states[reply.state]} again"
             self._states.setdefault(reply.state, number)
-            self._begins.setdefault(reply.state, self._nth[got.exchange] + (not reply.later))
+            nth = self._nth[got.exchange]
+            self._begins.setdefault(reply.state, nth if reply.later else nth + 1)
         at: dict[str, Any] = {
             "start": got.instance,
             "end": CLIENT,
@@ -212,7 +240,7 @@ class Telling:
             "round": got.round,
             "call": got.call,
         }
-        stands = reply.status, reply.status_message
+        stands = (reply.status, reply.status_message)
         if reply.status is not None and stands != self._stands:
             text = ": ".join(filter(None, stands))
             yield Row("task", text, ", ".join((f"task: {text}", *reply.questions)), **at)
@@ -223,26 +251,45 @@ class Telling:
             at["end"] = None
         yield Row("response", text, label, wire, tone=tone, lost=got.lost, quiet=quiet, **at)
 
-    def _effect(self, event: Effect, round: int | None) -> Row:
+    def _effect(self, event: Effect) -> Row:
         effect = event.effect
-        self._times[effect.kind] += not event.absorbed
-        times = 0 if event.absorbed else self._times[effect.kind]
+        times = 0
+        if not event.absorbed:
+            self._times[effect.kind] += 1
+            times = self._times[effect.kind]
         key = "" if effect.key is None else f" (idempotency key {effect.key!r})"
+        absorbed = ", absorbed" if event.absorbed else ""
         return Row(
             "effect",
             f"{effect.kind} of {quoted(effect.subject)}",
             f"{effect.kind} {times}" if times else f"{effect.kind} absorbed",
-            (f"{effect.kind} {effect.subject!r}{key}{', absorbed' if event.absorbed else ''}",),
+            (f"{effect.kind} {effect.subject!r}{key}{absorbed}",),
             start=event.instance,
             end=EFFECTS,
-            round=round,
+            round=event.round or self._round(),
             effect=effect.kind,
             times=times,
         )
 
 
+_KEYS = {"same": "", "rotated": ", with rotated keys", "new": ", with new keys"}
+
+
+def _world(event: Restarted | Redeployed | Elapsed) -> Row:
+    """Return the row of an event of the world around the instances."""
+    match event:
+        case Restarted(keys=keys):
+            return Row("change", f"every instance is replaced{_KEYS[keys]}")
+        case Redeployed(change=change, only=only):
+            version = "the version before" if change is None else CHANGES[change]
+            where = "" if only is None else f" on instance {only + 1}"
+            return Row("change", f"{version} is deployed{where}")
+        case Elapsed(seconds=seconds):
+            return Row("time", elapsed(seconds))
+
+
 def elapsed(seconds: float) -> str:
-    """Time that passes."""
+    """Return a time that passes, in words."""
     minutes, rest = divmod(seconds, 60)
     return f"{minutes:.0f} minutes pass" if minutes > 1 and not rest else f"{seconds:g} s pass"
 
@@ -251,23 +298,23 @@ _MANY = re.compile(r"([^\\'\"])\1{19,}")
 
 
 _PLAIN = re.compile(r"[a-z0-9.-]+")
-"""A caller's name that no other one looks like."""
+"""A caller's name that cannot be mistaken for another."""
 
 
 def quoted(value: object) -> str:
-    """A value as Python writes it, so that no two look alike: where letters are made of several
-    characters all but ASCII is escaped, and many equal characters are counted.
+    """Return a value as Python writes it, so that no two look alike.
+
+    If letters are made of several characters, all but ASCII is escaped. Many equal characters are
+    counted.
     """
     text = repr(value)
     if unicodedata.normalize("NFC", text) != text:
         text = ascii(value)
-    mark = text[0] if isinstance(value, str) else "'"  # what stands around a text
+    mark = text[0] if isinstance(value, str) else "'"  # the quotation mark of a text
     parts = _MANY.sub(lambda of: f"{mark} + {len(of[0])} * {mark}{of[1]}{mark} + {mark}", text)
-    return (
-        parts
-        if parts == text
-        else parts.replace(f"{mark}{mark} + ", "").replace(f" + {mark}{mark}", "")
-    )
+    if parts == text:
+        return text
+    return parts.replace(f"{mark}{mark} + ", "").replace(f" + {mark}{mark}", "")
 
 
 # --- a request ----------------------------------------------------------------------------------
@@ -297,33 +344,26 @@ def _wire_of(request: Request) -> Iterator[str]:
         yield f"answers {json.dumps(answers)}"
     if request.state is not None:
         readable = readable_state(request.state)
-        content = "sealed" if readable is None else f"signed, reads {readable}"
-        yield f"state of {len(request.state)} bytes, {UNREADABLE if readable == UNREADABLE else content}"
+        if readable is None:
+            content = "sealed"
+        elif readable == UNREADABLE:
+            content = UNREADABLE
+        else:
+            content = f"signed, reads {readable}"
+        yield f"state of {len(request.state)} bytes, {content}"
 
 
 def _sentence(request: Request, state_of: int | None) -> str:
     if request.method == "tools/list":
         return "the tools are listed"
-    nameless = (
-        "somebody without a name" if request.principal is None else "somebody with an empty name"
-    )
-    name = request.principal or ""
-    who = nameless if not name else name if _PLAIN.fullmatch(name) else quoted(name)
-    what = f"{who} calls {request.tool or 'a tool without a name'}"
+    what = f"{_caller(request.principal)} calls {request.tool or 'a tool without a name'}"
     if request.arguments is None:
         what += f" for {quoted(request.location)}"
     elif request.arguments is ...:
         what += " without arguments"
     else:
         what += f" with {quoted(request.arguments)}"
-    if request.era == "legacy":
-        what += ", by a client of the old era" + (
-            f" ({request.version})" if request.version else ""
-        )
-    if not request.asks:
-        what += ", by a client that cannot ask" + (" by forms" if request.declares else "")
-    elif request.declares == "empty":
-        what += ", by a client that declares elicitation as {}"
+    what += _client(request)
     for key, answer in (request.answers or {}).items():
         what += f", answers {key!r}: {_answer(answer)}"
     if request.forged is not None:
@@ -333,13 +373,37 @@ def _sentence(request: Request, state_of: int | None) -> str:
     return what
 
 
+def _client(request: Request) -> str:
+    """Describe a client that is not the usual one."""
+    what = ""
+    if request.era == "legacy":
+        what += ", by a client of the old era"
+        if request.version:
+            what += f" ({request.version})"
+    if not request.asks:
+        what += ", by a client that cannot ask"
+        if request.declares:
+            what += " by forms"
+    elif request.declares == "empty":
+        what += ", by a client that declares elicitation as {}"
+    return what
+
+
+def _caller(name: str | None) -> str:
+    if name is None:
+        return "somebody without a name"
+    if not name:
+        return "somebody with an empty name"
+    return name if _PLAIN.fullmatch(name) else quoted(name)
+
+
 def _answer(answer: Any) -> str:
     action = getattr(answer, "action", None)
     if action is None:
         return "no answer to a form"
     content: Any = getattr(answer, "content", None)
     if action != "accept":
-        return f"{action}" + (f" with {quoted(content)}" if content is not None else "")
+        return action if content is None else f"{action} with {quoted(content)}"
     return quoted(content)
 
 
@@ -347,7 +411,7 @@ def _answer(answer: Any) -> str:
 
 
 def came(reply: Reply) -> str:
-    """A response, in words."""
+    """Describe a response in words."""
     if reply.nothing is not None:
         if reply.nothing == HUNG:
             return "no response"
@@ -369,8 +433,9 @@ def came(reply: Reply) -> str:
 
 
 def outcome(reply: Reply) -> tuple[str, str]:
-    """What the client is left with, `question`, `result`, `error` or `nothing`; and in a few
-    words.
+    """Return the outcome for the client, and a few words on it.
+
+    The outcome is `question`, `result`, `error` or `nothing`.
     """
     _, label, tone = _reply(reply)
     if reply.nothing is not None or reply.malformed is not None:
@@ -379,7 +444,7 @@ def outcome(reply: Reply) -> tuple[str, str]:
 
 
 def _reply(reply: Reply) -> tuple[tuple[str, ...], str, Tone]:
-    """A response as it goes over the wire, in a few words, and in which tone."""
+    """Return a response as it goes over the wire, its few words, and its tone."""
     if reply.nothing is not None:
         where = (reply.message or "").splitlines() if reply.nothing == HUNG else []
         return (

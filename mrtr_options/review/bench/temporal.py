@@ -22,7 +22,7 @@ _COMMAND = Path(sys.prefix, "bin", "temporal")
 
 
 def installed() -> bool:
-    """Whether the wheel and the client are there."""
+    """Return whether the wheel and the client are installed."""
     return find_spec("temporalio") is not None and _COMMAND.exists()
 
 
@@ -30,8 +30,8 @@ class Server:
     """A development server on a port and a file of its own.
 
     Attributes:
-        file: Where it keeps calls.
-        port: Where it listens, on this machine.
+        file: The file of its calls.
+        port: The port that it listens on, on this machine.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -46,11 +46,11 @@ class Server:
 
     @property
     def url(self) -> str:
-        """What a store is given."""
+        """The URL for a store."""
         return f"temporal://127.0.0.1:{self.port}"
 
     def apart(self) -> str:
-        """The same, under a new name: the calls of stores on it are apart from all others."""
+        """Return the URL under a new name: stores on it share no calls with any other."""
         return f"{self.url}#{secrets.token_hex(4)}"
 
     def start(self) -> None:
@@ -78,18 +78,18 @@ class Server:
             time.sleep(0.05)
 
     def kill(self) -> None:
-        """End it without a word. Blocks."""
+        """Kill it without notice. Blocks."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
 
     def close(self) -> None:
-        """Let its port go."""
+        """Release its port."""
         self._reserved.close()
 
     @contextmanager
     def stopped(self) -> Generator[None]:
-        """Inside the block it is dead; then it is started again on its file."""
+        """Stop it for the length of the block; then start it again on its file."""
         self.kill()
         try:
             yield
@@ -99,7 +99,7 @@ class Server:
 
 @contextmanager
 def running(folder: Path) -> Generator[Server]:
-    """A server for as long as the block lasts; its file is in the folder."""
+    """Run a server for the length of the block; its file is in the folder."""
     server = Server(folder)
     try:
         server.start()

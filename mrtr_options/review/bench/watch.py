@@ -1,5 +1,4 @@
-"""What a run does that is no event of its history: the author's lines, and what is kept in a
-database.
+"""The parts of a run that are no events of its history: the author's lines, and database writes.
 
 Knows the guard's store and the tables of the durable engine; nothing of deployments.
 """
@@ -18,19 +17,19 @@ Told = Callable[[str], None]
 
 
 class Watch(Protocol):
-    """Whoever looks on. `events` is how many events of the history there were before."""
+    """An observer. `events` is the number of events of the history so far."""
 
     def line(self, events: int, path: Path, instance: int, round: int | None, line: int) -> None:
-        """Told of a statement of the author's before it runs: its file, and its first line."""
+        """Note a statement of the author's before it runs: its file, and its first line."""
         ...
 
     def kept(self, events: int, instance: int | None, round: int | None, what: str) -> None:
-        """Told what was read from a database or written to it, in two or three words."""
+        """Note a read or write of a database, in two or three words."""
         ...
 
 
 class WatchedStore:
-    """A guard's store of which each use is told, with its result."""
+    """A guard's store that reports each use, with its result."""
 
     def __init__(self, store: Store, told: Told) -> None:
         self._store = store
@@ -84,7 +83,7 @@ _NAMES = {
 
 @contextmanager
 def watching_the_engine(told: Told) -> Generator[None]:
-    """Tell of each step that a durable engine of this process records meanwhile."""
+    """Report each step that a durable engine of this process records meanwhile."""
     import sqlalchemy  # comes with the extra
     import sqlalchemy.event
 

@@ -1,6 +1,7 @@
-"""Loading an option so that the bench sees its handlers being entered, and its lines being reached.
+"""A loader of options that lets the bench see their handlers entered, and their lines reached.
 
-The file's syntax tree gets a call at the top of each handler, and perhaps one before each statement.
+The file's syntax tree gets a call at the top of each handler, and one before each statement
+if asked for.
 Only the review does this; a program that is started runs as it stands in its file.
 """
 
@@ -68,7 +69,7 @@ def _compiled(path: Path, _changed: int, lines: bool) -> CodeType:
 
 
 class _Lines(ast.NodeTransformer):
-    """Puts a call before each statement of every function."""
+    """A transformer that puts a call before each statement of every function."""
 
     _inside = False
 

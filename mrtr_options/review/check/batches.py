@@ -1,4 +1,4 @@
-"""What a process still holds of many calls that all end in the same way.
+"""Batches of calls that all end in the same way, to see what a process still holds of them.
 
 Knows the processes of a file; nothing of what is done with what is found.
 """
@@ -24,27 +24,29 @@ from mrtr_options.review.bench.schedules import named
 from mrtr_options.review.bench.subjects import Subject
 
 Outcome = Literal["reported", "declined", "cancelled", "did not fit", "refused", "abandoned"]
-"""How each call of a batch ends: with a report; declined or cancelled; answered with what does not
-fit, and left; with a state that was changed, and left; left when the question comes.
+"""The end of each call of a batch.
+
+It ends with a report; it is declined or cancelled; it is left after an answer that does not fit,
+after a changed state, or at the first question.
 """
 
 MAY_GROW = {"tasks": 20, "threads": 60, "files": 20, "bytes": 64 * 2**20}
-"""How much more a process may hold after `CALLS` calls: a pool of workers, and what the allocator
-keeps.
+"""The most that a process may hold in addition after `CALLS` calls.
+
+It may be a pool of workers, and an allocator's reserve.
 """
 
 CALLS: dict[Era, int] = {"modern": 200, "legacy": 100}
-"""How many calls with one outcome are made to see what is left of them. Calls of an old client take
-longer.
-"""
+"""The number of calls with one outcome. Calls of an old client take longer."""
 
 PART = 4
-"""The first of so many parts of a batch decides whether the others are made: only if as much of
-what may be left is left already.
+"""The number of parts of a batch. The first part decides whether the others are made.
+
+They are only made if as much as may be left in the end is left already.
 """
 
 WARM = 20
-"""How many calls are made before a process is looked at for the first time."""
+"""The number of calls that are made before a process is looked at for the first time."""
 
 _WORDS: dict[Outcome, str] = {
     "did not fit": "given an answer that does not fit",
@@ -55,13 +57,13 @@ _WORDS: dict[Outcome, str] = {
 async def held(
     subject: Subject, children: Children, era: Era, on_begin: Callable[[str], None]
 ) -> AsyncGenerator[tuple[Outcome, str]]:
-    """Make calls with each outcome, and yield those of which a process holds too much, with what.
+    """Make calls with each outcome, and yield the outcomes of which a process holds too much.
 
     Args:
-        subject: What is called.
+        subject: The subject that is called.
         children: Its processes.
-        era: By which client.
-        on_begin: Told of each batch before it is made.
+        era: The client's era.
+        on_begin: Called with the name of each batch before it is made.
     """
     async with children.started(subject, named("clean-tokyo", era).on_one()) as instances:
         await _make(instances, "reported", WARM, era)  # fills caches and pools
@@ -77,7 +79,8 @@ async def held(
                 calls = CALLS[era]
                 await _make(instances, outcome, calls - calls // PART, era)
                 after = await _held_now(instances, children)
-                if found := too_much(before, after, calls, calls):
+                found = too_much(before, after, calls, calls)
+                if found:
                     words = _WORDS.get(outcome, outcome)
                     yield outcome, f"{', '.join(found)} more, after {calls} calls that were {words}"
             before = after
@@ -87,9 +90,10 @@ def too_much(before: dict[str, int], after: dict[str, int], calls: int, of: int)
     """Return what a process still holds of so many calls, in words, where that is too much.
 
     Args:
-        before, after: What it held.
-        calls: How many calls were made.
-        of: After how many calls `MAY_GROW` may be left.
+        before: What it held before.
+        after: What it holds now.
+        calls: The number of calls that were made.
+        of: The number of calls after which `MAY_GROW` may be left.
     """
     grown = {what: after[what] - before[what] for what in before if what in after}
     return [
@@ -113,7 +117,7 @@ def one_call(outcome: Outcome, era: Era) -> Scenario:
 
 
 async def _make(instances: Instances, outcome: Outcome, calls: int, era: Era) -> None:
-    """Make so many calls that all end in the same way."""
+    """Make calls that all end in the same way."""
     for number in range(calls):
         request = Request(("Tokyo", "Springfield")[number % 2], era=era)
         if era == "legacy":
@@ -139,12 +143,12 @@ async def _make_modern(instances: Instances, request: Request, outcome: Outcome)
 
 
 def _answers(reply: Reply, outcome: Outcome) -> types.InputResponses:
-    """Return what is said to each question of a response."""
+    """Return the answer to each question of a response."""
     return {key: _answer(reply.name_of(key), outcome) for key in reply.questions}
 
 
 def _answer(name: str, outcome: Outcome) -> types.InputResponse:
-    """Return what the user of a call with an outcome says to a question."""
+    """Return the answer of the user of a call with an outcome to a question."""
     if outcome == "declined":
         return on_the_wire(DECLINE)
     if outcome == "cancelled":

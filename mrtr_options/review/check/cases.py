@@ -2,7 +2,7 @@
 
 First what can be listed (every place with every choice, every bad answer at every question, every
 attack on every state, every pair of calls at once), many calls in one run, so that it costs little;
-then runs drawn at random from a seed. Each is a scenario; `contract` says what it may come to.
+then runs drawn at random from a seed. Each is a scenario; `contract` says how it may end.
 
 Knows scenarios, the domain's places and the contract's limits; nothing of how servers work.
 """
@@ -66,22 +66,22 @@ def _case(
 
 
 def choices_of(location: str) -> tuple[str, ...]:
-    """The places that may be chosen for a location; one or none where nothing is asked."""
+    """Return the places that may be chosen for a location; one or none if nothing is asked."""
     return meanings(location)[0]
 
 
 def place(choice: Any) -> Accept:
-    """An answer to question "place"."""
+    """Return an answer to the question "place"."""
     return Accept({"place": choice})
 
 
 def units(choice: Any) -> Accept:
-    """An answer to question "units"."""
+    """Return an answer to the question "units"."""
     return Accept({"units": choice})
 
 
 def rounds(number: int, caller: Caller, chosen: str = "", unit: str = "metric") -> list[Send]:
-    """The rounds of a clean call."""
+    """Return the rounds of a clean call."""
     choices = choices_of(caller.location)
     steps = [Send("first", call=number)]
     if len(choices) > 1:
@@ -95,7 +95,7 @@ def rounds(number: int, caller: Caller, chosen: str = "", unit: str = "metric") 
 
 
 def _places() -> Scenario:
-    """Every place by its name and its city, every choice, both units, in several spellings."""
+    """Take every place by its name and its city, every choice, both units, in several spellings."""
     who: list[Caller] = []
     steps: list[Step] = []
 
@@ -115,44 +115,84 @@ def _places() -> Scenario:
 
 
 NOT_PLACES = (
-    *("Atlantis", "x", "Tokyo, Illinois", "Springfield, Japan", "Spring", "Tokyo,Japan"),
-    *("Springfield, ", "Illinois", ",", " ", "\u2603" * 100, "\U0001f326" * 100, "S" * 100),
-    *("To\u200bkyo", "%s{0}", "T_kyo", "Tok%", "T.kyo", "*", "'; DROP TABLE effects; --"),
+    "Atlantis",
+    "x",
+    "Tokyo, Illinois",
+    "Springfield, Japan",
+    "Spring",
+    "Tokyo,Japan",
+    "Springfield, ",
+    "Illinois",
+    ",",
+    " ",
+    "\u2603" * 100,
+    "\U0001f326" * 100,
+    "S" * 100,
+    "To\u200bkyo",
+    "%s{0}",
+    "T_kyo",
+    "Tok%",
+    "T.kyo",
+    "*",
+    "'; DROP TABLE effects; --",
 )
 HOSTILE = (
-    # To a parser of options, a shell, a template, a path, a query, a regular expression.
-    *(
-        "-Tokyo",
-        "--help",
-        "-",
-        "--",
-        "@/etc/hosts",
-        "$(id)",
-        "`id`",
-        "Tokyo; id",
-        "| cat",
-        "${HOME}",
-    ),
-    *(
-        "%s%n%d",
-        "%(place)s",
-        "{0.__class__}",
-        "{{7*7}}",
-        "../../etc/hosts",
-        "Tokyo' OR '1'='1",
-        '"',
-    ),
-    *("(a+)+$", "[", "(", "\\", "^", "Tokyo|Lisbon", "T[o]kyo", "(?i)tokyo", "<b>Tokyo</b>"),
+    # They mean something to a parser of options, a shell, a template, a path, a query, or a regular
+    # expression.
+    "-Tokyo",
+    "--help",
+    "-",
+    "--",
+    "@/etc/hosts",
+    "$(id)",
+    "`id`",
+    "Tokyo; id",
+    "| cat",
+    "${HOME}",
+    "%s%n%d",
+    "%(place)s",
+    "{0.__class__}",
+    "{{7*7}}",
+    "../../etc/hosts",
+    "Tokyo' OR '1'='1",
+    '"',
+    "(a+)+$",
+    "[",
+    "(",
+    "\\",
+    "^",
+    "Tokyo|Lisbon",
+    "T[o]kyo",
+    "(?i)tokyo",
+    "<b>Tokyo</b>",
     # Long words whose last character does not fit: some regular expressions take for ever.
-    *("a" * 40 + "!", "A" * 40 + "!", "1" * 40 + "!", "aA" * 20 + "!", "a b " * 12 + "!"),
-    *("Springfield" * 4 + "!", "Springfield, " * 4 + "!", "Tokyo" + " " * 60 + "!", "," * 60 + "!"),
-    # To what ends texts at a character, or counts what it cannot show.
-    *("Tokyo\0", "\0", "To\0kyo", "\x1b[2J", "Tokyo\x7f", "\u202eoykoT", "\ufeffTokyo", "NaN"),
+    "a" * 40 + "!",
+    "A" * 40 + "!",
+    "1" * 40 + "!",
+    "aA" * 20 + "!",
+    "a b " * 12 + "!",
+    "Springfield" * 4 + "!",
+    "Springfield, " * 4 + "!",
+    "Tokyo" + " " * 60 + "!",
+    "," * 60 + "!",
+    # Some code ends texts at such a character, or counts characters that it cannot show.
+    "Tokyo\0",
+    "\0",
+    "To\0kyo",
+    "\x1b[2J",
+    "Tokyo\x7f",
+    "\u202eoykoT",
+    "\ufeffTokyo",
+    "NaN",
 )
-"""Locations that are no places, and that mean something to what a careless server gives them to."""
+"""Locations that are no places, and that mean something to code that a careless server calls."""
 
 PERHAPS_PLACES = (
-    *("\uff34okyo", "\u00a0Tokyo\u00a0", "TOKYO\t", "T\u014dky\u014d", "\u00a0springfield"),
+    "\uff34okyo",
+    "\u00a0Tokyo\u00a0",
+    "TOKYO\t",
+    "T\u014dky\u014d",
+    "\u00a0springfield",
     "Reykjavi\u0301k",
 )
 BAD_ARGUMENTS: tuple[Any, ...] = (
@@ -168,7 +208,7 @@ BAD_ARGUMENTS: tuple[Any, ...] = (
 
 
 def _arguments(era: Era) -> Scenario:
-    """Locations that are no places, and arguments that do not fit."""
+    """Call with locations that are no places, and with arguments that do not fit."""
     # The longest that fits, and the same with space around a place.
     long = ["Tokyo" + " " * 95, " " * 95 + "Tokyo"]
     odd = (*NOT_PLACES, *PERHAPS_PLACES)
@@ -203,7 +243,7 @@ def _arguments(era: Era) -> Scenario:
 
 
 def _hostile() -> Scenario:
-    """Locations that are no places and may be taken for commands, each before a clean call."""
+    """Call with locations that may be taken for commands, each before a clean call."""
     who: list[Caller] = []
     steps: list[Step] = []
     for location in HOSTILE:
@@ -214,12 +254,12 @@ def _hostile() -> Scenario:
 
 
 def bad_answers(name: Literal["place", "units"], good: str, foreign: str) -> Sequence[UserAnswer]:
-    """Answers to a question that do not fit, some of them almost.
+    """Return answers to a question that do not fit, some of them almost.
 
     Args:
-        name: The question's.
+        name: The question's name.
         good: One of its choices.
-        foreign: What is a choice of the question in another call.
+        foreign: A choice of the question in another call.
     """
     other = "units" if name == "place" else "place"
     texts = foreign, good.upper(), f" {good}", f"{good} ", good[:-1], "", "kelvin", "1"
@@ -238,7 +278,7 @@ def bad_answers(name: Literal["place", "units"], good: str, foreign: str) -> Seq
 
 
 def _bad_answers() -> Scenario:
-    """Every bad answer at every question, and then a good one, with the same state."""
+    """Send every bad answer at every question, and then a good one, with the same state."""
     who = [
         Caller("Springfield"),
         Caller("Tokyo", "bob"),
@@ -275,7 +315,7 @@ def _bad_answers() -> Scenario:
 
 
 def _declares_tasks() -> Scenario:
-    """Calls of a client that declares the Tasks extension; a server need not make tasks of them."""
+    """Call as a client that declares the Tasks extension; a server need not make tasks."""
     who: list[Caller] = []
     steps: list[Step] = []
     for location in ("Tokyo", "Springfield", "Atlantis", "Portland"):
@@ -288,15 +328,25 @@ def _declares_tasks() -> Scenario:
 
 
 TASKS = (
-    *("task-clean", "task-update-twice", "task-two-answers", "task-unknown-keys"),
-    *("task-partial-keys", "task-bad-answer", "task-decline", "task-other-principal"),
-    *("task-guessed", "task-undeclared", "task-cancel", "task-cancel-finished", "task-expired"),
+    "task-clean",
+    "task-update-twice",
+    "task-two-answers",
+    "task-unknown-keys",
+    "task-partial-keys",
+    "task-bad-answer",
+    "task-decline",
+    "task-other-principal",
+    "task-guessed",
+    "task-undeclared",
+    "task-cancel",
+    "task-cancel-finished",
+    "task-expired",
 )
-"""The schedules by which a server is judged that hands out tasks."""
+"""The schedules for a server that hands out tasks."""
 
 
 def _near_keys() -> Scenario:
-    """A good answer under a key that is nearly the question's own; then under its own."""
+    """Send a good answer under a key that is nearly the question's own; then under its own."""
     who: list[Caller] = []
     steps: list[Step] = []
     for edit, name in itertools.product(get_args(KeyEdit), ("place", "units")):
@@ -312,7 +362,7 @@ def _near_keys() -> Scenario:
 
 
 def _bad_states() -> Scenario:
-    """Every kind of bad state with every kind of answer, and with none."""
+    """Send every kind of bad state with every kind of answer, and without one."""
     who = [Caller("Springfield"), Caller("Springfield", "mallory"), Caller("Tokyo")]
     good = {"place": place("Springfield, Missouri"), "units": units("imperial")}
     misfit = {"place": place("Tokyo, Japan"), "units": units("kelvin")}
@@ -339,11 +389,11 @@ def _bad_states() -> Scenario:
 
 
 FORGED = 16
-"""How many forged states are sent with each answer; all of them are sent with one that fits."""
+"""The number of forged states that go with each answer; all of them go with an answer that fits."""
 
 
 def _refusals() -> Scenario:
-    """Every question declined and cancelled, with content and without, and answered afterwards."""
+    """Decline and cancel every question, with content and without, and answer it afterwards."""
     who: list[Caller] = []
     steps: list[Step] = []
     for location, name, good in (
@@ -364,21 +414,31 @@ def _refusals() -> Scenario:
 
 
 def _forks() -> Scenario:
-    """One state, two answers, at every question, in every order; some pairs are nearly equal."""
-    missouri, illinois = place("Springfield, Missouri"), place("Springfield, Illinois")
-    metric, imperial = units("metric"), units("imperial")
+    """Send two answers with one state, at every question, in every order; some are nearly equal."""
+    missouri = place("Springfield, Missouri")
+    illinois = place("Springfield, Illinois")
+    metric = units("metric")
+    imperial = units("imperial")
     pairs = [(metric, imperial), (metric, DECLINE), (DECLINE, imperial), (CANCEL, metric)]
     pairs += [(metric, Refuse(no, metric.content)) for no in ("decline", "cancel")]
     pairs += [(metric, units(near)) for near in ("METRIC", " metric", ["metric"])]
     who = [Caller("Springfield")] * 3 + [Caller("Tokyo", "bob")] * (1 + len(pairs))
     steps: list[Step] = [
-        *(Send("first", call=1), Send("place", illinois), Send("place", missouri)),
-        *(Send("units", imperial), Send("units", metric)),
-        *(Send("first", call=2), Send("place", illinois, call=2), Send("place", DECLINE, call=2)),
+        Send("first", call=1),
+        Send("place", illinois),
+        Send("place", missouri),
+        Send("units", imperial),
+        Send("units", metric),
+        Send("first", call=2),
+        Send("place", illinois, call=2),
+        Send("place", DECLINE, call=2),
         Send("place", Refuse("cancel", illinois.content), call=2),
-        *(Send("units", imperial, call=2), Send("units", metric, call=2)),
-        *(Send("first", call=3), Send("place", missouri, call=3)),
-        *(Send("units", imperial, call=3), Send("place", illinois, call=3)),
+        Send("units", imperial, call=2),
+        Send("units", metric, call=2),
+        Send("first", call=3),
+        Send("place", missouri, call=3),
+        Send("units", imperial, call=3),
+        Send("place", illinois, call=3),
         Send("units", metric, call=3),
     ]
     for number, (one, other) in enumerate(pairs, start=4):
@@ -391,7 +451,7 @@ def _forks() -> Scenario:
 
 
 def _cold() -> Scenario:
-    """Answers before their questions, good and bad, and to questions that are settled."""
+    """Answer before the question, well and badly, and answer questions that are settled."""
     imperial = {"units": "imperial"}
     who: list[Caller] = []
     steps: list[Step] = []
@@ -400,7 +460,8 @@ def _cold() -> Scenario:
         location: str, first: dict[str, Any], at_place: dict[str, Any], at_units: dict[str, Any]
     ):
         who.append(Caller(location, ("alice", "bob")[len(who) % 2]))
-        number, choices = len(who), choices_of(location)
+        number = len(who)
+        choices = choices_of(location)
         steps.append(Send("first", call=number, extra=first))
         if len(choices) > 1:
             steps.append(
@@ -437,11 +498,24 @@ def _cold() -> Scenario:
             "Springfield", {"place": {"place": f"Springfield, {chosen}"}, "units": imperial}, {}, {}
         )
         call("Tokyo", {"units": imperial}, {}, {})
-    # The answer to another question comes alone, and one that fits under a key that is no
-    # question's.
+    _add_unasked_alone(who, steps)
+    return _case("cold-answers", "Answers before and after their questions.", who, steps)
+
+
+def _add_unasked_alone(who: list[Caller], steps: list[Step]) -> None:
+    """Add calls in which an unasked answer comes alone.
+
+    It is the answer to another question, or it fits and has a key that no question has.
+    """
+    imperial = {"units": "imperial"}
     missouri = {"place": "Springfield, Missouri"}
-    alone = ("place", {"units": imperial}), ("units", {"place": missouri})
-    for name, other in (*alone, ("place", {"city": missouri}), ("units", {"scale": imperial})):
+    unasked: list[tuple[str, dict[str, Any]]] = [
+        ("place", {"units": imperial}),
+        ("units", {"place": missouri}),
+        ("place", {"city": missouri}),
+        ("units", {"scale": imperial}),
+    ]
+    for name, other in unasked:
         for extra in (other, dict.fromkeys(other, DECLINE)):
             who.append(Caller("Springfield", ("alice", "bob")[len(who) % 2]))
             number = len(who)
@@ -449,11 +523,10 @@ def _cold() -> Scenario:
                 if step.round == name:
                     steps.append(Send(step.round, Nothing(), call=number, extra=extra))
                 steps.append(replace(step, if_asked=step.round != "first"))
-    return _case("cold-answers", "Answers before and after their questions.", who, steps)
 
 
 def respelled(location: str) -> tuple[str, ...]:
-    """The same place in other spellings, each of one kind: they are other arguments."""
+    """Return the same place in other spellings, which are other arguments."""
     wide = in_full_width(location)
     return (
         f" {location}",
@@ -466,17 +539,17 @@ def respelled(location: str) -> tuple[str, ...]:
 
 
 NAMES = "\u0141ukasz", "\u738b\u5c0f\u660e"
-"""Of users, in letters of which one encoding or another has none."""
+"""Names of users in letters that one encoding or another does not have."""
 
 SAME_CHECKSUM = ("user-l5dmvs", "user-pz8lbs"), ("user-smxnt4", "user-uhxxj7")
 """Pairs of users whose names have the same CRC-32, and the same Adler-32."""
 
 _LONG = "someone.of.a.department.with.a.long.name." * 3
-"""How names of users begin that are longer than most."""
+"""The beginning of names that are longer than most."""
 
 
 def _attacks(first: str, second: str) -> Scenario:
-    """Every attack on the state of every question, by somebody who also holds others."""
+    """Attack the state of every question in every way, as somebody who also holds other states."""
     who = [
         Caller(first),
         Caller(second, "mallory"),
@@ -492,7 +565,8 @@ def _attacks(first: str, second: str) -> Scenario:
         *(Caller(first, one) for one, _ in SAME_CHECKSUM),
     ]
     steps: list[Step] = []
-    metric, wide = units("metric"), in_full_width("alice")
+    metric = units("metric")
+    wide = in_full_width("alice")
     for number, caller in enumerate(who[:4], start=1):
         steps += rounds(number, caller)[:-1]
     steps += [Send("first", call=5)]
@@ -557,7 +631,7 @@ _KINDS: dict[str, tuple[str, str]] = {
 
 
 def _pairs(instances: Literal[1, 2], *, at_once: bool) -> Scenario:
-    """Every pair of calls of two users and of one, their rounds in turn or at the same moment."""
+    """Pair all calls, of two users and of one, with their rounds in turn or at the same moment."""
     who: list[Caller] = []
     steps: list[Step] = []
     for (one, other), same in itertools.product(itertools.product(_KINDS, repeat=2), (False, True)):
@@ -580,9 +654,7 @@ def _pairs(instances: Literal[1, 2], *, at_once: bool) -> Scenario:
 
 
 def _mixed(instances: Literal[1, 2]) -> Scenario:
-    """One call goes wrong while another is open: refused, declined, abandoned, unknown, not
-    fitting.
-    """
+    """Let one call be declined, left or answered badly while others are open."""
     who: list[Caller] = []
     steps: list[Step] = []
     bad = units("kelvin")
@@ -592,7 +664,9 @@ def _mixed(instances: Literal[1, 2]) -> Scenario:
             Caller("Lisbon", "bob"),
             Caller("Springfield", "bob"),
         ]
-        one, other, third = len(who) - 2, len(who) - 1, len(who)
+        third = len(who)
+        other = third - 1
+        one = third - 2
         steps += [Send("first", call=one), Send("first", call=other), Send("first", call=third)]
         steps += [Send("place", place("Springfield, Missouri"), call=one)]
         steps += [Send("units", wrong, call=other)]
@@ -605,10 +679,12 @@ def _mixed(instances: Literal[1, 2]) -> Scenario:
 
 
 def _equal_calls() -> Scenario:
-    """Of three equal calls, two of them one user's, one ends, in any way, and the others go on."""
+    """End one of three equal calls, in any way, and let the others go on; two are one user's."""
     who: list[Caller] = []
     steps: list[Step] = []
-    kelvin, first, chosen = units("kelvin"), Send("first"), Send("place")
+    kelvin = units("kelvin")
+    first = Send("first")
+    chosen = Send("place")
     ends = [[first, chosen, Send("units", answer)] for answer in (None, DECLINE, CANCEL, kelvin)]
     for end, stand in itertools.product((*ends, [first, Send("place", DECLINE)]), (1, 2)):
         who += [Caller("Springfield"), Caller("Springfield"), Caller("Springfield", "bob")]
@@ -621,7 +697,7 @@ def _equal_calls() -> Scenario:
 
 
 def _again(instances: Literal[1, 2]) -> Scenario:
-    """The same user makes the same call again and again, and requests arrive late and twice."""
+    """Make the same call again and again for one user, with requests that arrive late and twice."""
     who = [Caller("Tokyo"), Caller("Tokyo"), Caller("Tokyo", "bob"), Caller("Springfield")]
     who += [Caller("Springfield"), Caller("Springfield", asks=False), Caller("Tokyo", asks=False)]
     who += [Caller("Tokyo", asks=False), Caller("Tokyo", "bob", asks=False)]
@@ -647,7 +723,7 @@ def _again(instances: Literal[1, 2]) -> Scenario:
 
 
 def _cannot_be_asked() -> Scenario:
-    """Clients that cannot ask, from the beginning, later, and only for one round."""
+    """Call with clients that cannot ask: from the beginning, later, and only for one round."""
     who = [Caller(location, asks=False) for location in (*REPORTS, *CITIES, "Atlantis", " tokyo")]
     who += [Caller(location, asks=False, declares="url") for location in ("Tokyo", "Springfield")]
     steps: list[Step] = [Send("first", call=number) for number in range(1, len(who) + 1)]
@@ -674,7 +750,8 @@ def _cannot_be_asked() -> Scenario:
 
 
 def _at_once(slug: str, *users: str) -> Scenario:
-    """Two users, or one user alone, make the same calls at the same moment; an effect takes long.
+    """Make the same calls at the same moment, of two users or of one; an effect takes long.
+
     Others begin beside the answers, and some of them cannot be asked.
     """
     who = [Caller("Tokyo", user) for user in 3 * users]
@@ -692,8 +769,9 @@ def _at_once(slug: str, *users: str) -> Scenario:
 
 
 def _crowd() -> Scenario:
-    """A call goes on after as many were open as a server has room for, most of them its own user's.
-    When most have ended there is room again.
+    """Go on with a call after as many others were open as a server has room for.
+
+    Most of the others are its own user's. When most of them have ended there is room again.
     """
     who = (ROOM - OTHERS) * [Caller("Springfield")]
     # The names are too short to be looked for.
@@ -716,17 +794,18 @@ def _crowd() -> Scenario:
     return _case("crowd", "Others begin calls while one is open, and end them.", who, steps)
 
 
-OTHERS, MOST = 100, 1_500
-"""How many open calls are others' where one user has most of them, and how many are open at most
-where a server has room for more than it has to.
-"""
+OTHERS = 100
+"""The number of open calls of other users, if one user has most of them."""
+
+MOST = 1_500
+"""The most open calls, if a server has room for more than it has to."""
 
 AT_ONCE = 50
-"""How many of them begin at the same moment: more than a pool has threads, unless it is told."""
+"""The number of them that begin at the same moment: more than a pool has threads by default."""
 
 
 def _dies() -> Scenario:
-    """An instance dies in a round, before its effect; all users go on with its successor."""
+    """Let an instance die in a round, before its effect; all users go on with its successor."""
     who = 2 * [Caller("Springfield"), Caller("Lisbon", "bob")]
     who += [Caller("Portland", "bob"), Caller("Portland", "bob"), Caller("Tokyo")]
     steps: list[Step] = [Send("first", call=2), *rounds(1, who[0])[:-1]]
@@ -738,8 +817,10 @@ def _dies() -> Scenario:
 
 
 def _leaves() -> Scenario:
-    """A client leaves while its bill takes long, and its user and another one go on. One whose
-    request arrives twice leaves while its audit does, and the second delivery goes on.
+    """Let a client leave while its bill takes long; its user and another one go on.
+
+    A client whose request arrives twice leaves while its audit takes long, and the second delivery
+    goes on.
     """
     who = [Caller("Springfield"), Caller("Lisbon", "bob"), Caller("Tokyo")]
     steps: list[Step] = [Send("first", call=2), *rounds(1, who[0])[:-1], Send("first", call=3)]
@@ -753,15 +834,14 @@ def _leaves() -> Scenario:
 
 
 def _fails() -> Scenario:
-    """More effects than a pool has slots fail at the same moment; then the ledger takes them
-    again.
-    """
+    """Let more effects fail at once than a pool has slots; then the ledger works again."""
     who = [
         *SLOTS * [Caller("Tokyo")],
         *SLOTS * [Caller("Lisbon")],
         *2 * [Caller("Springfield", "bob")],
     ]
-    begin, other = range(1, SLOTS + 1), range(SLOTS + 1, 2 * SLOTS + 1)
+    begin = range(1, SLOTS + 1)
+    other = range(SLOTS + 1, 2 * SLOTS + 1)
     fail = [Send("first", call=number, fault="fail@audit") for number in begin]
     bills = [Send("units", call=number, fault="fail@bill") for number in other]
     steps: list[Step] = [Send("first", call=number) for number in other]
@@ -773,11 +853,11 @@ def _fails() -> Scenario:
 
 
 SLOTS = 12
-"""How many effects fail at the same moment."""
+"""The number of effects that fail at the same moment."""
 
 
 def _times() -> list[Scenario]:
-    """A state grows old at every question, and a long call lives from round to round."""
+    """Let a state grow old at every question, and a long call live from round to round."""
     who = [Caller("Springfield"), Caller("Tokyo", "bob"), Caller("Springfield", "bob")]
     steps: list[Step] = [Send("first", call=number) for number in (1, 2, 3)]
     steps += [Wait(530), Send("place", place("Springfield, Missouri"))]
@@ -825,14 +905,15 @@ def _times() -> list[Scenario]:
     ]
 
 
-DAY, MINUTES_8 = 86_400, 480
+DAY = 86_400
+MINUTES_8 = 480
 
 LATER = {"an-hour-later": 3600, "a-day-later": 86_400, "a-week-later": 604_800}
-"""After how many seconds a clock that goes round shows the same time again."""
+"""The seconds after which a clock that goes around shows the same time again."""
 
 
 def _restarts() -> list[Scenario]:
-    """The servers are replaced at every question."""
+    """Replace the servers at every question."""
     found: list[Scenario] = []
     for ring in get_args(Keys):
         who = [Caller("Springfield"), Caller("Portland", "bob"), Caller("Tokyo"), Caller("Lisbon")]
@@ -845,7 +926,8 @@ def _restarts() -> list[Scenario]:
         steps.insert(0, Restart("same"))  # else what earlier runs have left open counts
         # Equal calls begin beside those from before, in the same order.
         who += [Caller("Springfield"), Caller("Portland", "bob")]
-        one, other = rounds(5, who[4], "Springfield, Massachusetts"), rounds(6, who[5])
+        one = rounds(5, who[4], "Springfield, Massachusetts")
+        other = rounds(6, who[5])
         steps += [one[0], *other[:2], Send("place", place("Springfield, Missouri")), one[1]]
         steps.append(Send("units", units("imperial"), call=2))
         steps += [Send("units", units("imperial"), call=3), Send("units", units("imperial"))]
@@ -855,7 +937,7 @@ def _restarts() -> list[Scenario]:
 
 
 def _faults() -> list[Scenario]:
-    """Each effect fails, always or only for a moment, with a call beside it that does not."""
+    """Let each effect fail, always or only for a moment, beside a call in which it does not."""
     found: list[Scenario] = []
     for what, kind in itertools.product(FAILS, ("audit", "bill")):
         if (what, kind) == ("slow", "audit"):
@@ -883,11 +965,11 @@ FAILS: dict[Literal["fail", "once", "slow", "lock"], str] = {
     "slow": "slow",
     "lock": "locked",
 }
-"""What happens in the ledger, by the names of cases."""
+"""The faults of the ledger, with their names in the names of cases."""
 
 
 def _legacy() -> Scenario:
-    """A client of the old era: every place, every answer."""
+    """Call as a client of the old era: every place, every answer."""
     who: list[Caller] = []
     steps: list[Step] = []
 
@@ -922,9 +1004,7 @@ def _legacy() -> Scenario:
 
 
 def _legacy_stays() -> Scenario:
-    """Clients of the old era stay connected: they call again in the same session, and their users
-    answer otherwise.
-    """
+    """Call again in the same session as clients of the old era, whose users answer differently."""
     who: list[Caller] = []
     steps: list[Step] = []
     for at, location in enumerate(("Springfield", "Springfield", "Tokyo", "Tokyo", "Springfield")):
@@ -940,7 +1020,7 @@ def _legacy_stays() -> Scenario:
 
 
 def _legacy_fails() -> Scenario:
-    """Each effect of an old client's call fails."""
+    """Let each effect of an old client's call fail."""
     who = [Caller("Tokyo"), Caller("Springfield", "bob"), Caller("Lisbon")]
     steps: list[Step] = [
         WholeCall(call=1, fault="fail@audit"),
@@ -951,7 +1031,7 @@ def _legacy_fails() -> Scenario:
 
 
 def _legacy_waits() -> Scenario:
-    """A user of the old era thinks, while other calls come and go."""
+    """Let users of the old era think, while other calls come and go."""
     who = [
         Caller("Springfield", "bob"),
         *(Caller("Springfield", f"user-{n}") for n in range(THINKING)),
@@ -965,11 +1045,11 @@ def _legacy_waits() -> Scenario:
 
 
 THINKING = 8
-"""How many users think at a time: more than a small pool of workers has."""
+"""The number of users who think at a time: more than a small pool of workers has."""
 
 
 def _legacy_at_once() -> Scenario:
-    """Users of the old era answer the same questions at the same moment, each otherwise."""
+    """Answer the same questions at the same moment as users of the old era, each differently."""
     who: list[Caller] = []
     calls: list[WholeCall] = []
     for at, location in enumerate(("Springfield", "Portland", "Springfield", "Tokyo")):
@@ -987,7 +1067,7 @@ def _legacy_at_once() -> Scenario:
 
 
 def _legacy_thinks() -> Scenario:
-    """A user of the old era thinks for seconds, for a minute and for nine, and then answers."""
+    """Let a user of the old era think for seconds, for a minute and for nine, and then answer."""
     who: list[Caller] = []
     steps: list[Step] = []
     for seconds in THINK_SECONDS:
@@ -1002,11 +1082,11 @@ def _legacy_thinks() -> Scenario:
 
 
 THINK_SECONDS = 5, 70, 540
-"""How long a user may think: longer than a careless server waits, and less than a state lives."""
+"""Times to think: longer than a careless server waits, and shorter than a state lives."""
 
 
 def systematic() -> list[Scenario]:
-    """Every case that can be listed, the most revealing first."""
+    """Return every case that can be listed, the most revealing first."""
     return [
         _places(),
         _bad_answers(),
@@ -1049,13 +1129,15 @@ def systematic() -> list[Scenario]:
 
 
 def elsewhere(history: History) -> Scenario | None:
-    """States of another run of the same server, which had other keys and another ledger then. None
-    if no question of it came with a state.
+    """Return a case with states of another run of the same server; None if that had no states.
+
+    The server had other keys and another ledger then.
     """
     who: list[Caller] = []
     steps: list[Step] = []
     for sent, got in history.exchanges:
-        request, reply = sent.request, got.reply
+        request = sent.request
+        reply = got.reply
         names = list(map(reply.name_of, reply.questions))
         choices = choices_of(request.location)
         if reply.state is None or names not in (["place"], ["units"]) or len(who) == 12:
@@ -1075,7 +1157,7 @@ def elsewhere(history: History) -> Scenario | None:
 
 
 def for_one_user(case: Scenario) -> Scenario:
-    """The same where the server cannot be told who is calling: all calls are one user's."""
+    """Return a case for a server that cannot be told the caller: all calls are one user's."""
     callers = tuple(replace(caller, principal="alice") for caller in case.callers)
     script = tuple(step for step in case.script if not _is_of_another(step))
     return replace(case, callers=callers, script=script)
@@ -1091,14 +1173,14 @@ def _is_of_another(step: Step) -> bool:
 
 
 def at_random(seed: int) -> Iterator[Scenario]:
-    """Cases without end, the same for the same seed: two to four calls of two users, mixed."""
+    """Yield cases without end, the same for the same seed: a few calls of two users, mixed."""
     for number in itertools.count(1):
         yield _drawn(random.Random(f"{seed}/{number}"), number)
 
 
 def _drawn(draw: random.Random, number: int) -> Scenario:
-    odd = " springfield ", "PORTLAND", "Springfield", "Springfield", "Atlantis"
-    locations = *CITIES, *REPORTS, *odd
+    odd = (" springfield ", "PORTLAND", "Springfield", "Springfield", "Atlantis")
+    locations = (*CITIES, *REPORTS, *odd)
     who: list[Caller] = []
     calls: list[list[Step]] = []
     for call in range(1, draw.randint(2, 4) + 1):
@@ -1125,7 +1207,7 @@ def _drawn(draw: random.Random, number: int) -> Scenario:
 
 
 def _life(draw: random.Random, call: int, caller: Caller) -> list[Step]:
-    """What becomes of one call."""
+    """Draw the steps of one call."""
     choices = choices_of(caller.location)
     steps: list[Step] = []
     for step in rounds(call, caller, draw.choice(choices) if choices else "", draw.choice(UNITS)):

@@ -1,5 +1,4 @@
-"""One proposal through the whole review: what it survives, what it breaks, and which option it is
-like.
+"""The whole review of one proposal: its broken rules, its risks, and the option that it is like.
 
 A proposal is a Python file with a `server` (or its own `build_server()`), an importable module, or
 the URL of a running server in any language that keeps the contract (docs/CONTRACT.md).
@@ -87,41 +86,41 @@ from mrtr_options.tool.server import TOOL
 from mrtr_options.tool.weather import SqliteLedger
 
 DRAWN = 40
-"""How many runs are drawn at random, besides those with names and those that try everything."""
+"""The number of runs that are drawn at random, besides the schedules and the cases."""
 
 GUESSED = "", "secret"
 """Keys that anybody guesses."""
 
 NEAR = 4
-"""The most similar option is named if it differs in one of so many runs at most."""
+"""The most similar option is named if it differs in at most one of so many runs."""
 
 FAULTS = 1
-"""How many faults at a time a call is made under, to look for risks, if nothing else is said."""
+"""The default number of faults at a time that a call is made under, to look for risks."""
 
 SMALLER_RUNS = 200
-"""How many runs, about, are made to make smaller what was found."""
+"""The number of runs, about, that may be made to shrink the findings."""
 
 Told = Callable[[str], None]
-"""Told the name of each run before it is made."""
+"""Called with the name of each run before it is made."""
 
 OnFinding = Callable[[Finding], None]
-"""Told of a broken rule as soon as it is found."""
+"""Called with each broken rule as soon as it is found."""
 
 CONTROLS = "clean-tokyo", "clean-springfield"
-"""The calls that have to end well for an attack that is refused to count."""
+"""The calls that have to end well, or else a refused attack does not count."""
 
 MEASURED = 3
-"""How many requests are made to see how long one takes."""
+"""The number of requests that are made to measure how long one takes."""
 
 LONG_FROM = "crowd"
-"""The first of the cases that take long; those before it come before the schedules."""
+"""The first of the cases that take long; the cases before it come before the schedules."""
 
 Begun = Callable[[str, int], None]
-"""The same, and how many runs there are, as far as that is known by then."""
+"""Called with the name of each run, and with the number of runs, as far as it is known by then."""
 
 
 FRESH_RUNS = 60
-"""After how many runs on servers of their own no further finding is tried there."""
+"""The number of runs on fresh servers after which no further finding is tried there."""
 
 
 def _ignore(*_: object) -> None:
@@ -133,12 +132,12 @@ class Extent:
     """How thoroughly a proposal is reviewed.
 
     Attributes:
-        drawn: How many runs are drawn at random. Not how long: a verdict is the same on any
-            machine.
-        seed: Where the runs that are drawn at random start.
-        hang_seconds: How long one request may take before it is called hung.
-        faults: How many faults at a time, at most, to look for risks; 0 not to look. None for
-            `FAULTS`, or 0 if only some runs are made.
+        drawn: The number of runs that are drawn at random. A number of seconds would make the
+            verdict depend on the machine.
+        seed: The seed of the runs that are drawn at random.
+        hang_seconds: The longest time for one request before it is called hung.
+        faults: The most faults at a time, to look for risks; 0 not to look. None for `FAULTS`, or 0
+            if only some runs are made.
         only: Slugs; if there are any, only these runs are made.
     """
 
@@ -150,13 +149,16 @@ class Extent:
 
     @property
     def bound(self) -> int:
-        """How many faults at a time."""
-        return (0 if self.only else FAULTS) if self.faults is None else self.faults
+        """The number of faults at a time."""
+        if self.faults is not None:
+            return self.faults
+        return 0 if self.only else FAULTS
 
 
 class CannotJudge(UsageError):
-    """A proposal gives nothing that can be judged. The details are the author's traceback, or where
-    the server stands.
+    """A proposal that gives nothing to judge.
+
+    The details are the author's traceback, or the server's position.
     """
 
 
@@ -172,8 +174,11 @@ async def check_target(
 
     Args:
         target: A file, a module, an option, a URL, or several with commas.
-        ledger_file: Where a running server counts its effects.
-        extent, on_begin, on_option, on_finding: See `check_file`.
+        ledger_file: The file in which a running server records its effects.
+        extent: See `check_file`.
+        on_begin: See `check_file`.
+        on_option: See `check_file`.
+        on_finding: See `check_file`.
 
     Raises:
         CannotLoad, CannotReach, CannotJudge, LedgerUnusable: The target cannot be run.
@@ -191,7 +196,7 @@ async def check_target(
 
 
 def file_of(target: str) -> Path:
-    """The file of a proposal named by its path, as a module, or as an option of this package.
+    """Return the file of a proposal named by its path, as a module, or as an option.
 
     Raises:
         CannotLoad: There is none.
@@ -221,28 +226,28 @@ def file_of(target: str) -> Path:
 
 @dataclass
 class _Review:
-    """A proposal under review: where it runs, and what is tried.
+    """The state of a review: its proposal, its deployment, its runs and its results.
 
     Attributes:
-        report: Takes what is found.
-        where: Where it runs.
-        extent: How thoroughly.
-        on_begin: Told the name of each run before it is made.
-        fit: Makes a scenario without a name fit in there.
-        kinds: What is tried of what can go wrong in a call.
-        setups: By which clients a call is made then, and on how many instances; the risks are those
-            of the first.
-        fresh: Makes servers that have answered nothing; None where none can be started.
-        of: How many runs there are, as far as is known.
+        report: The results.
+        where: The deployment.
+        extent: How thoroughly the proposal is reviewed.
+        on_begin: Called with the name of each run before it is made.
+        subject: The proposal as a subject.
+        fit: Adapts a case to the deployment.
+        kinds: The kinds of faults that are tried in a call.
+        setups: The clients and the fleets of that call; the risks are those of the first.
+        fresh: Starts servers that have answered nothing; None if none can be started.
+        of: The number of runs, as far as it is known.
         made: The runs that were made there, in order.
-        alone: How many findings' runs were made on fresh servers.
-        tracebacks: The latest exceptions of the author's code.
-        raised: Those of modern runs in which nothing goes wrong at an effect.
-        legacy: Those of an old client's runs.
-        deadly: The cases in which an instance dies in a round; the last of all.
-        on_finding: Told of what is broken as soon as it is found.
+        alone: The number of runs on fresh servers for findings.
+        tracebacks: Returns the latest exceptions of the author's code.
+        raised: The exceptions of modern runs in which nothing goes wrong at an effect.
+        legacy: The exceptions of an old client's runs.
+        deadly: The cases in which an instance dies in a round. They come last.
+        on_finding: Called with each broken rule as soon as it is found.
         measured_by: The era of the client that measures how long a request takes.
-        pace: How long that is.
+        pace: The measured pace.
     """
 
     report: Report
@@ -266,13 +271,13 @@ class _Review:
     pace: Pace = field(default_factory=Pace)
 
     def begin(self, name: str) -> None:
-        """Count a run that is about to be made, and tell its name."""
+        """Count a run that is about to be made, and report its name."""
         self.report.runs += 1
         self.of = max(self.of, self.report.runs)
         self.on_begin(name, self.of)
 
     async def play(self, scenario: Scenario, where: Deployment | None = None) -> History:
-        """Make a run, there or elsewhere."""
+        """Make a run, on the proposal's deployment or on another."""
         instances = "one instance" if scenario.instances == 1 else "two instances"
         self.begin(f"{scenario.name}, {scenario.setup.era}, {instances}")
         return await self._make(scenario, where)
@@ -298,13 +303,13 @@ class _Review:
         era: Era = "modern",
         where: Deployment | None = None,
     ) -> None:
-        """See whether there is anything to judge.
+        """Check that there is something to judge.
 
         Args:
-            name: What is called.
-            raised: The tracebacks of the author's exceptions.
-            era: By which client.
-            where: Elsewhere than where the review is.
+            name: The name of the proposal.
+            raised: Returns the tracebacks of the author's exceptions.
+            era: The client's era.
+            where: Another deployment than the review's.
 
         Raises:
             CannotJudge: The first call gives nothing, or no effect of it is in the ledger.
@@ -327,7 +332,8 @@ class _Review:
             listing = replace(named("clean-tokyo", era), name="tools/list", script=(ListTools(),))
             listed = await self.play(listing.on_one(), where)
             got = [event for event in listed.events if isinstance(event, Received)]
-            if (tools := [tool for each in got for tool in each.reply.tools]) and TOOL not in tools:
+            tools = [tool for each in got for tool in each.reply.tools]
+            if tools and TOOL not in tools:
                 only = ", ".join(tools)
                 raise CannotJudge(
                     f"{name} has no tool {TOOL!r} to be reviewed, only {only}; {BEGIN}"
@@ -335,32 +341,34 @@ class _Review:
         reported = any(reply.is_result and not reply.is_error for reply in replies)
         if reported and not any(isinstance(event, Effect) for event in history.events):
             raise CannotJudge(
-                f"the first call of {name} reports, and none of its effects is in the ledger; write them"
-                " to the table `effects` of the file that MRTR_LEDGER or --ledger names"
+                f"the first call of {name} reports, and none of its effects is in the ledger; write"
+                " them to the table `effects` of the file that MRTR_LEDGER or --ledger names"
             )
 
     async def look(self, scenarios: Iterable[Scenario]) -> None:
-        """Make runs and hold each against the contract."""
+        """Make runs, and hold each against the contract."""
         for scenario in scenarios:
             if self.report.stopped_early:
                 return
             if self.report.unanswered and len(scenario.callers) >= ROOM:
-                self.report.left_out[_TOO_MANY] += (
-                    1  # each request may take nearly as long as a hang
-                )
+                # Each request may take nearly as long as a hang.
+                self.report.left_out[_TOO_MANY] += 1
                 continue
             self.hold(await self.play(scenario))
 
     async def everything(self, before: Iterable[Scenario] = ()) -> None:
-        """Make the runs with names, those that go through everything, those under faults, and those
-        drawn at random; then make what was found smaller. Only `deadly` ones are left.
+        """Make all runs, and shrink the findings. Only the `deadly` cases are left.
+
+        The runs are the schedules, the cases, the calls under faults, and those drawn at random.
 
         Args:
-            before: Is held against the contract before all of them.
+            before: Cases that are held against the contract before all others.
         """
-        report, extent = self.report, self.extent
+        report = self.report
+        extent = self.extent
         named, missing = _named(self.subject)
-        before, slugs = list(before), self._able(named)
+        before = list(before)
+        slugs = self._able(named)
         for cell in missing:
             self._leave_out(cell)
         cases = self._able(map(self.fit, systematic()))
@@ -378,7 +386,7 @@ class _Review:
         under = len(self.setups) if extent.bound else 0
         parts = (before, controls, slugs, cases, at_last)
         self.of = report.runs + sum(map(len, parts)) + under
-        # What shows most comes first: a broken server has its first finding within seconds.
+        # The most revealing runs come first: a broken server has its first finding within seconds.
         quick = [*takewhile(lambda case: case.name != LONG_FROM, cases)]
         await self.look(controls)
         await self.look(before)
@@ -404,21 +412,19 @@ class _Review:
         await self.look(self._able(both))
 
     def _controls(self) -> list[Scenario]:
-        """Return the clean calls without which no attack counts: a server that refuses every state
-        withstands them all. The first call was one, and was not held against the contract.
+        """Return the clean calls that have to end well.
+
+        A server that refuses every state withstands every attack. The first call was clean, too,
+        but was not held against the contract.
         """
-        calls = [
-            scenario.on_one()
-            for slug in CONTROLS
-            for era in ERAS
-            if (scenario := SCHEDULES[slug].of(era)) is not None
-            if self.where.cannot(scenario.on_one()) is None
-        ]
+        clean = [SCHEDULES[slug].of(era) for slug in CONTROLS for era in ERAS]
+        on_one = [each.on_one() for each in clean if each is not None]
+        calls = [each for each in on_one if self.where.cannot(each) is None]
         newest = [call for call in calls if call.setup.era == "modern"]
         return newest or calls
 
     async def _measure(self) -> None:
-        """See how long a request takes that has one effect."""
+        """Measure how long a request with one effect takes."""
         scenario = named("unknown-place", self.measured_by).on_one()
         times: list[float] = []
         async with self.where.started(self.subject, scenario) as instances:
@@ -429,7 +435,7 @@ class _Review:
         self.pace = Pace(min(times))
 
     def _in_pace(self, scenarios: Sequence[Scenario], seconds: float) -> list[Scenario]:
-        """Return what is tried of some runs, and count what is left out of a slow server's."""
+        """Return the runs that are tried of a slow server, and count those that are left out."""
         some, parts, left_out = self.pace.within(scenarios, seconds)
         if parts:
             self.report.left_out[f"in part, {self.pace}"] += parts
@@ -438,7 +444,7 @@ class _Review:
         return some
 
     async def _look_by_name(self, slugs: Sequence[Scenario]) -> None:
-        """Make the runs with names, and keep what is observed in each."""
+        """Make the runs of the schedules, and store the observation of each."""
         report = self.report
         for done, scenario in enumerate(slugs):
             if report.stopped_early:
@@ -452,7 +458,7 @@ class _Review:
                 report.histories[scenario.name] = history
 
     def hold(self, history: History) -> None:
-        """Hold a run against the contract, and tell what is broken for the first time."""
+        """Hold a run against the contract, and report rules that are broken for the first time."""
         known = {*self.report.first}
         self.report.hold(history)
         for finding in self.report.findings:
@@ -460,8 +466,9 @@ class _Review:
                 self.on_finding(finding)
 
     async def _make_smaller(self) -> None:
-        """Make what was found smaller."""
-        report, begun = self.report, self.report.runs
+        """Shrink the findings."""
+        report = self.report
+        begun = report.runs
         requests = self.pace.shrink_requests
         for rule, finding in list(report.first.items()):
             if report.runs - begun >= SMALLER_RUNS:
@@ -471,13 +478,13 @@ class _Review:
                 continue
             smaller = await smallest(self.play, finding, report.tools, requests=requests)
             smaller = await self._on_its_own(smaller, finding)
-            if smaller.rule != rule:  # it is what another rule says, which may be told already
+            if smaller.rule != rule:  # another rule is broken there, which may be reported already
                 del report.first[rule]
                 smaller = report.first.get(smaller.rule, smaller)
             report.first[smaller.rule] = smaller
 
     async def _on_its_own(self, finding: Finding, whole: Finding) -> Finding:
-        """What was found in a whole run, and shrunk, as fresh servers show it."""
+        """Return a shrunk finding of a whole run as fresh servers show it."""
         fresh = self.fresh
         if fresh is None or self.alone >= FRESH_RUNS:
             return replace(finding, set_up=None if fresh else False)
@@ -499,29 +506,29 @@ class _Review:
             return finding
 
     def _leave_out(self, cell: Cell) -> None:
-        """Count a run that deploys a version that is not kept, if it is asked for."""
+        """Count a run that is asked for and lacks a version to deploy."""
         if self.extent.only and cell.scenario.name not in self.extent.only:
             return
         why = self.where.cannot(cell.scenario) or f"with a redeploy: {cell.missing}"
         self.report.left_out[why] += 1
 
     def _able(self, scenarios: Iterable[Scenario]) -> list[Scenario]:
-        """Those that are asked for and can be made there; the others are counted as left out."""
+        """Return the runs that are asked for and possible there. Count the others as left out."""
         found: list[Scenario] = []
         for scenario in scenarios:
             if self.extent.only and scenario.name not in self.extent.only:
                 continue
-            if (why := self.where.cannot(scenario)) is None:
+            why = self.where.cannot(scenario)
+            if why is None:
                 found.append(scenario)
             else:
                 self.report.left_out[why] += 1
         return found
 
     async def _explore(self, found: Explored) -> None:
-        """Make a call under every set of up to so many faults, and keep which anomalies they
-        show.
-        """
-        report, scenario = self.report, found.scenario
+        """Make a call under every set of faults up to a bound, and store its anomalies."""
+        report = self.report
+        scenario = found.scenario
         is_first = report.explored is None
         if is_first:
             report.explored = found
@@ -538,7 +545,8 @@ class _Review:
         can = [name for name in self.kinds if cannot(name) is None]
         missing = partial(not_tried, self.subject, scenario, kinds=tuple(self.kinds), cannot=cannot)
         async for history in explore(self.subject, scenario, found.bound, play, can):
-            shown, faults = anomalies.found(history), history.scenario.faults
+            shown = anomalies.found(history)
+            faults = history.scenario.faults
             found.take(faults, shown)
             self.hold(history)
             if is_first and any(faults in found.counterexamples[name] for name in shown):
@@ -549,8 +557,9 @@ class _Review:
                 self.of += every.count(None)
                 if is_first:
                     report.left_out.update(filter(None, every))
-            replies = (event.reply for event in history.events if isinstance(event, Received))
-            report.unanswered += any(reply.nothing == HUNG for reply in replies)
+            replies = [event.reply for event in history.events if isinstance(event, Received)]
+            if any(reply.nothing == HUNG for reply in replies):
+                report.unanswered += 1
             if report.stopped_early:
                 return
 
@@ -596,11 +605,11 @@ async def check_file(
 
     Args:
         path: The file.
-        extent: How thoroughly.
-        on_begin: Told the name of each run of the proposal before it is made, and how many there
-            are.
-        on_option: Told the name of each run of an option that it is compared with.
-        on_finding: Told of each broken rule as soon as it is found.
+        extent: How thoroughly the file is reviewed.
+        on_begin: Called with the name of each run of the proposal before it is made, and with the
+            number of runs.
+        on_option: Called with the name of each run of an option that the proposal is compared with.
+        on_finding: Called with each broken rule as soon as it is found.
 
     Raises:
         CannotLoad: There is no such file.
@@ -655,23 +664,21 @@ async def check_url(
     Args:
         urls: The MCP endpoints of its instances; rounds go to them in turn, where a schedule or a
             fault is about several.
-        ledger_file: What they count effects in.
-        extent, on_begin, on_option, on_finding: See `check_file`.
+        ledger_file: The file in which they record effects.
+        extent: See `check_file`.
+        on_begin: See `check_file`.
+        on_option: See `check_file`.
+        on_finding: See `check_file`.
 
     Raises:
         CannotReach: Nothing answers there.
         CannotJudge: Its first call gives nothing.
         LedgerUnusable: The file is not a ledger.
     """
-    with quiet_servers():
-        spoken = [await remote.eras_of(url, extent.hang_seconds) for url in urls]
-    eras: list[Era] = [era for era in ERAS if all(era in each for each in spoken)]
-    if not eras:
-        raise remote.CannotReach(
-            "these instances speak no era in common; start the same server twice"
-        )
+    eras = await _common_eras(urls, extent.hang_seconds)
     ledger = SqliteLedger(ledger_file)
-    target, alone = ",".join(urls), len(urls) == 1
+    target = ",".join(urls)
+    alone = len(urls) == 1
     report = Report(target, hang_seconds=extent.hang_seconds)
     clients = " and ".join(remote.VERSIONS[era] for era in eras)
     report.judged = f"by clients of {clients}, on {'one instance' if alone else 'two instances'}"
@@ -690,7 +697,7 @@ async def check_url(
         on_begin,
         Subject(Option("?", target, Path(target))),
         fit,
-        NAMED,  # from outside nothing is known of the clients: some send more than they were asked
+        NAMED,  # any client may call a running server, also one that sends more than was asked
         [calling(fleet=fleet, policy=each, era=eras[0]) for fleet in fleets for each in policies],
     )
     review.on_finding = on_finding
@@ -703,11 +710,29 @@ async def check_url(
     return await _judged(report, on_option)
 
 
-async def _from_elsewhere(review: _Review) -> list[Scenario]:
-    """States of the same server started with another ledger and other keys, some of which anybody
-    guesses, if it hands any out. It need not start with those.
+async def _common_eras(urls: Sequence[str], hang_seconds: float) -> list[Era]:
+    """Return the eras that all instances speak.
+
+    Raises:
+        CannotReach: There is none, or nothing answers.
     """
-    option, found = review.subject.option, list[Scenario | None]()
+    with quiet_servers():
+        spoken = [await remote.eras_of(url, hang_seconds) for url in urls]
+    eras: list[Era] = [era for era in ERAS if all(era in each for each in spoken)]
+    if not eras:
+        raise remote.CannotReach(
+            "these instances speak no era in common; start the same server twice"
+        )
+    return eras
+
+
+async def _from_elsewhere(review: _Review) -> list[Scenario]:
+    """Return cases with states of the same server under another ledger and other keys.
+
+    Anybody guesses some of those keys. The server need not start with them, or hand out states.
+    """
+    option = review.subject.option
+    found: list[Scenario | None] = []
     for key in (None, *GUESSED):
         with suppress(CannotStart):
             async with _servers(option, review.extent, key) as servers:
@@ -720,7 +745,7 @@ async def _from_elsewhere(review: _Review) -> list[Scenario]:
 async def _servers(
     option: Option, extent: Extent, key: str | None = None
 ) -> AsyncGenerator[Children]:
-    """The same server started with another ledger, and another key unless it is said."""
+    """Start the same server with another ledger, and with a new key if `key` is None."""
     with scratch() as folder:
         servers = Children(option, folder, hang_seconds=extent.hang_seconds, key=key)
         async with servers.running():
@@ -728,7 +753,7 @@ async def _servers(
 
 
 def option_in(path: Path) -> Option:
-    """The option in a file, which is not run.
+    """Return the option in a file, without running it.
 
     Raises:
         CannotLoad: There is no such file.
@@ -738,14 +763,15 @@ def option_in(path: Path) -> Option:
 
 
 def _by_itself(calm: Iterable[str], raised: Iterable[str]) -> list[str]:
-    """The tracebacks that neither an effect which was made to fail nor a client that left has
-    caused, each once.
+    """Return tracebacks that have a cause of their own, each once.
+
+    A failed effect or a client that left is no such cause.
 
     Args:
-        calm: Those of runs in which nothing goes wrong at an effect.
-        raised: Those of all runs.
+        calm: The tracebacks of runs in which nothing goes wrong at an effect.
+        raised: The tracebacks of all runs.
     """
-    left = "\nanyio.ClosedResourceError", "\nanyio.BrokenResourceError"
+    left = ("\nanyio.ClosedResourceError", "\nanyio.BrokenResourceError")
     own = [each for each in raised if not any(why in each for why in MADE_TO_FAIL)]
     return [
         each for each in dict.fromkeys((*calm, *own)) if not f"\n{each}".rstrip().endswith(left)
@@ -753,8 +779,9 @@ def _by_itself(calm: Iterable[str], raised: Iterable[str]) -> list[str]:
 
 
 def _named(subject: Subject) -> tuple[list[Scenario], list[Cell]]:
-    """Return the schedules with names, on one instance and on two, and the runs that lack a version
-    to deploy. What deploys a version is played on one instance if that is enough.
+    """Return the schedules on one instance and on two, and the runs that lack a version to deploy.
+
+    A schedule that deploys a version is played on one instance if that is enough.
     """
     made, missing = (_once(found) for found in split([subject]))
     return [cell.scenario for cell in made], missing
@@ -770,7 +797,7 @@ def _once(found: Sequence[Cell]) -> list[Cell]:
 
 
 async def _hold_kept(review: _Review, children: Children) -> None:
-    """See what a process holds of calls with one outcome, for each outcome and era."""
+    """Check how much a process holds of calls with one outcome, for each outcome and era."""
     for era in ERAS:
         async for outcome, came in batches.held(review.subject, children, era, review.begin):
             history = await review.play(batches.one_call(outcome, era))
@@ -792,23 +819,21 @@ async def _judged(report: Report, on_option: Told) -> Report:
 
 
 _played: dict[tuple[str, str, str], Observation] = {}
-"""What was seen of the options themselves, by schedule, era and name; one process plays them
-once.
-"""
+"""Observations of the options, by schedule, era and name; each process plays them once."""
 
 
 async def nearest(observations: Sequence[Observation], on_option: Told = _ignore) -> Nearest:
-    """The option with the fewest differences, on one instance.
+    """Return the option with the fewest differences, on one instance.
 
     The option with the fewest so far is the one that is played on. When one is through, every other
     has as many already, so most of what they do is never looked at.
 
     Args:
-        observations: Of the proposal.
-        on_option: Told the name of each run of an option before it is made.
+        observations: The observations of the proposal.
+        on_option: Called with the name of each run of an option before it is made.
     """
     own = {(seen.schedule, seen.era): seen for seen in observations if seen.deployment == "one"}
-    # One that needs an engine takes longer to play than the whole check of a proposal.
+    # An option that needs an engine takes longer to play than the whole check of a proposal.
     subjects = [subject for subject in all_subjects() if subject.option.extra is None]
     found = {subject.name: list[tuple[Observation, Observation]]() for subject in subjects}
     left = {
@@ -827,7 +852,8 @@ async def nearest(observations: Sequence[Observation], on_option: Told = _ignore
         key = (cell.scenario.name, cell.scenario.setup.era, name)
         if key not in _played:
             (_played[key],) = await run([cell], on_option)
-        here, there = own[key[:2]], _played[key]
+        here = own[key[:2]]
+        there = _played[key]
         if _behaviour(here) != _behaviour(there):
             found[name].append((here, there))
 

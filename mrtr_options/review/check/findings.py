@@ -1,4 +1,4 @@
-"""What a proposal does that the contract does not allow: looked for, shrunk, and put into words.
+"""The findings: breaches of the contract in the runs of a proposal, and their smallest scenarios.
 
 Holds each history against the contract, and for each broken rule shrinks the scenario: it leaves
 out what is not needed to break it. Knows scenarios, histories and the contract; nothing of where
@@ -36,25 +36,25 @@ FORM = "content-is-one-text"
 """The rule about the form of a result."""
 
 SHRINK_REQUESTS = 3_000
-"""How many requests, about, may be sent to find the smallest case of one rule."""
+"""The number of requests, about, that may be sent to find the smallest case of one rule."""
 
 RUN_REQUESTS = 25
-"""How many requests a run costs besides its own."""
+"""The cost of a run besides its own requests, in requests."""
 
 WAIT_REQUESTS = 100
-"""How many requests an effect costs that is slow, or that waits while another program writes."""
+"""The cost of an effect that is slow, or that waits for another program's write, in requests."""
 
 FRESH_REQUESTS = 50
-"""How many requests it costs to start servers for a run."""
+"""The cost of starting servers for a run, in requests."""
 
 EARLIER_REQUESTS = 1_000
-"""How many requests of earlier runs are tried, at most, to find what set a server up."""
+"""The number of requests of earlier runs that are tried, at most, to find what set a server up."""
 
 SMALL = 8
-"""A history of so few requests is not shrunk once more on servers of its own."""
+"""The number of requests up to which a history is not shrunk again on fresh servers."""
 
 GIVE_UP = 3
-"""How many runs may have a request without a response; further ones would each take as long."""
+"""The number of runs with an unanswered request after which no more are made: each takes long."""
 
 
 @dataclass(frozen=True)
@@ -62,9 +62,9 @@ class Made:
     """A run that was made.
 
     Attributes:
-        scenario: What was played.
-        requests: How many requests it sent.
-        open_calls: How many of its calls waited for an answer at its end.
+        scenario: The scenario.
+        requests: The number of its requests.
+        open_calls: The number of its calls that waited for an answer at its end.
     """
 
     scenario: Scenario
@@ -100,8 +100,10 @@ class Finding:
 
 
 def findings(history: History, tools: dict[str, dict[str, Any]]) -> list[Finding]:
-    """The rules that a run breaks. What is wrong with an effect follows from a wrong response, and
-    so does the form of a result where none is due.
+    """Return the rules that a run breaks.
+
+    A wrong effect follows from a wrong response, and so does the form of a result that must not
+    come.
 
     Args:
         history: The run.
@@ -134,20 +136,22 @@ async def smallest(
     fresh: bool = False,
     requests: int | None = None,
 ) -> Finding:
-    """The same, shrunk: with nothing in it that is not needed. A plain rule takes the place of a
-    special one where the same is wrong without what the special one is about.
+    """Shrink a finding: leave out all steps that it does not need.
 
-    A smaller run counts where it shows the same twice: an earlier one may have left something
-    behind.
+    A plain rule takes the place of a special one if a smaller run breaks the plain rule with the
+    same response.
+
+    A smaller run counts if it breaks the rule twice: an earlier run may have left something behind.
 
     Args:
         play: Makes a run.
-        finding: What is shrunk.
+        finding: The finding.
         tools: The server's listing.
         fresh: Whether each run is made on servers of its own: then once is enough.
-        requests: How many requests, about, may be sent; None for `SHRINK_REQUESTS`.
+        requests: The number of requests, about, that may be sent; None for `SHRINK_REQUESTS`.
     """
-    best, left = finding, SHRINK_REQUESTS if requests is None else requests
+    best = finding
+    left = SHRINK_REQUESTS if requests is None else requests
     if not _can_shrink(finding):
         return best
 
@@ -155,7 +159,8 @@ async def smallest(
         nonlocal left
         history = await play(scenario)
         left -= RUN_REQUESTS + len(history.exchanges) + WAIT_REQUESTS * _waits(scenario.script)
-        left -= FRESH_REQUESTS * fresh
+        if fresh:
+            left -= FRESH_REQUESTS
         return _same(history, best, tools)
 
     smaller = _smaller(best)
@@ -167,20 +172,23 @@ async def smallest(
         if found is not None and not fresh:
             found = await shows(scenario)  # once more: an earlier run may have set it up
         if found is not None:
-            best, smaller = found, _smaller(found)
+            best = found
+            smaller = _smaller(found)
     return best
 
 
 def _can_shrink(finding: Finding) -> bool:
-    """Whether other runs are made of it: not if each may take as long as a hang, or is of so many
-    requests that the server which it filled is full for a smaller one, too.
+    """Return whether smaller runs of a finding are tried.
+
+    They are not if each may take as long as a hang. Nor are they after so many requests that the
+    server, which they filled, would be full for a smaller run, too.
     """
     too_many = len(finding.history.exchanges) > SHRINK_REQUESTS
     return finding.rule != "every-request-is-answered" and not too_many
 
 
 def _same(history: History, like: Finding, tools: dict[str, dict[str, Any]]) -> Finding | None:
-    """What a run shows of a finding, or the same under a plain rule."""
+    """Return the same finding in a run, or the same response under a plain rule; else None."""
     found = violations(history, tools=tools)
     same = [each for each in found if each.property == like.rule]
     same += [each for each in found if each.property in PLAIN and each.came == like.problem.came]
@@ -195,22 +203,23 @@ async def on_its_own(
     tools: dict[str, dict[str, Any]],
     requests: int | None = None,
 ) -> Finding:
-    """The same as servers show it that were started for it: after what it needs of earlier runs.
+    """Return the finding on servers that were started for it, after the earlier runs that it needs.
 
     Args:
         play: Makes a run on fresh servers.
-        finding: Was shrunk where other runs were made before.
-        whole: As it was found.
+        finding: The finding, shrunk on servers on which other runs were made before.
+        whole: The finding before it was shrunk.
         earlier: The other runs, up to the one that showed it.
         tools: The server's listing.
-        requests: How many requests, about, may be sent; None for `SHRINK_REQUESTS`.
+        requests: The number of requests, about, that may be sent; None for `SHRINK_REQUESTS`.
     """
     if not _can_shrink(finding):
         return finding
     alone = finding.history.scenario
     for scenario in (alone, alone, *_after(alone, earlier)):
         history = await play(scenario)
-        if found := _same(history, finding, tools) or _same(history, whole, tools):
+        found = _same(history, finding, tools) or _same(history, whole, tools)
+        if found is not None:
             if scenario is alone and len(found.history.exchanges) <= SMALL:
                 return found
             return await smallest(play, found, tools, fresh=True, requests=requests)
@@ -241,7 +250,7 @@ def waiting_calls(history: History, until: Sent | None = None) -> set[int]:
 
 
 def _after(scenario: Scenario, earlier: Sequence[Made]) -> Iterator[Scenario]:
-    """A scenario after the last one, two, four and so on of earlier runs."""
+    """Yield a scenario behind the last one, two, four and so on of earlier runs."""
     requests = accumulate(made.requests for made in reversed(earlier))
     fit = [
         made.scenario
@@ -255,12 +264,14 @@ def _after(scenario: Scenario, earlier: Sequence[Made]) -> Iterator[Scenario]:
 
 
 def _behind(scenario: Scenario, earlier: Scenario) -> Scenario:
-    """A scenario after an earlier one on the same servers; a call of the default client there is
-    made as one in which nothing goes wrong.
+    """Return a scenario behind an earlier one on the same servers.
+
+    An earlier call of the default client is made as a call in which nothing goes wrong.
     """
     if earlier.takes_tasks or earlier.changes:
         return scenario
-    script, is_legacy = earlier.script, earlier.setup.era == "legacy"
+    script = earlier.script
+    is_legacy = earlier.setup.era == "legacy"
     if not script:
         script = (WholeCall(),) if is_legacy else tuple(rounds(1, earlier.callers[0]))
     steps = tuple(
@@ -273,7 +284,7 @@ def _behind(scenario: Scenario, earlier: Scenario) -> Scenario:
 
 
 def _renumbered(step: Step, by: int, is_alone: bool) -> Step:
-    """A step with higher numbers of calls, perhaps sent to the first instance."""
+    """Return a step with higher numbers of calls, perhaps sent to the first instance."""
     more: dict[str, Any] = {"to": 0} if is_alone else {}
     match step:
         case Together():
@@ -294,17 +305,18 @@ def _renumbered(step: Step, by: int, is_alone: bool) -> Step:
 
 
 def _waits(steps: Sequence[Step]) -> int:
-    """How many effects are slow, or wait."""
-    return sum(
-        min(_waits(step.steps), 1)  # they wait at the same time
-        if isinstance(step, Together)
-        else isinstance(step, Send) and (step.fault or "").startswith(("slow@", "lock@"))
-        for step in steps
-    )
+    """Return how many effects are slow, or wait."""
+    found = 0
+    for step in steps:
+        if isinstance(step, Together):
+            found += min(_waits(step.steps), 1)  # they wait at the same time
+        elif isinstance(step, Send) and (step.fault or "").startswith(("slow@", "lock@")):
+            found += 1
+    return found
 
 
 def _smaller(finding: Finding) -> Iterator[Scenario]:
-    """Scenarios with less in them, the smallest first."""
+    """Yield scenarios with less in them, the smallest first."""
     whole = finding.history.scenario
     for fault in whole.faults:
         yield replace(whole, faults=tuple(each for each in whole.faults if each != fault))
@@ -335,7 +347,7 @@ def _fewer(steps: Sequence[Step], finding: Finding) -> Iterator[Sequence[Step]]:
 
 
 def without(steps: Sequence[Step], calls: Collection[int]) -> Iterator[Step]:
-    """Yield the steps that are of none of these calls."""
+    """Yield the steps that belong to none of these calls."""
     for step in steps:
         if isinstance(step, Together):
             some = tuple(without(step.steps, calls))
@@ -345,7 +357,7 @@ def without(steps: Sequence[Step], calls: Collection[int]) -> Iterator[Step]:
 
 
 def _chunks(whole: Sequence[T]) -> Iterator[Sequence[T]]:
-    """Its halves, quarters and so on, the later first."""
+    """Yield the halves, quarters and so on of a sequence, the later first."""
     size = (len(whole) + 1) // 2
     while size:
         for end in range(len(whole), 0, -size):
@@ -368,7 +380,7 @@ def calls_of(step: Step) -> tuple[int, ...]:
 
 def sent_in(finding: Finding) -> Sent | None:
     """Return the request where a finding is."""
-    events, number = finding.history.events, finding.problem.exchange
-    return next(
-        (each for each in events if isinstance(each, Sent) and each.exchange == number), None
-    )
+    for event in finding.history.events:
+        if isinstance(event, Sent) and event.exchange == finding.problem.exchange:
+            return event
+    return None

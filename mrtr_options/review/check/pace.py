@@ -1,6 +1,6 @@
-"""What is tried of a server whose effects are slow: parts of the cases, within a budget of seconds.
+"""The pace of a slow server: parts of the cases are tried, within a budget of seconds.
 
-The cost of a run is reckoned from how long one request takes, and not read from a clock, so that the
+The cost of a run is computed from the time of one request, and not read from a clock, so that the
 same server is always held to the same cases. Knows scenarios; nothing of how they are made.
 """
 
@@ -23,32 +23,38 @@ from mrtr_options.review.bench.scenario import (
 from mrtr_options.review.check.findings import calls_of, without
 
 SLOW_SECONDS = 0.12
-"""From here on a request counts as slow; a busy machine takes less for one."""
+"""The time from which a request counts as slow; a busy machine takes less for one."""
 
-CASE_SECONDS, SCHEDULE_SECONDS, DRAWN_SECONDS = 150.0, 120.0, 20.0
-"""How long the cases, the schedules and the drawn runs of a slow server may take, each together."""
+CASE_SECONDS = 150.0
+"""The longest time for all cases of a slow server."""
+SCHEDULE_SECONDS = 120.0
+"""The longest time for all schedules of a slow server."""
+DRAWN_SECONDS = 20.0
+"""The longest time for all drawn runs of a slow server."""
 
 SHRINK_SECONDS = 20.0
-"""How long it may take to make one finding of a slow server smaller."""
+"""The longest time to shrink one finding of a slow server."""
 
-MOST_CALLS, MOST_FORGED, MOST_REQUESTS = 12, 10, 40
-"""How much of one case is tried of a slow server."""
+MOST_CALLS = 12
+MOST_FORGED = 10
+MOST_REQUESTS = 40
+"""The most calls, forged states and requests of one case that a slow server gets."""
 
 
 @dataclass(frozen=True)
 class Pace:
-    """How long one request of a server takes that has one effect."""
+    """The time of one request with one effect at a server."""
 
     seconds: float = 0.0
 
     @property
     def is_slow(self) -> bool:
-        """Whether the cases are too long for it."""
+        """Whether the cases are too long for the server."""
         return self.seconds > SLOW_SECONDS
 
     @property
     def shrink_requests(self) -> int | None:
-        """How many requests may be sent to make a finding smaller; None for as many as usual."""
+        """The requests that may be sent to shrink a finding; None for the usual number."""
         return math.ceil(SHRINK_SECONDS / self.seconds) if self.is_slow else None
 
     def __str__(self) -> str:
@@ -57,10 +63,10 @@ class Pace:
     def within(
         self, scenarios: Sequence[Scenario], seconds: float
     ) -> tuple[list[Scenario], int, int]:
-        """Choose what is tried: the first ones, in part, until the seconds are used up.
+        """Choose the runs that are tried: the first ones, in part, until the seconds are used up.
 
         Returns:
-            What is tried, how many of these are parts, and how many are left out.
+            The runs that are tried, the number of parts among them, and the number left out.
         """
         if not self.is_slow:
             return list(scenarios), 0, 0
@@ -73,7 +79,8 @@ class Pace:
                 continue
             seconds -= cost
             chosen.append(some)
-            parts += some is not scenario
+            if some is not scenario:
+                parts += 1
         return chosen, parts, len(scenarios) - len(chosen)
 
 
@@ -99,8 +106,9 @@ def _effects_of(step: Step) -> int:
 
 
 def part_of(scenario: Scenario) -> Scenario:
-    """Return the same with fewer calls, fewer forged states and fewer requests; itself if it has no
-    more than may be tried.
+    """Return the same scenario with fewer calls, fewer forged states and fewer requests.
+
+    A scenario that is short enough is returned itself.
     """
     if not scenario.script or requests_of(scenario.script) <= MOST_REQUESTS:
         return scenario

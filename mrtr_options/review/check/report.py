@@ -1,6 +1,4 @@
-"""What a review has to say of a proposal. Knows findings and risks; nothing of how they were
-found.
-"""
+"""The report on a proposal. Knows findings and risks; nothing of how they were found."""
 
 from __future__ import annotations
 
@@ -27,36 +25,45 @@ class Nearest:
 
     Attributes:
         option: Its name: "F", "F+single-use".
-        differs: (the proposal's observation, the option's) wherever they are not the same.
+        differs: Pairs of different observations: the proposal's and the option's.
     """
 
     option: str
     differs: list[tuple[Observation, Observation]]
 
+    def as_json(self) -> dict[str, Any]:
+        """Return one JSON object."""
+        differs = [
+            {"schedule": own.schedule, "era": own.era, "here": own.cell, "there": other.cell}
+            for own, other in self.differs
+        ]
+        return {"option": self.option, "differs": differs}
+
 
 @dataclass
 class Report:
-    """What the review has to say of a proposal.
+    """The results of a review.
 
     Attributes:
         target: The proposal: its file or its URL.
-        own: What it guarantees besides the contract; None for nothing.
+        own: The guarantees that it declares besides the contract; None if it declares none.
         first: The first run that breaks each rule, or a smaller one.
         tools: The server's listing, once it was read.
-        observations: What was seen under the schedules with names.
-        broken: Its own guarantees that it breaks, each with what was seen.
-        risks: What the contract allows and users may not want.
+        observations: The observations under the schedules.
+        broken: Its own guarantees that it breaks, each with an observation.
+        risks: Anomalies that the contract allows and users may not want.
         explored: The result of a call under each set of faults; None if that was not tried.
-        otherwise: The same by a client that calls again, and by other ways to the instances.
+        otherwise: The same results for a client that calls again, and for other fleets.
         shown: The anomalies of the schedules in `risks.ALSO`, by slug.
-        histories: What happened under each counterexample: faults as `play` takes them, or a slug.
-        nearest: The option it is most like; None where too little was seen to say so.
-        raised: The tracebacks of what its code raised though nothing was made to fail, each once.
-        left_out: How many runs were not made, by why; 0 for what cannot be counted.
-        hang_seconds: How long it had for one request.
-        judged: How, in words, where the target leaves something open: by which clients.
-        runs: How many runs were made.
-        unanswered: How many of them had a request without a response.
+        histories: The history of each counterexample, by its faults as `play` takes them, or its
+            slug.
+        nearest: The most similar option; None if too little was seen.
+        raised: The tracebacks of exceptions that no fault caused, each once.
+        left_out: The number of runs that were not made, by the reason; 0 if it is unknown.
+        hang_seconds: The longest time that it had for one request.
+        judged: A remark on the clients of the review, if the target leaves them open.
+        runs: The number of runs.
+        unanswered: The number of runs with a request without a response.
         tasks_seen: Whether a client that declares the Tasks extension was handed a task.
         state_only_calm: The runs with a response of a state and no question, though nothing goes
             wrong in them.
@@ -94,7 +101,7 @@ class Report:
 
     @property
     def not_tried(self) -> dict[str, str]:
-        """The kinds of faults that a call was not made under, each with why."""
+        """The kinds of faults that a call was not made under, with the reasons."""
         return self.explored.not_tried if self.explored else {}
 
     def hold(self, history: History) -> None:
@@ -105,7 +112,8 @@ class Report:
         self.tasks_seen |= has_tasks(history)
         self._note_state_only(history)
         found = findings(history, self.tools)
-        self.unanswered += any(each.rule == "every-request-is-answered" for each in found)
+        if any(each.rule == "every-request-is-answered" for each in found):
+            self.unanswered += 1
         for each in found:
             if self.own is not None and each.rule in self.own.departs:
                 continue
@@ -114,7 +122,7 @@ class Report:
                 self.first[each.rule] = each
 
     def _note_state_only(self, history: History) -> None:
-        """Note in which runs the server sends a state without a question."""
+        """Note the runs in which the server sends a state without a question."""
         replies = [event.reply for event in history.events if isinstance(event, Received)]
         if any(reply.later for reply in replies):
             scenario = history.scenario
@@ -124,14 +132,15 @@ class Report:
 
     @property
     def findings(self) -> list[Finding]:
-        """What the contract does not allow, each rule with the smallest run that shows it. What
-        follows from another finding is none.
+        """The breaches of the contract, each rule with the smallest run that shows it.
+
+        A breach that follows from another finding is left out.
         """
         return [each for each in self._found if each.rule not in LISTED and not each.follows]
 
     @property
     def departures(self) -> list[Finding]:
-        """The same of rules that are told and are no part of the verdict."""
+        """The breaches of rules that are reported and are no part of the verdict."""
         return [each for each in self._found if each.rule in LISTED]
 
     @property
@@ -139,7 +148,7 @@ class Report:
         return [self.first[rule] for rule in RULES if rule in self.first]
 
     def following(self, finding: Finding) -> list[str]:
-        """The rules that are broken because of a finding."""
+        """Return the rules that are broken because of a finding."""
         return [each.rule for each in self._found if each.follows == finding.rule]
 
     @property
@@ -159,7 +168,7 @@ class Report:
         return not (self.findings or self.broken)
 
     def as_json(self) -> dict[str, Any]:
-        """One JSON object."""
+        """Return one JSON object."""
         nearest = self.nearest
         return {
             "target": self.target,
@@ -196,20 +205,7 @@ class Report:
             },
             "hands_out_tasks": self.tasks_seen,
             "raised": self.raised,
-            "nearest": None
-            if nearest is None
-            else {
-                "option": nearest.option,
-                "differs": [
-                    {
-                        "schedule": own.schedule,
-                        "era": own.era,
-                        "here": own.cell,
-                        "there": other.cell,
-                    }
-                    for own, other in nearest.differs
-                ],
-            },
+            "nearest": None if nearest is None else nearest.as_json(),
             "left_out": [{"runs": runs, "why": why} for why, runs in self.left_out.items()],
             "observations": [seen.as_json() for seen in self.observations],
         }

@@ -19,8 +19,9 @@ ALSO = ("key-rotation",)
 
 
 _KEYED = (
-    "end a round whose effect fails in error -32603, which a client sends again; give one that may have"
-    " happened an idempotency key that its destination honours (in the guard: single_use: attempts=2)"
+    "end a round whose effect fails in error -32603, which a client sends again; give one that may"
+    " have happened an idempotency key that its destination honours (in the guard: single_use:"
+    " attempts=2)"
 )
 INSTEAD = {
     (
@@ -38,7 +39,7 @@ INSTEAD = {
         "key-rotation",
     ): "verify a state with each of the server's keys, not the first alone",
 }
-"""What to do about an anomaly where its remedy does not help: by its name, and what causes it."""
+"""Advice for anomalies whose remedy does not help, by the anomaly's name and its cause."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class Risk:
     """An anomaly that a proposal shows.
 
     Attributes:
-        anomaly: Which.
+        anomaly: The anomaly.
         counterexamples: The smallest sets of faults that show it, as `play` takes them, the most
             common first; "" for no fault. Or the name of a schedule.
     """
@@ -56,14 +57,14 @@ class Risk:
 
     @property
     def remedy(self) -> tuple[str, tuple[str, ...]]:
-        """What to do about its first counterexample, and the subjects that show how."""
+        """The advice for its first counterexample, and the subjects that show how."""
         first = self.counterexamples[0]
         where = "at an effect" if "@" in first else first or "every call"
         other = INSTEAD.get((self.anomaly.name, where))
         return (other, ()) if other else (self.anomaly.remedy, self.anomaly.shown_by)
 
     def as_json(self) -> dict[str, Any]:
-        """One JSON object."""
+        """Return one JSON object."""
         return {
             "anomaly": self.anomaly.name,
             "says": self.anomaly.says,
@@ -75,7 +76,7 @@ class Risk:
 
 
 def risks(explored: Explored, shown: Mapping[str, Collection[str]]) -> list[Risk]:
-    """The anomalies that were found, money first.
+    """Return the anomalies that were found, money first.
 
     Args:
         explored: The results of a call under faults.

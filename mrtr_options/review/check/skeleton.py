@@ -12,7 +12,9 @@ class State(BaseModel):
 
 
 async def call_weather(ctx: Context, params: Params) -> Result:
-    desk, location, state = ctx.lifespan_context, location_of(params), load_state(params, State)
+    desk = ctx.lifespan_context
+    location = location_of(params)
+    state = load_state(params, State)
     await desk.audit(location)
     place = state.place or weather.only_place(location)
     if place is None:

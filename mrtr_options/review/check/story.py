@@ -16,27 +16,28 @@ from mrtr_options.review.judge.contract import RULES, SOURCES
 from mrtr_options.terminal import plural
 
 MOST_ROWS = 40
-"""A run of so many rows is told whole."""
+"""The number of rows up to which a run is told whole."""
 
 MOST_LINES = 200
-"""How many lines of a story are told; the first and the last ones, where it has more."""
+"""The most lines of a story; a longer story keeps its first and its last ones."""
 
 MOST_NAMED = 5
-"""So many earlier runs that left calls open are named, the latest first."""
+"""The number of earlier runs with open calls that are named, the latest first."""
 
 _NUMBER = re.compile(r"^( *)(\d+)\. ")
 """The number of a request, before it or before its response."""
 
 MANY = 8
-"""More requests than so many that differ in their numbers alone are told once."""
+"""The number of requests, equal but for their numbers, above which they are told once."""
 
 LONGEST_CYCLE = 4
-"""How many lines may stand between a line and its repetition for the two to be told as one."""
+"""The most lines between a line and its repetition for the two to be told as one."""
 
 
 def finding_as_json(finding: Finding) -> dict[str, Any]:
     """Return a finding as one JSON object."""
-    history, problem = finding.history, finding.problem
+    history = finding.history
+    problem = finding.problem
     return {
         "rule": finding.rule,
         "says": RULES[finding.rule],
@@ -57,7 +58,8 @@ def story(finding: Finding) -> list[str]:
     and of where its states come from.
     """
     problem = finding.problem
-    rows, sent = tell(finding.history), sent_in(finding)
+    rows = tell(finding.history)
+    sent = sent_in(finding)
     lines = _remarks(finding, rows)
     if sent is not None and len(rows) > MOST_ROWS:
         own = _shown_rounds(finding, rows, sent)
@@ -107,8 +109,9 @@ def _is_request(row: Row) -> bool:
 
 
 def _shown_rounds(finding: Finding, rows: Sequence[Row], sent: Sent) -> set[int]:
-    """Return the rounds that are told of a long run: those of the call, and those that were at
-    work at the same time if they are few.
+    """Return the rounds that are told of a long run.
+
+    They are the rounds of the call, and the rounds at work at the same time if they are few.
     """
     own = _rounds(finding.history, sent.call) | {sent.round}
     beside = _beside(finding, rows) - own
@@ -124,10 +127,9 @@ def _beside(finding: Finding, rows: Sequence[Row]) -> set[int]:
 
 
 def _rounds(history: History, call: int) -> set[int]:
-    """Return the rounds of a call but for forged ones, and those that handed out the states which
-    it uses.
-    """
-    rounds, states = set[int](), set[str]()
+    """Return a call's rounds without forged ones, and the rounds that handed out its states."""
+    rounds: set[int] = set()
+    states: set[str] = set()
     for sent, got in reversed(history.exchanges):
         is_own = sent.call == call and sent.request.forged is None
         if is_own or got.reply.state in states:
@@ -145,7 +147,8 @@ def _hidden(history: History, rows: Sequence[Row], own: set[int], sent: Sent) ->
     at_once = len({row.round for row in others} & _at_work(history, sent))
     if at_once:
         hidden += f", {at_once} of them at the same time"
-    if open_calls := len(waiting_calls(history, sent) - {sent.call}):
+    open_calls = len(waiting_calls(history, sent) - {sent.call})
+    if open_calls:
         hidden += f"; {plural(open_calls, 'other call')} waited for an answer"
     return f"   ({hidden})"
 
@@ -198,8 +201,9 @@ def _where(history: History, row: Row) -> str:
 
 
 def _counted(lines: Sequence[str]) -> list[str]:
-    """Tell lines that repeat, alone or a few in turn, once, with how many times they come. Many
-    requests that differ in their numbers alone are told so, too.
+    """Tell lines that repeat, alone or a few in turn, once, with the number of repetitions.
+
+    Many requests that differ in their numbers alone are told once, too.
     """
     found: list[str] = []
     unnumbered = [*map(_unnumbered, lines)]
@@ -209,7 +213,8 @@ def _counted(lines: Sequence[str]) -> list[str]:
         if times == 1:
             longer, more = _cycle_at(unnumbered, at)
             if more > MANY:
-                size, times = longer, more
+                size = longer
+                times = more
         cycle = lines[at : at + size]
         if times > 1 and size == 1:
             found.append(f"{cycle[0]} ({times} times)")

@@ -23,7 +23,7 @@ CLIENTS: dict[str, Policy] = {
     "calls-again": "calls again",
     "resends": "resends",
 }
-"""The clients by what they do when a response is lost, as it is typed; today's first."""
+"""The clients' policies after a lost response, as they are typed; today's first."""
 
 CLIENTS_SAY = "report the error and stop; call the tool again from scratch; resend the request"
 
@@ -35,7 +35,10 @@ DESTINATIONS: dict[str, Destination] = {
 """The destinations of effects, as they are typed."""
 
 MOST_FAULTS = 4
-TOO_MANY_FAULTS = f"--faults takes a number from 0 to {MOST_FAULTS}; each one more takes about forty times as long"
+TOO_MANY_FAULTS = (
+    f"--faults takes a number from 0 to {MOST_FAULTS}; each one more takes about forty times as"
+    " long"
+)
 
 
 def add_form(parser: argparse.ArgumentParser, *, markdown: bool = False) -> None:
@@ -47,11 +50,11 @@ def add_form(parser: argparse.ArgumentParser, *, markdown: bool = False) -> None
 
 
 def add_setup(parser: argparse.ArgumentParser, *destinations: str) -> None:
-    """Add what describes the setup of a call, and its location.
+    """Add the options for the setup of a call, and its location.
 
     Args:
-        parser: Of the command.
-        destinations: What `--destination` takes besides one of `DESTINATIONS`.
+        parser: The command's parser.
+        destinations: Values of `--destination` besides those of `DESTINATIONS`.
     """
     parser.add_argument(
         "--fleet",
@@ -78,7 +81,7 @@ def add_setup(parser: argparse.ArgumentParser, *destinations: str) -> None:
 
 
 def slugs(named: str | None, known: Collection[str]) -> list[str]:
-    """The schedules that `--only` names; none if it is left out."""
+    """Return the schedules that `--only` names; none if it is left out."""
     if named is None:
         return []
 
@@ -104,12 +107,13 @@ def refuse_if_played(name: str) -> None:
 
 
 def subjects(names: Sequence[str], *, or_one_of: Collection[str] = ()) -> list[Subject]:
-    """The subjects that somebody names. A file is tried first: one that hangs, or ends the process
-    it runs in, is refused.
+    """Return the subjects of some names.
+
+    A file is tried first: a file that hangs, or ends the process it runs in, is refused.
 
     Args:
-        names: As they are typed.
-        or_one_of: What else a name may have been meant for.
+        names: The names as they are typed.
+        or_one_of: Other names that a name may have been meant for.
     """
     from mrtr_options.review.bench.subjects import subject_named
     from mrtr_options.tool.catalogue import CannotLoad
@@ -122,7 +126,8 @@ def subjects(names: Sequence[str], *, or_one_of: Collection[str] = ()) -> list[S
             refuse_if_played(name)
             near = nearest(name, or_one_of)
             refuse(f"there is no option or schedule {name!r}; {near}" if near else str(error))
-    if foreign := [each.option.path for each in found if each.option.is_foreign]:
+    foreign = [each.option.path for each in found if each.option.is_foreign]
+    if foreign:
         import anyio
 
         from mrtr_options.review.check.check import try_file

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What is reviewed, and how thoroughly."""
+    """Add the target, and the options for how thoroughly it is reviewed."""
     parser.add_argument(
         "target",
         nargs="?",
@@ -66,7 +66,7 @@ def _init(path: Path) -> int:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Review it, and print what was found; 1 if anything is broken."""
+    """Review it, and print the report. Return 1 if anything is broken."""
     if (args.target is None) == (args.init is None):
         refuse(
             "check takes one target, as in: check my_option.py; or --init my_option.py to begin one"
@@ -84,7 +84,8 @@ def run(args: argparse.Namespace) -> int:
         refuse(TOO_MANY_FAULTS)
     if not 0 < args.hang_seconds < math.inf:
         refuse(
-            "--hang-seconds takes a number of seconds over 0, as in: check mine.py --hang-seconds 60"
+            "--hang-seconds takes a number of seconds over 0, as in: check mine.py"
+            " --hang-seconds 60"
         )
     from mrtr_options.review.bench.schedules import SCHEDULES
     from mrtr_options.review.check.cases import systematic

@@ -9,7 +9,7 @@ from mrtr_options.terminal import refuse
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Two options, or `--stat`."""
+    """Add the two options, or `--stat`."""
     parser.add_argument("options", nargs="*", metavar="OPTION", help="as in: diff E F; diff F F¹")
     parser.add_argument(
         "--stat", action="store_true", help="print the line counts of every option instead"
@@ -20,7 +20,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--sdk",
         action="store_true",
-        help="also what an SDK would have to ship for each; by itself where the handlers are the same",
+        help="also what an SDK would have to ship for each; by itself where the handlers are the"
+        " same",
     )
     parser.add_argument("--unified", action="store_true", help="one column on wide terminals, too")
     add_form(parser)

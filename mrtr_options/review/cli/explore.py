@@ -22,7 +22,7 @@ from mrtr_options.terminal import refuse
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What is called, by which client, and under how many faults."""
+    """Add the subjects, the client, and the number of faults."""
     parser.add_argument(
         "subjects",
         nargs="*",
@@ -34,7 +34,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=1,
         metavar="N",
-        help="at most N faults at a time (default 1; try 2); options K and L: 1 unless they are named",
+        help="at most N faults at a time (default 1; try 2); options K and L: 1 unless they are"
+        " named",
     )
     parser.add_argument(
         "--client",
@@ -51,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Make every run, and print what was found; 1 if a run is wrong and no anomaly says so."""
+    """Make every run, and print the results. Return 1 if a run breaks a rule without an anomaly."""
     if not 0 <= args.faults <= MOST_FAULTS:
         refuse(TOO_MANY_FAULTS)
 

@@ -9,7 +9,7 @@ from mrtr_options.terminal import refuse
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which of them."""
+    """Add the choice of schedules, options and deployments."""
     parser.add_argument("--only", metavar="SCHEDULES", help="only these: names with commas")
     parser.add_argument("--options", metavar="LETTERS", help="only these, as in E,F,H or EFH")
     parser.add_argument("--era", choices=("modern", "legacy"), help="only clients of this era")
@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Play them, and print the tables; 1 if a guarantee is broken."""
+    """Play them, and print the tables. Return 1 if a guarantee is broken."""
     from mrtr_options.review.bench.deployments import offered
     from mrtr_options.review.bench.faults import ERAS
     from mrtr_options.review.bench.schedules import SCHEDULES
@@ -51,7 +51,8 @@ def run(args: argparse.Namespace) -> int:
     to_run, missing = matrix.split(columns, schedules=schedules, eras=eras, deployments=deployments)
     if not (to_run or missing):
         refuse(
-            "nothing of this can be played together; leave out --only, --options, --era or --deployment"
+            "nothing of this can be played together; leave out --only, --options, --era or"
+            " --deployment"
         )
     form = "json" if args.json else "markdown" if args.markdown else "table"
     with counting("schedules", len(to_run), quiet=form != "table") as begin:
@@ -62,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _names(options: str | None) -> list[str]:
-    """What --options names: "E,F,H", "once,H" or "EFH"."""
+    """Return the options that --options names: "E,F,H", "once,H" or "EFH"."""
     if not options:
         return []
     names = options.split(",") if "," in options or "_" in options else list(options)

@@ -50,13 +50,13 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _check_name(path: Path) -> None:
-    """Refuse a name that no tool and no module can have."""
+    """Refuse a name that no tool or no module can have."""
     name = path.stem
     is_name = name.isidentifier() and name.isascii() and not keyword.iskeyword(name)
     if not is_name or len(name) > MAX_NAME_CHARS:
         refuse(
-            f"{str(path)!r} is not a tool's name: take up to {MAX_NAME_CHARS} letters, digits and _,"
-            f" as in {EXAMPLE}"
+            f"{str(path)!r} is not a tool's name: take up to {MAX_NAME_CHARS} letters, digits"
+            f" and _, as in {EXAMPLE}"
         )
     found = None if path.exists() else find_spec(name)
     if found is None or found.origin is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
 from mrtr_options.review.cli._shared import (
     CLIENTS,
@@ -15,9 +16,14 @@ from mrtr_options.review.cli._shared import (
 )
 from mrtr_options.terminal import refuse
 
+if TYPE_CHECKING:
+    from mrtr_options.review.bench.faults import Faults
+    from mrtr_options.review.bench.schedules import Named
+    from mrtr_options.review.bench.subjects import Subject
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What is called, and what goes wrong."""
+    """Add the subjects, and the faults."""
     parser.add_argument(
         "subjects",
         nargs="+",
@@ -43,22 +49,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Make the calls, and print them."""
     from mrtr_options.review.bench.faults import parse
-    from mrtr_options.review.bench.redeploys import why_not
-    from mrtr_options.review.bench.scenario import calling
     from mrtr_options.review.bench.schedules import SCHEDULES
-    from mrtr_options.review.explore.combinations import refuse_impossible
-    from mrtr_options.review.show.play import play
 
     schedule = SCHEDULES.get(args.subjects[-1]) if len(args.subjects) > 1 else None
-    for name in args.subjects if schedule is None else args.subjects[:-1]:
+    names = args.subjects if schedule is None else args.subjects[:-1]
+    for name in names:
         if name in SCHEDULES:
             refuse(f"{name} is a schedule; name one, after the options, as in: play E {name}")
     if schedule is not None and args.faults is not None:
         refuse("a schedule has faults of its own; leave out --faults or the schedule")
     faults = parse(args.faults or "")
-    chosen = subjects(
-        args.subjects if schedule is None else args.subjects[:-1], or_one_of=SCHEDULES
-    )
+    chosen = subjects(names, or_one_of=SCHEDULES)
     if args.by_hand:
         from mrtr_options.review.show.by_hand import play_by_hand
 
@@ -66,21 +67,38 @@ def run(args: argparse.Namespace) -> int:
             refuse("--by-hand takes one option, and no faults or schedule, as in: play F --by-hand")
         return play_by_hand(chosen[0], args.era, args.location)
     if schedule is None:
-        call = calling(
-            args.location,
-            args.fleet,
-            CLIENTS[args.client],
-            args.era,
-            destination=DESTINATIONS[args.destination],
-        )
-        for subject in chosen:
-            refuse_impossible(subject, call, faults)
-        return play(chosen, call.under(faults), faults, as_json=args.json)
+        return _play_faults(args, chosen, faults)
+    return _play_schedule(args, chosen, schedule)
+
+
+def _play_faults(args: argparse.Namespace, chosen: list[Subject], faults: Faults) -> int:
+    from mrtr_options.review.bench.scenario import calling
+    from mrtr_options.review.explore.combinations import refuse_impossible
+    from mrtr_options.review.show.play import play
+
+    call = calling(
+        args.location,
+        args.fleet,
+        CLIENTS[args.client],
+        args.era,
+        destination=DESTINATIONS[args.destination],
+    )
+    for subject in chosen:
+        refuse_impossible(subject, call, faults)
+    return play(chosen, call.under(faults), faults, as_json=args.json)
+
+
+def _play_schedule(args: argparse.Namespace, chosen: list[Subject], schedule: Named) -> int:
+    from mrtr_options.review.bench.redeploys import why_not
+    from mrtr_options.review.show.play import play
+
     scenario = schedule.of(args.era)
     if scenario is None:
         refuse(f"{schedule.name} has no steps for a {args.era} client; choose the other --era")
     for subject in chosen:
-        if why := why_not(subject.option, scenario.changes):
-            refuse(why)
-    scenario = scenario.on_one() if args.fleet == "one" else scenario
+        reason = why_not(subject.option, scenario.changes)
+        if reason:
+            refuse(reason)
+    if args.fleet == "one":
+        scenario = scenario.on_one()
     return play(chosen, scenario, (), as_json=args.json)

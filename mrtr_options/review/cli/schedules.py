@@ -9,7 +9,7 @@ from mrtr_options.terminal import refuse
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """On what they are played."""
+    """Add the subjects on which the schedules are played."""
     parser.add_argument(
         "subjects",
         nargs="*",
@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print them."""
+    """Print the faults and the schedules."""
     if args.subjects and not args.play:
         refuse_if_played(args.subjects[0])
         refuse(f"subjects are played with --run, as in: schedules --run {' '.join(args.subjects)}")

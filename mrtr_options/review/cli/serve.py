@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 IN_MEMORY = "effects are counted in the memory of this process; --ledger FILE keeps them"
 ROUNDS_IN_MEMORY = (
-    "rounds are recorded in the memory of this process; --rounds FILE keeps them over a restart, and"
-    " shares them with other processes"
+    "rounds are recorded in the memory of this process; --rounds FILE keeps them over a restart,"
+    " and shares them with other processes"
 )
 WAITING = "waiting for a client on standard input and output; Ctrl-C ends it"
 
@@ -47,7 +47,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--rounds",
         metavar="FILE",
-        help="the SQLite file in which a guard records rounds (default: the memory of this process)",
+        help="the SQLite file in which a guard records rounds (default: the memory of this"
+        " process)",
     )
     parser.add_argument(
         "--log", action="store_true", help="a line on standard error for each round"

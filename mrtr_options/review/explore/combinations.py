@@ -4,7 +4,7 @@ Sets of faults are tried breadth first. A set grows only by faults at its last r
 ones, since a fault changes nothing of what came before it. So each set is tried once, and each of
 its faults is known to be possible.
 
-Knows faults, scenarios and histories; nothing of what is wrong with a history.
+Knows faults, scenarios and histories; nothing of how a history is judged.
 """
 
 from __future__ import annotations
@@ -29,15 +29,17 @@ from mrtr_options.review.bench.scenario import Scenario, Setup
 from mrtr_options.review.bench.subjects import Subject
 
 OWN_LEDGER = "this file writes to the ledger by itself; try it with check"
-"""Why nothing goes wrong at the effects of a file, in this process."""
+"""The reason why faults at the effects of a file are not tried in this process."""
 
 Play = Callable[[Scenario], Awaitable[History]]
-"""Makes a run."""
+"""A function that makes a run."""
 
 
 def in_words(faults: Faults, location: str = "Springfield") -> str:
-    """Some faults in the words of a table's cell: "result lost, state expired"; without one, what
-    they show is there in every call. The last response to a location is the result.
+    """Return some faults in the words of a table's cell: "result lost, state expired".
+
+    No fault is "every call", since every call shows what follows from it. The last response to a
+    location is called the result.
     """
     nth = {1: "1st", 2: "2nd", 3: "3rd"}
 
@@ -50,7 +52,7 @@ def in_words(faults: Faults, location: str = "Springfield") -> str:
 
 
 def refuse_impossible(subject: Subject, scenario: Scenario, faults: Faults) -> None:
-    """Refuse faults that cannot happen to a subject in a scenario.
+    """Raise for faults that cannot happen to a subject in a scenario.
 
     Raises:
         NoFault: One of them cannot.
@@ -68,16 +70,18 @@ def refuse_impossible(subject: Subject, scenario: Scenario, faults: Faults) -> N
         raise NoFault(f"a legacy call is one request, so {only[0]} cannot happen; use --era modern")
     last = 1 if scenario.setup.era == "legacy" else rounds_of(scenario.location)
     for fault in faults:
-        if fault.round > last + ("redeploy" in names):  # a later version asks one more question
+        # A later version asks one more question.
+        most = last + 1 if "redeploy" in names else last
+        if fault.round > most:
             rounds = "1 round" if last == 1 else f"{last} rounds"
             raise NoFault(
-                f"{fault} cannot happen: this call has {rounds}; the second attempt of the last one is"
-                f" {fault.name}{last}.2"
+                f"{fault} cannot happen: this call has {rounds}; the second attempt of the last one"
+                f" is {fault.name}{last}.2"
             )
 
 
 def _can(name: str) -> None:
-    """Say of every kind of fault that a deployment can make it happen."""
+    """Accept every kind of fault: the deployment can make it happen."""
 
 
 def not_tried(
@@ -88,15 +92,15 @@ def not_tried(
     kinds: Collection[str] = tuple(EXPLORED),
     cannot: Callable[[str], str | None] = _can,
 ) -> dict[str, str]:
-    """Return the kinds of faults that this call can meet and that are not tried, each with why.
+    """Return the kinds of faults that this call can meet and that are not tried, with the reasons.
 
-    An anomaly that no run shows is "not seen" only where this is empty.
+    An anomaly that no run shows is "not seen" only if this is empty.
 
     Args:
-        subject: What is called.
-        scenario: Where and by which client.
-        strikes: Whether something can go wrong at the effects.
-        kinds: What an exploration tries.
+        subject: The subject that is called.
+        scenario: The call without faults.
+        strikes: Whether faults at effects can be injected.
+        kinds: The kinds of faults that an exploration tries.
         cannot: Says why the deployment cannot make a kind of fault happen; None if it can.
     """
     found: dict[str, str] = {}
@@ -114,7 +118,7 @@ def not_tried(
 
 
 def _can_meet(setup: Setup, kind: Kind) -> bool:
-    """Whether a call by this client and to these instances can meet a kind of fault."""
+    """Return whether a call by this client and to these instances can meet a kind of fault."""
     if kind.needs_two and setup.fleet != "sticky":
         return False
     return setup.era == "modern" or not kind.modern
@@ -123,16 +127,18 @@ def _can_meet(setup: Setup, kind: Kind) -> bool:
 def possible(
     subject: Subject, history: History, kinds: Collection[str] = tuple(EXPLORED)
 ) -> list[Fault]:
-    """The faults that can be added to those of a run: at its last fault's request, or later.
+    """Return the faults that can be added to those of a run: at its last fault's request, or later.
 
     A kind that cannot show there is left out: no effect to fail at, no state that could be too old,
     one instance only. At one request there is at most one fault of each phase. Nothing is added to
     a fault that is tried alone.
     """
-    setup, faults = history.scenario.setup, history.scenario.faults
+    setup = history.scenario.setup
+    faults = history.scenario.faults
     if any(fault.kind.tried == "alone" for fault in faults):
         return []
-    first, past = 0, -1
+    first = 0
+    past = -1
     if faults:
         requests = [(sent.round, sent.attempt) for sent in history.attempts]
         first = requests.index((faults[-1].round, faults[-1].attempt))
@@ -145,20 +151,17 @@ def possible(
         asks = sent.round < rounds_of(history.location)
         done = frozenset(effects.get(sent.played, ()) if history.strikes else ())
         at = At(number == 0, setup.era, setup.fleet, answers, asks, done, has_next)
-        found += [
-            Fault(sent.round, sent.attempt, kind.name)
-            for kind in NAMED.values()
-            if kind.name in kinds and not (faults and kind.tried == "alone")
-            if (setup.era == "modern" or not kind.modern) and kind.can(at)
-            if number > first or PHASES.index(kind.phase) > past
-        ]
+        for kind in NAMED.values():
+            is_tried = kind.name in kinds and not (faults and kind.tried == "alone")
+            is_of_era = setup.era == "modern" or not kind.modern
+            is_later = number > first or PHASES.index(kind.phase) > past
+            if is_tried and is_of_era and is_later and kind.can(at):
+                found.append(Fault(sent.round, sent.attempt, kind.name))
     return found
 
 
 def _effects_by_round(history: History) -> dict[int, set[str]]:
-    """The kinds of effects of each round; where it cannot be seen, the round is the one sent
-    last.
-    """
+    """Return the kinds of effects of each round. Unknown rounds count as the latest one."""
     found: dict[int, set[str]] = {}
     last = 0
     for event in history.events:
@@ -177,14 +180,15 @@ async def explore(
     kinds: Collection[str] = tuple(EXPLORED),
     first: Collection[Fault] | None = None,
 ) -> AsyncGenerator[History]:
-    """Make every run with up to so many faults, fewest first.
+    """Make every run with at most `bound` faults, fewest first.
 
     Args:
-        subject, scenario: What is called, where and by which client.
-        bound: How many faults at most.
+        subject: The subject that is called.
+        scenario: The call without faults.
+        bound: The most faults at a time.
         play: Makes a run.
-        kinds: What can go wrong there.
-        first: With what the sets of faults begin; with anything if it is left out.
+        kinds: The kinds of faults that can happen there.
+        first: The faults with which the sets begin; None for any.
     """
     level: list[Faults] = [()]
     for size in range(bound + 1):

@@ -1,4 +1,4 @@
-"""Which faults show which anomaly: every set up to a bound, and the smallest of those that do.
+"""Counterexamples: the smallest sets of faults that show an anomaly, among all up to a bound.
 
 A run that breaks a rule of the contract or a guarantee of the option, and shows no anomaly that the
 clean run does not show, lacks a name: that is an error in the definitions, and it is kept.
@@ -32,15 +32,15 @@ class Explored:
     """The results of a scenario under every set of faults up to a bound.
 
     Attributes:
-        subject: What was called.
-        scenario: Where and by which client: the call in which nothing goes wrong.
-        bound: How many faults at most.
-        histories: How many runs were made.
+        subject: The subject that was called.
+        scenario: The call without faults.
+        bound: The most faults at a time.
+        histories: The number of runs.
         counterexamples: For each anomaly that was shown, the sets of faults that show it and of
             which no smaller part does.
-        unclassified: For each set of faults that breaks a rule and shows no anomaly of its own:
-            what is wrong, in a line.
-        not_tried: The kinds of faults that were left out, each with why.
+        unclassified: The breach in a line, for each set of faults that breaks a rule and shows no
+            anomaly of its own.
+        not_tried: The kinds of faults that were left out, with the reasons.
     """
 
     subject: Subject
@@ -73,7 +73,7 @@ class Explored:
         }
 
     def take(self, faults: Faults, shown: frozenset[str]) -> None:
-        """Take note of a run and the anomalies it shows. Runs come with the fewest faults first."""
+        """Record a run and the anomalies it shows. Runs come with the fewest faults first."""
         self.histories += 1
         for name in shown:
             smaller = self.counterexamples.setdefault(name, [])
@@ -82,10 +82,9 @@ class Explored:
 
 
 def wrong(subject: Subject, history: History) -> str | None:
-    """What a run has that the contract or the option's guarantees do not allow: the first, in a
-    line.
+    """Return the first breach of the contract or of the option's guarantees, in a line.
 
-    What an option guarantees of a schedule holds of the same set of faults, too.
+    Return None without a breach. A guarantee under a schedule holds under the same set of faults.
     """
     own = guarantees.guarantees_of(subject)
     departs = own.departs if own else ()
@@ -106,8 +105,9 @@ def wrong(subject: Subject, history: History) -> str | None:
 
 
 def is_part(less: Faults, more: Faults) -> bool:
-    """Whether a set of faults is a part of another one. A fault at a later attempt of a round
-    counts as the same fault at the first.
+    """Return whether a set of faults is a part of another one.
+
+    A fault at a later attempt of a round counts as the same fault at the first attempt.
     """
     return Counter(map(_at, less)) <= Counter(map(_at, more))
 
@@ -117,7 +117,7 @@ def _at(fault: Fault) -> tuple[int, str]:
 
 
 async def begin(subject: Subject, scenario: Scenario) -> tuple[Explored, Faults]:
-    """Make the run in which nothing goes wrong, and see what can go wrong there.
+    """Make the run without faults, and return it with the faults that are possible in it.
 
     Args:
         subject: What is called.
@@ -130,8 +130,9 @@ async def begin(subject: Subject, scenario: Scenario) -> tuple[Explored, Faults]
         history = await run(subject, scenario, here)
     found = Explored(subject, scenario, 0)
     found.not_tried = not_tried(subject, scenario, strikes=history.strikes)
-    if (what := wrong(subject, history)) is not None:
-        found.unclassified[()] = what
+    breach = wrong(subject, history)
+    if breach is not None:
+        found.unclassified[()] = breach
     found.take((), anomalies.found(history))
     return found, tuple(possible(subject, history))
 
@@ -144,7 +145,7 @@ async def counterexamples(
     first: Faults | None = None,
     made: dict[Faults, History] | None = None,
 ) -> Explored:
-    """Make every run with up to so many faults, and keep the smallest counterexamples.
+    """Make every run with at most `bound` faults, and keep the smallest counterexamples.
 
     Args:
         subject: What is called.
@@ -164,7 +165,8 @@ async def counterexamples(
         async with in_memory([subject], versions=versions) as here:
 
             async def play(scenario: Scenario) -> History:
-                if (history := made.get(scenario.faults)) is None:
+                history = made.get(scenario.faults)
+                if history is None:
                     history = await run(subject, scenario, here)
                     if not history.chose:
                         made[scenario.faults] = history
@@ -172,22 +174,24 @@ async def counterexamples(
 
             clean = frozenset[str]()
             async for history in explore(subject, scenario, bound, play, first=first):
-                faults, shown = history.scenario.faults, anomalies.found(history)
+                faults = history.scenario.faults
+                shown = anomalies.found(history)
                 if not faults:
                     clean = shown
                     found.not_tried = not_tried(subject, scenario, strikes=history.strikes)
                 if first is None or faults:
-                    if shown <= clean and (what := wrong(subject, history)) is not None:
-                        found.unclassified[faults] = what
+                    breach = wrong(subject, history) if shown <= clean else None
+                    if breach is not None:
+                        found.unclassified[faults] = breach
                     found.take(faults, shown)
     return found
 
 
 def joined(bound: int, parts: Sequence[Explored]) -> Explored:
-    """The results of a scenario, from the results of parts of its sets of faults.
+    """Join the results of parts of a scenario's sets of faults.
 
     Args:
-        bound: How many faults at most.
+        bound: The most faults at a time.
         parts: The first has the run in which nothing goes wrong.
     """
     whole = Explored(parts[0].subject, parts[0].scenario, bound)
@@ -208,11 +212,12 @@ async def of_schedules(
     """Play the schedules with names.
 
     Returns the anomalies that each schedule shows, with the subjects in which it does; and for each
-    subject the schedules that were not tried on it, by why.
+    subject the schedules that were not tried on it, by the reason.
 
     Args:
-        subjects: What is played. Of a schedule whose client takes tasks, those that have them.
-        on_begin: Told the name of each schedule before it is played.
+        subjects: The subjects that are played. A schedule whose client takes tasks is only played
+            with subjects that have tasks.
+        on_begin: Called with the name of each schedule before it is played.
     """
     shown: dict[str, dict[str, list[str]]] = {slug: {} for slug in SCHEDULES}
     left_out: dict[str, dict[str, list[str]]] = {}
@@ -241,7 +246,7 @@ async def of_schedules(
 
 
 def weakest_of(sets: Sequence[str]) -> str:
-    """The smallest of some sets of faults, of several the one with the most common faults."""
+    """Return the smallest of some sets of faults; of several, the one with the commonest faults."""
     return min(sets, key=lambda faults: (len(faults.split()), rank(faults)))
 
 
@@ -258,10 +263,10 @@ MILDEST = (
     "down",
     "fail",
 )
-"""The faults that happen without anything being broken, and then the others."""
+"""The faults that happen although nothing is broken; then the others."""
 
 
 def rank(faults: str) -> list[int]:
-    """What sorts faults, the most common first."""
+    """Return a key that sorts faults, the most common first."""
     kinds = [re.split(r"[@\d]", name)[0] for name in faults.split()]
     return [MILDEST.index(kind) if kind in MILDEST else len(MILDEST) for kind in kinds]

@@ -27,27 +27,26 @@ from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.tool import weather
 
 Message = tuple[str, ...]
-"""A message by what it says: the answers of its call so far, as in ("Springfield, Ohio",
-"decline").
-"""
+"""A message, named by the answers of its call so far: ("Springfield, Ohio", "decline")."""
 
 EXCEPT = "redeploy, expired, fail@"
-"""The faults that a proof says nothing of, as they are written."""
+"""The faults that a proof does not cover, as they are written."""
 
-NONE, NO_CHOICE = "no answer", "what is no choice"
+NONE = "no answer"
+NO_CHOICE = "what is no choice"
 
 
 Handled = tuple[Reply, list[tuple[str, str]]]
-"""What one delivery of a message does: the response, and the effects that took place."""
+"""The outcome of one delivery of a message: the response, and the effects that took place."""
 
 
 @dataclass
 class Proof:
-    """What is proved of a subject.
+    """A proof for a subject.
 
     Attributes:
-        subject: Its name.
-        messages: What one delivery of each message does.
+        subject: The subject's name.
+        messages: The outcome of one delivery of each message.
         refuted: The first message that was handled in two ways, if any.
     """
 
@@ -61,7 +60,7 @@ class Proof:
         return self.refuted is None
 
     def doing(self, effect: str) -> list[Message]:
-        """The messages each delivery of which brings an effect."""
+        """Return the messages of which each delivery brings an effect."""
         return [
             message
             for message, (_, effects) in self.messages.items()
@@ -93,20 +92,21 @@ class Proof:
         return tuple(found)
 
     def _has_effects(self, message: Message) -> bool:
-        """Whether a report comes with its bill, after an audit in its own or an earlier message."""
+        """Return whether a report comes with its bill, and after an audit."""
         so_far = [self.messages[message[:length]][1] for length in range(len(message) + 1)]
         kinds = {kind for effects in so_far for kind, _ in effects}
         return kinds == {"audit", "bill"} and "bill" in dict(so_far[-1])
 
     @property
     def statement(self) -> str:
-        """What follows, in a sentence."""
+        """The conclusion, in a sentence."""
         if self.refuted is not None:
-            return f"not proved: what happens at {named(self.refuted)} depends on more than the message"
+            at = named(self.refuted)
+            return f"not proved: what happens at {at} depends on more than the message"
         return (
-            f"at most one bill each time {_rounds(self.doing('bill'))} arrives, at most one audit each"
-            f" time {_rounds(self.doing('audit'))} arrives, for any number of faults without {EXCEPT}"
-            f" ({len(self.messages)} messages)"
+            f"at most one bill each time {_rounds(self.doing('bill'))} arrives, at most one audit"
+            f" each time {_rounds(self.doing('audit'))} arrives, for any number of faults without"
+            f" {EXCEPT} ({len(self.messages)} messages)"
         )
 
 
@@ -115,7 +115,7 @@ def _report(place: str, units: str) -> str:
 
 
 def named(message: Message) -> str:
-    """A message as it is written in a sentence."""
+    """Return a message as it is written in a sentence."""
     return f"the answer {' / '.join(message)!r}" if message else "the first request"
 
 
@@ -130,7 +130,7 @@ async def prove(subject: Subject) -> Proof:
     """Handle every message that a client can hold, each in several contexts.
 
     Args:
-        subject: What is proved. It is called for "Springfield", which has every round.
+        subject: The subject. It is called for "Springfield", which has every round.
 
     Raises:
         CannotLoad: The subject cannot be run.
@@ -143,7 +143,7 @@ async def prove(subject: Subject) -> Proof:
         await _compare(proof, deployment, held, 1)
         await deployment.restart("same")
         await _compare(proof, deployment, held, 0)
-        # And from states that were handed out another time.
+        # The same again with states that were handed out another time.
         again = Proof(subject.name)
         await _handle_all(again, deployment, {(): first}, 1)
     for message, handled in proof.messages.items():
@@ -156,7 +156,7 @@ async def prove(subject: Subject) -> Proof:
 async def _handle_all(
     proof: Proof, deployment: Instances, new: dict[Message, Request], instance: int
 ) -> dict[Message, Request]:
-    """Handle messages and all that follow from their responses; every request there is."""
+    """Handle messages and all messages that follow from their responses. Return every request."""
     held: dict[Message, Request] = {}
     while new:
         message, request = new.popitem()

@@ -1,4 +1,4 @@
-"""What `explore` prints: for each subject the smallest sets of faults that show an anomaly.
+"""The output of `explore`: for each subject the smallest sets of faults that show an anomaly.
 
 Knows what was explored and the terminal.
 """
@@ -28,30 +28,31 @@ from mrtr_options.terminal import markdown as table
 from mrtr_options.tool.notation import CALL_KEY, MARKS, NAMED, SINGLE_USE
 
 AROUND = {SINGLE_USE: "in guard", NAMED: "+ name", CALL_KEY: "+ key"}
-"""What is around an option, after its name."""
+"""The words for the things around an option, after its name."""
 
 FLEETS: dict[Fleet, str] = {
     "one": "one instance",
     "sticky": "two instances, rounds go to the one that asked",
     "free": "two instances in turn",
 }
-NOT_SEEN, PROVED = "not seen (≤ {})", "never (proved)"
-"""How it is said that an anomaly shows under no set of so many faults, or of any number but
-`EXCEPT`.
-"""
+NOT_SEEN = "not seen (≤ {})"
+"""The text for an anomaly that no set of so many faults shows."""
+
+PROVED = "never (proved)"
+"""The text for an anomaly that no number of faults shows, apart from those of `EXCEPT`."""
 
 NOT_TRIED = "not tried"
-"""How it is said that nothing shows an anomaly, and that a kind of fault was left out."""
+"""The text for an anomaly that nothing shows, if a kind of fault was left out."""
 
 FEW = 3
-"""How many kinds of faults a cell names."""
+"""The most kinds of faults that a cell names."""
 
 COUNTS = {1: "one fault", 2: "two faults", 3: "three faults", 4: "four faults"}
 Row = dict[str, Any]
-"""What `--json` prints of a subject and a kind of client."""
+"""A subject and a kind of client, as `--json` prints them."""
 
 SHORT = 5
-"""How many counterexamples of an anomaly are printed besides the first; --json has all."""
+"""The most counterexamples of an anomaly that are printed besides the first; --json has all."""
 
 
 def show(
@@ -59,7 +60,7 @@ def show(
     proofs: Mapping[Subject, Proof],
     form: Literal["text", "json", "markdown"],
 ) -> None:
-    """Print what was explored, and what is proved of the subjects."""
+    """Print the results of explorations, and the proofs about the subjects."""
     rows = as_rows(done, proofs)
     if form == "json":
         print(json.dumps(rows, ensure_ascii=False, indent=1))
@@ -71,12 +72,12 @@ def show(
 
 
 def as_rows(done: Sequence[Explored], proofs: Mapping[Subject, Proof]) -> list[Row]:
-    """What `--json` prints."""
+    """Return the rows that `--json` prints."""
     return [found.as_json() | as_json(proofs.get(found.subject)) for found in done]
 
 
 def name_unclassified(done: Sequence[Explored]) -> int:
-    """Name each run that breaks a rule though it shows no anomaly; 1 if there is one."""
+    """Print each run that breaks a rule though it shows no anomaly. Return 1 if there is one."""
     for found in done:
         for faults, what in found.unclassified.items():
             setup = found.scenario.setup
@@ -92,8 +93,8 @@ class Behaviour:
 
     Attributes:
         subjects: Their names.
-        rows: What is kept of the first, by the client's policy.
-        histories: How many runs of all of them there were, by the client's policy.
+        rows: The row of the first subject, by the client's policy.
+        histories: The number of runs of all subjects, by the client's policy.
     """
 
     subjects: tuple[str, ...]
@@ -102,14 +103,12 @@ class Behaviour:
 
     @property
     def is_compared(self) -> bool:
-        """Whether every kind of fault was tried, so that it can be told from the others."""
+        """Whether every kind of fault was tried, so that it can be compared with the others."""
         return not any(map(left_out, self.rows.values()))
 
 
 def behaviours(rows: Sequence[Row]) -> list[Behaviour]:
-    """Group subjects: those are together that show each anomaly under the same sets of faults, with
-    each kind of client.
-    """
+    """Group subjects that show each anomaly under the same sets of faults, with each client."""
     by_subject: dict[str, dict[Policy, Row]] = {}
     for row in rows:
         by_subject.setdefault(row["subject"], {})[row["policy"]] = row
@@ -130,13 +129,13 @@ def behaviours(rows: Sequence[Row]) -> list[Behaviour]:
 
 
 def _shown(row: Row) -> dict[str, Any]:
-    """All that a table says of a row, whoever it is about."""
+    """Return all that a table says of a row, without its subject."""
     other = {name: row[name] for name in row if name not in ("subject", "histories", "proved")}
     return other | {"witnesses": {name: sorted(sets) for name, sets in row["witnesses"].items()}}
 
 
 def left_out(row: Mapping[str, Any]) -> Mapping[str, str]:
-    """Return the kinds of faults that were not tried in a row, each with why."""
+    """Return the kinds of faults that were not tried in a row, with the reasons."""
     return row.get("not_tried", {})
 
 
@@ -156,8 +155,8 @@ def not_tried_lines(kinds: Mapping[str, str], on: str = "") -> list[str]:
     """Write a line for each reason why kinds of faults were left out: "not tried: redeploy (...)".
 
     Args:
-        kinds: The kinds, each with why.
-        on: The subject, where a table has several.
+        kinds: The kinds, with the reasons.
+        on: The subject, if a table has several.
     """
     by_reason: dict[str, list[str]] = {}
     for name, why in kinds.items():
@@ -169,26 +168,31 @@ def not_tried_lines(kinds: Mapping[str, str], on: str = "") -> list[str]:
 
 
 def as_json(proof: Proof | None) -> dict[str, Any]:
-    """What is proved, as a part of a JSON object."""
+    """Return a proof as a part of a JSON object."""
     if proof is None or not proof.holds:
         return {"proved": None, "never": []}
     return {"proved": proof.statement, "never": list(proof.never)}
 
 
 def _print(found: Explored, proof: Proof | None) -> None:
-    out, setup = console(), found.scenario.setup
+    out = console()
+    setup = found.scenario.setup
     where = f"{found.scenario.location}, {setup.era}; {FLEETS[setup.fleet]}"
     who = f"the client {setup.policy}; the destination: {setup.destination}"
     out.print(Text.assemble((found.subject.title, "bold"), f": {where}; {who}"))
     lines: list[tuple[str, str, str]] = []
     never = proof.never if proof is not None and proof.holds else ()
     for anomaly in ANOMALIES:
-        if sets := [*map(names_of, found.counterexamples.get(anomaly.name, ()))]:
+        sets = [names_of(faults) for faults in found.counterexamples.get(anomaly.name, ())]
+        if sets:
             first = weakest_of(sets)
             others = [each for each in sets if each != first]
-            also = f"; also {' | '.join(others[:SHORT])}" if others else ""
-            more = f" and {len(others) - SHORT} more" if len(others) > SHORT else ""
-            lines.append((anomaly.words, "red", sentence(parse(first)) + also + more))
+            says = sentence(parse(first))
+            if others:
+                says += f"; also {' | '.join(others[:SHORT])}"
+            if len(others) > SHORT:
+                says += f" and {len(others) - SHORT} more"
+            lines.append((anomaly.words, "red", says))
     left = [each.name for each in ANOMALIES if each.name not in found.counterexamples]
     unseen = [WORDS[name] for name in left if name not in never]
     label = not_tried_cell(found.not_tried) if found.not_tried else NOT_SEEN.format(found.bound)
@@ -198,18 +202,23 @@ def _print(found: Explored, proof: Proof | None) -> None:
         lines.append(
             (PROVED, "green", f"{', '.join(WORDS[name] for name in never)}; {proof.statement}")
         )
-    table = Table.grid(padding=(0, 2, 0, 0))
-    table.add_column(no_wrap=True)
-    for name, style, says in lines:
-        table.add_row(Text(name, style), says)
-    out.print(Padding(table, (0, 0, 0, 2), expand=False))
+    out.print(Padding(_grid(lines), (0, 0, 0, 2), expand=False))
     for line in (runs, *not_tried_lines(found.not_tried)):
         out.print(Padding(Text(line), (0, 0, 0, 2), expand=False))
     out.print()
 
 
+def _grid(lines: Iterable[tuple[str, str, str]]) -> Table:
+    """Return a table of lines: a label, its style, and a text."""
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(no_wrap=True)
+    for label, style, text in lines:
+        grid.add_row(Text(label, style), text)
+    return grid
+
+
 def sentence(faults: Faults) -> str:
-    """Some faults as in "one fault: response 3 is lost (lost3)"; "every call" for none."""
+    """Return some faults as in "one fault: response 3 is lost (lost3)"; "every call" for none."""
     if not faults:
         return "every call"
     said = "; ".join(f"{each.says} ({each})" for each in faults)
@@ -228,9 +237,7 @@ def markdown(rows: Sequence[Row]) -> str:
 
 
 def _markdown(rows: Sequence[Row]) -> str:
-    """Write a table: for each behaviour a row for each client, a column for each anomaly that any
-    shows.
-    """
+    """Write a table: for each behaviour a row for each client, a column for each shown anomaly."""
     shown = [each.name for each in ANOMALIES if any(each.name in row["witnesses"] for row in rows)]
     cells = (
         (
@@ -247,22 +254,20 @@ def _markdown(rows: Sequence[Row]) -> str:
 
 
 def not_tried_in(rows: Sequence[Row]) -> list[str]:
-    """Write a line for each subject of some rows and each reason why kinds of faults were left out
-    of its runs.
-    """
+    """Write a line for each subject and each reason why its runs leave kinds of faults out."""
     lines = (line for row in rows for line in not_tried_lines(left_out(row), short(row["subject"])))
     return [*dict.fromkeys(lines)]
 
 
 def short(subject: str) -> str:
-    """A subject's name with marks for what is around it: "F¹ᵏ"."""
+    """Return a subject's name with marks for the things around it: "F¹ᵏ"."""
     for name, mark in MARKS.items():
         subject = subject.replace(f"+{name}", mark)
     return subject
 
 
 def as_in(subjects: Sequence[str]) -> str:
-    """Subjects that show something, in parentheses, with what their marks mean; nothing of none."""
+    """Name subjects in parentheses, with the meaning of their marks; return "" for none."""
     if not subjects:
         return ""
     marks = [
@@ -272,10 +277,12 @@ def as_in(subjects: Sequence[str]) -> str:
 
 
 def weakest(row: Mapping[str, Any], anomaly: str) -> str:
-    """Write a cell of a table: the least that has to go wrong for an anomaly, or how far there is
-    none. It is "not seen" only where every kind of fault was tried.
+    """Write the cell of an anomaly: the least that has to go wrong for it.
+
+    Without a counterexample it is "not seen" only if every kind of fault was tried.
     """
-    if sets := row["witnesses"].get(anomaly):
+    sets = row["witnesses"].get(anomaly)
+    if sets:
         least = weakest_of(sets)
         return in_words(parse(least), row["location"]) + (f" (`{least}`)" if least else "")
     if anomaly in row["never"]:

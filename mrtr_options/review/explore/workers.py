@@ -1,4 +1,4 @@
-"""Explorations in shares: several processes work on them, and a file keeps those that are done.
+"""The workers of explorations: processes that share the runs, and a file that stores the results.
 
 A share is a part of the sets of faults of one call: those that begin with certain faults. What a
 killed command has done is in the file, and the next one goes on from there.
@@ -39,19 +39,19 @@ from mrtr_options.review.explore.proof import Proof, prove
 T = TypeVar("T")
 
 Called = tuple[Subject, Scenario]
-"""What is called, and where and by which client."""
+"""A subject that is called, and the scenario with its client."""
 
 PACKAGE = Path(__file__).parents[2]
 
 FIRST_FAULTS = {2: 6}
-"""How many faults a share has sets begin with, by how many there are at a time; 1 for more."""
+"""The number of first faults of a share, by the number of faults at a time; 1 for more."""
 
 MOST_NAMED = 3
-"""How many of its first faults name a share at work."""
+"""The number of its first faults that name a share at work."""
 
 
 class CannotResume(UsageError):
-    """A file is no file of shares of this code. The text is one line that says what to do."""
+    """A file that does not hold shares of this code. The text is one line that says what to do."""
 
 
 @dataclass(frozen=True)
@@ -59,10 +59,10 @@ class Share:
     """A part of an exploration.
 
     Attributes:
-        subject: What is called.
-        scenario: Where and by which client.
-        bound: How many faults at most.
-        first: Each of its sets begins with one of these.
+        subject: The subject that is called.
+        scenario: The call without faults.
+        bound: The most faults at a time.
+        first: The faults with which its sets begin.
     """
 
     subject: Subject
@@ -72,7 +72,7 @@ class Share:
 
     @property
     def name(self) -> str:
-        """Names it in a file."""
+        """The key under which the result is stored."""
         option = self.subject.option
         about = Explored(self.subject, self.scenario, self.bound).as_json()
         files = option.source + next_versions(option)
@@ -82,10 +82,10 @@ class Share:
 
 @dataclass
 class Kept:
-    """The shares in a file.
+    """The stored results of shares, in a file.
 
     Args:
-        path: The file; made if it is not there. None to keep nothing.
+        path: The file; made if it is not there. None to store nothing.
 
     Raises:
         CannotResume: It cannot be used.
@@ -118,7 +118,7 @@ class Kept:
             ) from None
 
     def found(self, share: Share) -> Explored | None:
-        """The result of a share; None if it is not done."""
+        """Return the result of a share; None if it is not done."""
         row = self.done.get(share.name)
         if row is None:
             return None
@@ -132,7 +132,7 @@ class Kept:
         )
 
     def keep(self, share: Share, found: Explored) -> None:
-        """Write down the result of a share."""
+        """Store the result of a share."""
         if self.path is None:
             return
         written = found.as_json()
@@ -148,7 +148,7 @@ def _faults(text: str) -> Faults:
 
 @cache
 def _code() -> str:
-    """What changes with any file of this package."""
+    """Return a digest that changes with any file of this package."""
     digest = hashlib.sha256()
     for path in sorted(PACKAGE.rglob("*.py")):
         digest.update(path.read_bytes())
@@ -160,13 +160,14 @@ def explored(
     keep_in: Path | None = None,
     on_share: Callable[[int, int, str], None] = lambda done, of, name: None,
 ) -> Generator[Explored]:
-    """Explore several calls in as many processes as there are processors; each is yielded when it
-    is done.
+    """Explore several calls in as many processes as there are processors.
+
+    Each call is yielded when it is done.
 
     Args:
-        calls: Which, and up to how many faults each.
-        keep_in: A file for what is done, with what an earlier command has done; None for none.
-        on_share: Told how many shares are done, of those that are known, and which was the last.
+        calls: The calls, with the most faults of each.
+        keep_in: A file that stores results, also those of an earlier command; None to store none.
+        on_share: Called with how many shares are done, how many are known, and the last one's name.
 
     Raises:
         CannotResume: The file cannot be used.
@@ -186,9 +187,7 @@ def explored(
 def results(
     calls: Mapping[Called, int], keep_in: Path | None, on_share: Callable[[int, int, str], None]
 ) -> tuple[list[Explored], dict[Subject, Proof]]:
-    """As `explored`: what is found of calls, in their order, and what is proved of their
-    subjects.
-    """
+    """Explore calls. Return the results in their order, and the proofs about their subjects."""
     place = {called: number for number, called in enumerate(calls)}
     done: list[Explored] = []
     proofs: dict[Subject, Proof] = {}
@@ -202,17 +201,19 @@ def results(
 
 
 class _Work:
-    """What is done of some explorations, and what has begun.
+    """The progress of the explorations.
 
     Attributes:
-        begun: What takes the result of each task, and says which calls it was of, and with which
-            faults their sets began.
+        begun: The tasks that have begun, each with a function that takes its result. The function
+            returns the task's calls, and the faults with which their sets began.
     """
 
     def __init__(
         self, calls: Mapping[Called, int], kept: Kept, processes: ProcessPoolExecutor
     ) -> None:
-        self._calls, self._kept, self._processes = calls, kept, processes
+        self._calls = calls
+        self._kept = kept
+        self._processes = processes
         self._parts: dict[Called, dict[Share, Explored | None]] = {}
         self.begun: dict[Future[Any], Callable[[Any], tuple[list[Called], Faults]]] = {
             processes.submit(at_work, _begin, alike): partial(self._share_out, alike)
@@ -227,7 +228,8 @@ class _Work:
         for called, (clean, possible) in zip(alike, begun, strict=True):
             self._parts[called] = {Share(*called, 0, ()): clean}
             for share in _shares(called, self._calls[called], possible):
-                self._parts[called][share] = found = self._kept.found(share)
+                found = self._kept.found(share)
+                self._parts[called][share] = found
                 if found is None:
                     together.setdefault(share.first, []).append(share)
         for shares in together.values():
@@ -237,7 +239,7 @@ class _Work:
         return alike, ()
 
     def _keep(self, shares: list[Share], found: list[Explored]) -> tuple[list[Called], Faults]:
-        """Take what was found, and write it down."""
+        """Take the results of shares, and store them."""
         alike = [(share.subject, share.scenario) for share in shares]
         for called, share, part in zip(alike, shares, found, strict=True):
             self._parts[called][share] = part
@@ -245,25 +247,25 @@ class _Work:
         return alike, shares[0].first
 
     def whole(self, called: Called) -> Explored | None:
-        """The result of a call; None if a part of it is not done."""
+        """Return the result of a call; None if a part of it is not done."""
         parts = [*self._parts[called].values()]
         done = [part for part in parts if part is not None]
         return joined(self._calls[called], done) if len(done) == len(parts) else None
 
 
 def _name(alike: Sequence[Called], first: Faults) -> str:
-    """What a task is called: the subject, its clients, and some of the faults that sets began
-    with.
-    """
+    """Return the name of a task: the subject, its clients, and some of its first faults."""
     faults = names_of(first[:MOST_NAMED]) or "no fault"
     policies = " and ".join(scenario.setup.policy for _, scenario in alike)
-    return f"{alike[0][0].name}, {policies}, {faults}{', ...' if len(first) > MOST_NAMED else ''}"
+    more = ", ..." if len(first) > MOST_NAMED else ""
+    return f"{alike[0][0].name}, {policies}, {faults}{more}"
 
 
 @contextmanager
 def pool(module: str) -> Generator[ProcessPoolExecutor]:
-    """As many processes as there are processors, which all have a module imported. They end with
-    this one, and begin nothing after the block.
+    """Start as many processes as there are processors, all of which have imported a module.
+
+    They end with this one, and begin nothing after the block.
     """
     with ProcessPoolExecutor(_processors(), context(module), _begin_process) as processes:
         with _interrupted_later():
@@ -276,7 +278,7 @@ def pool(module: str) -> Generator[ProcessPoolExecutor]:
 
 @contextmanager
 def _interrupted_later() -> Generator[None]:
-    """Ctrl-C is taken at the end of the block: processes that do not come up leave tracebacks."""
+    """Delay Ctrl-C to the end of the block: processes that do not come up leave tracebacks."""
     told: list[int] = []
     before = signal.signal(signal.SIGINT, lambda number, frame: told.append(number))
     try:
@@ -308,8 +310,8 @@ def _interrupt(*_: object) -> None:
 def at_work(task: Callable[..., T], *args: Any) -> T:
     """Do a task in a process of the pool, until Ctrl-C, which reaches every process of a terminal.
 
-    The pool would have all done that is in its queue by then. A task that is interrupted closes
-    what it has open, and none after it begins.
+    The pool by itself would go on with the tasks in its queue. A task that is interrupted closes
+    all that it has open, and no task begins after it.
 
     Raises:
         KeyboardInterrupt: The process was told to end.
@@ -327,7 +329,7 @@ def at_work(task: Callable[..., T], *args: Any) -> T:
 
 
 def _processors() -> int | None:
-    """How many processors this process may use."""
+    """Return how many processors this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
 
 
@@ -339,7 +341,7 @@ def _shares(called: Called, bound: int, first: Faults) -> list[Share]:
 
 
 def _alike(calls: Mapping[Called, int]) -> list[list[Called]]:
-    """The calls, together those that differ in the client's policy alone."""
+    """Group the calls that differ in the client's policy alone."""
     found: dict[tuple[Called, int], list[Called]] = {}
     for (subject, scenario), bound in calls.items():
         of_any = replace(scenario, setup=replace(scenario.setup, policy="stops"))
@@ -353,8 +355,9 @@ def _begin(alike: list[Called]) -> list[tuple[Explored, Faults]]:
 
 
 def _explore(shares: list[Share]) -> list[Explored]:
-    """Shares of clients that differ in their policy alone: a run to which that makes no difference
-    is made once.
+    """Explore the shares of clients that differ in their policy alone.
+
+    A run in which the policy never mattered is made once, and reused.
     """
     made: dict[Faults, History] = {}
     found: list[Explored] = []
@@ -365,6 +368,6 @@ def _explore(shares: list[Share]) -> list[Explored]:
 
 
 def options_of(subject: Subject) -> dict[str, Any]:
-    """What the event loop is told. A durable engine and a stranger's code may work in threads."""
+    """Return the options of the event loop: a swift one, unless the code may use threads."""
     option = subject.option
     return {} if option.extra is not None or option.is_foreign else swift()

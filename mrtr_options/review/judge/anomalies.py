@@ -1,4 +1,4 @@
-"""What can be wrong with a call, by name: properties of its history that a user would call wrong.
+"""The anomalies, by name: properties of a call's history that a user would call wrong.
 
 A row says what the anomaly is, who is harmed, and what to do about it; the documents, the page and
 `check` show what is here. Knows readings of histories; nothing of what went wrong, and of no
@@ -96,16 +96,14 @@ def _forged(reading: Reading) -> bool:
 
 
 def _goes_on(request: Request) -> bool:
-    """Whether a request is a later round of a client that can be asked, with what its user agrees
-    to.
-    """
+    """Return whether a request is a later round with the usual answers, of a client with forms."""
     given = [getattr(each, "content", None) for each in (request.answers or {}).values()]
     agreed = [{name: value} for name, value in AGREE.items()]
     return request.state is not None and request.asks and all(each in agreed for each in given)
 
 
 def _stops(reading: Reading) -> bool:
-    """Whether the client stops at an error, so that nobody learns if the call could go on."""
+    """Return whether the client stops at an error, so that nobody learns if the call can go on."""
     return reading.history.scenario.setup.policy == "stops"
 
 
@@ -121,7 +119,8 @@ def _lost_call(reading: Reading) -> bool:
     if end.is_error and (failed or not _goes_on(last.request)):
         return False  # it is due, or may be retried
     own = [None, *(got.reply.state for _, got in mine)]
-    first, request = mine[0][0].request, last.request
+    first = mine[0][0].request
+    request = last.request
     is_correct = (
         request.state in own
         and request.principal == first.principal
@@ -132,7 +131,8 @@ def _lost_call(reading: Reading) -> bool:
 
 def _stuck(reading: Reading) -> bool:
     end = reading.end
-    requests = sum(isinstance(event, Sent) and event.call == 1 for event in reading.history.events)
+    sent = [event for event in reading.history.events if isinstance(event, Sent)]
+    requests = len([event for event in sent if event.call == 1])
     if _stops(reading) and end.nothing == LOST:
         return False
     gave_up = not end.questions or requests >= MAX_REQUESTS
@@ -146,18 +146,21 @@ ANOMALIES: tuple[Property, ...] = (
         "A bill took place more than once for each call of the user and each answer they changed.",
         lambda reading: reading.effects("bill").total() > reading.effects_due,
         harms="the user's money",
-        remedy="put the handler into the single-use guard, or give the bill an idempotency key that its"
+        remedy="put the handler into the single-use guard, or give the bill an idempotency key"
+        " that its"
         " destination honours",
         shown_by=("E+single-use", "F+single-use", "G+single-use", "J+single-use"),
     ),
     _anomaly(
         "orphan bill",
         "charged, told of an error",
-        "A bill took place, and the last thing that the user was told is an error, or that no lookup was"
+        "A bill took place, and the last thing that the user was told is an error, or that no"
+        " lookup was"
         " made.",
         _orphan,
         harms="the user, who will try again",
-        remedy="keep in the state what a retry needs, and give the bill an idempotency key, so that the"
+        remedy="keep in the state what a retry needs, and give the bill an idempotency key, so"
+        " that the"
         " retry bills the same and reports",
         shown_by=("E", "F", "G", "J"),
     ),
@@ -202,17 +205,20 @@ ANOMALIES: tuple[Property, ...] = (
     _anomaly(
         "duplicate audit",
         "logged twice",
-        "An audit took place more than once for each call of the user and each answer they changed.",
+        "An audit took place more than once for each call of the user and each answer they"
+        " changed.",
         lambda reading: reading.effects("audit").total() > reading.effects_due,
         harms="whoever reads the log or gets the e-mail",
-        remedy="write the audit in the last step, inside the single-use guard; `once` (option F) writes"
+        remedy="write the audit in the last step, inside the single-use guard; `once` (option F)"
+        " writes"
         " it once where no response is lost",
         shown_by=("G+single-use",),
     ),
     _anomaly(
         "stale answer",
         "stale answer used",
-        "The call completed, and the version that completed it has a question that the user never saw "
+        "The call completed, and the version that completed it has a question that the user never"
+        " saw "
         "in these words or with these choices.",
         lambda reading: reading.is_stale,
         harms="the user",
@@ -245,7 +251,8 @@ ANOMALIES: tuple[Property, ...] = (
         "The server acted on a state that it had handed out too long ago.",
         _forged,
         harms="the server",
-        remedy="put the time into the protected state, as the shared server does, and refuse an old one",
+        remedy="put the time into the protected state, as the shared server does, and refuse an"
+        " old one",
         shown_by=("E", "F"),
     ),
     _anomaly(
@@ -254,7 +261,8 @@ ANOMALIES: tuple[Property, ...] = (
         "The same request was delivered twice and got two different replies.",
         lambda reading: not reading.agrees,
         harms="the client",
-        remedy="compute each round from its request alone, or keep the response in the single-use guard",
+        remedy="compute each round from its request alone, or keep the response in the single-use"
+        " guard",
         shown_by=("E", "F+single-use"),
     ),
     _anomaly(
@@ -288,10 +296,10 @@ ANOMALIES: tuple[Property, ...] = (
 """Every anomaly that a client's call can show, money first."""
 
 WORDS = {each.name: each.words for each in ANOMALIES}
-"""What tables and lines call each of them."""
+"""The words of tables and lines for each anomaly."""
 
 
 def found(history: History) -> frozenset[str]:
-    """The names of the anomalies that a history shows."""
+    """Return the names of the anomalies that a history shows."""
     reading = Reading(history)
     return frozenset(each.name for each in ANOMALIES if any(each.check(reading)))

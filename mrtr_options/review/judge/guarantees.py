@@ -1,4 +1,4 @@
-"""What options declare besides the contract, as properties, and what a run shows of both.
+"""The guarantees that options declare besides the contract, as properties; and the check of a run.
 
 An option's guarantees are the data beside its code (`tool.guarantees`), spelled out here one by
 one. Knows readings of histories and schedules; nothing of how they came about.
@@ -26,7 +26,7 @@ ASKED_PLACE = weather.which_place("Springfield").message
 ASKED_UNITS = weather.which_units("Springfield, Illinois").message
 
 Check = Callable[[Observation], str | None]
-"""Says what is wrong with an observation, or None."""
+"""A function that returns the problem of an observation, or None."""
 
 
 def _declared(
@@ -60,16 +60,17 @@ _ASPECTS: dict[str, tuple[str, Callable[[Observation], object]]] = {
     "bills": ("the number of bills", lambda seen: seen.effects["bill"]),
     "agreed": ("that a request twice gets one response", lambda seen: seen.agreed),
 }
-"""What a check may want of an observation: in words, and how it is seen."""
+"""The aspects of an observation that a check can compare: description and accessor."""
 
 
 def _is(**wanted: object) -> Check:
-    """Each of these aspects is what is wanted."""
+    """Return a check that these aspects have these values."""
 
     def check(seen: Observation) -> str | None:
         for name, value in wanted.items():
             words, aspect = _ASPECTS[name]
-            if (came := aspect(seen)) != value:
+            came = aspect(seen)
+            if came != value:
                 said = f" ({seen.message})" if name == "outcome" and seen.message else ""
                 return f"{words} is {came!r}{said}, not {value!r}"
         return None
@@ -79,7 +80,11 @@ def _is(**wanted: object) -> Check:
 
 def _all(*checks: Check) -> Check:
     def check(seen: Observation) -> str | None:
-        return next((why for each in checks if (why := each(seen)) is not None), None)
+        for each in checks:
+            why = each(seen)
+            if why is not None:
+                return why
+        return None
 
     return check
 
@@ -107,7 +112,7 @@ _REFUSED = _is(outcome="refused", code=-32602, bills=0)
 
 
 def guarantees_of(subject: Subject) -> Guarantees | None:
-    """What is guaranteed for an option inside its wrappers, or None if it says nothing."""
+    """Return the guarantees of an option inside its wrappers; None if it declares none."""
     own = subject.option.guarantees
     if own is None:
         return None
@@ -123,8 +128,9 @@ def guarantees_of(subject: Subject) -> Guarantees | None:
 
 
 def guaranteed(own: Guarantees | None) -> list[Property]:
-    """Everything that is guaranteed: the contract but for what the option departs from, and its
-    own.
+    """Return all properties that are guaranteed.
+
+    They are the contract without the option's departures, and its own guarantees.
 
     Args:
         own: The option's guarantees; None for a stranger that says nothing.
@@ -135,7 +141,7 @@ def guaranteed(own: Guarantees | None) -> list[Property]:
 
 
 def declared(own: Guarantees) -> list[Property]:
-    """What an option declares, one property a schedule."""
+    """Return the properties that an option declares, one for each schedule."""
     found = [
         _counts("modern", "clean-tokyo", own.modern_tokyo),
         _counts("modern", "clean-springfield", own.modern_springfield),
@@ -227,7 +233,8 @@ _TASKS = (
     ),
     _declared(
         "only-open-keys-count",
-        "Keys that are not open are not looked at; an update without the open ones changes nothing.",
+        "Keys that are not open are not looked at; an update without the open ones changes"
+        " nothing.",
         ("task-unknown-keys", "task-partial-keys"),
         _is(**_WHOLE, errors=[]),
     ),
@@ -281,13 +288,15 @@ _TASKS = (
     ),
     _declared(
         "a-failed-task-stays-failed",
-        "A task that fails ends with -32603, says the same on the next instance, and has no effect.",
+        "A task that fails ends with -32603, says the same on the next instance, and has no"
+        " effect.",
         ("task-killed-failed",),
         _is(ended=("failed", -32603), audits=0, bills=0, agreed=True),
     ),
     _declared(
         "a-task-is-settled-once",
-        "A last answer and a cancellation at the same moment end in one of the two, and stay there.",
+        "A last answer and a cancellation at the same moment end in one of the two, and stay"
+        " there.",
         ("task-cancel-races",),
         _all(_either, _is(agreed=True)),
     ),
@@ -313,7 +322,7 @@ _TASKS = (
 
 
 def undeclared(own: Guarantees) -> list[Property]:
-    """What an option does not guarantee, to see whether it keeps it anyway."""
+    """Return the properties that an option does not guarantee, to try whether it has them."""
     every = {"audit_once": EVERY_DELIVERY, "bill_once": EVERY_DELIVERY}
     more = declared(own.model_copy(update={"survives": ("failover", "restart"), **every}))
     names = {each.name for each in declared(own)}
@@ -376,11 +385,17 @@ _LOST_KEY = _declared(
 
 
 def observed(history: History, own: Guarantees | None) -> Observation:
-    """The summary of a history, with what it breaks of the contract and of all that may be
-    declared; `own` is what its subject declares.
+    """Return the summary of a history, with its broken rules and guarantees.
+
+    It is held against the contract and against all that may be declared. `own` is what its subject
+    declares.
     """
-    reading, breaks = Reading(history), dict[str, str]()
-    for each in (*CONTRACT, *([*declared(own), *undeclared(own)] if own else ())):
+    reading = Reading(history)
+    breaks: dict[str, str] = {}
+    properties = [*CONTRACT]
+    if own is not None:
+        properties += [*declared(own), *undeclared(own)]
+    for each in properties:
         if each.applies_to(history.scenario.name, history.era, history.deployment):
             for problem in each.check(reading):
                 breaks.setdefault(each.name, problem.why())
@@ -388,7 +403,7 @@ def observed(history: History, own: Guarantees | None) -> Observation:
 
 
 def _is_applicable(seen: Observation, own: Guarantees | None) -> bool:
-    """Whether an option can be held to its guarantees there.
+    """Return whether an option can be held to its guarantees there.
 
     Over two instances without stickiness an option that lives in one instance's memory has no call
     to be judged by; the contract lets it refuse such a call.
@@ -401,11 +416,13 @@ def _is_applicable(seen: Observation, own: Guarantees | None) -> bool:
 def broken(
     observations: Iterable[Observation], properties: Iterable[Property], own: Guarantees | None
 ) -> list[tuple[Property, Observation]]:
-    """Every property that an observation lacks, with that observation, whose `breaks` says why.
+    """Return every property that an observation lacks, with the observation.
+
+    The observation's `breaks` has the reason.
 
     Args:
-        observations: Of one subject, made by `observed`.
-        properties: What is guaranteed for it.
+        observations: The observations of one subject, made by `observed`.
+        properties: The properties that are guaranteed for it.
         own: The option's guarantees, which say where it can be held to them.
     """
     every = list(properties)
@@ -422,13 +439,13 @@ def kept(
     properties: Iterable[Property],
     own: Guarantees | None = None,
 ) -> list[Property]:
-    """The properties that some observation could have lacked and none did.
+    """Return the properties that some observation could have lacked and none did.
 
     Args:
-        observations: Of one subject, made by `observed`.
-        properties: Which.
-        own: Leaves out where an option with these guarantees cannot be held to them; None to leave
-            nothing out.
+        observations: The observations of one subject, made by `observed`.
+        properties: The properties to choose from.
+        own: The option's guarantees. They leave out the runs in which it cannot be held to them;
+            None leaves nothing out.
     """
     seen = [each for each in observations if _is_applicable(each, own)]
     return [

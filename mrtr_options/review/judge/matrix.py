@@ -1,22 +1,22 @@
-"""The matrix: which runs there are, how they are made, and what guarantees they keep or break.
+"""The matrix: its runs, how they are made, and the guarantees that they keep or break.
 
 Knows the bench and the guarantees; nothing of how results are shown.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from mrtr_options.review.bench.deployments import offered
+from mrtr_options.review.bench.deployments import Offered, offered
 from mrtr_options.review.bench.deployments.memory import Memory
 from mrtr_options.review.bench.faults import ERAS, Era
 from mrtr_options.review.bench.history import History
 from mrtr_options.review.bench.redeploys import why_not
 from mrtr_options.review.bench.run import in_memory
 from mrtr_options.review.bench.run import run as run_one
-from mrtr_options.review.bench.scenario import Scenario, Send, Together, Update
+from mrtr_options.review.bench.scenario import Scenario, Send, Step, Together, Update
 from mrtr_options.review.bench.schedules import SCHEDULES, Named
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.review.judge.guarantees import broken, guaranteed, guarantees_of, observed
@@ -41,7 +41,7 @@ LOST_RESPONSES = (
 
 @dataclass(frozen=True)
 class Cell:
-    """One run to be made: what `run` takes, but for the instances that many runs share."""
+    """One run to be made."""
 
     subject: Subject
     scenario: Scenario
@@ -49,13 +49,13 @@ class Cell:
 
     @property
     def name(self) -> str:
-        """What the run is called while it is made."""
+        """The name of the run while it is made."""
         scenario = self.scenario
         return f"{self.subject.name}: {scenario.name}, {scenario.setup.era}, {self.deployment}"
 
     @property
     def missing(self) -> str:
-        """Why it cannot be made: a version that it deploys is not kept; "" where it can."""
+        """The reason why it cannot be made, a missing next version; "" if it can be made."""
         return why_not(self.subject.option, self.scenario.changes)
 
     def as_json(self) -> dict[str, Any]:
@@ -77,7 +77,7 @@ def cells(
     eras: Sequence[Era] = ERAS,
     deployments: Sequence[str] = IN_MEMORY,
 ) -> list[Cell]:
-    """Every possible run: a schedule that does not apply to an era has none in that era."""
+    """Return every possible run: a schedule that does not apply to an era has none in it."""
     made, _ = split(subjects, schedules=schedules, eras=eras, deployments=deployments)
     return made
 
@@ -100,23 +100,38 @@ def _applicable(
     eras: Sequence[Era],
     deployments: Sequence[str],
 ) -> list[Cell]:
-    return [
-        Cell(subject, scenario.on_one() if where.instances == 1 else scenario, where.name)
-        for where in map(offered().__getitem__, deployments)
-        for era in eras
-        for schedule in (list(SCHEDULES.values()) if schedules is None else schedules)
-        for subject in subjects
-        if (scenario := schedule.of(era)) is not None
-        if where.where.cannot(scenario) is None
-        if where.instances > 1 or not scenario.needs_two
-        if subject.option.takes_tasks or not scenario.takes_tasks
-    ]
+    every = list(SCHEDULES.values()) if schedules is None else schedules
+    found: list[Cell] = []
+    for name in deployments:
+        where = offered()[name]
+        for era in eras:
+            for scenario in _scenarios(where, era, every):
+                takers = [each for each in subjects if _takes(each, scenario)]
+                found += [Cell(subject, scenario, where.name) for subject in takers]
+    return found
+
+
+def _scenarios(where: Offered, era: Era, schedules: Sequence[Named]) -> Iterator[Scenario]:
+    """Yield the schedules of an era that can run on a deployment."""
+    for schedule in schedules:
+        scenario = schedule.of(era)
+        if scenario is None or where.where.cannot(scenario) is not None:
+            continue
+        if where.instances > 1:
+            yield scenario
+        elif not scenario.needs_two:
+            yield scenario.on_one()
+
+
+def _takes(subject: Subject, scenario: Scenario) -> bool:
+    """Return whether a subject serves the client of a scenario."""
+    return subject.option.takes_tasks or not scenario.takes_tasks
 
 
 async def run(
     to_run: Sequence[Cell], on_begin: Callable[[str], None] = lambda name: None
 ) -> list[Observation]:
-    """Make the runs, one after the other; `on_begin` is told the name of each before it is made."""
+    """Make the runs, one after the other. `on_begin` gets the name of each before it is made."""
     observations: list[Observation] = []
     subjects = [
         cell.subject for cell in to_run if isinstance(offered()[cell.deployment].where, Memory)
@@ -140,10 +155,17 @@ async def _histories(cell: Cell, here: Memory) -> list[History]:
 
 
 def _depends_on_timing(scenario: Scenario) -> bool:
-    return any(fault.name == "both" for fault in scenario.faults) or any(
-        isinstance(step, Together) or (isinstance(step, Send | Update) and step.again == "at once")
-        for step in (scenario.script if scenario.setup.era == "modern" else ())
-    )
+    if any(fault.name == "both" for fault in scenario.faults):
+        return True
+    if scenario.setup.era != "modern":
+        return False
+    return any(_is_at_once(step) for step in scenario.script)
+
+
+def _is_at_once(step: Step) -> bool:
+    if isinstance(step, Send | Update):
+        return step.again == "at once"
+    return isinstance(step, Together)
 
 
 # --- judging -----------------------------------------------------------------------------------
@@ -162,7 +184,7 @@ def judge(subject: Subject, observations: Sequence[Observation]) -> Broken:
 
 
 def broken_lines(subject: Subject, lacks: Broken) -> list[str]:
-    """One line for each broken guarantee: which, where, and what was seen."""
+    """Return a line for each broken guarantee: its name, the run, and the reason."""
     return [
         f"{subject.name} breaks {each.name} under {seen.schedule}"
         f" ({seen.era}, {seen.deployment}): {seen.breaks[each.name]}"

@@ -1,7 +1,7 @@
-"""What a history can be held to: a rule of the contract, an anomaly, or what an option declares.
+"""A property of histories: a rule of the contract, an anomaly, or a guarantee of an option.
 
 The properties themselves are rows of three tables: `contract.rules`, `anomalies` and `guarantees`.
-Knows nothing of them, and of histories only what a check is given.
+Knows nothing of them, and of histories only what is given to a check.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from mrtr_options.review.bench.faults import ERAS, Era
 
 @dataclass(frozen=True)
 class Problem:
-    """Where a history does not have a property.
+    """One place where a history lacks a property.
 
     Attributes:
         property: The property's name.
-        exchange: The request; None where it is about none.
-        allowed: What is allowed there, in words; empty where `came` says it all.
-        came: What came instead.
+        exchange: The number of the request; None if the problem concerns no single request.
+        allowed: The allowed responses in words; empty if `came` says it all.
+        came: A description of what came instead.
     """
 
     property: str
@@ -30,7 +30,7 @@ class Problem:
     came: str
 
     def why(self) -> str:
-        """What is wrong, in a line."""
+        """Return the problem in a line."""
         return f"{self.came}, not {self.allowed}" if self.allowed else self.came
 
 
@@ -40,18 +40,18 @@ class Property:
 
     Attributes:
         name: Its name.
-        says: An anomaly: what it is. Else: what must hold. A sentence.
-        kind: Which table it is a row of.
-        check: Given a `reading.Reading`, yields what is wrong with its history.
+        says: A sentence: the description of an anomaly, or the requirement of any other property.
+        kind: The table that it is a row of.
+        check: Given a `reading.Reading`, yields the problems of its history.
         words: An anomaly in the words of people, as every table and line has it; JSON has its name.
-        harms: Who is harmed where it is missing.
-        remedy: What to do about that.
-        shown_by: The subjects of this package that show how: they do not lack it under one fault.
+        harms: The person who is harmed by a history without the property.
+        remedy: The advice against that.
+        shown_by: The subjects of this package that have the property under any one fault.
         source: The sentence of the specification that it follows from, with its MUST or SHOULD;
-            empty for one of this project's own.
-        schedules: Where it can be seen; empty for everywhere.
-        eras: Of which clients.
-        needs_two: Whether one instance cannot show it.
+            empty for a property of this project's own.
+        schedules: The schedules that can show it; empty for all.
+        eras: The eras of the clients that can show it.
+        needs_two: Whether it takes two instances to show it.
     """
 
     name: str
@@ -68,7 +68,7 @@ class Property:
     needs_two: bool = False
 
     def applies_to(self, schedule: str, era: Era, deployment: str) -> bool:
-        """Whether a run can show it."""
+        """Return whether a run can show the property."""
         if era not in self.eras or (self.needs_two and deployment == "one"):
             return False
         return not self.schedules or schedule in self.schedules

@@ -1,4 +1,4 @@
-"""What is derived of a history, once: how its calls ended, its effects, what the user saw and said.
+"""The facts about a history, derived once: the ends of its calls, its effects, its user's view.
 
 Properties are checked on a `Reading`; an `Observation` is what the matrix keeps of one, or of
 several runs that differ in timing only. Knows histories and the contract; neither options nor
@@ -40,18 +40,20 @@ from mrtr_options.review.judge.properties import Problem
 from mrtr_options.tool import weather
 
 Outcome = Literal["completed", "refused", "tool_error", "cancelled", "lost", "hung"]
-"""How the call ended for the client: with a text, with an error code, with an `isError` result, as
-a task that was cancelled, with no response that it could use, or not at all within the time of a
-hang.
+"""The end of the call for the client.
+
+It ended with a text, with an error code, with an `isError` result, as a cancelled task, without a
+response that the client could use, or not at all within the time of a hang.
 """
 
 Verdict = Literal["once", "missing", "duplicated", "refused", "lost"]
 
 Fate = Literal["ok", "asked again", "stale", "refused", "lost"]
-"""The outcome of a call whose server was replaced by another version, in order: it continued
-without a difference; the user had to answer a question twice; it completed although the user never
-answered a question as the version that finished it asks it, or answered otherwise; it was refused;
-or it never came to an end.
+"""The outcome of a call whose server was replaced by another version, in order of harm.
+
+It continued without a difference; the user had to answer a question twice; it completed although
+the user never answered a question as the version that finished it asks it; it was refused; or it
+never came to an end.
 """
 
 
@@ -62,24 +64,24 @@ class Observation:
     Attributes:
         option: The subject's letter.
         wrappers: The names of its wrappers, innermost first.
-        era, deployment, schedule: Where.
-        calls: How many calls the user meant to make.
-        outcome: How the call ended; of several calls the first that did not complete.
-        text: Of its result.
-        code, message: Of its error.
-        replies: What the client went on from, in order, without what was lost on the way.
+        era, deployment, schedule: The client's era, the deployment, and the schedule.
+        calls: The number of calls that the user meant to make.
+        outcome: The end of the call; of several calls the first that did not complete.
+        text: The text of its result.
+        code, message: The parts of its error.
+        replies: The replies that the client went on from, in order, without lost ones.
         refusals: The errors among them.
         questions: The messages the user saw, in order.
-        rounds: How many requests reached a server. Looks at a task are left out, since their number
-            depends on timing.
+        rounds: The number of requests that reached a server. Looks at a task are left out, since
+            their number depends on timing.
         effects: How often each effect took place; a list where it depended on timing.
         entries: How often each function of the author's was entered, where that can be seen.
         state_bytes: The size of each state that was handed out.
         agreed: Whether a request that arrived twice got the same response twice, and a task that
             had ended stayed as it was.
         readable: Whether the client could read a state; None if there was none.
-        fate: What became of the call, if its server was redeployed with changed code.
-        breaks: The rules that it breaks, each with what was seen; whoever judges it fills this in.
+        fate: The outcome of the call, if its server was redeployed with changed code.
+        breaks: The rules that it breaks, each with the reason; whoever judges it fills this in.
     """
 
     option: str
@@ -114,12 +116,12 @@ class Observation:
         return [reply for reply in self.replies if reply.code is not None]
 
     def most(self, effect: str) -> int:
-        """The largest count seen of an effect."""
+        """Return the largest count of an effect."""
         count = self.effects.get(effect, 0)
         return max(count) if isinstance(count, list) else count
 
     def least(self, effect: str) -> int:
-        """The smallest count seen of an effect."""
+        """Return the smallest count of an effect."""
         count = self.effects.get(effect, 0)
         return min(count) if isinstance(count, list) else count
 
@@ -142,7 +144,7 @@ class Observation:
 
     @property
     def cell(self) -> str:
-        """Two or three characters for the matrix: audit/bill, or that there was no result."""
+        """Two or three characters for the matrix: audit/bill, or a sign for no result."""
         if self.outcome == "refused":
             return "ref"
         if self.outcome == "cancelled":
@@ -152,7 +154,7 @@ class Observation:
         return f"{_digit(self.most('audit'))}/{_digit(self.most('bill'))}"
 
     def as_json(self) -> dict[str, Any]:
-        """One JSON object."""
+        """Return one JSON object."""
         return {
             "option": self.option,
             "wrappers": list(self.wrappers),
@@ -187,7 +189,7 @@ class Reading:
 
     @cached_property
     def violations(self) -> list[Problem]:
-        """What the contract does not allow."""
+        """The history's breaches of the contract."""
         return violations(self.history)
 
     @cached_property
@@ -202,13 +204,13 @@ class Reading:
 
     @cached_property
     def answers(self) -> list[Answered]:
-        """What the user answered."""
+        """The user's answers."""
         return [event for event in self.history.events if isinstance(event, Answered)]
 
     # --- effects --------------------------------------------------------------------------------
 
     def effects(self, kind: str) -> Counter[str]:
-        """How often an effect took place, by subject."""
+        """Count an effect, by subject."""
         return Counter(
             event.effect.subject
             for event in self.history.events
@@ -217,8 +219,9 @@ class Reading:
 
     @cached_property
     def effects_due(self) -> int:
-        """How often an effect may take place: once for each call, and once more for each change of
-        mind.
+        """The number of times that an effect may take place.
+
+        That is once for each call, and once more for each change of mind.
         """
         given: dict[str, set[str]] = {}
         for event in self.answers:
@@ -230,9 +233,7 @@ class Reading:
 
     @cached_property
     def end(self) -> Reply:
-        """What the client was left with: its result, or else the first response of its last
-        round.
-        """
+        """The client's last reply: its result, or else the first response of its last round."""
         seen = [
             (sent.round, got.reply)
             for sent, got in self.deliveries
@@ -255,7 +256,7 @@ class Reading:
 
     @cached_property
     def unheeded(self) -> set[str]:
-        """What is reported and the user's answers do not say: the place, the units, or both."""
+        """The reported place and units that the user's answers do not contain."""
         if self.report is None:
             return set()
         said: dict[str, set[str]] = {}
@@ -287,9 +288,7 @@ class Reading:
 
     @cached_property
     def _due(self) -> dict[str, Form]:
-        """What the version that made the report asks, by name; nothing if no version was
-        deployed.
-        """
+        """The questions of the version that made the report, by name; empty without a redeploy."""
         history = self.history
         if self.report is None or not any(
             isinstance(event, Redeployed) for event in history.events
@@ -315,8 +314,9 @@ class Reading:
 
     @cached_property
     def is_stale(self) -> bool:
-        """Whether call 1 completed with an answer to a question that is not the one due: in other
-        words or with other choices in the version that made the result.
+        """Whether call 1 completed with an answer to a question that has changed.
+
+        The version that made the result asks it in other words or with other choices.
         """
         shown: dict[str, Form] = {}
         answered: dict[str, Form] = {}
@@ -345,9 +345,7 @@ class Reading:
 
     @cached_property
     def agrees(self) -> bool:
-        """Whether a request that was delivered twice got the same response twice, and a task that
-        had ended stayed as it was.
-        """
+        """Whether equal deliveries got equal responses, and a finished task stayed as it was."""
         first: dict[int, Reply] = {}
         for sent, got in self.deliveries:
             whole = got.reply.nothing is None
@@ -358,7 +356,7 @@ class Reading:
 
     @cached_property
     def _looks(self) -> list[Reply]:
-        """Every response that tells a task's status."""
+        """Every response with a task's status."""
         return [
             got.reply
             for sent, got in self.exchanges
@@ -367,8 +365,10 @@ class Reading:
 
     @cached_property
     def ages(self) -> dict[int, float]:
-        """How old the state of each request was, in seconds; 0 without one."""
-        now, born, ages = 0.0, dict[str | None, float](), dict[int, float]()
+        """The age of each request's state in seconds; 0 without a state."""
+        now = 0.0
+        born: dict[str | None, float] = {}
+        ages: dict[int, float] = {}
         for event in self.history.events:
             match event:
                 case Elapsed(seconds=seconds):
@@ -389,12 +389,12 @@ class Reading:
         """The summary of the history."""
         history = self.history
         option, *wrappers = history.subject.split("+")
-        taken: dict[
-            int, tuple[Sent, Received]
-        ] = {}  # what the client went on from: the first it saw
-        for sent, got in self.deliveries:
+        # The client goes on from the first response of a round that it sees.
+        taken: dict[int, tuple[Sent, Received]] = {}
+        for request, got in self.deliveries:
             if not got.lost:
-                taken.setdefault(sent.round, (sent, got))
+                taken.setdefault(request.round, (request, got))
+        sent = [event for event in history.events if isinstance(event, Sent)]
         states = [got.reply.state for _, got in self.exchanges if got.reply.state is not None]
         end = self._end(list(taken.values()))
         return Observation(
@@ -406,10 +406,7 @@ class Reading:
             calls=len(history.scenario.callers),
             replies=tuple(got.reply for _, got in taken.values()),
             questions=tuple(event.message for event in history.events if isinstance(event, Asked)),
-            rounds=sum(
-                isinstance(event, Sent) and event.request.method != "tasks/get"
-                for event in history.events
-            ),
+            rounds=len([each for each in sent if each.request.method != "tasks/get"]),
             effects={kind: self.effects(kind).total() for kind in ("audit", "bill")},
             entries=dict(
                 Counter(event.function for event in history.events if isinstance(event, Entered))
@@ -422,7 +419,7 @@ class Reading:
         )
 
     def _end(self, taken: Sequence[tuple[Sent, Received]]) -> dict[str, Any]:
-        """How the calls ended: the first that did not complete, or else the last."""
+        """Return the end of the calls: the first that did not complete, or else the last."""
         end: dict[str, Any] = {}
         scenario = self.history.scenario
         for call in range(1, len(scenario.callers) + 1):
@@ -451,13 +448,14 @@ class Reading:
 
 
 def observe(history: History) -> Observation:
-    """The summary of a history."""
+    """Return the summary of a history."""
     return Reading(history).observation
 
 
 def merged(runs: Sequence[Observation]) -> Observation:
-    """Several runs of one cell that differ in timing only, as one: the first, with the counts and
-    disagreements of all.
+    """Merge several runs of one cell that differ in timing only.
+
+    The result is the first run, with the counts and disagreements of all.
     """
     first = runs[0]
     effects: dict[str, int | list[int]] = {}

@@ -1,4 +1,4 @@
-"""One call that a person makes by hand: they answer, and decide what becomes of each response.
+"""One call that a person makes by hand: they answer, and decide the fate of each response.
 
 The client sends a round again when its response is lost, with the state it holds. Knows the player;
 of the person, that they answer and choose.
@@ -22,9 +22,12 @@ from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.review.show.transcript import Transcript, end_of
 from mrtr_options.terminal import console
 
-LOSE, TWICE, OTHER, RESTART = "l", "t", "o", "r"
+LOSE = "l"
+TWICE = "t"
+OTHER = "o"
+RESTART = "r"
 CHOICES = {LOSE: "lose it", TWICE: "deliver it twice", OTHER: "other instance", RESTART: "restart"}
-"""What a person can do at a response besides answering it."""
+"""The things that a person can do at a response besides answering it."""
 
 FAULTS = {
     LOSE: "the response is lost, and the client sends the round again",
@@ -75,7 +78,7 @@ class _Hand:
         self._said: dict[str, types.ElicitResult] = {}
 
     def tell(self, event: Event) -> None:
-        """Show an event, but for what the person saw when they decided."""
+        """Show an event, unless the person saw it when they decided."""
         match event:
             case Received() if self._shown is not None and event.exchange == self._shown.exchange:
                 pass
@@ -89,7 +92,8 @@ class _Hand:
         await converse(request, self._send, self._answers, self._otherwise, MAX_REQUESTS)
 
     async def _send(self, request: Request) -> Reply:
-        self._chosen, self._said = [], {}
+        self._chosen = []
+        self._said = {}
         user = self._player.pushed(WholeCall(), request) if request.era == "legacy" else None
         to = [self._instance]
         reply = await self._player.play_round(request, to, lost=self._decide, user=user)
@@ -109,8 +113,9 @@ class _Hand:
         return request if LOSE in self._chosen else None
 
     async def _decide(self, got: Received) -> bool:
-        """Show a response on its way to the person; whether they lose it."""
-        reply, self._shown = got.reply, got
+        """Show a response on its way to the person. Return whether they lose it."""
+        reply = got.reply
+        self._shown = got
         self._transcript(got)
         for key, message in reply.questions.items():
             schema = reply.schemas[key]

@@ -1,4 +1,4 @@
-"""What `check` prints of a proposal. Knows the report and the terminal."""
+"""The output of `check` for a proposal. Knows the report and the terminal."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from mrtr_options.review.show.report import broken, judged, risks_heading, unsee
 from mrtr_options.terminal import console, plural
 
 MOST_NAMED = 5
-"""How many schedules are named where the nearest option does otherwise."""
+"""The most schedules that are named in which the nearest option differs."""
 
 
 def show(report: Report, *, everything: bool, as_json: bool) -> None:
-    """Print what was found: lines, with every run or only those that matter, or one JSON object."""
+    """Print a report: as lines, with every run or with the important ones, or as JSON."""
     if as_json:
         print(json.dumps(report.as_json(), ensure_ascii=False, indent=1))
     else:
@@ -41,7 +41,12 @@ def show(report: Report, *, everything: bool, as_json: bool) -> None:
 def _print(report: Report, *, everything: bool) -> None:
     out = console()
     found = verdict(report)
-    style = "bold red" if not report.holds else "yellow" if report.risks else "green"
+    if not report.holds:
+        style = "bold red"
+    elif report.risks:
+        style = "yellow"
+    else:
+        style = "green"
     out.print(Text(f"{report.target}: {found}", style))
     for line in judged(report):
         out.print(line)
@@ -67,14 +72,18 @@ def _print(report: Report, *, everything: bool) -> None:
 
 
 def _print_risks(report: Report, *, everything: bool) -> None:
-    """For each anomaly the least that causes it, who is harmed, and what removes it."""
-    out, explored, among = console(), report.explored, ""
+    """Print for each anomaly the least that causes it, who is harmed, and what removes it."""
+    out = console()
+    explored = report.explored
+    among = ""
     if explored is not None:
-        runs, faults = plural(explored.histories, "run"), plural(explored.bound, "fault")
+        runs = plural(explored.histories, "run")
+        faults = plural(explored.bound, "fault")
         among = f" ({runs}, at most {faults})"
     out.print(f"{risks_heading(report)}{among}:", style="bold")
     for risk in report.risks:
-        anomaly, under = risk.anomaly, _under(risk.counterexamples, everything=everything)
+        anomaly = risk.anomaly
+        under = _under(risk.counterexamples, everything=everything)
         out.print(Padding(Text(f"{anomaly.words}: {under}"), (0, 0, 0, 2), expand=False))
         remedy, shown_by = risk.remedy
         by = as_in(shown_by)
@@ -89,7 +98,7 @@ def _print_risks(report: Report, *, everything: bool) -> None:
 
 
 def _print_setups(explored: Sequence[Explored]) -> None:
-    """What shows each anomaly at least, for each client and way to the instances."""
+    """Print the least that shows each anomaly, for each client and fleet."""
     table = Table(box=None, padding=(0, 2, 0, 0))
     table.add_column("the client")
     for each in explored:
@@ -101,7 +110,7 @@ def _print_setups(explored: Sequence[Explored]) -> None:
 
 
 def _least(explored: Explored, anomaly: str) -> str:
-    """The least that shows an anomaly; empty where no run shows it and all was tried."""
+    """Return the least that shows an anomaly; "" if no run shows it and all was tried."""
     sets = [names_of(faults) for faults in explored.counterexamples.get(anomaly, [])]
     if sets:
         return weakest_of(sets) or "every call"
@@ -109,7 +118,7 @@ def _least(explored: Explored, anomaly: str) -> str:
 
 
 def _under(counterexamples: Sequence[str], *, everything: bool) -> str:
-    """The least that causes an anomaly, and how many other sets of faults do."""
+    """Return the least that causes an anomaly, and the number of other sets of faults that do."""
     first, *others = counterexamples
     least = f"schedule {first}" if first in SCHEDULES else sentence(parse(first))
     more = f"also {' | '.join(others)}" if everything else plural(len(others), "other case")
@@ -120,17 +129,19 @@ def _print_nearest(report: Report) -> None:
     if report.nearest is None:
         return
     under = list(dict.fromkeys(here.schedule for here, _ in report.nearest.differs))
-    some = ", ".join(under[:MOST_NAMED]) + (", ..." if len(under) > MOST_NAMED else "")
-    differs = (
-        f"differs in {plural(len(under), 'schedule')}: {some}" if under else "behaves the same"
-    )
+    some = ", ".join(under[:MOST_NAMED])
+    if len(under) > MOST_NAMED:
+        some += ", ..."
+    differs = "behaves the same"
+    if under:
+        differs = f"differs in {plural(len(under), 'schedule')}: {some}"
     if report.not_tried:
         differs += f"; {NOT_TRIED}: {kinds_in_short(report.not_tried)}"
     console().print(f"most similar option: {short(report.nearest.option)} ({differs})")
 
 
 def _print_runs(report: Report) -> None:
-    """A row for each schedule; one for the deployments that show the same."""
+    """Print a row for each schedule; one row for deployments with the same result."""
     table = Table(box=None, padding=(0, 2, 0, 0))
     for heading in ("schedule", "era", "instances", "a/b", "verdict"):
         table.add_column(heading, no_wrap=True)

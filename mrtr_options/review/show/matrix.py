@@ -17,6 +17,7 @@ from mrtr_options.review.explore.show import NOT_TRIED, short
 from mrtr_options.review.judge import matrix
 from mrtr_options.review.judge.contract import RULES
 from mrtr_options.review.judge.guarantees import declared, guarantees_of, kept, undeclared
+from mrtr_options.review.judge.properties import Property
 from mrtr_options.review.judge.reading import Observation, Verdict
 from mrtr_options.terminal import console, in_colour, plural
 from mrtr_options.terminal import markdown as in_markdown
@@ -32,14 +33,15 @@ COLOURS: dict[Verdict, str] = {
 LEGEND = (
     "a/b: the call ended with a text, a audits and b bills; ref: refused with an error code; "
     "can: the task was cancelled; ---: the client got no result; ...: no response at all",
-    f"{MARKS[SINGLE_USE]} inside the single-use guard   {MARKS[LEGACY_SHIM]} inside the legacy shim",
+    f"{MARKS[SINGLE_USE]} inside the single-use guard"
+    f"   {MARKS[LEGACY_SHIM]} inside the legacy shim",
 )
 
 
 IN_WORDS = (
     "a number above 1 is an effect that was duplicated (above 2 in `crossed-states`, two calls)"
 )
-"""What the colours say, for a console that has none."""
+"""The meaning of the colours, for a console that has none."""
 
 
 def show(
@@ -64,21 +66,7 @@ def show(
         for line in _left_out(missing):
             print(f"\n{line}")
     else:
-        out = console()
-        for group in _groups(observations, missing):
-            out.print(_title(group))
-            for table in _tables(group, out.width):
-                out.print(table)
-                out.print()
-        for line in (*LEGEND, *_left_out(missing)):
-            out.print(line)
-        if in_colour(out):
-            out.print(
-                Text.assemble(*((f"{verdict}  ", colour) for verdict, colour in COLOURS.items()))
-            )
-        else:
-            out.print(IN_WORDS)
-        out.print()
+        _print(observations, missing)
         _print_guarantees(judged, observations)
     if form != "table":
         for column, lacks in judged.items():
@@ -86,16 +74,32 @@ def show(
                 console(stderr=True).print(line)
 
 
+def _print(observations: Sequence[Observation], missing: Sequence[matrix.Cell]) -> None:
+    out = console()
+    for group in _groups(observations, missing):
+        out.print(_title(group))
+        for table in _tables(group, out.width):
+            out.print(table)
+            out.print()
+    for line in (*LEGEND, *_left_out(missing)):
+        out.print(line)
+    if in_colour(out):
+        out.print(Text.assemble(*((f"{verdict}  ", colour) for verdict, colour in COLOURS.items())))
+    else:
+        out.print(IN_WORDS)
+    out.print()
+
+
 @dataclass(frozen=True)
 class _Shown:
     """A cell of a table.
 
     Attributes:
-        deployment, era, schedule: Where.
-        subject: The name of what was called.
+        deployment, era, schedule: The run.
+        subject: The name of the subject.
         heading: The letter of its column, with the marks of its wrappers.
-        text: What is in the cell.
-        verdict: What that says of the effects; None for a run that was not tried.
+        text: The text of the cell.
+        verdict: The verdict on the effects; None for a run that was not tried.
     """
 
     deployment: str
@@ -114,7 +118,8 @@ def _seen(seen: Observation) -> _Shown:
 
 
 def _missing(cell: matrix.Cell) -> _Shown:
-    subject, scenario = cell.subject, cell.scenario
+    subject = cell.subject
+    scenario = cell.scenario
     heading = subject.option.letter + _marks(subject.wrappers)
     where = cell.deployment, scenario.setup.era, scenario.name
     return _Shown(*where, subject.name, heading, NOT_TRIED, None)
@@ -127,21 +132,21 @@ def _marks(wrappers: Iterable[str]) -> str:
 def _groups(
     observations: Sequence[Observation], missing: Sequence[matrix.Cell]
 ) -> list[list[_Shown]]:
-    """The cells of one table each: one deployment and one era."""
+    """Return the cells of each table: one deployment and one era."""
     cells = [*map(_seen, observations), *map(_missing, missing)]
     keys = dict.fromkeys((each.deployment, each.era) for each in cells)
     return [[each for each in cells if (each.deployment, each.era) == key] for key in keys]
 
 
 def _columns(group: Sequence[_Shown]) -> dict[str, str]:
-    """The heading of each subject, in the order of all subjects."""
+    """Return the heading of each subject, in the order of all subjects."""
     order = {subject.name: place for place, subject in enumerate(all_subjects())}
     found = {each.subject: each.heading for each in group}
     return {name: found[name] for name in sorted(found, key=lambda name: order.get(name, 99))}
 
 
 def _rows(group: Sequence[_Shown]) -> dict[str, list[_Shown | None]]:
-    """By schedule: what is shown in each column; None where the schedule does not apply."""
+    """Return the cells of each schedule, by column; None if the schedule does not apply."""
     rows: dict[str, dict[str, _Shown]] = {}
     for each in group:
         rows.setdefault(each.schedule, {})[each.subject] = each
@@ -154,11 +159,13 @@ def _title(group: Sequence[_Shown]) -> str:
 
 
 def _tables(group: Sequence[_Shown], width: int) -> Iterator[Table]:
-    """As many columns in a table as there is room for."""
-    rows, headings = _rows(group), [*_columns(group).values()]
+    """Yield tables, each with as many columns as there is room for."""
+    rows = _rows(group)
+    headings = [*_columns(group).values()]
     first = 0
     while first < len(headings):
-        last, room = first, width - max(map(len, rows)) - 1
+        last = first
+        room = width - max(map(len, rows)) - 1
         while last < len(headings):
             room -= _width(row[last] for row in rows.values()) + 1
             if room < 0 and last > first:
@@ -185,8 +192,9 @@ def _coloured(each: _Shown | None) -> Text:
 
 
 def markdown(group: Sequence[Observation], missing: Sequence[matrix.Cell] = ()) -> str:
-    """Write the runs of one deployment and one era as a table in Markdown; a duplicated effect
-    stands out in bold.
+    """Write the runs of one deployment and one era as a table in Markdown.
+
+    A duplicated effect stands out in bold.
     """
     (cells,) = _groups(group, missing)
     return _markdown(cells)
@@ -205,7 +213,7 @@ def _bold(each: _Shown | None) -> str:
 
 
 def _left_out(missing: Sequence[matrix.Cell]) -> list[str]:
-    """A line for each reason why runs were not tried."""
+    """Return a line for each reason why runs were not tried."""
     by_reason: dict[str, dict[str, None]] = {}
     for cell in missing:
         by_reason.setdefault(cell.missing, {})[cell.scenario.name] = None
@@ -215,7 +223,7 @@ def _left_out(missing: Sequence[matrix.Cell]) -> list[str]:
 def _print_guarantees(
     judged: Mapping[Subject, matrix.Broken], observations: Sequence[Observation]
 ) -> None:
-    """What held, one line for all columns of which the same is to be said."""
+    """Print the guarantees that held, in one line for all columns with the same ones."""
     alike: dict[tuple[str, ...], list[Subject]] = {}
     for column, lacks in judged.items():
         alike.setdefault(tuple(_said(column, lacks, observations)), []).append(column)
@@ -234,11 +242,16 @@ def _said(
     if not seen:
         yield f"{NOT_TRIED} in these schedules"
         return
-    proven, more = (kept(seen, of(own), own) if own else [] for of in (declared, undeclared))
+    proven: list[Property] = []
+    more: list[Property] = []
+    if own is not None:
+        proven = kept(seen, declared(own), own)
+        more = kept(seen, undeclared(own), own)
     held = [] if any(each.name in RULES for each, _ in lacks) else ["the contract"]
     if proven or not held:
         held.append(f"{plural(len(proven), 'guarantee')} of its own")
-    yield f"{' and '.join(held)} held in these schedules{f', {len(lacks)} broken:' if lacks else ''}"
+    broken = f", {len(lacks)} broken:" if lacks else ""
+    yield f"{' and '.join(held)} held in these schedules{broken}"
     yield from matrix.broken_lines(column, lacks)
     if more:
         yield f"keeps without guaranteeing it: {', '.join(each.name for each in more)}"

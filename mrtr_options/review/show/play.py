@@ -1,4 +1,4 @@
-"""Subjects under chosen faults, or under a schedule with a name, round by round.
+"""The output of `play`: subjects under chosen faults, or under a schedule, round by round.
 
 Knows subjects only through the bench.
 """
@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import anyio
+from rich.console import Console
 from rich.text import Text
 
 from mrtr_options.review.bench.faults import Faults
@@ -27,8 +28,9 @@ from mrtr_options.terminal import console
 
 
 def play(subjects: Sequence[Subject], scenario: Scenario, faults: Faults, *, as_json: bool) -> int:
-    """Play a scenario on each subject, with faults where it is no schedule with a name, and print
-    what happens and which anomalies it shows.
+    """Play a scenario on each subject, and print its rounds and its anomalies.
+
+    `faults` are the scenario's, if it is no schedule.
     """
     histories = anyio.run(_played, subjects, scenario)
     if as_json:
@@ -44,24 +46,29 @@ def play(subjects: Sequence[Subject], scenario: Scenario, faults: Faults, *, as_
     for subject, history in zip(subjects, histories, strict=True):
         policy = scenario.setup.policy
         client = f"{history.era} client that {policy}"
-        name = (
-            subject.title if not subject.wrappers else f"{short(subject.title)} ({subject.title})"
-        )
+        name = subject.title
+        if subject.wrappers:
+            name = f"{short(subject.title)} ({subject.title})"
         out.print(Text(f"\n{name}, {client}, {history.location!r}", "bold cyan"))
-        transcript = Transcript(out)
-        for event in history.events:
-            transcript(event)
-        sent = {(each.round, each.attempt) for each in history.attempts}
-        for fault in faults:
-            if (fault.round, fault.attempt) not in sent:
-                out.print(f"  {fault} did not happen: there was no such request")
-        if not history.strikes:
-            for kind in history.scenario.at_effects:
-                out.print(f"  {kind.name} did not happen: {OWN_LEDGER}")
-        if note := note_on_keys(history):
-            out.print(note)
-        out.print(end_of(history))
+        _print_run(history, faults, out)
     return 0
+
+
+def _print_run(history: History, faults: Faults, out: Console) -> None:
+    transcript = Transcript(out)
+    for event in history.events:
+        transcript(event)
+    sent = {(each.round, each.attempt) for each in history.attempts}
+    for fault in faults:
+        if (fault.round, fault.attempt) not in sent:
+            out.print(f"  {fault} did not happen: there was no such request")
+    if not history.strikes:
+        for kind in history.scenario.at_effects:
+            out.print(f"  {kind.name} did not happen: {OWN_LEDGER}")
+    note = note_on_keys(history)
+    if note:
+        out.print(note)
+    out.print(end_of(history))
 
 
 async def _played(subjects: Sequence[Subject], scenario: Scenario) -> list[History]:

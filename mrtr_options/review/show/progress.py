@@ -1,4 +1,4 @@
-"""How far a command is that takes a while, and what it is doing, on standard error."""
+"""A progress bar on standard error."""
 
 from __future__ import annotations
 
@@ -22,16 +22,18 @@ from rich.text import Text
 from mrtr_options.terminal import console, plural
 
 SILENT_SECONDS = 2.0
-"""How long a step may take before it is named."""
+"""The time that a step may take before it is named."""
 
 
 class AtWork(ProgressColumn):
-    """Names the step at work once it takes longer than `SILENT_SECONDS`."""
+    """A column that names the step at work once it takes longer than `SILENT_SECONDS`."""
 
     def render(self, task: Task) -> Text:
-        """The name, or nothing."""
-        name, since = task.fields.get("step", ""), task.fields.get("since", 0.0)
-        return Text(name if task.get_time() - since > SILENT_SECONDS else "", "dim")
+        """Return the name, or ""."""
+        name = task.fields.get("step", "")
+        since = task.fields.get("since", 0.0)
+        is_slow = task.get_time() - since > SILENT_SECONDS
+        return Text(name if is_slow else "", "dim")
 
 
 class _Bar(Progress):
@@ -40,7 +42,7 @@ class _Bar(Progress):
 
 
 def progress(*, quiet: bool, clock: Callable[[], float] | None = None) -> Progress:
-    """A progress bar on standard error; in a pipe nothing but the lines of `stepping`.
+    """Make a progress bar on standard error; in a pipe it prints only the lines of `stepping`.
 
     Args:
         quiet: Show nothing.
@@ -62,7 +64,7 @@ def progress(*, quiet: bool, clock: Callable[[], float] | None = None) -> Progre
 
 
 def stepping(bar: Progress, task: TaskID) -> Callable[[str], None]:
-    """What to call with the name of each step of a task as it begins.
+    """Return the function to call with the name of each step of a task as it begins.
 
     Where there is no terminal to draw a bar on, a step that takes longer than `SILENT_SECONDS` is
     named on a line of its own.
@@ -93,15 +95,17 @@ def stepping(bar: Progress, task: TaskID) -> Callable[[str], None]:
 def counting(
     label: str, total: int | None, *, quiet: bool = False
 ) -> Generator[Callable[[str], None]]:
-    """A bar for so many things, or for an unknown number; see `stepping` for what it gives."""
+    """Show a bar for some steps; yield the function of `stepping`. None is an unknown number."""
     with progress(quiet=quiet) as bar:
         yield stepping(bar, bar.add_task(label, total=total))
 
 
 @contextmanager
 def sharing(calls: Mapping[Any, int], *, quiet: bool) -> Generator[Callable[[int, int, str], None]]:
-    """A bar for calls that are explored under up to so many faults each: what is told how many
-    shares are done, of those that are known, and which was the last.
+    """Show a bar for calls that are explored.
+
+    Yields a function that takes how many shares are done, how many are known, and the last one's
+    name.
     """
     with progress(quiet=quiet) as bar:
         most = plural(max(calls.values(), default=0), "fault")

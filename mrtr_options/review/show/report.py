@@ -1,5 +1,6 @@
-"""What `check --html` writes, in one file that loads nothing: the verdict, what is broken, the
-risks with pictures, and what was left out.
+"""The page that `check --html` writes, in one file that loads nothing.
+
+It has the verdict, the broken rules, the risks with pictures, and the runs that were left out.
 
 Knows the check's report and how a call is drawn.
 """
@@ -41,7 +42,7 @@ svg { display: block; width: 100%; margin: 0.8rem 0; border: 1px solid #8886; bo
 
 
 def verdict(report: Report) -> str:
-    """What came out, in a line: what is broken, and what goes wrong though nothing is."""
+    """Return the verdict in a line: the broken rules, and the risks."""
     names = report.broken_names
     departs = ", ".join(each.rule for each in report.departures)
     departs = departs and f"; departs from {departs}"
@@ -59,11 +60,9 @@ def verdict(report: Report) -> str:
 
 
 def judged(report: Report) -> list[str]:
-    """How it was judged, and what was left out, a line each."""
-    by, held = (
-        report.judged and f" {report.judged}",
-        "and its own guarantees" if report.own else "only",
-    )
+    """Return lines on how the proposal was judged, and what was left out."""
+    by = report.judged and f" {report.judged}"
+    held = "and its own guarantees" if report.own else "only"
     if report.own is None and "://" not in report.target:
         held += f"; add {Path(report.target).stem}.toml to declare stronger guarantees"
     left = (
@@ -80,12 +79,13 @@ def judged(report: Report) -> list[str]:
 
 
 MOST_NAMED = 3
-"""How many runs are named on a line."""
+"""The most runs that are named on a line."""
 
 
 def _state_only(report: Report) -> list[str]:
-    """Say where a server depends on a state without a question, which some clients never send
-    again.
+    """Say where a server depends on a state without a question.
+
+    Some clients never send such a state again.
     """
     lines: list[str] = []
     for runs, where in (
@@ -93,7 +93,9 @@ def _state_only(report: Report) -> list[str]:
         (list(report.state_only_else), "where something goes wrong"),
     ):
         if runs:
-            some = ", ".join(runs[:MOST_NAMED]) + (", ..." if len(runs) > MOST_NAMED else "")
+            some = ", ".join(runs[:MOST_NAMED])
+            if len(runs) > MOST_NAMED:
+                some += ", ..."
             lines.append(
                 f"sends a state without a question {where}, in {plural(len(runs), 'run')}: {some};"
                 " some clients show an error for it and end the call"
@@ -102,7 +104,7 @@ def _state_only(report: Report) -> list[str]:
 
 
 def page(report: Report) -> str:
-    """The report as one HTML file."""
+    """Return the report as one HTML file."""
     parts = [
         f"<h1>{escape(report.target)}</h1>",
         f'<p class="{"holds" if report.holds else "breaks"}"><strong>{escape(verdict(report))}'
@@ -129,7 +131,7 @@ def page(report: Report) -> str:
 
 
 def broken(report: Report) -> Iterator[tuple[str, bool, list[str]]]:
-    """What is broken and departed from: a heading each, whether it turns the verdict, and lines."""
+    """Yield each breach: a heading, whether it turns the verdict, and lines."""
     for finding in report.findings:
         yield (
             f"breaks {finding.rule}: {RULES[finding.rule]}",
@@ -149,23 +151,25 @@ def broken(report: Report) -> Iterator[tuple[str, bool, list[str]]]:
 
 
 def _told(report: Report, finding: Finding, does: str) -> list[str]:
-    """What the specification says of the rule, the run, and what follows."""
+    """Return the specification's sentence on the rule, the run, and the rules that follow."""
     lines = [SOURCES.get(finding.rule, "a rule of docs/CONTRACT.md alone"), *story(finding)]
-    if following := report.following(finding):
+    following = report.following(finding)
+    if following:
         lines.append(f"so it also {does} {', '.join(following)}")
     return lines
 
 
 def _breaks(report: Report) -> list[str]:
-    parts, looks = list[str](), ' class="breaks"'
+    parts: list[str] = []
     for heading, is_broken, lines in broken(report):
-        parts.append(f"<h3{looks if is_broken else ''}>{escape(heading)}</h3>")
+        looks = ' class="breaks"' if is_broken else ""
+        parts.append(f"<h3{looks}>{escape(heading)}</h3>")
         parts.append(f"<pre>{escape(chr(10).join(lines))}</pre>")
     return ["<h2>What it breaks</h2>", *parts] if parts else []
 
 
 def risks_heading(report: Report) -> str:
-    """The heading of the risks, which are not all allowed where a rule is broken."""
+    """Return the heading of the risks, which are not all allowed if a rule is broken."""
     return "allowed, but worth knowing" if report.holds else "also worth knowing"
 
 
@@ -203,7 +207,8 @@ def _risk(report: Report, risk: Risk) -> list[str]:
         f"<p><strong>What to do:</strong> {escape(remedy)}{escape(as_in(shown_by))}.</p>",
     ]
     first, *others = risk.counterexamples
-    if (history := report.histories.get(first)) is not None:
+    history = report.histories.get(first)
+    if history is not None:
         parts.append(svg(history, f"{first or 'no fault'}: {_says(first)}"))
     if others:
         parts.append(f'<p class="small">Also under {escape(", ".join(others))}.</p>')
@@ -211,7 +216,7 @@ def _risk(report: Report, risk: Risk) -> list[str]:
 
 
 def _says(faults: str) -> str:
-    """A set of faults, or a schedule, in words."""
+    """Return a set of faults, or a schedule, in words."""
     if faults in SCHEDULES:
         return SCHEDULES[faults].why
     return "; ".join(fault.kind.says for fault in parse(faults)) or "nothing goes wrong"

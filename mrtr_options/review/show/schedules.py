@@ -1,5 +1,4 @@
-"""What `schedules` prints: the faults and the schedules that have names, and the anomalies they
-show.
+"""The output of `schedules`: the names of faults and schedules, and the anomalies they show.
 
 Knows the bench's data, the anomalies and the terminal.
 """
@@ -28,8 +27,9 @@ def show(
     *,
     as_json: bool,
 ) -> None:
-    """Print every fault, and every schedule with its sentence and the anomalies that it shows in
-    some subjects; see `of_schedules`. Without subjects, nothing was played.
+    """Print every fault, and every schedule with its sentence and its anomalies in some subjects.
+
+    See `of_schedules`. Without subjects, nothing was played.
     """
     faults = {name: kind.says for name, kind in NAMED.items()}
     says = {slug: schedule.why for slug, schedule in SCHEDULES.items()}

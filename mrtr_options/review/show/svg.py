@@ -1,9 +1,9 @@
 """Rows as SVG: a picture of a whole run for a document, and the same row by row for the page.
 
-A row is as wide as there is room: what is across is in percent, what is down in pixels, and a text
-that is too long for a phone ends in "…". A document's picture brings its own background, so that it
-does not depend on the document's; light and dark are in its style. Knows rows; nothing of what
-happened in them.
+A row is as wide as there is room: widths are in percent, heights in pixels, and a text that is too
+long for a phone ends in "…". A document's picture brings its own background, so that it does not
+depend on the document's; light and dark are in its style. Knows rows; nothing of what happened in
+them.
 """
 
 from __future__ import annotations
@@ -18,13 +18,18 @@ from textwrap import shorten
 from mrtr_options.review.bench.history import History
 from mrtr_options.review.bench.telling import CLIENT, DATABASE, EFFECTS, USER, Lane, Row, tell
 
-WIDTH, TOP, HEAD, ROW = 720, 36, 26, 30
-"""The width of a document's picture, and how high its title, the lanes' names and a row are."""
+WIDTH = 720
+"""The width of a document's picture."""
+
+TOP = 36
+HEAD = 26
+ROW = 30
+"""The heights of its title, of the lanes' names, and of a row."""
 
 SPACE = "http://www.w3.org/2000/svg"
 
 LOST_AT = 0.75
-"""Where on its way a lost message ends."""
+"""The point on its way at which a lost message ends, as a share."""
 
 STYLE = """
     .page { fill: #ffffff }
@@ -65,19 +70,19 @@ STYLE = """
       .diagram text.error, .diagram text.twice { fill: #ff9d94 }
     }
   """
-"""What stands between the tags of its style, in every picture and on the page the same."""
+"""The content of the style element, the same in every picture and on the page."""
 
 Lanes = tuple[tuple[Lane, int], ...]
-"""Who takes part, and at how many percent of the width."""
+"""The participants, with their places in percent of the width."""
 
 
 def source_of(text: str) -> str:
-    """How a page's policy names a style or a script that is in it."""
+    """Return the name by which a page's policy allows a style or a script."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
 def svg(history: History, title: str) -> str:
-    """A run as an SVG document."""
+    """Return a run as an SVG document."""
     rows = [row for row in tell(history) if is_drawn(row)]
     lanes = lanes_of(rows)
     height = TOP + HEAD + len(rows) * ROW + 12
@@ -97,14 +102,15 @@ def svg(history: History, title: str) -> str:
 
 
 def is_drawn(row: Row) -> bool:
-    """Whether a row is in a picture: not where nothing is new, nor what only client and user
-    see.
+    """Return whether a row is in a picture.
+
+    Rows that show nothing new are left out, and rows between the client and the user.
     """
     return not row.quiet and {row.start, row.end} != {CLIENT, USER}
 
 
 def lanes_of(rows: Iterable[Row]) -> Lanes:
-    """The lanes that rows need."""
+    """Return the lanes that rows need."""
     found = {lane for row in rows for lane in (row.start, row.end)}
     instances = 1 + max((lane for lane in found if isinstance(lane, int)), default=0)
     if DATABASE in found:
@@ -114,18 +120,23 @@ def lanes_of(rows: Iterable[Row]) -> Lanes:
 
 
 def heads(lanes: Lanes) -> str:
-    """The names of the lanes, and a line down from each."""
-    several = sum(isinstance(lane, int) for lane, _ in lanes) > 1
-    names = {lane: lane if isinstance(lane, str) else f"server {lane + 1}" for lane, _ in lanes}
+    """Draw the names of the lanes, and a line down from each."""
+    servers = [lane for lane, _ in lanes if isinstance(lane, int)]
     return "".join(
-        f'<text class="lane" x="{x}%" y="16">{names[lane] if several or lane != 0 else "server"}</text>'
+        f'<text class="lane" x="{x}%" y="16">{_lane_name(lane, len(servers))}</text>'
         f'<line class="life" x1="{x}%" x2="{x}%" y1="{HEAD - 2}" y2="100%"/>'
         for lane, x in lanes
     )
 
 
+def _lane_name(lane: Lane, servers: int) -> str:
+    if isinstance(lane, str):
+        return lane
+    return "server" if servers == 1 else f"server {lane + 1}"
+
+
 def drawn(row: Row, lanes: Lanes, due: int = 1) -> str:
-    """What is in one row; an effect that took place more often than it is due stands out."""
+    """Draw one row; an effect that took place more often than it is due stands out."""
     at = dict(lanes)
     label = row.label or row.text
     match row.kind:
@@ -143,11 +154,22 @@ def drawn(row: Row, lanes: Lanes, due: int = 1) -> str:
         case "kept":
             return _kept(label, _at(row.start, at), at[DATABASE])
         case _:
-            start, end = (CLIENT if lane in (USER, None) else lane for lane in (row.start, row.end))
-            label += " (again)" if row.again else f" (call {row.call})" if row.call > 1 else ""
-            label = f"lost: {label}" if row.lost else label
-            looks = f"{row.tone}{' again' if row.again else ''}"
-            return _message(label, looks, row.lost or row.end is None, at[start], at[end])
+            return _message_of(row, label, at)
+
+
+def _message_of(row: Row, label: str, at: Mapping[Lane, int]) -> str:
+    """Draw a request or a response."""
+    start = CLIENT if row.start is None or row.start == USER else row.start
+    end = CLIENT if row.end is None or row.end == USER else row.end
+    looks: str = row.tone
+    if row.again:
+        label += " (again)"
+        looks += " again"
+    elif row.call > 1:
+        label += f" (call {row.call})"
+    if row.lost:
+        label = f"lost: {label}"
+    return _message(label, looks, row.lost or row.end is None, at[start], at[end])
 
 
 def _at(lane: Lane | None, places: Mapping[Lane, int]) -> int | None:
@@ -176,7 +198,7 @@ def _arrow(start: int, end: int, looks: str) -> str:
 
 
 def _shape(x: int, y: int, looks: str, path: str) -> str:
-    """A shape of which only the place depends on the width."""
+    """Draw a shape whose place depends on the width, and whose size does not."""
     return f'<svg x="{x}%" y="{y}" overflow="visible"><path class="{looks}" d="{path}"/></svg>'
 
 
@@ -192,17 +214,17 @@ def _effect(label: str, looks: str, is_audit: bool, start: int | None, x: int) -
         else f'<line class="arrow dots" x1="{start}%" x2="{x}%" y1="16" y2="16"/>'
     )
     shape = "M-6 -6h12v12h-12z" if is_audit else "M0 -8l8 8l-8 8l-8 -8z"
-    return (
-        f'{dots}{_shape(x, 16, f"effect{looks}", shape)}<text class="{looks.strip()}" x="{x}%" y="20"'
-        f' dx="13">{escape(label)}</text>'
-    )
+    mark = _shape(x, 16, f"effect{looks}", shape)
+    text = f'<text class="{looks.strip()}" x="{x}%" y="20" dx="13">{escape(label)}</text>'
+    return f"{dots}{mark}{text}"
 
 
 @cache
 def _failure(label: str, start: int, end: int) -> str:
     middle = (start + end) // 2
     return (
-        f'<line class="arrow lost" x1="{start}%" x2="{middle}%" y1="16" y2="16"/>{_cross(middle, 16)}'
+        f'<line class="arrow lost" x1="{start}%" x2="{middle}%" y1="16" y2="16"/>'
+        f"{_cross(middle, 16)}"
         f'<text class="error before" x="{start - 1}%" y="20">{escape(label)}</text>'
     )
 

@@ -1,4 +1,4 @@
-"""A run as text, row by row as it happens, and how it ended.
+"""A run as text, row by row as it happens, and its end.
 
 Knows rows, anomalies and the terminal.
 """
@@ -17,7 +17,7 @@ from mrtr_options.review.judge.reading import observe
 from mrtr_options.terminal import counts
 
 _INDENT = 15
-"""Where a line goes on that is too wide."""
+"""The indent of the rest of a line that is too wide."""
 
 _LOOKS: dict[Kind, tuple[str, str]] = {
     "request": ("", "bold"),
@@ -31,12 +31,13 @@ _LOOKS: dict[Kind, tuple[str, str]] = {
     "change": ("fault", "red"),
     "time": ("time", ""),
 }
-"""What stands before each kind of row, and its style."""
+"""The label of each kind of row, and its style."""
 
 
 class Transcript:
-    """Prints the events of a run as they happen. Looks at a task show when something has
-    changed.
+    """A printer of a run's events as they happen.
+
+    A look at a task is printed if something has changed.
     """
 
     def __init__(self, out: Console) -> None:
@@ -52,7 +53,8 @@ class Transcript:
         before, style = _LOOKS[row.kind]
         arrow = "  "
         if row.kind == "request":
-            before, arrow = f"round {row.nth}", "-> (again)" if row.again else "->"
+            before = f"round {row.nth}"
+            arrow = "-> (again)" if row.again else "->"
         elif row.kind == "response":
             arrow = "<- (does not arrive)" if row.lost and row.end is not None else "<-"
         first, *more = row.wire or (row.text,)
@@ -61,7 +63,8 @@ class Transcript:
             self._line("", f"   {line}", shorten=True)
 
     def _line(self, label: str, text: str, style: str = "", *, shorten: bool = False) -> None:
-        says, width = Text(text, style), self._out.width - _INDENT
+        says = Text(text, style)
+        width = self._out.width - _INDENT
         if shorten:
             says.truncate(width, overflow="ellipsis")
         for number, line in enumerate(says.wrap(self._out, width)):
@@ -71,8 +74,9 @@ class Transcript:
 
 
 def end_of(history: History) -> Text:
-    """How a call ended, its counts, and what is wrong with it, in a line."""
-    seen, shown = observe(history), anomalies.found(history)
+    """Return the end of a call in a line: its outcome, its counts, and its anomalies."""
+    seen = observe(history)
+    shown = anomalies.found(history)
     found = ", ".join(each.words for each in anomalies.ANOMALIES if each.name in shown)
     return Text.assemble(
         f"  the call ended as {seen.outcome.replace('_', ' ')}, audit/bill ",
@@ -83,7 +87,7 @@ def end_of(history: History) -> Text:
 
 
 def note_on_keys(history: History) -> str:
-    """Where two bills came with one idempotency key, who has ignored it; else nothing."""
+    """Return a note if the destination ignored the key of two bills; else ""."""
     effects = [event.effect for event in history.events if isinstance(event, Effect)]
     bills = Counter(effect.key for effect in effects if effect.kind == "bill" and effect.key)
     ignored = history.scenario.setup.destination == "ignores keys"

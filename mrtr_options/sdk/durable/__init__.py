@@ -1,8 +1,8 @@
-"""Option L: `await ctx.elicit()` on a durable engine. The call lives in a database, not in a
-process.
+"""Option L: `await ctx.elicit()` on a durable engine. The call lives in a database.
 
-`rounds` is what a request brings and gets, `call` is one call and what its handler sees, `messages`
-is what is recorded. Two engines run and keep calls: `embedded` (DBOS) and `fleet` (Temporal).
+`rounds` turns requests into replies, `call` is one call and its handler's context, `messages` and
+`record` are the stored data. Two engines run and keep calls: `embedded` (DBOS) and `fleet`
+(Temporal).
 """
 
 from mrtr_options.sdk.durable.call import DurableContext

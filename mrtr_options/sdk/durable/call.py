@@ -1,10 +1,9 @@
-"""One durable call in the process that runs it: what it has said so far, and what its handler sees.
+"""One durable call in the process that runs it, and the context that its handler gets.
 
-An engine keeps a call; here is what it keeps. A handler that runs again, in this process or in
-another one, gives the same outputs, since every step and every answer is taken from the engine's
-record.
+An engine keeps the call's record. A handler that runs again, in this process or in another one,
+gives the same outputs, since every step and every answer is taken from that record.
 
-Knows `messages` and `questions`, and of an engine what `Running` says.
+Knows `messages`, `record` and `questions`; of an engine only the interface `Running`.
 """
 
 from __future__ import annotations
@@ -48,18 +47,18 @@ DeskT = TypeVar("DeskT")
 T = TypeVar("T")
 
 ATTEMPTS = 4
-"""How often a step may end its process before it is given up."""
+"""How often a step may end its process before it is abandoned."""
 
 
 MAX_KEY_CHARS = 1000
-"""How long a step's key is at most."""
+"""The longest key of a step."""
 
 _step: ContextVar[str] = ContextVar("_step")
 """The step that this code runs in."""
 
 
 def check_step_key(key: str) -> None:
-    """Refuse a key that an engine cannot keep, before its effect.
+    """Raise for a key that an engine cannot store, before the step's effect happens.
 
     Raises:
         ValueError: It is empty, too long, or has a character that no database holds.
@@ -73,11 +72,11 @@ def check_step_key(key: str) -> None:
 
 
 class Running(ABC):
-    """A call on an engine, where it runs: what its handler is given, and what its rounds bring.
+    """A call on an engine, in the process that runs it.
 
     Attributes:
-        record: The call.
-        handle: Its name.
+        record: The call's record.
+        handle: The call's name.
     """
 
     record: Record
@@ -89,26 +88,27 @@ class Running(ABC):
 
     @abstractmethod
     async def until(self, is_so: Callable[[], bool], seconds: float | None = None) -> bool:
-        """Wait until something is so of the record, for so long at most; whether it is."""
+        """Wait until a condition on the record holds, or for `seconds`. Return whether it holds."""
 
     @abstractmethod
     def told(self) -> None:
-        """Has those who wait look at the record again."""
+        """Wake those who wait for a change of the record."""
 
     @abstractmethod
     async def step(
         self, key: str, run: Callable[[], Coroutine[Any, Any, Stepped]], *, is_wait: bool = False
     ) -> Stepped:
-        """Return what an effect came to: run now, or taken from the record.
+        """Return the outcome of a step: run it now, or take it from the record.
 
         Args:
-            key: The author's name for it.
-            run: Does it.
-            is_wait: Whether it only looks and waits, so that it may begin any number of times.
+            key: The author's name for the step.
+            run: Runs the effect.
+            is_wait: Whether the step only looks and waits, so that it may begin any number of
+                times.
         """
 
     def is_stopping(self) -> bool:
-        """Whether the engine stops the handler that runs in this task."""
+        """Return whether the engine stops the handler that runs in this task."""
         task = asyncio.current_task()  # every engine is on asyncio
         return task is None or task.cancelling() > 0
 
@@ -119,15 +119,15 @@ class Running(ABC):
 
     @abstractmethod
     async def takes(self, number: int, answers: Answers) -> None:
-        """Have new answers recorded and taken, unless others come first."""
+        """Record new answers and take them, unless others come first."""
 
     async def answered(self, number: int, seconds: float) -> bool:
         """Wait for the answers to a question; False if none come in time."""
         return await self.until(lambda: number in self.record.answers, seconds)
 
     async def visit(self, number: int, answers: Answers) -> Reply:
-        """Return what answers a round; see `rounds.Engine`."""
-        # A handler that began again has to come to that question first.
+        """Return the reply to a round; see `rounds.Engine`."""
+        # A handler that began again first has to reach the question that the round answers.
         await self.until(lambda: number < len(self.record.outputs))
         try:
             while given := self.record.new(number, answers):
@@ -139,7 +139,7 @@ class Running(ABC):
 
 
 class DurableContext(AsksTogether, Generic[DeskT]):
-    """What the handler gets in place of the SDK's request context.
+    """The handler's context, in place of the SDK's request context.
 
     Attributes:
         lifespan_context: The server's lifespan context.
@@ -235,7 +235,8 @@ class DurableContext(AsksTogether, Generic[DeskT]):
         once = hashlib.sha256(f"{self._running.handle}/{key}".encode()).hexdigest()[:32]
 
         async def run() -> Stepped:
-            began, within = asyncio.current_task(), _step.set(key)
+            began = asyncio.current_task()
+            within = _step.set(key)
             try:
                 value = await settled(effect(once))
                 try:
@@ -253,8 +254,10 @@ class DurableContext(AsksTogether, Generic[DeskT]):
                 _step.reset(within)
             if length(stepped) <= MAX_BYTES:
                 return stepped
-            says = f"what the step {key!r} came to is longer than {MAX_BYTES} bytes as it is kept"
-            return Stepped(error=ValueError(says))
+            message = (
+                f"what the step {key!r} came to is longer than {MAX_BYTES} bytes as it is kept"
+            )
+            return Stepped(error=ValueError(message))
 
         stepped = await self._running.step(key, run, is_wait=is_wait)
         if stepped.gave_up:
@@ -296,7 +299,8 @@ class DurableContext(AsksTogether, Generic[DeskT]):
 
     def _free_key(self, key: str) -> str:
         """Return the question's own key; with a number if this call has used that key before."""
-        free, number = key, 1
+        free = key
+        number = 1
         while free in self._keys:
             number += 1
             free = f"{key}-{number}"
@@ -304,7 +308,7 @@ class DurableContext(AsksTogether, Generic[DeskT]):
         return free
 
     async def _ask(self, questions: dict[str, Question[Any] | Inquiry[Any]]) -> dict[str, Any]:
-        """Return the answers, by the questions' own keys."""
+        """Ask the questions and return the answers, by the questions' own keys."""
         record, running = self._record, self._running
         answers: dict[str, Any] = {}
         self._asking = True
@@ -332,8 +336,9 @@ class DurableContext(AsksTogether, Generic[DeskT]):
         return CallAbandoned()
 
     async def outcome(self, work: Awaitable[object]) -> Outcome | None:
-        """How the handler ends, as it can be recorded; None where its time is over."""
-        outcome, began = cast("Outcome | None", None), asyncio.current_task()
+        """Await the handler and return its end as it can be recorded; None if its time is over."""
+        outcome: Outcome | None = None
+        began = asyncio.current_task()
         try:
             with self._scope:
                 said = await work
@@ -363,7 +368,7 @@ class DurableContext(AsksTogether, Generic[DeskT]):
         )
 
     def _check(self) -> None:
-        """Refuse to go on in a step, which an engine runs elsewhere, and after the call's end."""
+        """Raise if this is called in a step, which an engine runs elsewhere, or after the end."""
         if key := _step.get(""):
             raise RuntimeError(
                 f"the step {key!r} cannot have a step of its own, or ask: do that after it"
@@ -379,13 +384,15 @@ class DurableContext(AsksTogether, Generic[DeskT]):
         began: asyncio.Task[Any] | None,
         is_stopping: Callable[[], bool] | None = None,
     ) -> bool:
-        """Whether an error says that the call is being stopped. All others are the author's, also
-        those that are no `Exception`: a handler that cancels itself must not begin again for ever.
+        """Return whether an error means that the call is being stopped.
+
+        All other errors are the author's, also those that are no `Exception`: a handler that
+        cancels itself must not begin again for ever.
 
         Args:
             error: The error.
-            began: The task in which the code that it comes from began.
-            is_stopping: Whether the code is being stopped; None where its task says so.
+            began: The task in which the code that raised it began.
+            is_stopping: Tells whether the code is being stopped; None to ask the code's task.
         """
         if isinstance(error, Exception):
             return False

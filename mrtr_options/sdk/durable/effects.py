@@ -26,7 +26,7 @@ Place = tuple[str, str]
 
 
 class Effects:
-    """What the steps of a store do: by the run of their call, and their key.
+    """The running steps of a store, by the run of their call and their key.
 
     Args:
         seal: Seals what they come to.

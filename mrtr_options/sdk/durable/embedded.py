@@ -51,30 +51,30 @@ __all__ = ["Engine", "Process", "opened", "process", "try_url"]
 
 WORKFLOW = "mrtr-call"
 SWEEP_SECONDS = 60
-"""How often calls are deleted that need not be kept any longer."""
+"""How often expired calls are deleted."""
 SWEEP_LIMIT = 500
-"""How many of them at a time."""
+"""The most calls that are deleted at a time."""
 DRIFT_SECONDS = 300.0
 """How far the clock may move between two sweeps, beside the time that has passed."""
 LOOK_SECONDS = 1.0
-"""How often a round looks how its call stands that does not run here."""
+"""How often a round polls a call that does not run in this process."""
 RESTARTS = 1000
 """How often a call begins again after its process died, whatever it was doing."""
 THREADS = 32
-"""How many statements DBOS runs at a time at most."""
+"""The most statements that DBOS runs at a time."""
 
 _LOG = logging.getLogger(__name__)
 
-# Where its warnings go is the host's to decide; without a handler DBOS would write to the terminal.
+# The host decides where DBOS's warnings go; without a handler DBOS would write to the terminal.
 logging.getLogger("dbos").addHandler(logging.NullHandler())
-# A process that ends says so of every call that waits in it, twice.
+# A process that ends logs this twice for every call that waits in it.
 logging.getLogger("dbos").addFilter(
     lambda said: not said.getMessage().startswith("Asyncio task cancelled")
 )
 
 
 class _AgreedTime:
-    """The machine's time, where two looks at it agree with the time that has passed between."""
+    """The machine's time, as long as the clock agrees with the time that has passed."""
 
     def __init__(self) -> None:
         self._last: tuple[float, float] | None = None
@@ -93,7 +93,7 @@ class Process:
     """DBOS in this process, the stores that are open, and the calls that run here.
 
     Args:
-        url: `sqlite:///FILE`, or what DBOS takes. None for a file that goes with it.
+        url: `sqlite:///FILE`, or another URL that DBOS takes. None for a temporary file.
 
     Raises:
         WrongDatabase: See `taken`.
@@ -136,18 +136,23 @@ class Process:
             raise refused("name_lost")
 
     def apart(self) -> str:
-        """Return the database under a new name: the calls of stores on it are apart from all others."""
+        """Return the database under a new name, whose calls no other store sees."""
         return f"{self.url}#{secrets.token_hex(4)}"
 
     def store_of(self, name: str, handle: str) -> Engine | None:
-        """Return a store that has this handler: the one on which the call begins, or else the last one."""
-        found = [each for each in self.stores if name in each.names]
+        """Return the store that began the call, else the last one with its handler, else None."""
+        candidates = [each for each in self.stores if name in each.names]
         first = self.beginning.get(handle)
-        return first if first in found else found[-1] if found else None
+        if first in candidates:
+            return first
+        if candidates:
+            return candidates[-1]
+        return None
 
     async def run(self, name: str, handle: str, begun: str) -> str:
-        """Run a call in its workflow's task; its record, which DBOS writes before that task
-        ends.
+        """Run a call in its workflow's task, and return its record for DBOS to write.
+
+        DBOS writes the record before that task ends.
         """
         task = cast("asyncio.Task[Any]", asyncio.current_task())
         self._tasks.add(task)
@@ -172,33 +177,33 @@ class Process:
         raise asyncio.CancelledError  # DBOS leaves the call as it is
 
     def _over(self, handle: str) -> None:
-        """Have those who wait for a call look for it elsewhere, or in the database."""
+        """Have those who wait for a call look for it in another store or in the database."""
         if live := self.live.pop(handle, None):
             live.is_over = True
             live.told()
 
     async def _log_of(self, handle: str) -> tuple[list[str], bool]:
-        """Return what is on record of a call, and whether it began before."""
+        """Return the log of a call, and whether the call began before."""
 
         async def look() -> tuple[bool, list[StepInfo]]:
             status = await DBOS.get_workflow_status_async(handle)
             is_again = status is not None and (status.recovery_attempts or 0) > 1
             return is_again, await DBOS.list_workflow_steps_async(handle)
 
-        # In a context of its own: in the workflow's this would be one of its steps.
+        # In a context of its own: in the workflow's context this would be one of its steps.
         is_again, steps = await asyncio.create_task(surely(look), context=Context())
         for _ in range(max((each["function_id"] for each in steps), default=0)):
             DBOS.reserve_step()  # the next entry comes after these
-        # Where the database did not take an entry, there is a step without one.
+        # A step whose entry the database did not take has no output.
         return [each["output"] for each in steps if each["output"] is not None], is_again
 
     async def sweep(self, seconds: float) -> int:
-        """Delete calls that ended so long ago, and those as old that nothing here can run.
+        """Delete calls that ended `seconds` ago, and calls as old that nothing here can run.
 
-        Deletes none where the clock was moved since the last sweep.
+        Deletes none if the clock was moved since the last sweep.
 
         Returns:
-            How many.
+            The number of deleted calls.
         """
         if (now := self._agreed.look()) is None:
             return 0
@@ -220,7 +225,7 @@ class Process:
         return 0
 
     async def _followed(self, calls: Iterable[str]) -> set[str]:
-        """Return those calls after which another one of their name began, which is found by them."""
+        """Return those of some calls after which another call of their name began."""
         after = {handle: call for call in calls if (handle := handle_after(call))}
         if not after:
             return set()
@@ -272,7 +277,7 @@ class Engine:
         await self.may_run()
         self._process.beginning[handle] = self
         try:
-            # Who waits for it may stop waiting. It begins anyway.
+            # The one who waits for it may stop waiting. It begins anyway.
             await asyncio.shield(asyncio.ensure_future(surely(start)))
             return await self.visit(handle, -1, Answers({}, begun.caller))
         finally:
@@ -293,7 +298,7 @@ class Engine:
             await live.leave(for_good=True)
 
     async def _found(self, handle: str) -> Live | Record:
-        """Return a call, as soon as its handler has come here to where it was, or has ended.
+        """Return a call once its handler has caught up with its log here, or has ended.
 
         Raises:
             MCPError: There is no such call, or nothing here can run it.
@@ -340,10 +345,11 @@ async def _call(name: str, begun: str) -> str:
 
 @asynccontextmanager
 async def process(url: str | None) -> AsyncGenerator[Process]:
-    """Return the engine of this process: launched for the first block that needs it, ended with the last.
+    """Return the engine of this process.
 
-    To keep one engine for many servers, one after another, hold a block of your own round them all,
-    and give each server the database `process.apart()`.
+    The first block that needs it launches it, and the last one ends it. To keep one engine for
+    many servers, one after another, hold a block of your own around them all, and give each server
+    the database `process.apart()`.
 
     Args:
         url: See `Process`. None for the database that this process uses already, if it does.
@@ -381,7 +387,7 @@ async def process(url: str | None) -> AsyncGenerator[Process]:
 async def opened(
     url: str | None, work: DurableStore, codec: RequestStateCodec | None
 ) -> AsyncGenerator[Engine]:
-    """Return the engine of a store on DBOS, for the length of a block; see `DurableStore.serving`."""
+    """Open the engine of a store on DBOS for the length of a block; see `DurableStore.serving`."""
     base, mark, apart = (url or "").partition("#")
     async with process(base or None) as here:
         engine = Engine(here, work, codec, mark + apart)
@@ -407,7 +413,7 @@ async def opened(
 
 
 class _Connection(sqlite3.Connection):
-    """Knows the time that DBOS asks for on Python 3.12 and later; SQLite knows it from 3.42 on."""
+    """A connection with `unixepoch`, which DBOS uses from Python 3.12 and SQLite has from 3.42."""
 
     def __init__(self, *args: Any, **keywords: Any) -> None:
         super().__init__(*args, **keywords)
@@ -415,7 +421,7 @@ class _Connection(sqlite3.Connection):
 
     @staticmethod
     def now(_: str) -> int:
-        """In seconds."""
+        """Return the time in seconds."""
         return int(time.time())
 
 

@@ -3,9 +3,8 @@
 A call is a workflow. The author's handler runs in it and is replayed from the history wherever it
 goes on. A step is an activity, which looks the effect up in the process that runs the call. A round
 is an update, whose answer is the next question or the result. When a worker dies, is paused or
-vanishes, what it was at times out: another worker of the same version takes the workflow, whose
-replay comes to that step and begins it there. A step whose workers fall silent several times is
-given up.
+vanishes, its task times out: another worker of the same version takes the workflow, whose replay
+reaches that step and begins it there. A step whose workers fall silent several times is abandoned.
 
 Each handler of each version has a task queue of its own, so calls end on the code they began on.
 
@@ -59,25 +58,23 @@ from mrtr_options.sdk.durable.rounds import DurableStore, WrongDatabase
 TASK_SECONDS = 10.0
 """How long a worker may be silent between two steps before another one goes on."""
 STICKY_SECONDS = 1.0
-"""How long a call that waits stays with a worker that does not answer. Temporal's default is 10
-s.
-"""
+"""How long a waiting call stays with a worker that does not answer. Temporal's default is 10 s."""
 WAIT_SECONDS = 30.0
 """How long a worker that starts waits for a server that is away."""
 AGAIN_SECONDS = 0.5
-"""How long is waited before a server that is away is asked again."""
+"""The delay before a server that is away is asked again."""
 LOOK_SECONDS = 1.5
-"""How long a round waits before it looks whether there is a worker of its call's version."""
+"""How long a round waits before it checks that a worker of its call's version exists."""
 PING_SECONDS = 4.0
 """How soon such a worker answers."""
 LIFE = timedelta(days=7)
-"""How long a call may take."""
+"""The longest life of a call."""
 AT_ONCE = 200
-"""How many calls a worker works at between two steps."""
+"""The most calls that a worker advances at once between two steps."""
 STEPS_AT_ONCE = 5000
-"""How many steps a worker has under way."""
+"""The most steps that a worker runs at once."""
 THREADS = 8
-"""In how many threads handlers run between two steps."""
+"""The number of threads in which handlers run between two steps."""
 
 
 REFUSED = "refused"
@@ -136,7 +133,7 @@ class _Call(Running):
         return workflow.now().timestamp() + self._ahead  # by the clock of the store
 
     def told(self) -> None:
-        """Nothing: conditions are looked at by themselves."""
+        """Do nothing: Temporal evaluates conditions by itself."""
 
     async def until(self, is_so: Callable[[], bool], seconds: float | None = None) -> bool:
         with suppress(TimeoutError):
@@ -185,12 +182,12 @@ class _Call(Running):
                 queue = _here.own_queue  # the one way that leads here surely
                 match error.cause:
                     case exceptions.TimeoutError(type=why):
-                        ended += why == exceptions.TimeoutType.HEARTBEAT
-                    case exceptions.ApplicationError(type=why) if why in (
-                        effects.ELSEWHERE,
-                        effects.ENDED,
-                    ):
-                        ended += why == effects.ENDED
+                        if why == exceptions.TimeoutType.HEARTBEAT:
+                            ended += 1
+                    case exceptions.ApplicationError(type=effects.ELSEWHERE):
+                        pass
+                    case exceptions.ApplicationError(type=effects.ENDED):
+                        ended += 1
                     case _:
                         raise
         return Stepped(gave_up=True)
@@ -215,8 +212,9 @@ class _Call(Running):
 
     @workflow.signal
     def nudge(self) -> None:
-        """Nothing: with thousands of calls Temporal sometimes hands the task of an update to no
-        worker, and a signal makes it hand it out again.
+        """Do nothing: the signal itself makes Temporal hand out a task again.
+
+        With thousands of calls Temporal sometimes hands the task of an update to no worker.
         """
 
     @workflow.query
@@ -353,8 +351,9 @@ class Engine:
         raise refused(why)
 
     async def _check_served(self, handle: str, failed: BaseException | None) -> None:
-        """Have a call handed out again, unless it `failed`. End one whose handler does something
-        else.
+        """Have a call handed out again, unless it `failed`.
+
+        A call whose handler does something else than before is ended.
 
         Raises:
             MCPError: There is no worker of its version.
@@ -378,9 +377,7 @@ class Engine:
                 await call.signal("nudge")
 
     async def _does_otherwise(self, now: client.WorkflowExecutionDescription) -> bool:
-        """Whether the handler of a call failed to do what it did before, since the call last went
-        on.
-        """
+        """Return whether the handler departed from its history since the call last went on."""
         asked = api.GetWorkflowExecutionHistoryReverseRequest(
             namespace=self._client.namespace,
             execution=now.raw_description.workflow_execution_info.execution,
@@ -433,8 +430,9 @@ def try_url(url: str) -> None:
 
 @cache
 def _runtime() -> runtime.Runtime:
-    """Return what Temporal's client runs in. Its own would log to standard output, where a server may
-    talk.
+    """Return the runtime of Temporal's client, with its logs sent to ours.
+
+    Temporal's default runtime would log to standard output, where a server may talk.
     """
     atexit.register(time.sleep, 0.1)  # its threads let go of Python, or the process aborts
     levels = runtime.TelemetryFilter(core_level="WARN", other_level="ERROR")
@@ -446,7 +444,9 @@ def _runtime() -> runtime.Runtime:
 async def opened(
     url: str, work: DurableStore, codec: RequestStateCodec | None
 ) -> AsyncGenerator[Engine]:
-    """Return the engine of a store on Temporal, with a worker in this process; see `DurableStore.serving`.
+    """Open the engine of a store on Temporal, with a worker in this process.
+
+    See `DurableStore.serving`.
 
     Args:
         url: `temporal://HOST:PORT`, with a namespace as its path unless it is `default`.
@@ -456,12 +456,17 @@ async def opened(
     Raises:
         WrongDatabase: There is no server.
     """
-    server, seal = await connected(url), Seal(codec)
+    server = await connected(url)
+    seal = Seal(codec)
     queues = {name: f"mrtr-{name}{url.partition('#')[2]}" for name in work.handlers}
-    own_queue, doing = f"mrtr-{secrets.token_hex(8)}", Effects(seal)
+    own_queue = f"mrtr-{secrets.token_hex(8)}"
+    doing = Effects(seal)
 
     def here() -> None:
-        _here.work, _here.seal, _here.own_queue, _here.effects = work, seal, own_queue, doing
+        _here.work = work
+        _here.seal = seal
+        _here.own_queue = own_queue
+        _here.effects = doing
 
     steps: dict[str, Any] = {
         "activities": [doing.step],

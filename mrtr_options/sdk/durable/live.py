@@ -28,9 +28,7 @@ from mrtr_options.sdk.durable.record import Record
 from mrtr_options.sdk.durable.rounds import DurableStore
 
 AGAIN_SECONDS = 0.1
-"""How long is waited before a database is tried again that did not take something, and before a
-call that was stopped in the middle begins again.
-"""
+"""The delay before a failed database write is retried, and before an interrupted call goes on."""
 CLEANUP_SECONDS = 5.0
 """How long a call that is stopped has for the author's `finally` blocks."""
 REPEAT_SECONDS = 1.0
@@ -44,7 +42,7 @@ _PASSING = DisconnectionError, InterfaceError, InternalError, OperationalError, 
 
 
 class Host(Protocol):
-    """What a live call knows of the engine of its store."""
+    """The part of its store's engine that a live call uses."""
 
     work: DurableStore
     seal: Seal
@@ -65,7 +63,7 @@ async def surely(do: Callable[[], Awaitable[T]]) -> T:
 
 
 class Bell:
-    """Wakes those who wait until something is so."""
+    """A bell that wakes those who wait for a condition."""
 
     def __init__(self) -> None:
         self._rung = asyncio.Event()
@@ -83,7 +81,7 @@ class Bell:
 
 @dataclass(frozen=True)
 class _Entry:
-    """Of a call's log: of what, when, and what it came to."""
+    """An entry of a call's log: its subject, its time, and its outcome."""
 
     of: str
     at: float
@@ -120,7 +118,9 @@ class Live(Running):
         self.ahead = {each.of: each for each in entries if not each.of.startswith("again ")}
         self.is_over = False
         self._attempts = Counter(each.of for each in entries)
-        self._name, self._log, self._is_again = name.partition("#")[0], log, is_again
+        self._name = name.partition("#")[0]
+        self._log = log
+        self._is_again = is_again
         self._given: dict[int, Answers] = {}
         self._bell = Bell()
         self._scope = anyio.CancelScope()
@@ -185,7 +185,7 @@ class Live(Running):
         await self.until(lambda: number in record.answers or number + 1 < len(record.outputs))
 
     async def _goes_on(self) -> bool:
-        """Whether the handler has done all that it did when it ran before."""
+        """Return whether the handler has repeated all that it did when it ran before."""
         return await self.until(lambda: not self.ahead, REPEAT_SECONDS)
 
     def _known(self, of: str) -> _Entry | None:
@@ -210,7 +210,10 @@ class Live(Running):
         self.record.updated = entry.at
 
     def is_stopping(self) -> bool:
-        """Whether the process ends, or its store closes. All else that stops it is the author's."""
+        """Return whether the process ends, or its store closes.
+
+        All else that stops the handler is the author's doing.
+        """
         ends = self._task is not None and self._task.cancelling() > 0
         return ends or self._scope.cancel_called
 

@@ -1,7 +1,7 @@
-"""What a durable call is told, what it says and what is recorded of it; and all of it as JSON.
+"""The messages of a durable call: what it is told, what it says, what is recorded; and their JSON.
 
-A `Seal` keeps it from who can read the engine's database. Knows MCP's types and `questions`;
-nothing of an engine.
+A `Seal` hides them from anyone who can read the engine's database. Knows MCP's types and
+`questions`; nothing of engines.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ from mrtr_options.sdk.questions import Kinds
 T = TypeVar("T")
 
 MAX_BYTES = 2**20
-"""The most that is kept of what a call says and is told, as JSON, and of what one step comes to.
+"""The most bytes, as JSON, of a call with its answers, and of one step's outcome.
+
 Sealed this is a third longer; Temporal takes 2 MiB.
 """
 
@@ -52,7 +53,8 @@ def _text_of(error: BaseException) -> str:
     if not isinstance(error, BaseExceptionGroup):
         return str(error)
     every = cast("BaseExceptionGroup[Any]", error).exceptions
-    return f"{error.message}: {'; '.join(f'{type(each).__name__}: {_text_of(each)}' for each in every)}"
+    texts = [f"{type(each).__name__}: {_text_of(each)}" for each in every]
+    return f"{error.message}: {'; '.join(texts)}"
 
 
 def _written(error: Exception) -> dict[str, Any]:
@@ -83,7 +85,7 @@ def _read(value: Any) -> Exception:
 
 Error = Annotated[Exception, PlainValidator(_read), PlainSerializer(_written)]
 Outcome = types.CallToolResult | types.GetPromptResult | Error
-"""What a handler comes to."""
+"""The end of a handler."""
 
 # --- the messages --------------------------------------------------------------------------------
 
@@ -93,9 +95,9 @@ class Caller:
     """The client that sent a call's latest round.
 
     Attributes:
-        askable: What it can be asked.
+        askable: The kinds of questions that it can be asked.
         takes_tasks: Whether it can be given a task (see `tasks`).
-        principal: Who it is; None for an anonymous client.
+        principal: The authenticated user; None for an anonymous client.
     """
 
     askable: Kinds
@@ -105,13 +107,13 @@ class Caller:
 
 @dataclass(frozen=True)
 class Begun:
-    """What a call begins with. All times are seconds since 1970.
+    """The beginning of a call. All times are seconds since 1970.
 
     Attributes:
         call: The call.
         caller: The client of its first round.
-        at: When.
-        ttl_ms: How long its task is kept, in milliseconds; None for ever, or where it is none.
+        at: The time.
+        ttl_ms: How long its task is kept, in milliseconds; None for ever, or if it is no task.
     """
 
     call: Call
@@ -122,10 +124,10 @@ class Begun:
 
 @dataclass(frozen=True)
 class Answers:
-    """What a round brings.
+    """The answers that a round brings.
 
     Attributes:
-        responses: What the user said, by the question's key.
+        responses: The user's answers, by the question's key.
         caller: The client that brought them.
         asked: The digest of the questions that the user saw.
     """
@@ -137,11 +139,11 @@ class Answers:
 
 @dataclass(frozen=True)
 class Stepped:
-    """What a step came to.
+    """The outcome of a step.
 
     Attributes:
-        value, error: What its effect returned, or how it failed.
-        gave_up: Whether it was not run, since it ended its process several times.
+        value, error: The effect's result, or its failure.
+        gave_up: Whether the step was abandoned, since it ended its process several times.
     """
 
     value: Any = None
@@ -151,18 +153,18 @@ class Stepped:
 
 @dataclass(frozen=True)
 class Asked:
-    """The call asks, by key."""
+    """Questions of the call, by key."""
 
     requests: dict[str, types.InputRequest]
     kind: Literal["asked"] = "asked"
 
     @property
     def digest(self) -> str:
-        """Tells these questions from others."""
+        """The digest that tells these questions from others."""
         return hashlib.sha256(Seal(None).write(self, "").encode()).hexdigest()[:16]
 
     def left_by(self, answers: Answers) -> list[Asked]:
-        """Return what is asked again: the questions without an answer, unless the user said no."""
+        """Return the unanswered questions, which are asked again; none if the user said no."""
         said = answers.responses
         is_no = any(getattr(each, "action", "accept") != "accept" for each in said.values())
         left = {key: request for key, request in self.requests.items() if key not in said}
@@ -171,7 +173,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Handed:
-    """From here on the call is a task, created at this time."""
+    """The moment from which the call is a task."""
 
     at: float
     kind: Literal["handed"] = "handed"
@@ -179,11 +181,11 @@ class Handed:
 
 @dataclass(frozen=True)
 class Ended:
-    """The call is over.
+    """The end of the call.
 
     Attributes:
-        outcome: What the handler came to; None for a call that was cancelled.
-        frees: Whether it ended without its user's consent, so that its name is free.
+        outcome: The handler's outcome; None for a call that was cancelled.
+        frees: Whether the call ended without its user's consent, so that its name is free.
     """
 
     outcome: Outcome | None
@@ -192,12 +194,12 @@ class Ended:
 
 
 Output = Annotated[Asked | Handed | Ended, Field(discriminator="kind")]
-"""What a call says. Its first output has the number 0."""
+"""One output of a call. The first output has the number 0."""
 
 
 @dataclass(frozen=True)
 class Reply:
-    """What answers a round: an output, and its number."""
+    """The reply to a round: an output, and its number."""
 
     number: int
     output: Output
@@ -206,35 +208,37 @@ class Reply:
 # --- what is refused -----------------------------------------------------------------------------
 
 _WHY = {
-    "unknown_call": "This call is not waiting for an answer: it was given up after too long a pause, "
-    "was cancelled, or is kept elsewhere. Its effects may have happened. Look before you call the tool "
-    "again.",
+    "unknown_call": "This call is not waiting for an answer: it was given up after too long a"
+    " pause, was cancelled, or is kept elsewhere. Its effects may have happened. Look before you"
+    " call the tool again.",
     "gave_up": "This call was given up: the servers that worked at it ended in the middle, several "
     "times, or its tool did not do the same when it began again. Its effects may have happened. "
     "Look before you call the tool again.",
-    "other_version": "This call began on another version of this tool, and no server of that version "
-    "is left to finish it. Its effects may have happened. Look before you call the tool again.",
+    "other_version": "This call began on another version of this tool, and no server of that"
+    " version is left to finish it. Its effects may have happened. Look before you call the tool"
+    " again.",
     "answered_differently": "The question {question!r} of this call has been answered differently "
     "before.",
-    "name_lost": "Another server has taken the name of this one, and goes on with its calls. Send the "
-    "same request with the same state there.",
+    "name_lost": "Another server has taken the name of this one, and goes on with its calls. Send"
+    " the same request with the same state there.",
     "unknown_task": "There is no such task.",
-    "number_out_of_range": "This request has a number that JSON cannot carry: one that is infinite, or none. "
-    "Send another one.",
+    "number_out_of_range": "This request has a number that JSON cannot carry: one that is"
+    " infinite, or none. Send another one.",
     "too_long": f"A call is {MAX_BYTES} bytes at most with its answers. Send shorter ones.",
 }
 
 
 def refused(reason: str, **more: str) -> MCPError:
-    """Why a round is not taken: one of `_WHY`, with what its text mentions."""
+    """Return the refusal of a round: an error with a reason of `_WHY` and its text."""
     return MCPError(types.INVALID_PARAMS, _WHY[reason].format(**more), {"reason": reason, **more})
 
 
 def still_at_work(seconds: float) -> MCPError:
     return MCPError(
         types.REQUEST_TIMEOUT,
-        f"This call is still at work after {seconds:g} s of waiting, and goes on. Send the same request "
-        "with the same state to wait further. A call without a state would begin another one.",
+        f"This call is still at work after {seconds:g} s of waiting, and goes on. Send the same"
+        " request with the same state to wait further. A call without a state would begin another"
+        " one.",
         {"reason": "still_at_work"},
     )
 
@@ -250,7 +254,7 @@ def stopped() -> MCPError:
 
 
 def reason_of(error: MCPError) -> str | None:
-    """Why something was refused, if the error says so."""
+    """Return the reason of a refusal, if the error has one."""
     match error.data:
         case {"reason": str(reason)}:
             return reason
@@ -262,11 +266,11 @@ def reason_of(error: MCPError) -> str | None:
 
 
 class Unreadable(Exception):
-    """What is in the database was not written by this server, or was changed."""
+    """A text in the database that was not written by this server, or was changed."""
 
 
 class Seal:
-    """Writes messages so that only a holder of the keys can read or make them.
+    """A sealer of messages: only a holder of the keys can read or make them.
 
     Args:
         codec: Seals under the server's keys; None to leave everything readable.
@@ -311,7 +315,7 @@ class Seal:
 
 
 def has_json(value: object) -> bool:
-    """Whether a value of JSON's kinds can be written as JSON: it has no infinite number or NaN."""
+    """Return whether JSON can hold a value of its kinds: it has no infinite number or NaN."""
     try:
         json.dumps(value, allow_nan=False, default=str)
     except (ValueError, RecursionError):
@@ -320,7 +324,7 @@ def has_json(value: object) -> bool:
 
 
 def length(message: object) -> int:
-    """How many bytes a message takes as JSON, unless it is sealed."""
+    """Return how many bytes a message takes as JSON, unsealed."""
     return len(Seal(None).write(message, ""))
 
 

@@ -1,6 +1,6 @@
-"""What is kept of a durable call: what it has said, and the answers that it has taken.
+"""The record of a durable call: its outputs, and the answers that it has taken.
 
-Knows `messages` and `questions`; nothing of what runs it.
+Knows `messages` and `questions`; nothing of engines.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ from mrtr_options.sdk.questions import (
 
 @dataclass
 class Record:
-    """A call: what it has said, and the answers that it has taken. Kept once it is over.
+    """The outputs of a call, and the answers that it has taken. Kept after its end.
 
     Attributes:
-        begun: What it began with.
-        updated: When something last happened to it.
-        outputs: All that it said.
-        answers: What it was told, by the number of the output that asked.
-        words: The author's words on how far the work is.
-        open: What it asks now, by key, while it runs.
-        size: Its length as JSON in bytes, while it runs.
+        begun: The beginning of the call.
+        updated: The time of the last event.
+        outputs: All its outputs.
+        answers: The answers, by the number of the output that asked for them.
+        words: The author's words on the progress of the work.
+        open: The open questions by key, while the call runs.
+        size: The length as JSON in bytes, while the call runs.
     """
 
     begun: Begun
@@ -65,14 +65,14 @@ class Record:
 
     @property
     def output(self) -> Output | None:
-        """What it asks or how it ended; None while it is at work."""
+        """The open question or the end; None while the handler is at work."""
         if not self.outputs or len(self.outputs) - 1 in self.answers:
             return None
         return None if isinstance(self.outputs[-1], Handed) else self.outputs[-1]
 
     @property
     def asked(self) -> tuple[int, Asked]:
-        """Its last question, and that output's number."""
+        """The last question, and its output's number."""
         return max(
             (number, each) for number, each in enumerate(self.outputs) if isinstance(each, Asked)
         )
@@ -88,17 +88,18 @@ class Record:
 
     @property
     def task_at(self) -> float | None:
-        """When it became a task; None if it is none."""
+        """The time when the call became a task; None if it has not become one."""
         return next((each.at for each in self.outputs if isinstance(each, Handed)), None)
 
     @property
     def caller(self) -> Caller:
-        """The client that said something last."""
+        """The client that sent the latest answers."""
         return next(reversed(self.answers.values()), self.begun).caller
 
     def ended(self, outcome: Outcome | None) -> Ended:
-        """Return how the call ends. It frees its name where the user refused a question, could not
-        be asked, or gave no answer until the call was over.
+        """Return how the call ends, and whether it frees its name.
+
+        It does if the user refused a question, could not be asked, or gave no answer in time.
 
         Args:
             outcome: What the handler came to; None for a call that is cancelled.
@@ -109,15 +110,16 @@ class Record:
         return Ended(outcome, frees=is_refused or (is_stopped and isinstance(self.output, Asked)))
 
     def ask(self, questions: dict[str, Question[Any] | Inquiry[Any]]) -> None:
-        """Ask, by key.
+        """Add an output that asks these questions.
 
         Raises:
             ValueError: There is no room for these questions.
         """
         asked = Asked({key: request_for(each) for key, each in questions.items()})
         if not self.has_room(asked):
+            keys = [*asked.requests]
             raise ValueError(
-                f"a call is {MAX_BYTES} bytes at most, and there is no room to ask {[*asked.requests]}"
+                f"a call is {MAX_BYTES} bytes at most, and there is no room to ask {keys}"
             )
         self.open = questions
         self._say(asked)
@@ -127,16 +129,18 @@ class Record:
         self.size += sum(map(length, asked))
 
     def has_room(self, *messages: object) -> bool:
-        """Whether it is `MAX_BYTES` at most with these messages, too."""
+        """Return whether the call fits into `MAX_BYTES` together with these messages."""
         return self.size + sum(map(length, messages)) <= MAX_BYTES
 
     def new(self, number: int, answers: Answers) -> Answers | None:
-        """Those answers of a round that are to be taken; None if they were before, or answer
-        nothing that the handler asks now: it may have begun again and ask otherwise.
+        """Return the answers of a round that are to be taken; None if there are none.
+
+        Answers that were taken before are not new. Nor are answers to another question than the
+        handler asks now: it may have begun again and ask something else.
 
         Args:
-            number: Of the output that the round goes on from; -1 for the first round.
-            answers: Those that it brings.
+            number: The number of the output that the round goes on from; -1 for the first round.
+            answers: The answers of the round.
 
         Raises:
             MCPError: They do not fit, are too long, or the question has been answered differently.
@@ -157,7 +161,7 @@ class Record:
                 raise refused("answered_differently", question=min(said))
             return None
         if number + 1 < len(self.outputs):
-            return None  # it was given up
+            return None  # the question was abandoned
         if not self.has_room(answers, *asked.left_by(answers)):
             raise refused("too_long")
         for key, response in said.items():
@@ -166,7 +170,7 @@ class Record:
         return answers
 
     def take(self, number: int, answers: Answers) -> None:
-        """Take answers. What they leave open is asked again at once, unless the user said no."""
+        """Take answers. Ask again at once for those that are missing, unless the user said no."""
         asked = self.outputs[number]
         assert isinstance(asked, Asked)
         self.answers[number] = answers
@@ -174,12 +178,15 @@ class Record:
         self._say(*asked.left_by(answers))
 
     def reply(self, number: int) -> Reply | None:
-        """Return what answers a round that went on from this output and brought nothing that is to be
-        taken: what is asked, or the next output. None until there is one. A task goes on without
-        its client.
+        """Return the reply to a round that brought no new answers; None until there is one.
+
+        The reply is the open question, or the output after it. A task goes on without its client.
         """
-        if number >= 0 and not any(isinstance(each, Handed) for each in self.outputs[:number]):
-            number += number in self.answers or number + 1 < len(self.outputs)
+        was_handed_over = any(isinstance(each, Handed) for each in self.outputs[:number])
+        if number >= 0 and not was_handed_over:
+            is_done_with = number in self.answers or number + 1 < len(self.outputs)
+            if is_done_with:
+                number += 1
         at = max(number, 0)
         if self._has_ended:
             at = min(at, len(self.outputs) - 1)

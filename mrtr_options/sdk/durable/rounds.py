@@ -1,4 +1,4 @@
-"""Option L's rounds: what a request brings to a durable call, and what it gets back.
+"""Option L's rounds: a request brings answers to a durable call, and gets its next output.
 
 The state that the client carries is the call's handle and the number of what it was asked, sealed.
 An engine runs the call and keeps it: `embedded` (DBOS on a file of this machine) or `fleet`
@@ -16,7 +16,7 @@ An engine runs the call and keeps it: `embedded` (DBOS on a file of this machine
   server's: the next first request begins another call, under the next handle of the name.
 - asyncio only, as the engines are.
 
-Knows `call`, `messages`, `questions` and `call_key`; of engines what `Engine` says.
+Knows `call`, `messages`, `questions` and `call_key`; of engines only the interface `Engine`.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ _GO_ON = types.ElicitRequest(
     )
 )
 _SAID_CHARS = 8 * 1024
-"""How long answers may be that a state carries."""
+"""The longest answers that a state carries, in characters."""
 
 AnyHandler = Callable[[Any, Call], Awaitable[types.CallToolResult | types.GetPromptResult]]
 Params = types.CallToolRequestParams | types.GetPromptRequestParams
@@ -104,38 +104,39 @@ NO_DATABASE = (
 
 
 class WrongDatabase(UsageError, RuntimeError):
-    """The engine cannot use this database. The text is one line that says why, without a
-    password.
+    """A database that the engine cannot use. The text is one line that says why.
+
+    It never has a password in it.
     """
 
 
 class Engine(Protocol):
-    """Runs and keeps calls, of any process that shares it.
+    """An engine that runs and keeps calls, for all processes that share it.
 
-    Its methods wait for as long as the engine is away. All raise an MCPError where a call is
-    unknown, or no process of its version is there.
+    Its methods wait for as long as the engine is away. All raise an MCPError if a call is unknown,
+    or if no process of its version is running.
     """
 
     async def begin(self, name: str, handle: str, begun: Begun) -> Reply | Record:
-        """Begin a call of a registered handler, unless it has begun; the first that it says."""
+        """Begin a call of a registered handler, unless it has begun. Return its first output."""
         ...
 
     async def visit(self, handle: str, number: int, answers: Answers) -> Reply | Record:
-        """Bring a call answers, and wait for what it says to that; for a task, until they are on
-        record.
+        """Bring answers to a call, and wait for its next output; for a task, until they are stored.
 
         Args:
             handle: The call.
-            number: Of the output that the round goes on from.
-            answers: Those that it brings.
+            number: The number of the output that the round goes on from.
+            answers: The answers of the round.
 
         Returns:
-            What it says, or for a task what it asked; how it refuses them. Its record if it is over.
+            The call's next output, or its refusal; for a task, the question that it asked. The
+                whole record if the call is over.
         """
         ...
 
     async def look(self, handle: str) -> Record:
-        """How a call stands."""
+        """Return the record of a call."""
         ...
 
     async def stop(self, handle: str) -> None:
@@ -149,7 +150,10 @@ _Opened = Callable[
 
 
 def _adapter(url: str | None) -> tuple[_Opened, Callable[[str], None]]:
-    """Return how to open the engine of a URL for a store, and how to try whether it can be opened."""
+    """Return two functions of the engine that a URL names: one opens it, one tries the URL.
+
+    The first opens the engine for a store and the length of a block.
+    """
     if url is not None and url.startswith("temporal://"):
         need("temporalio", extra="fleet")
         from mrtr_options.sdk.durable.fleet import opened, try_url
@@ -159,7 +163,7 @@ def _adapter(url: str | None) -> tuple[_Opened, Callable[[str], None]]:
 
 
 def need(module: str, *, extra: str) -> None:
-    """End the process in one line if a module is missing that an extra brings."""
+    """End the process with one line if a module of an optional extra is missing."""
     if find_spec(module) is None:
         need = f"this needs the extra {extra!r}: pip install '.[{extra}]' in a checkout"
         print(f"mrtr-options: {need}", file=sys.stderr)
@@ -168,7 +172,7 @@ def need(module: str, *, extra: str) -> None:
 
 @dataclass(kw_only=True, eq=False)
 class DurableStore:
-    """Turns handlers that await their answers into ones that return their questions.
+    """A store that turns handlers that await their answers into ones that return their questions.
 
     A handler begins again from its first line when its process has died. What it reads, draws or
     waits for belongs in steps, whose values are recorded: outside of one it awaits its context
@@ -215,7 +219,11 @@ class DurableStore:
         self.clock: Callable[[], float] = lambda: time.time()  # a review moves the clock
 
     def try_database(self, url: str | None) -> None:
-        """Refuse a database that could not be used (`WrongDatabase`); warn where there is none."""
+        """Raise for a database that cannot be used; warn if there is none.
+
+        Raises:
+            WrongDatabase: It cannot be read, or reached, or another process has it.
+        """
         if url is None:
             print(NO_DATABASE, file=sys.stderr)
             return
@@ -263,7 +271,9 @@ class DurableStore:
         return self.in_rounds(self.register(handler, "rounds"), naming)
 
     def register(self, handler: AnyHandler, kind: str) -> str:
-        """Register a handler; return the name of its calls: how it is served, and its version.
+        """Register a handler and return the name of its calls.
+
+        The name includes the kind, which says how the handler is served, and its version.
 
         Raises:
             NotAHandler: It has no name of its own, under which its calls could be kept.
@@ -275,8 +285,8 @@ class DurableStore:
         name = f"{kind}.{handler.__qualname__}@{self.version or _digest_of_file(handler)}"
         if self.handlers.setdefault(name, handler) != handler:
             raise NotAHandler(
-                f"there is another handler {handler.__qualname__!r} in this store, and calls are kept"
-                " under their handler's name: give this one another name"
+                f"there is another handler {handler.__qualname__!r} in this store, and calls are"
+                " kept under their handler's name: give this one another name"
             )
         return name
 
@@ -290,7 +300,7 @@ class DurableStore:
         clock: Callable[[], float] | None = None,
         codec: RequestStateCodec | None = None,
     ) -> AsyncGenerator[Self]:
-        """Open while the server serves. Calls that are not finished then stay with the engine.
+        """Open while the server serves. Unfinished calls stay with the engine at its end.
 
         Args:
             lifespan_context: What handlers find in theirs.
@@ -325,7 +335,7 @@ class DurableStore:
         return running.record.ended(outcome)
 
     def caller(self, ctx: ServerRequestContext[Any, Any]) -> Caller:
-        """Return what a call is told of the client of this round."""
+        """Return the client of this round, as the call sees it."""
         return Caller(kinds(ctx), principal=self._principal(ctx))
 
     # --- rounds ---
@@ -333,7 +343,7 @@ class DurableStore:
     def in_rounds(
         self, name: str, naming: CallNaming
     ) -> Callable[[ServerRequestContext[Any, Any], Params], Awaitable[Any]]:
-        """Return what answers the rounds of calls of the handler of this name."""
+        """Return the function that answers the rounds of this handler's calls."""
 
         async def durable(ctx: ServerRequestContext[Any, Any], params: Params) -> types.Result:
             named: CallName | None = None
@@ -361,14 +371,14 @@ class DurableStore:
         return naming_calls(needing(durable, self.serving), naming)
 
     def _check_age(self, named: CallName | None) -> None:
-        """Refuse a client's key whose call may be forgotten by now, or before its user ends it."""
+        """Raise for a client's key whose call may be forgotten before its user ends it."""
         if named is not None and named.made is not None:
             age = (self.clock() - named.made) / self._key_seconds
             if not -_AHEAD <= age <= 1 - _AHEAD:
                 raise too_old()
 
     def _held(self, ctx: ServerRequestContext[Any, Any], round: Round) -> types.Result:
-        """Return what a client gets whose call is still at work."""
+        """Return the response to a client whose call is still at work."""
         round.waited += 1
         if round.number + 1 + round.waited > self.rounds:
             raise still_at_work(round.waited * self.wait_seconds)
@@ -385,10 +395,12 @@ class DurableStore:
         round: Round,
         named: CallName | None,
     ) -> types.Result:
-        """Return the response of a round. Where that takes too long it is cancelled, and `round` is what
-        the client's retry goes on from.
+        """Return the response of a round.
+
+        If that takes too long it is cancelled, and the client's retry goes on from `round`.
         """
-        answers, now = self._answers(ctx, params, round), self.clock()
+        answers = self._answers(ctx, params, round)
+        now = self.clock()
         record: Record | None = None
         if round.number >= 0:
             found = await self.engine.visit(round.handle, round.number, answers)
@@ -433,7 +445,7 @@ class DurableStore:
     async def _latest(
         self, record: Record, round: Round, answers: Answers
     ) -> Reply | Record | None:
-        """Return what a call has come to that was made again; None if it has said nothing yet."""
+        """Return the current output of a call that was made again; None if it has none yet."""
         last = len(record.outputs) - 1
         if record.task_at is not None:
             return Reply(0, Handed(record.task_at))
@@ -447,7 +459,7 @@ class DurableStore:
     def _answers(
         self, ctx: ServerRequestContext[Any, Any], params: Params, round: Round
     ) -> Answers:
-        """Return what this round brings: what the client says, or what it said to an earlier round."""
+        """Return the answers of this round: those that it sends, or those in its state."""
         responses = {
             key: each for key, each in (params.input_responses or {}).items() if key != GO_ON
         }
@@ -486,12 +498,12 @@ class DurableStore:
 
 
 def _wants_no_more(params: Params) -> bool:
-    """Whether the user was asked whether to go on waiting, and said no."""
+    """Return whether the user was asked whether to go on waiting, and declined."""
     answer = (params.input_responses or {}).get(GO_ON)
     return answer is not None and getattr(answer, "action", None) != "accept"
 
 
 def _digest_of_file(handler: Callable[..., Any]) -> str:
-    # The whole file, since a handler is more than its own lines: a false mismatch is safer than a
-    # missed one.
+    # We hash the whole file, since a handler is more than its own lines: a false mismatch is safer
+    # than a missed one.
     return hashlib.sha256(Path(handler.__code__.co_filename).read_bytes()).hexdigest()[:16]

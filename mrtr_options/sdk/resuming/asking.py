@@ -25,7 +25,7 @@ R = TypeVar("R")
 
 @dataclass(kw_only=True)
 class QuestionContext(ClientRequestContext):
-    """What a callback is given with a question of a call on a modern connection.
+    """The context that a callback gets with a question of a call on a modern connection.
 
     Attributes:
         request_id: Of this question alone, among all of this process.

@@ -80,7 +80,7 @@ _logger = logging.getLogger(__name__)
 
 @dataclass(eq=False)
 class ResumingClient(anyio.AsyncContextManagerMixin):
-    """Calls tools, and sends a round again whose response was lost. An async context manager.
+    """A client that sends a round again if its response was lost. An async context manager.
 
     Attributes:
         connect: Makes a client of the SDK's with the host's callbacks, not yet entered. Called

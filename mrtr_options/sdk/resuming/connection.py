@@ -23,9 +23,7 @@ from mrtr_options.sdk.handlers import first_error
 T = TypeVar("T")
 
 _GATEWAY = "Server returned an error response"
-"""What the SDK's client makes of an HTTP error whose body is no JSON-RPC: a gateway's 502 or
-503.
-"""
+"""The SDK's text for an HTTP error whose body is no JSON-RPC: a gateway's 502 or 503."""
 
 
 _NO_JSON = "Failed to parse JSON response"
@@ -37,11 +35,11 @@ _IDS = 1_000_000
 
 
 class Lost(Exception):
-    """A request was sent, perhaps, and no response came. The text is one line that says why."""
+    """The loss of a response to a request that may have been sent. The text is one line."""
 
 
 class CannotConnect(Lost):
-    """There is no connection: nothing was sent."""
+    """The failure to connect: nothing was sent."""
 
 
 class BadResponse(Exception):
@@ -92,7 +90,7 @@ class _Live:
 
     @property
     def lost(self) -> Lost:
-        """What became of what was under way when it broke."""
+        """The error of the requests that were under way when the connection broke."""
         text = "the connection broke" if self.failure is None else _inner(self.failure)
         # Only where it was alone: another request may have been sent on a connection of its own.
         if isinstance(_first(self.failure), httpx2.ConnectError) and len(self.under_way) == 1:
@@ -101,7 +99,7 @@ class _Live:
 
 
 class Connection:
-    """See the module.
+    """A connection to one server, made when it is needed and again when it broke.
 
     Args:
         connect: Makes a client, not yet entered.

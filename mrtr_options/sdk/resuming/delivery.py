@@ -36,7 +36,7 @@ class _WithoutKeys(Exception):
 
 @dataclass(frozen=True)
 class Manner:
-    """How rounds are sent; see `ResumingClient`."""
+    """The manner in which rounds are sent; see `ResumingClient`."""
 
     honours_keys: bool
     attempts: int

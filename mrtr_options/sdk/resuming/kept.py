@@ -214,7 +214,7 @@ def _locked(path: Path) -> IO[bytes]:
 
 
 class CallFolder:
-    """Keeps calls in a folder, each in a file of its own: what `Unanswered.call` has of a call.
+    """A folder of stored calls, each in a file of its own: the content of `Unanswered.call`.
 
     Args:
         path: The folder; made if it is not there.
@@ -307,7 +307,7 @@ class CallFolder:
 
 
 class Records:
-    """How a client keeps its calls: in a folder, or not at all.
+    """A client's store of its calls: a folder, or nothing.
 
     Args:
         calls: The folder, or None.

@@ -136,7 +136,7 @@ class TakenRound:
         return error
 
     def _asks_again(self, result: Result) -> TypeGuard[types.InputRequiredResult]:
-        """Whether a result asks what this round was to answer, since no answer came."""
+        """Return whether a result asks this round's own questions again, since no answer came."""
         return (
             isinstance(result, types.InputRequiredResult)
             and self.claim.answers == digest_of_answers({})

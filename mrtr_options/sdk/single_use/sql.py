@@ -186,7 +186,7 @@ Values = dict[str, str | float | None]
 
 
 class _Seen(NamedTuple):
-    """What the store says about itself and about a round, or about a call's latest round."""
+    """The store's facts about itself and about a round, or about a call's latest round."""
 
     now: float
     store: str
@@ -204,7 +204,7 @@ class _Seen(NamedTuple):
     owner: str | None
 
     def is_free(self, claim: Claim) -> bool:
-        """Whether a round is not taken, or a call's name may begin another call."""
+        """Return whether a round is not taken, or a call's name may begin another call."""
         if self.seq is None:
             return True
         if not claim.is_first or claim.made is not None:

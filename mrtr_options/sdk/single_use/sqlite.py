@@ -208,7 +208,7 @@ class SqliteStore(SqlStore):
 
 
 class _Busy(Exception):
-    """Another process has locked the file."""
+    """The failure to use a file that another process has locked."""
 
 
 def _keep_from_others(path: Path | str) -> None:

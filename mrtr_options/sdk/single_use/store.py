@@ -13,7 +13,7 @@ from mrtr_options.errors import UsageError
 
 
 class Spent(Exception):
-    """This round has run with other answers, or this call was begun with other arguments."""
+    """A round that has run with other answers, or a call that was begun with other arguments."""
 
 
 class Full(Exception):
@@ -24,24 +24,24 @@ class Full(Exception):
 
 
 class Pending(Exception):
-    """This round is reserved, its lease lasts, and nothing is recorded yet."""
+    """A round that is reserved, whose lease lasts, and that has no recorded outcome yet."""
 
 
 class Abandoned(Exception):
-    """This round was reserved, its lease has ended, and nothing is recorded: its process died."""
+    """A reserved round without an outcome whose lease has ended: its process died."""
 
 
 class Forgotten(Exception):
-    """The state, or the call key, is older than what the store remembers, or from the future."""
+    """A state or a call key from the future, or older than the store remembers."""
 
 
 class Unusable(UsageError):
-    """The store cannot be used. The text is one line that says what to do."""
+    """A store that cannot be used. The text is one line that says what to do."""
 
 
 @dataclass(frozen=True)
 class Stamp:
-    """When a state is handed out.
+    """The moment at which a state is handed out.
 
     Attributes:
         at: The time by the store's clock, in seconds.
@@ -98,7 +98,7 @@ class Claim:
 
 
 class Store(Protocol):
-    """Where rounds are reserved and their outcomes recorded. Every method is atomic."""
+    """A store that reserves rounds and records their outcomes. Every method is atomic."""
 
     async def stamp(self) -> Stamp:
         """Return what a state that is handed out now carries. All instances share the clock."""

@@ -1,8 +1,7 @@
-"""Option H: `await ctx.elicit()` is a suspension. The handler's frame waits in memory between
-rounds.
+"""Option H: `await ctx.elicit()` suspends the handler. Its frame waits in memory between rounds.
 
-`store` takes the rounds, `frame` is a parked call and what its handler sees, `detached` is what it
-parks on.
+`store` takes the rounds, `frame` holds a parked call and its handler's context, `detached` has the
+tasks and futures below anyio that calls park on.
 """
 
 from mrtr_options.sdk.handlers import Call, CallAbandoned

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 
 class Parking(Protocol):
-    """Where one task waits for one value: `await` it."""
+    """A place where one task waits for one value: `await` it."""
 
     def __await__(self) -> Generator[Any, Any, Any]: ...
 
@@ -30,7 +30,7 @@ class Task(Protocol):
 
 
 def on_asyncio() -> bool:
-    """Whether the running event loop is asyncio's."""
+    """Return whether the running event loop is asyncio's."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:

@@ -125,7 +125,7 @@ def _unless_abandoned(responses: types.InputResponses | None) -> types.InputResp
 
 
 class LinearContext(AsksTogether, Generic[DeskT]):
-    """What the handler gets in place of the SDK's request context.
+    """The handler's context, in place of the SDK's request context.
 
     Attributes:
         lifespan_context: The server's lifespan context.

@@ -84,8 +84,9 @@ Params = types.CallToolRequestParams | types.GetPromptRequestParams
 def _unknown_call(error: type[MCPError] = NotBegun) -> MCPError:
     return error(
         types.INVALID_PARAMS,
-        "This call is not waiting on this server: it ended, was given up after too long a pause, or "
-        "lives on another instance. Its effects may have happened. Look before you call the tool again.",
+        "This call is not waiting on this server: it ended, was given up after too long a pause, or"
+        " lives on another instance. Its effects may have happened. Look before you call the tool"
+        " again.",
         {"reason": "unknown_continuation"},
     )
 
@@ -117,8 +118,10 @@ def _spent(key: str) -> MCPError:
 
 
 class ContinuationStore:
-    """Holds the frames of unanswered calls. An async context manager, open while the server serves.
-    One that several servers have entered closes with the last of them.
+    """A store of the frames of unanswered calls.
+
+    It is an async context manager, open while the server serves. A store that several servers have
+    entered closes with the last of them.
 
     Args:
         max_parked: How many unfinished calls it holds. One more is refused; none is dropped.
@@ -170,7 +173,7 @@ class ContinuationStore:
         self._entered = 0
 
     def __len__(self) -> int:
-        """How many unfinished calls there are."""
+        """Return the number of unfinished calls."""
         return len(self._live)
 
     async def __aenter__(self) -> Self:
@@ -196,7 +199,8 @@ class ContinuationStore:
                         await self._emptied.wait()
         if self._live:
             logger.warning(
-                "%d calls are left at shutdown: their code did not end within %g s of being cancelled",
+                "%d calls are left at shutdown: their code did not end within %g s of being"
+                " cancelled",
                 len(self._live),
                 CLEANUP_SECONDS,
             )
@@ -209,8 +213,9 @@ class ContinuationStore:
     ) -> Callable[
         [ServerRequestContext[DeskT, Any], Params], Awaitable[ResultT | types.InputRequiredResult]
     ]:
-        """Turn a handler that awaits its answers into one that returns its questions: a tool's, or
-        a prompt's.
+        """Turn a handler that awaits its answers into one that returns its questions.
+
+        It may be a tool's handler or a prompt's.
 
         While the store is not open, that handler refuses every call (-32603).
         """
@@ -288,7 +293,7 @@ class ContinuationStore:
         return frame
 
     def _hold(self, frame: Frame, size: int) -> None:
-        """Count so many bytes more for a call.
+        """Count `size` more bytes for a call.
 
         Raises:
             MCPError: -32603, they do not fit.
@@ -371,11 +376,11 @@ class ContinuationStore:
         return await self._output(frame, asked + 1)
 
     async def _output(self, frame: Frame, number: int) -> types.Result:
-        """Wait for what the handler says next, and keep the frame from idling out meanwhile."""
+        """Wait for the handler's next output, and keep the frame from idling out meanwhile."""
         self._touch(frame)
         if len(frame.outputs) <= number:
-            # A handler that waits for nothing else is there after this turn; being woken takes
-            # another.
+            # A handler that waits for nothing else has its output after this turn of the loop.
+            # Being woken takes another turn.
             await anyio.lowlevel.checkpoint()
         if len(frame.outputs) <= number:
             waiter = parking()
@@ -399,8 +404,9 @@ class ContinuationStore:
             self._sweeper = spawn(self._sweep, self._context)
 
     async def _sweep(self) -> None:
-        """Give up idle calls and forget finished ones. One task for all; ends when there are
-        none.
+        """Give up idle calls and forget finished ones.
+
+        One task does it for all calls, and ends when there are none.
         """
         while self._live or self._finished:
             heads = [
@@ -437,8 +443,8 @@ def _as_result(frame: Frame, number: int) -> types.Result:
     if isinstance(output, types.Result):
         return output
     if isinstance(output, BaseException):
-        # Each delivery raises an exception of its own. What is kept holds no traceback, and with it
-        # no frame and no request.
+        # Each delivery raises an exception of its own. The stored one holds no traceback, and with
+        # it no frame and no request.
         frame.outputs[number] = _afresh(output)
         raise output
     return types.InputRequiredResult(
@@ -448,8 +454,9 @@ def _as_result(frame: Frame, number: int) -> types.Result:
 
 
 def _afresh(error: ErrorT) -> ErrorT:
-    """Return the same exception without traceback, cause and context. One that cannot be made again is a
-    RuntimeError with its text.
+    """Return the same exception without traceback, cause and context.
+
+    An exception that cannot be made again becomes a RuntimeError with its text.
     """
     if isinstance(error, BaseExceptionGroup):
         group = cast("BaseExceptionGroup[BaseException]", error)

@@ -122,7 +122,7 @@ TaskHandler = Callable[[TaskContext[DeskT], Call], Awaitable[types.CallToolResul
 
 @dataclass(kw_only=True, eq=False)
 class TaskStore(DurableStore, Extension):
-    """Serves handlers as tasks; the server's Tasks extension.
+    """A store that serves handlers as tasks; the server's Tasks extension.
 
     Attributes:
         idle_seconds, wait_seconds, rounds, keep_seconds, version: See `DurableStore`.
@@ -284,7 +284,7 @@ class TaskStore(DurableStore, Extension):
         return types.EmptyResult(result_type="complete")
 
     async def _found(self, ctx: ServerRequestContext[Any, Any], task: str) -> Record:
-        """How a task of this caller's stands.
+        """Return the record of a task of this caller.
 
         Raises:
             MCPError: -32602; whether there is none or it is another's is not told.
@@ -304,7 +304,10 @@ class TaskStore(DurableStore, Extension):
         return record
 
     def _is_forgotten(self, record: Record, created: float) -> bool:
-        """Whether a task's time is over. What is at work has effects under way, and is told of."""
+        """Return whether a task's time is over.
+
+        A task at work is not forgotten: it has effects under way, and its client is told of them.
+        """
         if record.begun.ttl_ms is None:
             return False
         ends_at = created + record.begun.ttl_ms / 1000
@@ -321,7 +324,7 @@ class TaskStore(DurableStore, Extension):
                 return False
 
     def _told(self, task: str, record: Record) -> dict[str, Any]:
-        """Return a task as it stands: the fields of `Task`."""
+        """Return the current description of a task: the fields of `Task`."""
         told: dict[str, Any] = {
             "task_id": task,
             "status": "working",
@@ -354,7 +357,7 @@ def _iso(seconds: float) -> str:
 
 
 def _takes_tasks(ctx: ServerRequestContext[Any, Any]) -> bool:
-    """Whether this very request declares the extension."""
+    """Return whether this very request declares the extension."""
     capabilities = ctx.session.client_capabilities
     extensions = capabilities.extensions if capabilities else None
     return is_modern(ctx) and extensions is not None and IDENTIFIER in extensions

@@ -16,7 +16,7 @@ Status = Literal["working", "input_required", "completed", "failed", "cancelled"
 
 
 class TaskFields(types.Result):
-    """What every description of a task has.
+    """The fields of every description of a task.
 
     Attributes:
         task_id: Its name, opaque to the client.

@@ -1,8 +1,9 @@
-"""What a deployment is: where scenarios run, and the instances of a server that it starts for one.
+"""Deployments: where scenarios run, and the instances of a server that one of them starts.
 
 Each is a module of this folder: instances in memory, server processes of an option (`processes`)
-and of a stranger's file (`children`, `child`), and a server behind a URL (`remote`). Those that any
-option can be run on are offered by name: a module that has `OFFERED` is found by itself.
+and of a stranger's file (`children`, `child`), and a server behind a URL (`remote`). The
+deployments that any option can run on are offered by name: `offered` finds each module that has
+`OFFERED`.
 """
 
 from __future__ import annotations
@@ -29,22 +30,23 @@ from mrtr_options.tool import weather
 from mrtr_options.tool.settings import LEDGER_VARIABLE
 
 HANG_SECONDS = 30.0
-"""How long one request may take before it is called hung. Generous, so that a slow machine is not
-reported as a hang; a request that is answered does not wait for it.
+"""The longest time for one request before it is called hung.
+
+Generous, so that a slow machine is not reported as a hang; an answered request does not wait.
 """
 
 
 class Deployment(Protocol):
-    """Where scenarios run."""
+    """A place where scenarios run."""
 
     def cannot(self, scenario: Scenario) -> str | None:
-        """Why a scenario cannot run here, as in "12 scenarios " + why; None if it can."""
+        """Return why a scenario cannot run here, as in "12 scenarios " + why; None if it can."""
         ...
 
     def started(
         self, subject: Subject, scenario: Scenario
     ) -> AbstractAsyncContextManager[Instances]:
-        """Fresh instances of a subject for one run; they end with the block.
+        """Start fresh instances of a subject for one run; they end with the block.
 
         Raises:
             CannotLoad: The subject is not an option that can be run.
@@ -58,11 +60,11 @@ class Instances:
     A deployment overrides what it can do; what it cannot, its `cannot` leaves out.
 
     Attributes:
-        instances: How many there are.
-        hang_seconds: How long one request may take before it is called hung.
-        name: What the matrix calls the deployment.
-        recording: What happens at the instances, and what the player records of the client.
-        strikes: Whether what is to go wrong at an effect does.
+        instances: The number of instances.
+        hang_seconds: The longest time for one request before it is called hung.
+        name: The deployment's name in the matrix.
+        recording: The events at the instances, and those that the player records of the client.
+        strikes: Whether faults at effects can be injected here.
     """
 
     def __init__(self, instances: int, hang_seconds: float) -> None:
@@ -84,6 +86,7 @@ class Instances:
 
         Args:
             instance: Counted from 0.
+            request: The request.
             user: Answers what a legacy server pushes.
             gone: When it is set the client leaves.
         """
@@ -111,20 +114,20 @@ class Instances:
         raise NotImplementedError
 
     async def wait(self, seconds: float) -> None:
-        """Let time pass; nothing where the instances keep their own."""
+        """Let time pass. Does nothing if the instances have a clock of their own."""
 
     async def collect(self) -> None:
         """Record the effects that could not be recorded as they happened."""
 
     async def _record_new(self, ledger: weather.Ledger) -> None:
-        """Record the effects that a ledger has more than before."""
+        """Record the effects that a ledger has gained since the last look."""
         effects = await ledger.effects()
         for effect in effects[self._effects_seen :]:
             self.recording.append(Effect(None, None, effect))
         self._effects_seen = max(self._effects_seen, len(effects))  # two may look at once
 
     async def effects(self) -> dict[weather.EffectKind, int]:
-        """How often each kind of effect has taken place."""
+        """Count how often each kind of effect has taken place."""
         await self.collect()
         events = [event for event in self.recording.events if isinstance(event, Effect)]
         return weather.count(tuple(event.effect for event in events if not event.absorbed))
@@ -136,9 +139,9 @@ class Offered:
 
     Attributes:
         name: Its name.
-        says: What it is, for the title of a table.
+        says: The description for the title of a table.
         where: The deployment.
-        instances: How many there are at most.
+        instances: The most instances.
     """
 
     name: str
@@ -149,14 +152,14 @@ class Offered:
 
 @cache
 def offered() -> dict[str, Offered]:
-    """Every deployment that is offered, by its name."""
+    """Return every deployment that is offered, by its name."""
     modules = [import_module(f"{__name__}.{each.name}") for each in pkgutil.iter_modules(__path__)]
     rows: list[Offered] = [row for module in modules for row in getattr(module, "OFFERED", ())]
     return {row.name: row for row in rows}
 
 
 def next_ring(keys: list[bytes], change: Keys) -> list[bytes]:
-    """The ring of keys after a restart."""
+    """Return the ring of keys after a restart."""
     if change == "same":
         return keys
     return [new_key(), *keys] if change == "rotated" else [new_key()]
@@ -164,7 +167,7 @@ def next_ring(keys: list[bytes], change: Keys) -> list[bytes]:
 
 @contextmanager
 def environment(ledger: Path, keys: list[bytes]) -> Generator[None]:
-    """While a stranger's file is loaded: the ledger and the keys, where docs/CONTRACT.md says."""
+    """Set the variables that docs/CONTRACT.md names, while a stranger's file is loaded."""
     before = dict(os.environ)
     ring = ",".join(key.decode() for key in keys)
     os.environ.update({LEDGER_VARIABLE: str(ledger), KEYS_VARIABLE: ring})
@@ -178,9 +181,9 @@ def environment(ledger: Path, keys: list[bytes]) -> Generator[None]:
 
 @contextmanager
 def quiet_servers() -> Generator[None]:
-    """Keep what the SDK and the engine log about refusals and failures out of the output: under
-    review they are looked for. Inside another such block nothing changes, and loggers keep what
-    they know.
+    """Keep the logs of refusals and failures out of the output, since a review looks for them.
+
+    Inside another such block nothing changes, and loggers keep their settings.
     """
     before = logging.root.manager.disable
     if before >= logging.CRITICAL:

@@ -1,8 +1,8 @@
-"""What runs in the processes that `children` starts: each loads one file and serves it over HTTP.
+"""The code of the processes that `children` starts: each loads one file and serves it over HTTP.
 
-Between the bench and an instance is one socket, with a line for each thing said. The bench says
-`stats`, `where`, or `wait` and how many seconds pass. The instance says, as JSON, `up`, `failed`
-(its file does not load), `raised` (an exception of the author's code), and what it was asked for.
+Between the bench and an instance is one socket, with a line for each message. The bench sends
+`stats`, `where`, or `wait` and the seconds that pass. The instance sends JSON: `up`, `failed` (its
+file does not load), `raised` (an exception of the author's code), and the answers to requests.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ from mrtr_options.tool.settings import DATABASE_VARIABLE, LEDGER_VARIABLE, Setti
 from mrtr_options.tool.weather import Effect, SqliteLedger
 
 MOST_LINES = 5
-"""How many of the lines at which a server waits are named."""
+"""The most lines of a waiting server that are named."""
 
 LONGEST_WAIT_SECONDS = 30 * 86_400
-"""More than a run ever waits."""
+"""A time longer than any run waits."""
 
 Line = tuple[int, str]
-"""A line number of the author's file, and the function that it is in."""
+"""A line number of the author's file, and the name of its function."""
 
 
 # --- the process --------------------------------------------------------------------------------
@@ -65,24 +65,30 @@ def run(
     Args:
         file: The author's.
         environment: Names its ledger, its keys and its database.
-        ahead: How many seconds its clock runs ahead.
-        talk, output, listener: To the bench; for what it prints; what it serves on.
+        ahead: The seconds by which its clock runs ahead.
+        talk: The socket to the bench.
+        output: The pipe for its output.
+        listener: The socket that it serves on.
     """
     gc.freeze()  # a pass of the collector copies what this process shares with the fork server
     for standard in (1, 2):
         os.dup2(output.fileno(), standard)
     os.environ.update(environment)
-    folder, here = str(Path(environment[LEDGER_VARIABLE]).parent), os.getcwd()
-    sys.path[:] = [*(each or here for each in sys.path), folder]  # as in PATH
-    os.chdir(
-        folder
-    )  # else a store with a relative path would be the one that the author's server has
+    folder = str(Path(environment[LEDGER_VARIABLE]).parent)
+    here = os.getcwd()
+    absolute = [each or here for each in sys.path]
+    sys.path[:] = [*absolute, folder]  # as in PATH
+    # Else a store with a relative path would be the one that the author's server has.
+    os.chdir(folder)
     status = 1
     try:
         _serve(file, listener, _Talk(talk), ahead)
         status = 0
     except SystemExit as error:
-        status = error.code if isinstance(error.code, int) else int(error.code is not None)
+        if isinstance(error.code, int):
+            status = error.code
+        elif error.code is None:
+            status = 0
     except BaseException:
         traceback.print_exc()
     finally:  # threads of the author's may go on
@@ -94,7 +100,7 @@ def run(
 
 
 class _Talk:
-    """The socket to the bench, for threads too."""
+    """The socket to the bench, which threads share."""
 
     def __init__(self, bench: socket.socket) -> None:
         self._bench = bench
@@ -119,10 +125,11 @@ def _serve(file: Path, listener: socket.socket, talk: _Talk, ahead: float) -> No
     logging.basicConfig(handlers=[_Raised(talk, file)], force=True)
     sqlite3.Connection = dbapi2.Connection = _Connection
     sqlite3.connect = dbapi2.connect = partial(sqlite3.connect, factory=_Connection)
-    ledger, ring = os.environ[LEDGER_VARIABLE], os.environ["MRTR_STATE_KEYS"]
+    ring = os.environ["MRTR_STATE_KEYS"]
+    has_keys = len(ring) >= MIN_KEY_BYTES
     settings = Settings(
-        _Ledger(ledger),
-        keys=[key.encode() for key in ring.split(",")] if len(ring) >= MIN_KEY_BYTES else None,
+        _Ledger(os.environ[LEDGER_VARIABLE]),
+        keys=[key.encode() for key in ring.split(",")] if has_keys else None,
         principal=principal_of,
         database=os.environ[DATABASE_VARIABLE],
     )
@@ -145,8 +152,10 @@ def _serve(file: Path, listener: socket.socket, talk: _Talk, ahead: float) -> No
 
 
 class _Ledger(SqliteLedger):
-    """Ends the process at the effect at which it is to crash: the bench, which watches the file,
-    may be late. Where the author's code opens the ledger by itself, the bench does it.
+    """A ledger that ends the process at the effect at which it is to crash.
+
+    The bench watches the file, but may be late. It does this alone if the author's code opens the
+    ledger by itself.
     """
 
     async def record(self, effect: Effect) -> None:
@@ -169,8 +178,9 @@ def _once(number: int, seconds: float) -> None:
 
 
 class _Connection(sqlite3.Connection):
-    """Reads the instance's clock, and has the function by which the ledger's file makes one try of
-    an effect fail, wait, or end the process.
+    """A connection that reads the instance's clock and has the function `ONCE` of `ledger`.
+
+    By that function the ledger's file makes one try of an effect fail, wait, or end the process.
     """
 
     def __init__(self, *args: Any, **named: Any) -> None:
@@ -180,11 +190,12 @@ class _Connection(sqlite3.Connection):
 
 
 class _Raised(logging.Handler):
-    """Tells the bench of each exception that is logged: the SDK logs those of the author's code."""
+    """A handler that reports each logged exception: the SDK logs those of the author's code."""
 
     def __init__(self, talk: _Talk, file: Path) -> None:
         super().__init__(logging.WARNING)
-        self._talk, self._file = talk, file
+        self._talk = talk
+        self._file = file
 
     def emit(self, record: logging.LogRecord) -> None:
         error = record.exc_info[1] if record.exc_info else None
@@ -193,9 +204,10 @@ class _Raised(logging.Handler):
 
 
 def authors_traceback(error: BaseException, file: Path) -> list[str]:
-    """The lines of a traceback, with only those frames that are in the author's file or folder."""
+    """Return the lines of a traceback, with only the frames in the author's file or folder."""
     whole = traceback.TracebackException.from_exception(error)
-    parts, todo = set[int](), [whole]
+    parts = set[int]()
+    todo = [whole]
     while todo:
         part = todo.pop()
         if id(part) in parts:
@@ -249,10 +261,10 @@ def _stats(loop: asyncio.AbstractEventLoop) -> dict[str, int]:
 
 
 def _where(file: Path) -> list[Line]:
-    """The author's lines at which threads run and coroutines wait, the innermost of each."""
+    """Return the author's lines at which threads run and coroutines wait, the innermost of each."""
     here = threading.get_ident()
     stacks = [_outwards(frame) for thread, frame in sys._current_frames().items() if thread != here]  # pyright: ignore[reportPrivateUsage]
-    # Not by the tasks: what a task waits for need not say what that waits for.
+    # We cannot use asyncio's tasks: a task's awaitable does not expose the coroutine below it.
     waiting: list[Any] = gc.get_objects()
     kinds = (CoroutineType, GeneratorType)
     stacks += [list(_awaited(each)) for each in waiting if isinstance(each, kinds)]
@@ -261,7 +273,7 @@ def _where(file: Path) -> list[Line]:
 
 
 def _outwards(frame: FrameType | None) -> list[FrameType]:
-    """A thread's frames, the innermost last."""
+    """Return a thread's frames, the innermost last."""
     frames: list[FrameType] = []
     while frame is not None:
         frames.insert(0, frame)
@@ -270,8 +282,9 @@ def _outwards(frame: FrameType | None) -> list[FrameType]:
 
 
 def _awaited(waiting: Any) -> Iterator[FrameType]:
-    """The frames of a coroutine or generator that waits, the innermost last: each waits for the
-    next.
+    """Yield the frames of a waiting coroutine or generator, the innermost last.
+
+    Each waits for the next one.
     """
     while waiting is not None:
         kind = "cr" if hasattr(waiting, "cr_frame") else "gi"

@@ -49,31 +49,33 @@ from mrtr_options.tool.catalogue import Option
 from mrtr_options.tool.settings import DATABASE_VARIABLE, LEDGER_VARIABLE
 
 HANG_SECONDS = 15.0
-"""How long a proposal may take for one request before it is called hung. Longer than a single-use
-guard waits, as it is by default, for a round whose process has died.
+"""The longest time for one request to a proposal before it is called hung.
+
+It is longer than the guard's default wait for a round whose process has died.
 """
 
 START_SECONDS = 20.0
-"""How long a file may take to load."""
+"""The longest time for a file to load."""
 
 WORD_SECONDS = 2.0
-"""How long a process may take to say where it stands."""
+"""The longest time for a process to say where it stands."""
 
 DEATH_SECONDS = 0.15
-"""How long a process may take to be gone, once its connections break."""
+"""The longest time for a process to be gone after its connections break."""
 
 WATCH_SECONDS = 0.001
-"""How often the ledger is looked at while a fault waits for an effect."""
+"""The pause between two looks at the ledger while a fault waits for an effect."""
 
 OUTPUT_BYTES = 64 * 1024
-"""How much is kept of what a process prints."""
+"""The length of a process's output that is kept."""
 
-LEDGER, CALLS = "ledger.sqlite", "calls.sqlite"
+LEDGER = "ledger.sqlite"
+CALLS = "calls.sqlite"
 """The files of a set of instances."""
 
 
 class CannotStart(UsageError):
-    """A file does not come up as a server. The details are its traceback, or where it hangs."""
+    """A file that does not come up as a server. The details are its traceback or its position."""
 
 
 # --- one process --------------------------------------------------------------------------------
@@ -84,18 +86,18 @@ class Child:
     """One server process.
 
     Attributes:
-        process: What runs.
-        origin: Where it listens.
+        process: The process itself.
+        origin: The URL of its listener, without a path.
         talk: The socket to it; see `child`.
-        output: What it prints.
+        output: The pipe with its output.
         up, dead: Set when it serves, and when it is gone.
-        failed: Why its file does not load, if so: the author's traceback or a line.
+        failed: The reason if its file does not load: the author's traceback or a line.
         raised: The tracebacks of exceptions that the author's code raised, the latest last.
         printed: The end of what it printed.
-        rest: The beginning of a line that it has not ended.
-        heard: What it last answered, by what was asked.
+        rest: The beginning of an unfinished line.
+        heard: Its last answers, by the question.
         news: Set, and replaced, when it has answered or printed something.
-        ended: How it ended: its exit status, or minus the number of the signal.
+        ended: Its exit status, or minus the number of the signal that ended it.
     """
 
     process: ForkServerProcess
@@ -113,7 +115,7 @@ class Child:
     ended: int | None = None
 
     async def listen(self) -> None:
-        """Take what it says until it is gone; what it started may still hold the socket."""
+        """Read its messages until it is gone. What it started may still hold the socket."""
         self.talk.setblocking(False)
         with self.talk:
             async with anyio.create_task_group() as group:
@@ -132,7 +134,7 @@ class Child:
         self.news.set()
 
     def _hear(self) -> bool:
-        """Take what it has said; whether it can say more."""
+        """Read its messages so far; return whether more can come."""
         try:
             while more := self.talk.recv(64 * 1024):
                 *lines, self.rest = (self.rest + more).split(b"\n")
@@ -158,7 +160,7 @@ class Child:
                 self._tell_news()
 
     async def drain(self) -> None:
-        """Take what it prints until no process holds its output."""
+        """Read its output until no process holds it."""
         with self.output as output:
             while True:
                 await anyio.wait_readable(output)
@@ -173,7 +175,7 @@ class Child:
         self.news = anyio.Event()
 
     async def ask(self, what: str, seconds: float) -> Any:
-        """What it answers in so many seconds; None if it does not."""
+        """Return its answer; None if it does not answer within `seconds`."""
         self.heard.pop(what, None)
         with suppress(OSError), anyio.move_on_after(seconds):
             self.talk.sendall(what.encode() + b"\n")
@@ -218,7 +220,7 @@ class Children:
 
     @property
     def secrets(self) -> set[str]:
-        """What no client may see: the keys, and where the processes keep their files."""
+        """Texts that no client may see: the keys, and the folder of the processes' files."""
         return {str(self._folder), *(key.decode() for key in self._keys)}
 
     @property
@@ -309,7 +311,7 @@ class Children:
         weather.SqliteLedger(self.ledger_file)
 
     def _keeps_files(self) -> bool:
-        """Whether there is more in the folder than the ledger: work may be kept there."""
+        """Return whether the folder holds more than the ledger: work may be kept there."""
         return any(not each.name.startswith(LEDGER) for each in self._folder.iterdir())
 
     async def _begin_anew(self) -> None:
@@ -328,8 +330,7 @@ class Children:
             self._children.pop(0)
 
     async def replace(self, place: int, child: Child) -> str:
-        """Put a fresh process in the place of one that hangs or is gone, unless that was done
-        before.
+        """Replace a process that hangs or is gone by a fresh one, unless that was done before.
 
         Returns:
             How the old one ended.
@@ -353,7 +354,8 @@ class Children:
 
     async def redeploy(self, change: Change | None, only: int | None) -> None:
         """Replace every process, or only one, by one with another version of the file."""
-        for place in range(len(self._versions)) if only is None else (only,):
+        places = range(len(self._versions)) if only is None else (only,)
+        for place in places:
             self._versions[place] = change
             await self._swap(place, self._children[place])
 
@@ -364,11 +366,11 @@ class Children:
             await child.ask(f"wait {seconds}", START_SECONDS)
 
     async def stats(self, place: int) -> dict[str, int]:
-        """How many tasks, threads, open files and bytes of memory a process has."""
+        """Return how many tasks, threads, open files and bytes of memory a process has."""
         return await self.child(place).ask("stats", START_SECONDS) or {}
 
     async def _where(self, child: Child) -> str:
-        """The author's lines at which a process stands, a line for each."""
+        """Return the author's lines at which a process stands, one a line."""
         file = self._option.path
         found = await child.ask("where", WORD_SECONDS)
         if found is None:  # its threads get no turn: the interpreter itself says where they are
@@ -393,7 +395,7 @@ class Children:
 
     @asynccontextmanager
     async def started(self, subject: Subject, scenario: Scenario) -> AsyncGenerator[ChildInstances]:
-        """The processes, for one run; they go on after it."""
+        """Yield the processes for one run; they go on after it."""
         if self._died and self._keeps_files():
             self._versions = [None] * len(self._versions)
             await self._begin_anew()
@@ -413,12 +415,12 @@ class Children:
         work: Callable[[anyio.CancelScope], Coroutine[Any, Any, None]],
         scope: anyio.CancelScope,
     ) -> None:
-        """Have something done while the processes run."""
+        """Start a task that ends with the processes at the latest."""
         assert self._group is not None
         self._group.start_soon(work, scope)
 
     async def kill(self, child: Child) -> str:
-        """Kill a process unless it has ended; how it ended, in words."""
+        """Kill a process unless it has ended. Return how it ended, in words."""
         if child.ended is None:
             child.ended = end(child.process)
             self._raised += child.raised
@@ -428,7 +430,7 @@ class Children:
         return f"was killed by {signal.Signals(-child.ended).name}"
 
     def child(self, place: int) -> Child:
-        """The process that is an instance now."""
+        """Return the process that is an instance now."""
         return self._children[place % len(self._versions)]
 
     def session(self, child: Child, like: Request) -> Session:
@@ -446,7 +448,7 @@ class Children:
         gone: anyio.Event,
         session: Session | None = None,
     ) -> Reply:
-        """Send one request to a process, in a session or in one of its own; see `Instances.send`."""
+        """Send one request to a process, in its session or alone; see `Instances.send`."""
         reply = Reply(nothing=HUNG)
         where = ""
         async with anyio.create_task_group() as group:
@@ -458,9 +460,8 @@ class Children:
             async def until_hung() -> None:
                 nonlocal where
                 await anyio.sleep(self.hang_seconds)
-                where = await self._where(
-                    child
-                )  # before the client leaves, which cancels the handler
+                # Before the client leaves, which cancels the handler.
+                where = await self._where(child)
                 group.cancel_scope.cancel()
 
             group.start_soon(until_dead)
@@ -527,7 +528,7 @@ class ChildInstances(Instances):
         """Return the session that a request names, opened with the first one that names it."""
         if not request.session:
             return None
-        named = request.session, child.origin
+        named = (request.session, child.origin)
         if named not in self._sessions:
             self._sessions[named] = self._children.session(child, request)
         return self._sessions[named]
@@ -538,7 +539,7 @@ class ChildInstances(Instances):
             session.close()
 
     async def _settle(self) -> None:
-        """Take note of what happened, and replace what is dead."""
+        """Record what happened, and replace what is dead."""
         await self.collect()
         for place in range(self.instances):
             child = self._children.child(place)
@@ -570,7 +571,8 @@ class ChildInstances(Instances):
 
     async def arm(self, name: str | None, only: int | None = None) -> None:
         self._watching.cancel()
-        self._only_there, self._at = only is not None, only or 0
+        self._only_there = only is not None
+        self._at = only or 0
         self._ledger.arm(name)
         fault = self._ledger.fault
         if fault is not None and fault.is_after:
@@ -590,7 +592,8 @@ class ChildInstances(Instances):
         return fault is not None and fault.is_after and self._ledger.since_armed()
 
     async def _strike(self) -> None:
-        fault, self._ledger.fault = self._ledger.fault, None
+        fault = self._ledger.fault
+        self._ledger.fault = None
         self._strikes += 1
         if fault is not None and fault.what == "gone":
             self._leave.set()

@@ -64,11 +64,11 @@ _system_time = time.time
 
 
 class _Death(asyncio.CancelledError):
-    """Raised in an effect in which its process dies: no `except Exception` catches it."""
+    """The end of a process, raised in one of its effects: no `except Exception` catches it."""
 
 
 Capabilities = tuple[bool, Declares | None, bool]
-"""Whether a client declares elicitation, and how, and whether it declares the Tasks extension."""
+"""Whether a client declares elicitation, how, and whether it declares the Tasks extension."""
 
 
 @dataclass
@@ -77,8 +77,8 @@ class _Instance:
 
     Attributes:
         server: Its server.
-        wanted: Takes requests for clients that it has not.
-        clients: Those that it has.
+        wanted: The channel for requests whose client has to be connected first.
+        clients: The connected clients, by their capabilities.
         stopped: Set when it has ended.
         has_died: Whether it ended in the middle of an effect: none of its responses arrives.
     """
@@ -97,7 +97,8 @@ class _Ledger(FaultyLedger):
         self, here: MemoryInstances, place: int, ledger: weather.Ledger, turns: int
     ) -> None:
         super().__init__(ledger, turns)
-        self._here, self._place = here, place
+        self._here = here
+        self._place = place
         self._is_dead = False
 
     def due(self, effect: weather.Effect) -> Kind | None:
@@ -107,7 +108,8 @@ class _Ledger(FaultyLedger):
         here.used = True
         if here.fault is None or here.fault.at != effect.kind:
             return None
-        fault, here.fault = here.fault, None
+        fault = here.fault
+        here.fault = None
         return fault
 
     def happened(self, effect: weather.Effect, fault: Kind | None) -> None:
@@ -126,12 +128,12 @@ class Memory:
     """Instances in this process as a deployment.
 
     Attributes:
-        turns: How many turns of the event loop an effect takes.
-        hang_seconds: How long one request may take before it is called hung.
-        database: Names a database for one run, where an option needs one; see `run.in_memory`.
-        versions: For the next versions of the file; many runs may share them. None for one that
-            goes with the run.
-        watch: Told of the author's lines, and of what is kept in a database.
+        turns: The number of turns of the event loop that an effect takes.
+        hang_seconds: The longest time for one request before it is called hung.
+        database: Names a database for one run, if an option needs one; see `run.in_memory`.
+        versions: A folder for the next versions of the file, which many runs may share. None for
+            a folder that goes with the run.
+        watch: Notified of the author's lines, and of what is stored in a database.
     """
 
     turns: int = 1
@@ -147,7 +149,7 @@ class Memory:
     async def started(
         self, subject: Subject, scenario: Scenario
     ) -> AsyncGenerator[MemoryInstances]:
-        """Fresh instances, with a ledger and stores of their own.
+        """Start fresh instances, with a ledger and stores of their own.
 
         One instance is enough where rounds go to the instance that asked, and nothing sends one
         elsewhere. What a stranger's code prints goes to standard error: a command's own output is
@@ -158,12 +160,10 @@ class Memory:
         """
         stays = scenario.setup.fleet == "sticky" and not scenario.script
         alone = stays and not scenario.needs_two
-        keeps = (
-            self.versions
-            if subject.option.extra is None and not subject.option.is_foreign
-            else None
-        )
-        printed = redirect_stdout(sys.stderr) if subject.option.is_foreign else nullcontext()
+        option = subject.option
+        may_share = option.extra is None and not option.is_foreign
+        keeps = self.versions if may_share else None
+        printed = redirect_stdout(sys.stderr) if option.is_foreign else nullcontext()
         with nullcontext(keeps) if keeps else scratch() as folder, quiet_servers(), printed:
             instances = MemoryInstances(
                 self,
@@ -190,8 +190,8 @@ class MemoryInstances(Instances):
     share.
 
     Attributes:
-        fault: What goes wrong at the next effect of its kind.
-        deaths: What was raised when instances died; a Ctrl-C may come at the same time.
+        fault: The fault of the next effect of its kind.
+        deaths: The exceptions raised when instances died; a Ctrl-C may come at the same time.
         used: Whether any effect came through the ledger. A stranger's file may have its own ledger.
     """
 
@@ -256,7 +256,7 @@ class MemoryInstances(Instances):
 
     @contextmanager
     def _open_store(self) -> Generator[None]:
-        """What the wrappers of all instances share."""
+        """Open the store that the wrappers of all instances share."""
         if self._subject.wrappers:
             self._store = SqliteStore(":memory:", keep_seconds=KEEP_SECONDS, clock=self._clock)
         try:
@@ -270,9 +270,10 @@ class MemoryInstances(Instances):
 
     @contextmanager
     def _apart(self) -> Generator[None]:
-        """For a stranger's file, whose code may read the clock and use relative paths: the process
-        is on the time of the run, and in its folder, not where the author's server keeps its
-        files.
+        """Put the process on the time of the run, and into its folder, for a stranger's file.
+
+        Its code may read the clock and use relative paths, and the folder must not be the one
+        where the author's server keeps its files.
         """
         time.time = self._clock
         try:
@@ -285,7 +286,9 @@ class MemoryInstances(Instances):
         if self._store is None:
             return []
         attempts = self._subject.attempts(self._destination)
-        watch, here, store = self._where.watch, self.recording, self._store
+        watch = self._where.watch
+        here = self.recording
+        store = self._store
         if watch is None:
             return make_wrappers(self._subject.wrappers, store, attempts=attempts)
 
@@ -295,10 +298,12 @@ class MemoryInstances(Instances):
         return make_wrappers(self._subject.wrappers, WatchedStore(store, told), attempts=attempts)
 
     def _watching(self) -> AbstractContextManager[None]:
-        """All instances share the durable engine: what it keeps belongs to the round that is
-        open.
+        """Watch the durable engine, which all instances share.
+
+        What it keeps is attributed to the round that is open.
         """
-        watch, here = self._where.watch, self.recording
+        watch = self._where.watch
+        here = self.recording
         if watch is None or self._subject.option.extra is None:
             return nullcontext()
 
@@ -314,8 +319,10 @@ class MemoryInstances(Instances):
         return await self._group.start(self._hold, self._load(place))
 
     def _load(self, place: int) -> Any:
-        """A fresh instance, not yet running."""
-        option, version, watch = self._option, self._versions[place], self._where.watch
+        """Load a fresh instance, not yet running."""
+        option = self._option
+        version = self._versions[place]
+        watch = self._where.watch
         path = option.path if version is None else write(option, version, self._files)
         settings = Settings(
             _Ledger(self, place, self._ledger, self._where.turns),
@@ -338,8 +345,8 @@ class MemoryInstances(Instances):
             return load_watched(path, settings, on_entry=enter, on_line=reach if watch else None)
 
     async def _hold(self, server: Any, *, task_status: anyio.abc.TaskStatus[_Instance]) -> None:
-        # A task of its own for each instance: instances end in any order, their clients' scopes
-        # not.
+        # Each instance has a task of its own, since instances end in any order, and the scopes of
+        # their clients must not.
         send, receive = anyio.create_memory_object_stream[tuple[Request, anyio.Event]](1)
         instance = _Instance(server, send)
         try:
@@ -351,10 +358,8 @@ class MemoryInstances(Instances):
 
                 await connect(Request())
                 task_status.started(instance)
-                async for (
-                    wanted,
-                    connected,
-                ) in receive:  # few schedules have a client of another kind
+                # Few schedules have a client of another kind.
+                async for wanted, connected in receive:
                     await connect(wanted)
                     connected.set()
         finally:  # a second Ctrl-C ends it anywhere, and what stops it waits for it
@@ -364,7 +369,7 @@ class MemoryInstances(Instances):
     async def _client(
         self, instance: int, like: Request, user: ElicitationFnT | None
     ) -> AsyncGenerator[Client]:
-        """A client for a request: one that stays connected, or for a legacy call one of its own."""
+        """Yield a client for a request; it stays connected, unless the call is a legacy one."""
         here = self._running[instance]
         if like.era == "legacy":
             async with client_of(here.server, like, user) as client:
@@ -397,7 +402,7 @@ class MemoryInstances(Instances):
         raise death
 
     def new_death(self) -> BaseException:
-        """Return what is raised in an effect of a process that has died."""
+        """Return the exception to raise in an effect of a process that has died."""
         death = _Death()
         self.deaths.append(death)
         return death
@@ -451,7 +456,8 @@ class MemoryInstances(Instances):
             self._running.append(await self._start(place))
 
     async def redeploy(self, change: Change | None, only: int | None) -> None:
-        for place in range(self.instances) if only is None else (only,):
+        places = range(self.instances) if only is None else (only,)
+        for place in places:
             self._versions[place] = change
             await self._replace(place)
 

@@ -1,4 +1,4 @@
-"""Where a schedule is run for real: server processes behind streamable HTTP on this machine.
+"""Server processes behind streamable HTTP on this machine, as a deployment.
 
 They share what instances of a fleet share and nothing else: the state keys, the ledger file, the
 guard's store file and the database of an option that has one. They die by SIGKILL, as under a
@@ -15,7 +15,7 @@ import os
 import signal
 import socket
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection
@@ -53,29 +53,31 @@ from mrtr_options.sdk.protection import new_key
 from mrtr_options.sdk.serving import PATH, web_server
 from mrtr_options.tool import weather
 from mrtr_options.tool.catalogue import load
-from mrtr_options.tool.settings import Settings
+from mrtr_options.tool.settings import Handler, Settings
 
-LEDGER, ROUNDS, CALLS = "ledger.sqlite", "rounds.sqlite", "calls.sqlite"
+LEDGER = "ledger.sqlite"
+ROUNDS = "rounds.sqlite"
+CALLS = "calls.sqlite"
 """The files that the processes share."""
 
 
 FATAL = "Pompeii"
-"""The bill of a place whose name begins like this kills the process that writes it, each time."""
+"""The beginning of a place's name whose bill kills the process that writes it, each time."""
 
 
 @dataclass(frozen=True)
 class Served:
-    """What a process serves, and what it shares with the others.
+    """The subject that a process serves, and what the process shares with the others.
 
     Attributes:
         subject: The subject.
         keys: The ring of state keys.
-        folder: Where the shared files are.
+        folder: The folder of the shared files.
         database: The URL of the database of an option that has one.
-        rounds: Where a guard records its rounds: a SQLite file, or a PostgreSQL database's URL.
+        rounds: A guard's record of its rounds: a SQLite file, or a PostgreSQL database's URL.
         wait_seconds: How long a guarded round waits for another delivery of itself.
         round_seconds: How long a guarded round may take.
-        destination: Which effects the ledger absorbs.
+        destination: The kind of ledger, which decides which effects it absorbs.
         places: Places beside those of the domain, so that each call can have one of its own.
     """
 
@@ -94,7 +96,7 @@ class Served:
 
 
 def _serve(served: Served, ahead: Any, bench: Connection, listener: socket.socket) -> None:
-    """Serve one instance until killed, with a clock that runs so many seconds ahead."""
+    """Serve one instance until killed, with a clock that runs `ahead` seconds ahead."""
     gc.freeze()  # a pass of the collector copies what this process shares with the fork server
     logging.disable()  # the SDK logs every failure; here failures are what is looked for
     weather.REPORTS.update(served.places)
@@ -103,18 +105,18 @@ def _serve(served: Served, ahead: Any, bench: Connection, listener: socket.socke
         return time.time() + ahead.value
 
     ledger = weather.SqliteLedger(served.folder / LEDGER, served.destination)
-    names = served.subject.wrappers
-    settings = Settings(
-        _Ledger(ledger, bench),
-        keys=served.keys,
-        wrappers=make_wrappers(
-            names,
+    wrappers: list[Callable[[Handler], Handler]] = []
+    if served.subject.wrappers:
+        wrappers = make_wrappers(
+            served.subject.wrappers,
             open_store(served.rounds, clock),
             served.wait_seconds,
             round_seconds=served.round_seconds,
         )
-        if names
-        else [],
+    settings = Settings(
+        _Ledger(ledger, bench),
+        keys=served.keys,
+        wrappers=wrappers,
         principal=principal_of,
         database=served.database,
         clock=clock,
@@ -130,7 +132,7 @@ async def _serve_until_killed(server: Any, listener: socket.socket) -> None:
 
 
 class _Ledger(FaultyLedger):
-    """The ledger of this process. The bench reads its file, and sends what is armed, or None."""
+    """The ledger of this process. The bench reads its file, and sends the armed fault, or None."""
 
     def __init__(self, ledger: weather.Ledger, bench: Connection) -> None:
         super().__init__(ledger, turns=0)
@@ -163,10 +165,15 @@ class _Ledger(FaultyLedger):
 
 @dataclass
 class Worker:
-    """One server process, where it listens, the pipe to its ledger, the seconds by which the clock
-    that the package injects is ahead of the machine's, and whether it is known to serve.
+    """One server process.
 
-    The pipe is readable when the process has something to say, and when it is dead.
+    Attributes:
+        process: The process itself.
+        origin: The URL of its listener, without a path.
+        ledger: The pipe to its ledger. It is readable when the process has something to say, and
+            when the process is dead.
+        ahead: The seconds by which the clock that the package injects is ahead of the machine's.
+        up: Whether the process is known to serve.
     """
 
     process: ForkServerProcess
@@ -177,7 +184,7 @@ class Worker:
 
     @staticmethod
     def started(served: Served) -> Worker:
-        """A process that comes up. Blocks."""
+        """Start a process that comes up. Blocks."""
         context(__name__, "mrtr_options.sdk.tasks.store")  # a durable engine's imports take as long
         ours, theirs = multiprocessing.Pipe()
         ahead = multiprocessing.RawValue("d", 0.0)
@@ -209,7 +216,7 @@ class Processes:
     async def started(
         self, subject: Subject, scenario: Scenario
     ) -> AsyncGenerator[ProcessInstances]:
-        """Two fresh processes, with a ledger and stores of their own."""
+        """Start two fresh processes, with a ledger and stores of their own."""
         with scratch() as folder, quiet_servers():
             instances = ProcessInstances(subject, folder, scenario.setup.destination)
             async with instances.running():
@@ -233,9 +240,8 @@ class ProcessInstances(Instances):
     ) -> None:
         super().__init__(2, HANG_SECONDS)
         self.name = "processes"
-        self.processes = (
-            self.instances if subject.option.extra is None else 1
-        )  # its calls are in a file
+        # The calls of an option with an engine are in a file, which is one process's.
+        self.processes = self.instances if subject.option.extra is None else 1
         self._served = Served(
             subject,
             [new_key()],
@@ -286,9 +292,8 @@ class ProcessInstances(Instances):
         assert self._http is not None
 
         async def leave_at_a_word() -> None:
-            pipe = os.dup(
-                worker.ledger.fileno()
-            )  # two requests at once may wait for the same process
+            # A copy, since two requests at once may wait for the same process.
+            pipe = os.dup(worker.ledger.fileno())
             try:
                 await anyio.wait_readable(pipe)
             finally:
@@ -320,7 +325,7 @@ class ProcessInstances(Instances):
             worker.up = True
 
     def _settle(self, place: int, instance: int) -> None:
-        """Take note of what the process of an instance said; replace it if it is dead."""
+        """Record what the process of an instance said; replace it if it is dead."""
         try:
             self._workers[place].ledger.recv()
         except (EOFError, OSError):
@@ -337,10 +342,12 @@ class ProcessInstances(Instances):
         await anyio.to_thread.run_sync(self._replace, place % self.processes)
 
     async def arm(self, name: str | None, only: int | None = None) -> None:
-        for worker in self._workers if only is None else (self._workers[only % self.processes],):
-            with suppress(
-                ConnectionError
-            ):  # it died between two requests; the next one will notice
+        workers = self._workers
+        if only is not None:
+            workers = [self._workers[only % self.processes]]
+        for worker in workers:
+            # A worker may have died between two requests. The next request will notice.
+            with suppress(ConnectionError):
                 worker.ledger.send(name)
 
     async def collect(self) -> None:

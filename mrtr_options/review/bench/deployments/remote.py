@@ -1,5 +1,4 @@
-"""A running server, in any language, as a deployment: its instances reached by URL, its effects
-read from a file.
+"""A running server in any language, as a deployment, reached by URL. Its effects are in a file.
 
 What can be done to it is what any client can do. It cannot be restarted, aged, crashed or told who
 is calling, and it may speak one era only, so the scenarios that need more are left out
@@ -28,7 +27,7 @@ from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.tool import weather
 
 URL = ("http://", "https://")
-"""How the URL of a server begins."""
+"""The beginnings of a server's URL."""
 
 CONNECT_SECONDS = 30.0
 """How long a server may take to accept a connection."""
@@ -38,14 +37,14 @@ NOT_OURS = (
 )
 ALONE = "that need a second instance: name the URLs of both, with a comma between them"
 NOT_SPOKEN = "of a client of {}: the server does not speak it"
-"""Why scenarios are left out."""
+"""The reasons why scenarios are left out."""
 
 VERSIONS = MODES | {"legacy": "2025-11-25"}
 """The version of the protocol that a client of each era speaks."""
 
 
 class CannotReach(UsageError):
-    """There is no such server. The text is one line that says what to do."""
+    """A server that cannot be reached. The text is one line that says what to do."""
 
 
 @dataclass
@@ -54,9 +53,9 @@ class Remote:
 
     Attributes:
         urls: The MCP endpoints of its instances.
-        ledger: The SQLite file that they count effects in.
-        hang_seconds: How long one request may take before it is called hung.
-        eras: Those that it speaks.
+        ledger: The SQLite file in which they record effects.
+        hang_seconds: The longest time for one request before it is called hung.
+        eras: The eras that it speaks.
         is_gone: Whether nothing listens any more where a request was sent.
     """
 
@@ -77,7 +76,7 @@ class Remote:
     async def started(
         self, subject: Subject, scenario: Scenario
     ) -> AsyncGenerator[RemoteInstances]:
-        """Connections to the instances for one run."""
+        """Open connections to the instances for one run."""
         async with connections() as http:
             try:
                 yield RemoteInstances(self, http, scenario.instances, scenario.setup.destination)
@@ -96,7 +95,8 @@ class RemoteInstances(Instances):
         destination: weather.Destination,
     ) -> None:
         super().__init__(instances, where.hang_seconds)
-        self._where, self._http = where, http
+        self._where = where
+        self._http = http
         self._outside = Outside(where.ledger.path, self.recording, destination)
 
     async def send(
@@ -124,7 +124,7 @@ class RemoteInstances(Instances):
 
 
 async def listens(url: str) -> bool:
-    """Whether anything takes connections there."""
+    """Return whether anything takes connections there."""
     parts = urlsplit(url)
     port = parts.port or (443 if parts.scheme == "https" else 80)
     with suppress(OSError), anyio.move_on_after(CONNECT_SECONDS):
@@ -134,21 +134,21 @@ async def listens(url: str) -> bool:
 
 
 def is_url(text: str) -> bool:
-    """Whether a server could be at this URL."""
+    """Return whether a server could be at this URL."""
     with suppress(ValueError, httpx2.InvalidURL):
         return text.startswith(URL) and urlsplit(text).port != 0 and bool(httpx2.URL(text).host)
     return False
 
 
 async def eras_of(url: str, seconds: float = HANG_SECONDS) -> list[Era]:
-    """The eras in which a server lists its tools.
+    """Return the eras in which a server lists its tools.
 
     Args:
-        url: Its endpoint.
-        seconds: How long it may take.
+        url: The server's endpoint.
+        seconds: The longest time that it may take.
 
     Raises:
-        CannotReach: It does so in none.
+        CannotReach: It lists them in no era.
     """
     replies: dict[Era, Reply] = {}
 

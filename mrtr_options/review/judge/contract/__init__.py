@@ -1,13 +1,41 @@
 """The contract as a specification that runs: what docs/CONTRACT.md allows, held against a history.
 
-`violations` reads a history from its first event to its last. For each request it computes every
-response that the page allows there, and every effect, from what any onlooker knows: what was sent,
-which state, what that state was handed out with, and what happened to the servers since. Where the
-page leaves a choice, each is allowed. Nothing here knows how a server works.
+How one request is judged
+-------------------------
+`violations` takes a history and returns the places where it breaks a rule. Nothing here knows how a
+server works. Each request is judged by what any onlooker knows when it is sent: its content, its
+state, the response that handed that state out, and what happened to the servers since then.
 
-To read: `rules`, the rules by name; `answers` and `kinds`, what a client sends and what it may get;
-`calls`, a history request by request; `allowed`, the responses that a request may get; and what is
-held against that: `responses`, `effects` and `leaks`.
+1. `calls` reads the history from its first event to its last and makes an `Exchange` of each
+   request. It notes the time, the instance, and the state, if that was handed out before. The
+   state's response tells the position of the call: which question is open, and which place is
+   settled. It also notes which requests were open when an effect failed or an instance died.
+2. `allowed.due` computes the responses that the page allows to the request, and the rule that says
+   so. It does not look at the response that came. Where the page leaves a choice, each choice is in
+   the list, so any correct server passes.
+3. `responses` compares the response with that list. If it fits none of them, the rule is broken. It
+   also compares responses with each other: a repeated request gets the same response, and a
+   question keeps its form.
+4. `effects` counts. Each allowed report gives its request a slot for one bill, and each request
+   with good arguments has a slot for an audit. An effect that finds no free slot is one too many. A
+   report without a bill, or without an audit before the bill, lacks one.
+5. `leaks` searches the texts and states that a client received for traces, keys and other users'
+   words.
+
+Histories of servers whose code changes on the way are outside the contract. Tasks have rules of
+their own (`tasks`).
+
+An example: option E loses the third response (`lost3`), and the client sends request 3 again. The
+state of request 3 was handed out with the question about the units for Springfield, Illinois, so
+this question is open and that place is settled. The answer "metric" fits. The one allowed response
+is therefore the report of Springfield, Illinois, and it came, although the client never saw it.
+Request 4 has the same state and the same answer. It may get the same report, or an error, since a
+server may take a state only once. E reports again and bills again. There are two deliveries, so
+there are two slots for bills, and the contract is kept. That the user pays twice is no breach of a
+rule but an anomaly: "duplicate bill" (`judge.anomalies`).
+
+The other modules: `rules` has the rules by name, `answers` reads what a client sends, and `kinds`
+has the kinds of response.
 """
 
 from __future__ import annotations
@@ -29,13 +57,13 @@ __all__ = ["EFFECTS", "LISTED", "RULES", "SOURCES", "violations"]
 def violations(
     history: History, *, tools: dict[str, dict[str, Any]] | None = None
 ) -> list[Problem]:
-    """What a history has that the contract does not allow, in its order.
+    """Return the breaches of the contract in a history, in its order.
 
     Args:
-        history: Of any server of the weather tool. One whose code is changed on the way is not
-            what the contract is about: there is nothing to find in it. A task is held against the
-            extension's rules and the page's questions and reports.
-        tools: The server's listing, where it was read in another run.
+        history: A history of any server of the weather tool. There are no breaches if its code is
+            changed on the way. A task is held against the extension's rules and the page's
+            questions and reports.
+        tools: The server's listing, if it was read in another run.
 
     Source: docs/CONTRACT.md.
     """

@@ -1,7 +1,7 @@
-"""What the contract allows as the response to a request.
+"""The responses that the contract allows to a request.
 
-Knows the requests of a history up to that one, and what was pushed to its client. It does not look
-at the response that came.
+Knows the requests of a history up to that one, and the questions pushed to its client. It does not
+look at the response that came.
 """
 
 from __future__ import annotations
@@ -42,8 +42,9 @@ from mrtr_options.review.judge.contract.kinds import (
 from mrtr_options.review.judge.properties import Problem
 from mrtr_options.sdk.protection import MAX_TOKEN_BYTES
 
-EXPIRES_SECONDS, SURELY_GOOD_SECONDS = 600.0, 545.0
-_GRACE_SECONDS = 5.0  # that the requests themselves may have taken
+EXPIRES_SECONDS = 600.0
+SURELY_GOOD_SECONDS = 545.0
+_GRACE_SECONDS = 5.0  # the time that the requests themselves may have taken
 ROOM = 1_000  # calls that may be open at once
 AGAIN = 10  # times that an old client is asked a question again, or a client retries
 
@@ -52,18 +53,18 @@ PLAIN = (
     "the-report-is-the-pages",
     "missing-answers-are-asked-again",
 )
-"""The rules of a request about which nothing is special."""
+"""The rules of an ordinary request."""
 
 
 @dataclass(frozen=True)
 class Due:
-    """What is allowed for a request.
+    """The responses that are allowed to a request.
 
     Attributes:
-        rule: The rule that says so.
+        rule: The rule that allows them.
         responses: The responses.
-        wrong: What was pushed to the client before the response and is not allowed.
-        refusing: The rule that an error breaks, where that is another one.
+        wrong: The problems of what was pushed to the client before the response.
+        refusing: The rule that an error breaks, if that is another one.
     """
 
     rule: str
@@ -73,18 +74,20 @@ class Due:
 
 
 def due(calls: Calls, one: Exchange) -> Due:
-    """What is allowed for a request, were there no effect that failed."""
+    """Return the responses that are allowed to a request, before failed effects are considered."""
     if not fits_the_schema(one.request):
         return Due("arguments-are-checked", [Refused()])
     found = _legacy(calls, one) if one.request.era == "legacy" else _modern(calls, one)
-    return (
-        replace(found, responses=[*found.responses, Refused()]) if has_more(one.request) else found
-    )
+    if has_more(one.request):
+        return replace(found, responses=[*found.responses, Refused()])
+    return found
 
 
 def may_refuse(calls: Calls, one: Exchange) -> bool:
-    """Whether a server may refuse a genuine state: it was replaced, time has passed, the state also
-    came with another answer, or it was used before.
+    """Return whether a server may refuse a genuine state.
+
+    It may if the server was replaced, if time has passed, or if the state also came with another
+    answer or was used before.
     """
     assert one.token is not None
     replaced = _is_elsewhere(one) or _is_old(calls, one.token, one.at)
@@ -92,7 +95,7 @@ def may_refuse(calls: Calls, one: Exchange) -> bool:
 
 
 def _is_spent(calls: Calls, one: Exchange) -> bool:
-    """Whether a state has had a response with which the call went on: a server may take it once."""
+    """Return whether the call went on with a response to this state. A server may take it once."""
     return any(
         other is not one
         and other.begun < one.ended
@@ -102,8 +105,9 @@ def _is_spent(calls: Calls, one: Exchange) -> bool:
 
 
 def _is_old(calls: Calls, token: Token, now: float) -> bool:
-    """Whether a state may have expired. Where its round was delivered twice, a server may count
-    from the first time.
+    """Return whether a state may have expired.
+
+    If its round was delivered twice, a server may count from the first delivery.
     """
     round_of = calls.exchanges[token.exchange]
     same = [
@@ -115,43 +119,78 @@ def _is_old(calls: Calls, token: Token, now: float) -> bool:
 
 
 def _is_elsewhere(one: Exchange) -> bool:
-    """Whether the server that handed out a request's state is not the one that is asked."""
+    """Return whether the server that handed out a request's state is not the one that is asked."""
     return one.token is not None and (one.token.ring, one.token.home) != (one.ring, one.home)
 
 
 def _modern(calls: Calls, one: Exchange) -> Due:
-    request, token = one.request, one.token
-    # Of several things that are wrong, a server says one: that the client cannot be asked, too.
+    request = one.request
+    token = one.token
+    # A server may name any one of several faults, also that the client cannot be asked.
     refused = Refused() if request.asks else Refused((INVALID, CANNOT_ASK))
     if not one.genuine:
         more = _ways(calls, one).responses if request.state == "" else []
         return Due("state-is-genuine", [*more, refused])
     rule = refusing = ""
-    soft = False
+    is_doubtful = False
     if token is not None:
-        if len(request.state or "") > MAX_TOKEN_BYTES:
-            return Due("states-are-short", [refused])
-        if token.request.principal != request.principal:
-            return Due("state-is-bound-to-its-principal", [refused])
-        if not fits_the_schema(token.request) or location_of(token.request) != location_of(request):
-            return Due("state-is-bound-to-its-call", [refused])
-        age = one.at - token.at
-        if age > EXPIRES_SECONDS + _GRACE_SECONDS:
-            return Due("state-expires", [refused])
-        if calls.forked(one):
-            rule = "another-answer-is-not-the-first"
-        elif _is_elsewhere(one):
-            rule = "a-lost-call-is-no-other-call"
-        refusing = rule or ("state-expires" if age else "state-is-genuine" if one.respelled else "")
-        soft = bool(rule) or one.respelled or _is_old(calls, token, one.at)
+        broken = _broken_by_state(one, token)
+        if broken:
+            return Due(broken, [refused])
+        rule = _special_rule(calls, one)
+        if rule:
+            refusing = rule
+        elif one.at > token.at:
+            refusing = "state-expires"
+        elif one.respelled:
+            refusing = "state-is-genuine"
+        is_doubtful = bool(rule) or one.respelled or _is_old(calls, token, one.at)
     ways = _ways(calls, one)
-    found, allowed = ways.rule, ways.responses
-    if soft:
+    found = ways.rule
+    allowed = ways.responses
+    if is_doubtful:
         allowed.append(refused)
+    allowed += _also_allowed(calls, one, refused)
+    if not is_of_the_protocol(request.answers):
+        allowed.append(Refused(UNREADABLE))
+        found = "answers-are-checked"
+    if found not in PLAIN:
+        return Due(found, allowed)
+    return Due(rule or found, allowed, refusing=refusing)
+
+
+def _broken_by_state(one: Exchange, token: Token) -> str:
+    """Return the rule by which a genuine state must be refused; "" if it may be taken."""
+    request = one.request
+    if len(request.state or "") > MAX_TOKEN_BYTES:
+        return "states-are-short"
+    if token.request.principal != request.principal:
+        return "state-is-bound-to-its-principal"
+    if not fits_the_schema(token.request) or location_of(token.request) != location_of(request):
+        return "state-is-bound-to-its-call"
+    if one.at - token.at > EXPIRES_SECONDS + _GRACE_SECONDS:
+        return "state-expires"
+    return ""
+
+
+def _special_rule(calls: Calls, one: Exchange) -> str:
+    """Return the rule of a state that came with two answers, or to another server; else ""."""
+    if calls.forked(one):
+        return "another-answer-is-not-the-first"
+    if _is_elsewhere(one):
+        return "a-lost-call-is-no-other-call"
+    return ""
+
+
+def _also_allowed(calls: Calls, one: Exchange, refused: Refused) -> list[Allowed]:
+    """Return the responses that other requests, or a full server, also allow to a request."""
+    request = one.request
+    token = one.token
+    allowed: list[Allowed] = []
     for earlier in calls.under_the_key(one):
         allowed += _ways(calls, earlier).responses
     for answered in calls.answered_before(one):
-        # A server that keeps what this question was answered with may go on from there.
+        # A server that remembers the earlier answer to this question may go on from there.
         allowed += [*_ways(calls, answered).responses, Refused()]
     if (token is not None and _is_spent(calls, one)) or calls.has_unasked(one):
         allowed.append(Refused())
@@ -161,16 +200,11 @@ def _modern(calls: Calls, one: Exchange) -> Due:
         allowed.append(Refused(()))
     if len(one.fingerprint) > MAX_TOKEN_BYTES:
         allowed.append(Refused(()))
-    if not is_of_the_protocol(request.answers):
-        allowed.append(Refused(UNREADABLE))
-        found = "answers-are-checked"
-    if found not in PLAIN:
-        return Due(found, allowed)
-    return Due(rule or found, allowed, refusing=refusing)
+    return allowed
 
 
 def _legacy(calls: Calls, one: Exchange) -> Due:
-    """A whole call in one request: its questions are pushed, if they are."""
+    """Return the allowed end of a whole call in one request, with its pushed questions."""
     location = location_of(one.request)
     matches = meanings(location)[-1]
     place = matches[0] if len(matches) == 1 else None
@@ -181,11 +215,9 @@ def _legacy(calls: Calls, one: Exchange) -> Due:
     if not one.asked:
         unasked = replace(one, sent=replace(one.sent, request=replace(one.request, asks=False)))
         ways = _ways(calls, unasked)
-        rule = (
-            ways.rule
-            if ways.rule == "unknown-places-are-errors"
-            else "clients-that-cannot-be-asked"
-        )
+        rule = "clients-that-cannot-be-asked"
+        if ways.rule == "unknown-places-are-errors":
+            rule = ways.rule
         if one.request.asks and all(meanings(location)) and _asks_other_versions(calls, one):
             return Due("questions-are-asked-in-order", [question()])
         return Due(rule, [*ways.responses, Refused(())])
@@ -239,7 +271,7 @@ def _legacy(calls: Calls, one: Exchange) -> Due:
 
 
 def _asks_other_versions(calls: Calls, one: Exchange) -> bool:
-    """Whether the server pushes to clients of another version that declare the same."""
+    """Return whether the server pushes to clients of another version that declare the same."""
     return any(
         each.asked
         and each.request.version != one.request.version
@@ -256,8 +288,9 @@ def _said_by(event: Answered, question: Asks) -> Said:
 
 
 def _ways(calls: Calls, one: Exchange) -> Due:
-    """What is allowed were its state, if it has one, good: for all places that its location may
-    mean.
+    """Return the allowed responses if the request's state, where it has one, is good.
+
+    They are collected for all places that the location may mean.
     """
     location = location_of(one.request)
     allowed: list[Allowed] = []
@@ -270,15 +303,17 @@ def _ways(calls: Calls, one: Exchange) -> Due:
 
 
 class _Way:
-    """What is allowed for one request, its location taken for some places."""
+    """The responses that are allowed to one request, its location taken for some places."""
 
     def __init__(
         self, calls: Calls, one: Exchange, location: str, matches: tuple[str, ...]
     ) -> None:
         self.asks = one.request.asks
         self.later = one.request.state is not None
-        self.location, self.matches = location, matches
-        self.open, self.settled = one.position.open, one.position.place
+        self.location = location
+        self.matches = matches
+        self.open = one.position.open
+        self.settled = one.position.place
         self.answers = calls.answers(one)
         self.is_under_other_keys = calls.has_unasked(one)
         self.names_of = calls.names_of
@@ -300,7 +335,9 @@ class _Way:
         question = asks_place(self.location, self.matches)
         unasked: list[Allowed] = [ToolError()]
         allowed = self._answered(question, unasked, self.units)
-        return [*allowed, *([] if self.asks or not self.later else unasked)]
+        if self.later and not self.asks:
+            allowed = [*allowed, *unasked]
+        return allowed
 
     def units(self, place: str) -> list[Allowed]:
         unasked: list[Allowed] = [Reports(report(place, None), place)]
@@ -350,7 +387,7 @@ class _Way:
                 return [*then(here.value), refused]
             case "bad":
                 self._is("answers-are-checked")
-                return [refused, *([question] if self.asks else [])]
+                return [refused, question] if self.asks else [refused]
             case "decline":
                 self._is("decline-ends-the-call")
                 return [Ends("declined", "cancelled")]

@@ -1,4 +1,4 @@
-"""What a client sends: what an answer to a question comes to, and which places a location may mean.
+"""The content of requests: answers to questions, and the places that a location may mean.
 
 Knows requests and the places that there are; nothing of the call that a request belongs to.
 """
@@ -28,7 +28,7 @@ _RESPONSES: TypeAdapter[types.InputResponses] = TypeAdapter(types.InputResponses
 
 @dataclass(frozen=True)
 class Said:
-    """What a user's answer to a question comes to.
+    """The meaning of a user's answer to a question.
 
     Attributes:
         what: "fits", "loose" (it fits and has more than was asked), "bad", "decline" or "cancel".
@@ -40,7 +40,7 @@ class Said:
 
 
 def said(answer: types.InputResponse, name: Name, choices: Sequence[str]) -> Said:
-    """What an answer to a question with some choices comes to."""
+    """Return the meaning of an answer to a question with some choices."""
     if not isinstance(answer, types.ElicitResult):
         return Said("bad")
     if answer.action in ("decline", "cancel"):
@@ -55,9 +55,7 @@ def said(answer: types.InputResponse, name: Name, choices: Sequence[str]) -> Sai
 
 
 def is_of_the_protocol(answers: types.InputResponses | None) -> bool:
-    """Whether the protocol's schema accepts the answers of a request: a form has no `null` in
-    it.
-    """
+    """Return whether the protocol's schema accepts a request's answers: no form has a `null`."""
     try:
         found = _RESPONSES.validate_python(
             {key: as_json(each) for key, each in (answers or {}).items()}
@@ -72,12 +70,15 @@ _SPACE = " \t\n\v\f\r"
 
 
 def _plain(location: str) -> str:
-    """As the page compares it: without surrounding ASCII white space, in lower case."""
+    """Return a location as the page compares it: without surrounding ASCII space, in lower case."""
     return re.sub(r"[A-Z]", lambda found: found[0].lower(), location.strip(_SPACE))
 
 
 def _loosely(location: str) -> str:
-    """As a generous server may: compatible letters, any space, any case, without accents."""
+    """Return a location as a generous server may read it.
+
+    It takes compatible letters, any space and any case, and leaves accents out.
+    """
     letters = unicodedata.normalize("NFKD", location.strip()).casefold().strip()
     return "".join(each for each in letters if not unicodedata.combining(each))
 
@@ -92,20 +93,24 @@ def _matches(wanted: str) -> tuple[str, ...]:
 
 @lru_cache(256)
 def meanings(location: str) -> tuple[tuple[str, ...], ...]:
-    """The places that a location may mean; more than one set where the page leaves it open."""
-    strict, loose = _matches(_plain(location)), _matches(_loosely(location))
+    """Return the places that a location may mean; several sets if the page leaves it open."""
+    strict = _matches(_plain(location))
+    loose = _matches(_loosely(location))
     return (strict,) if strict or strict == loose else (strict, loose)
 
 
 def place_messages(location: str) -> tuple[str, ...]:
-    """How the question about a location may be put; the page leaves open what white space is."""
+    """Return the allowed wordings of the question about a location.
+
+    The page leaves open what white space is.
+    """
     return tuple(
         dict.fromkeys(f"Which {each}?" for each in (location.strip(_SPACE), location.strip()))
     )
 
 
 def fits_the_schema(request: Request) -> bool:
-    """Whether a request calls the tool with a location that fits."""
+    """Return whether a request calls the tool with a location that fits."""
     arguments = request.sent_arguments
     if request.tool != TOOL or not isinstance(arguments, dict):
         return False
@@ -114,15 +119,15 @@ def fits_the_schema(request: Request) -> bool:
 
 
 def has_control(location: str) -> bool:
-    """Check whether a location has a control character besides the space around it."""
+    """Return whether a location has a control character besides the space around it."""
     return any(unicodedata.category(letter) == "Cc" for letter in location.strip(_SPACE))
 
 
 def has_more(request: Request) -> bool:
-    """Whether a request has arguments beside the location, which a server may refuse or ignore."""
+    """Return whether a request has more arguments, which a server may refuse or ignore."""
     return list(request.sent_arguments) != ["location"]
 
 
 def location_of(request: Request) -> str:
-    """The location of a request whose arguments fit."""
+    """Return the location of a request whose arguments fit."""
     return request.sent_arguments["location"]

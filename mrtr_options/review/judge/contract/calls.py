@@ -1,8 +1,8 @@
-"""A history, request by request: what was known about each when it was sent.
+"""A history, request by request, with what was known about each request when it was sent.
 
-A state's meaning is taken from the response that it came with: with question "place" nothing is
-settled, with the question about units for a place that place is, and a state-only response is the
-same request still at work. Knows histories; nothing of what is allowed in one.
+A state's meaning is taken from the response that it came with. With the question "place" nothing is
+settled. With the question about units for a place, that place is settled. A state-only response
+means that the same request is still at work. Knows histories; nothing of what is allowed in one.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ from mrtr_options.tool import weather
 
 @dataclass(frozen=True)
 class Position:
-    """Where a call stands when a request comes.
+    """The position of a call when a request comes.
 
     Attributes:
         open: The question that its state came with; None at the beginning.
         key: That question's key.
-        place: What is settled.
+        place: The settled place.
         earlier: Answers that came before their questions, by name: they may still be used.
         given: The answers of the request that a state-only response was the response to.
     """
@@ -69,13 +69,13 @@ class Token:
     """A state that was handed out.
 
     Attributes:
-        exchange: With which response.
-        request: To which request.
-        position: Where the call stands with it.
-        at: When, in seconds.
+        exchange: The number of the exchange that handed it out.
+        request: The request of that exchange.
+        position: The call's position with it.
+        at: The time in seconds.
         ring: How many times all keys had been replaced.
         home: The instance, and how often that had been replaced.
-        root: The first request of its call, by its round.
+        root: The round of the first request of its call.
         parents: The states before it in its call.
     """
 
@@ -97,15 +97,15 @@ class Exchange:
         at, ring, home, root: See `Token`.
         token: The state that it came with, if it was handed out.
         respelled: Whether that state is spelled in another way than it was handed out.
-        position: Where its call stands.
+        position: The position of its call.
         begun: The number of its event in the history.
-        beside: How many calls were open then.
+        beside: The number of calls that were open then.
         got: Its response.
         ended: The number of the response's event; infinite where work may go on after it.
         failed: Whether an effect failed while it was open.
         crashed: Whether its instance died while it was open.
-        saw_crash: Whether any instance did: another one may be at work on its call.
-        asked, answered: What was pushed to its client, and what the user said to that.
+        saw_crash: Whether any instance died: another one may be at work on its call.
+        asked, answered: The questions pushed to its client, and the user's answers to them.
         allowed: The responses that it may get, once they were computed.
     """
 
@@ -143,24 +143,24 @@ class Exchange:
 
     @cached_property
     def fingerprint(self) -> str:
-        """What was sent, but for the state."""
+        """A text of all that was sent, without the state."""
         request = self.request
         answers = {key: as_json(each) for key, each in (request.answers or {}).items()}
         sent = (request.tool, request.sent_arguments, sorted(answers.items()))
         return repr((*sent, request.principal, request.asks))
 
     def breaks(self, rule: str, allowed: str, came: str) -> Problem:
-        """That a rule is broken at this request."""
+        """Return the problem that a rule is broken at this request."""
         return Problem(rule, self.sent.exchange, allowed, came)
 
 
 @dataclass(frozen=True)
 class Answers:
-    """The answers that a request brings, by the question that they are to.
+    """The answers of a request, by the question that they are to.
 
     Attributes:
-        to_open: To the open question.
-        cold: Those that may be to other ones.
+        to_open: The answer to the open question.
+        cold: The answers that may be to other questions.
     """
 
     to_open: types.InputResponse | None
@@ -171,7 +171,7 @@ class Calls:
     """The requests of a history.
 
     Attributes:
-        history: What was read.
+        history: The history.
         exchanges: Every request, by its number.
         effects: Every effect, with the number of its event.
         deaths: Servers that died by themselves.
@@ -198,16 +198,17 @@ class Calls:
 
     @property
     def responses(self) -> Iterator[Exchange]:
-        """The requests whose end is known, if only that nothing came."""
+        """The requests whose end is known, also those that got no response."""
         return (one for one in self.exchanges.values() if one.got is not None)
 
     def with_state(self, state: str) -> list[Exchange]:
-        """The requests that brought a state, however it was spelled."""
+        """Return the requests that brought a state, however it was spelled."""
         return self._by_state.get(spelling(state), [])
 
     def of_call(self, one: Exchange, state: str) -> list[Exchange]:
-        """Those of a request's own call and caller: two equal calls may have been handed one
-        state.
+        """Return the requests that brought a state in a request's own call, from the same caller.
+
+        Two equal calls may have been handed the same state.
         """
         return [
             other
@@ -216,11 +217,11 @@ class Calls:
         ]
 
     def at_work(self, turn: int) -> list[Exchange]:
-        """The requests that an effect may belong to; another instance may work at them."""
+        """Return the requests that an effect may belong to; another instance may work at them."""
         return self._at_work[turn]
 
     def answers(self, one: Exchange) -> Answers:
-        """What a request says to which question."""
+        """Return a request's answers, by question."""
         to_open: types.InputResponse | None = None
         cold: dict[Name, list[types.InputResponse]] = {"place": [], "units": []}
         for name, answer in one.position.earlier:
@@ -234,15 +235,15 @@ class Calls:
         return Answers(to_open, cold)
 
     def names_of(self, question: Name) -> tuple[str, ...]:
-        """What an error may call a question: by its name, or by a key that it was asked under."""
+        """Return the names that an error may call a question: its own, and the keys it had."""
         return (question, *(key for key, names in self._keys.items() if question in names - {key}))
 
     def has_unasked(self, one: Exchange) -> bool:
-        """Whether a request has an answer to another question than the open one."""
+        """Return whether a request has an answer to another question than the open one."""
         return any(one.position.open is None or key != one.position.key for key, _ in _given(one))
 
     def answered_before(self, one: Exchange) -> list[Exchange]:
-        """The earlier answers to the question that this request leaves without one."""
+        """Return the earlier answers to the question that this request does not answer."""
         if one.token is None or self.answers(one).to_open is not None:
             return []
         return [
@@ -254,7 +255,7 @@ class Calls:
         ]
 
     def under_the_key(self, one: Exchange) -> list[Exchange]:
-        """The earlier requests of the call that a first request with a name is one of."""
+        """Return the earlier requests of the call that a named first request belongs to."""
         if one.request.call_name is None or one.request.state is not None:
             return []
         return [
@@ -264,7 +265,7 @@ class Calls:
         ]
 
     def forked(self, one: Exchange) -> bool:
-        """Whether one of the states that led to a request also came with another answer."""
+        """Return whether one of the states that led to a request also came with another answer."""
         assert one.token is not None
         here = one.request.state or ""
         used: dict[str, set[str]] = {}
@@ -279,8 +280,9 @@ class Calls:
         )
 
     def _takes_its_answer(self, one: Exchange) -> bool:
-        """Whether a request has an answer to the open question that a server may act on."""
-        answer, name = self.answers(one).to_open, one.position.open
+        """Return whether a request has an answer to the open question that a server may act on."""
+        answer = self.answers(one).to_open
+        name = one.position.open
         if answer is None or name is None:
             return False
         choices: tuple[str, ...] = UNITS
@@ -297,56 +299,73 @@ class Calls:
                     self._sent(turn, event)
                 case Received():
                     self._received(turn, event)
-                case Asked():
-                    for one in self._open():
-                        if (one.sent.round, one.sent.delivery) == (event.round, event.delivery):
-                            one.asked.append(event)
-                case Answered():
-                    for one in self._open():
-                        here = (one.sent.call, one.sent.delivery) == (event.call, event.delivery)
-                        if here and one.asked:
-                            one.answered.append(event)
+                case Asked() | Answered():
+                    self._pushed(event)
                 case Failed():
                     for one in self._open():  # an engine may run its call on another instance
                         one.failed = True
-                case Crashed():
-                    for one in self._open():
-                        one.saw_crash = True
-                        one.crashed |= one.sent.instance == event.instance
-                    if event.why is not None:
-                        last = max(self.exchanges, default=None)
-                        goes_on = "a response, and a server that goes on"
-                        rule = "every-request-is-answered"
-                        self.deaths.append(Problem(rule, last, goes_on, event.why))
-                    self._lives[event.instance] += 1
-                case Restarted():
-                    self._lives = [life + 1 for life in self._lives]
-                    self._ring += event.keys == "new"
-                case Redeployed():
-                    for instance, life in enumerate(self._lives):
-                        self._lives[instance] = life + (event.only in (None, instance))
-                case Elapsed():
-                    self._now += event.seconds
                 case Effect():
                     self.effects.append((turn, event))
+                case Crashed():
+                    self._crashed(event)
+                case Restarted() | Redeployed():
+                    self._replaced(event)
+                case Elapsed():
+                    self._now += event.seconds
                 case _:
                     pass
-        begun, here = [*reversed(self.exchanges.values())], list[Exchange]()
+        self._find_work()
+        for one in self.responses:
+            if one.request.state is not None and (one.respelled or one.request.forged is None):
+                self._by_state.setdefault(spelling(one.request.state), []).append(one)
+
+    def _pushed(self, event: Asked | Answered) -> None:
+        """Add a pushed question or its answer to the open request that it belongs to."""
+        for one in self._open():
+            sent = one.sent
+            if isinstance(event, Asked):
+                if (sent.round, sent.delivery) == (event.round, event.delivery):
+                    one.asked.append(event)
+            elif one.asked and (sent.call, sent.delivery) == (event.call, event.delivery):
+                one.answered.append(event)
+
+    def _crashed(self, event: Crashed) -> None:
+        for one in self._open():
+            one.saw_crash = True
+            if one.sent.instance == event.instance:
+                one.crashed = True
+        if event.why is not None:
+            last = max(self.exchanges, default=None)
+            goes_on = "a response, and a server that goes on"
+            self.deaths.append(Problem("every-request-is-answered", last, goes_on, event.why))
+        self._lives[event.instance] += 1
+
+    def _replaced(self, event: Restarted | Redeployed) -> None:
+        places = range(len(self._lives))
+        if isinstance(event, Redeployed) and event.only is not None:
+            places = range(event.only, event.only + 1)
+        for place in places:
+            self._lives[place] += 1
+        if isinstance(event, Restarted) and event.keys == "new":
+            self._ring += 1
+
+    def _find_work(self) -> None:
+        """Find for each effect the requests that were at work."""
+        begun = [*reversed(self.exchanges.values())]
+        here: list[Exchange] = []
         for turn, _ in self.effects:
             while begun and begun[-1].begun < turn:
                 here.append(begun.pop())
             here = [one for one in here if one.ended > turn]
             self._at_work[turn] = [*here]
-        for one in self.responses:
-            if one.request.state is not None and (one.respelled or one.request.forged is None):
-                self._by_state.setdefault(spelling(one.request.state), []).append(one)
 
     def _open(self) -> Iterator[Exchange]:
-        """The requests that wait for a response."""
+        """Return the requests that wait for a response."""
         return (one for one in self.exchanges.values() if one.got is None)
 
     def _sent(self, turn: int, sent: Sent) -> None:
-        state, who = sent.request.state, sent.request.principal
+        state = sent.request.state
+        who = sent.request.principal
         token = _handed_out(self._tokens, state, who) if state is not None else None
         respelled = False
         if token is None and state is not None:
@@ -406,7 +425,7 @@ class Calls:
         self._spelled.setdefault(spelling(reply.state), {}).setdefault(who, token)
 
     def _next(self, one: Exchange) -> Position | None:
-        """Where the call stands after a response that lets it go on."""
+        """Return the call's position after a response that lets it go on; None if it has none."""
         reply = one.reply
         if reply.later:
             return replace(one.position, given=_given(one))
@@ -425,11 +444,11 @@ class Calls:
 def _handed_out(
     tokens: dict[str, dict[str | None, Token]], state: str, who: str | None
 ) -> Token | None:
-    """A state as it was handed out to somebody, or else to somebody else."""
+    """Return a state as it was handed out to somebody, or else to somebody else."""
     to = tokens.get(state, {})
     return to.get(who) or next(iter(to.values()), None)
 
 
 def _given(one: Exchange) -> tuple[tuple[str, types.InputResponse], ...]:
-    """The answers of a request, and of those that it goes on with."""
+    """Return the answers of a request, and those of the request that it continues."""
     return (*one.position.given, *(one.request.answers or {}).items())

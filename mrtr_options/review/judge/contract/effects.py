@@ -1,4 +1,4 @@
-"""The effects that the contract allows: which, in which order, how often, and of which place.
+"""The effects that the contract allows: their kinds, order, number and places.
 
 Knows the requests of a history, with the responses that are allowed for each.
 """
@@ -17,7 +17,7 @@ from mrtr_options.review.judge.properties import Problem
 
 
 def wrong_effects(calls: Calls) -> Iterator[Problem]:
-    """The effects that are not allowed, and those that are missing."""
+    """Yield the effects that are not allowed, and those that are missing."""
     for turn, effect in calls.effects:
         yield from _effect(calls, turn, effect)
     yield from _too_many(calls, "audit", "audit-comes-first", _audits)
@@ -26,16 +26,18 @@ def wrong_effects(calls: Calls) -> Iterator[Problem]:
 
 
 def _audits(one: Exchange) -> dict[str, int]:
-    """How often each location may be audited for a request."""
+    """Return how often each location may be audited for a request."""
     if one.request.method != "tools/call" or not fits_the_schema(one.request):
         return {}
-    times = 1 + len(one.asked) * (one.request.era == "legacy")
+    # A legacy handler may begin again at each question that it has pushed.
+    times = 1 + len(one.asked) if one.request.era == "legacy" else 1
     return {location_of(one.request): times * _begun(one)}
 
 
 def _bills(one: Exchange) -> dict[str, int]:
-    """How often each place may be billed for a request."""
-    reply, fitting = one.reply, one.allowed
+    """Return how often each place may be billed for a request."""
+    reply = one.reply
+    fitting = one.allowed
     if reply.nothing is None and not reply.later and not one.failed:
         fitting = [each for each in one.allowed if each.fits(reply)] or one.allowed
     bills = [each.bill for each in fitting if isinstance(each, Reports) and each.bill is not None]
@@ -43,13 +45,14 @@ def _bills(one: Exchange) -> dict[str, int]:
 
 
 def _begun(one: Exchange) -> int:
-    """How often the work of a request may be begun: that of a process which died, once more."""
+    """Return how often a request's work may be begun: once more if a process died."""
     return 2 if one.saw_crash else 1
 
 
 def _effect(calls: Calls, turn: int, effect: Effect) -> Iterator[Problem]:
-    """An effect that is due for no request."""
-    kind, subject = effect.effect.kind, effect.effect.subject
+    """Yield a problem if an effect is due for no request."""
+    kind = effect.effect.kind
+    subject = effect.effect.subject
     at_work = calls.at_work(turn)
     if kind not in ("audit", "bill"):
         yield _wrong(calls, "no-other-effects", turn, "effects audit and bill", effect)
@@ -86,7 +89,7 @@ def _is_answered_rightly(one: Exchange) -> bool:
 def _too_many(
     calls: Calls, kind: str, rule: str, due: Callable[[Exchange], dict[str, int]]
 ) -> Iterator[Problem]:
-    """The effects of a kind for which no request is left."""
+    """Yield the effects of a kind for which no request is left."""
     here = [
         (turn, effect)
         for turn, effect in calls.effects
@@ -113,7 +116,7 @@ def _too_many(
 
 
 def _too_few(calls: Calls) -> Iterator[Problem]:
-    """The calls that report without a bill, or without an audit before it."""
+    """Yield the calls that report without a bill, or without an audit before it."""
     wanted: dict[tuple[int, str, str], Exchange] = {}
     at: dict[tuple[str, str], list[int]] = {}  # when each effect happened
     for turn, effect in calls.effects:
@@ -124,7 +127,7 @@ def _too_few(calls: Calls) -> Iterator[Problem]:
                 wanted.setdefault((one.root, location_of(one.request), each.bill), one)
 
     def turns(kind: str, subject: str, root: int) -> list[int]:
-        """When an effect happened that may be one call's."""
+        """Return the times of an effect that may belong to a call."""
         return [
             turn
             for turn in at.get((kind, subject), ())
@@ -149,7 +152,7 @@ def _too_few(calls: Calls) -> Iterator[Problem]:
 
 
 def _unmatched(slots: Sequence[Sequence[Any]]) -> list[int]:
-    """Which of these cannot each have a slot of its own (a maximum matching)."""
+    """Return the items left over by a maximum bipartite matching of items to slots."""
     taken: dict[Any, int] = {}
 
     def seat(number: int, tried: set[Any]) -> bool:

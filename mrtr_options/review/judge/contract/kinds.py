@@ -16,7 +16,8 @@ from mrtr_options.review.bench.telling import quoted
 from mrtr_options.review.judge.contract.answers import UNITS, Name, place_messages
 from mrtr_options.tool import weather
 
-INVALID, CANNOT_ASK = types.INVALID_PARAMS, types.MISSING_REQUIRED_CLIENT_CAPABILITY
+INVALID = types.INVALID_PARAMS
+CANNOT_ASK = types.MISSING_REQUIRED_CLIENT_CAPABILITY
 UNREADABLE = (INVALID, types.INVALID_REQUEST, types.PARSE_ERROR, types.HEADER_MISMATCH)
 
 
@@ -111,12 +112,11 @@ class Refused:
     def fits(self, reply: Reply) -> bool:
         if reply.code is None:
             return ToolError().fits(reply) and _names(self.naming, reply.text or "")
-        return (not self.codes or reply.code in self.codes) and _names(
-            self.naming, reply.message or ""
-        )
+        has_code = not self.codes or reply.code in self.codes
+        return has_code and _names(self.naming, reply.message or "")
 
     def covers(self, other: Allowed) -> bool:
-        """Whether this, naming nothing, allows whatever another one does."""
+        """Return whether this refusal, naming nothing, allows all that another kind allows."""
         if not isinstance(other, Refused):
             return isinstance(other, ToolError)
         return not self.codes or (bool(other.codes) and {*other.codes} <= {*self.codes})
@@ -138,17 +138,17 @@ Allowed = Asks | Reports | Ends | ToolError | Refused
 
 
 def asks_place(location: str, matches: tuple[str, ...]) -> Asks:
-    """The question which of some places a location is."""
+    """Return the question which of some places a location is."""
     return Asks("place", place_messages(location), matches)
 
 
 def asks_units(place: str) -> Asks:
-    """The question about the units for a place."""
+    """Return the question about the units for a place."""
     return Asks("units", (f"Which units for {place}?",), UNITS)
 
 
 def report(place: str, units: str | None) -> str:
-    """The report of a place; without units, metric ones are assumed."""
+    """Return the report of a place; without units, metric ones are assumed."""
     answer = (
         weather.UnitsAssumed(units="metric")
         if units is None
@@ -158,7 +158,7 @@ def report(place: str, units: str | None) -> str:
 
 
 def in_words(allowed: Sequence[Allowed]) -> str:
-    """What is allowed, in a sentence: each alternative once."""
+    """Describe allowed responses in a sentence, each alternative once."""
     found = list(dict.fromkeys(allowed))
     refusals = [each for each in found if isinstance(each, Refused) and not each.naming]
     if refusals:

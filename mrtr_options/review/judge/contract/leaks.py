@@ -1,4 +1,6 @@
-"""What must not show in a response or a state: a stack trace, a key, and what another user said.
+"""Leaks: texts that must not show in a response or a state.
+
+They are a stack trace, a key, and another user's words.
 
 Knows the requests of a history.
 """
@@ -24,29 +26,33 @@ _TRACE = re.compile(
 )
 
 _COMMON = re.compile(r"[a-z_]*|.{1,3}")
-"""What anybody may say, as a name in JSON for one."""
+"""Words that anybody may use, such as a name in JSON."""
 
 _TELLING = 12
-"""How many characters of a key are never there by chance. Three bytes are four characters of
-base64.
+"""The number of characters of a key that never appear by chance.
+
+Three bytes are four characters of base64.
 """
 _HINTING = 8
-"""How many are in one text by chance at times, and never in two."""
+"""The number of characters that one text has by chance at times, and two texts never."""
 
 _NOT_THEIRS = "nothing of another user's"
 _NO_SECRET = "no state key and no folder of the server's"
 
 _NO_NAMES = ("none", "null", "anonymous")
-"""What users may be named, and others may say."""
+"""Names that a user may have, and that others may use as well."""
 
 _KNOWN = {*weather.REPORTS, *(label.partition(",")[0] for label in weather.REPORTS)}
 
 _SKIES = {each.sky for each in weather.REPORTS.values() if len(each.sky) > 3}
-"""What a state says too early if its user has not been told. "fog" is in random ones by chance."""
+"""Words of reports that a state must not have before its user has seen the report.
+
+"fog" appears in random states by chance, so it is left out.
+"""
 
 
 def leaks(calls: Calls) -> Iterator[Problem]:
-    """Every response that shows what it must not."""
+    """Yield a problem for each response that shows what it must not."""
     theirs = _of_others(calls)
     beginnings = {secret[:_HINTING]: set[str]() for secret in calls.history.secrets}
     keys = {
@@ -59,13 +65,8 @@ def leaks(calls: Calls) -> Iterator[Problem]:
         reply = one.reply
         shown = _shown(one)
         states = readings(reply.state) if reply.state else ()
-        for text in (*shown, *states):
-            if found := _TRACE.search(text):
-                yield one.breaks("nothing-leaks", "no stack trace", _where(found[0], shown, states))
-                break
-        if key := next((key for text in (*shown, *states) for key in keys if key in text), ""):
-            came = f"a part {keys[key]}, {_where(key, shown, states)}"
-            yield one.breaks("nothing-leaks", _NO_SECRET, came)
+        yield from _traces(one, shown, states)
+        yield from _keys(one, shown, states, keys)
         for beginning, texts in beginnings.items():
             before = len(texts)
             texts |= {text for text in (*shown, *states) if beginning in text}
@@ -74,28 +75,60 @@ def leaks(calls: Calls) -> Iterator[Problem]:
                 yield one.breaks("nothing-leaks", _NO_SECRET, came)
         came_in = reply.nothing is None  # the message of a lost response is the client's own note
         if calls.history.scenario.at_effects and came_in:
-            inside = [text for text in MADE_TO_FAIL if any(text in each for each in shown)]
-            if inside:
-                came = f"{inside[0]!r}, which the ledger's exception says"
-                yield one.breaks("exceptions-stay-inside", "the server's own words", came)
+            yield from _exceptions(one, shown)
         told = heard.setdefault(one.request.principal, set())
         for sky in sorted(_SKIES.intersection(states) - told):
             yield one.breaks(
                 "nothing-leaks", "a state without what the user was not told", repr(sky)
             )
         told |= {sky for sky in _SKIES if sky in (reply.text or "")}
-        others = theirs[one.request.principal]
-        # What a server asks is its own text, which it may show to anybody; in a state it is
-        # somebody's.
-        for word in others.said:
-            if any(word in text for text in shown):
-                yield one.breaks("nothing-leaks", _NOT_THEIRS, f"{word!r} in the response")
-        for word in others.words:
-            if _is_told(word, states):
-                yield one.breaks("nothing-leaks", _NOT_THEIRS, f"{word!r} in the state")
-        # Not in a state: three letters are in some random ones by chance.
-        if found := ", ".join(repr(name) for name in others.names if _is_named(name, shown)):
-            yield one.breaks("nothing-leaks", "no other user's name", f"{found} in the response")
+        yield from _words_of(theirs[one.request.principal], one, shown, states)
+
+
+def _traces(one: Exchange, shown: list[str], states: Sequence[str]) -> Iterator[Problem]:
+    for text in (*shown, *states):
+        found = _TRACE.search(text)
+        if found is not None:
+            yield one.breaks("nothing-leaks", "no stack trace", _where(found[0], shown, states))
+            return
+
+
+def _keys(
+    one: Exchange, shown: list[str], states: Sequence[str], keys: dict[str, str]
+) -> Iterator[Problem]:
+    """Yield a problem for the first spelling of a secret. `keys` says what each spelling is of."""
+    for text in (*shown, *states):
+        for key in keys:
+            if key in text:
+                came = f"a part {keys[key]}, {_where(key, shown, states)}"
+                yield one.breaks("nothing-leaks", _NO_SECRET, came)
+                return
+
+
+def _exceptions(one: Exchange, shown: list[str]) -> Iterator[Problem]:
+    inside = [text for text in MADE_TO_FAIL if any(text in each for each in shown)]
+    if inside:
+        came = f"{inside[0]!r}, which the ledger's exception says"
+        yield one.breaks("exceptions-stay-inside", "the server's own words", came)
+
+
+def _words_of(
+    others: _Others, one: Exchange, shown: list[str], states: Sequence[str]
+) -> Iterator[Problem]:
+    """Yield a problem for each word of other users in a response or its state.
+
+    Question texts may be shown to anyone, but must not appear in another user's state. Names are
+    not looked for in states, since some random states have three letters by chance.
+    """
+    for word in others.said:
+        if any(word in text for text in shown):
+            yield one.breaks("nothing-leaks", _NOT_THEIRS, f"{word!r} in the response")
+    for word in others.words:
+        if _is_told(word, states):
+            yield one.breaks("nothing-leaks", _NOT_THEIRS, f"{word!r} in the state")
+    found = ", ".join(repr(name) for name in others.names if _is_named(name, shown))
+    if found:
+        yield one.breaks("nothing-leaks", "no other user's name", f"{found} in the response")
 
 
 def _shown(one: Exchange) -> list[str]:
@@ -116,8 +149,12 @@ def _shown(one: Exchange) -> list[str]:
 
 @dataclass(frozen=True)
 class _Others:
-    """What a user must not see of the others: what they said, that and what they were asked,
-    names.
+    """The words of other users that a user must not see.
+
+    Attributes:
+        said: Their answers.
+        words: Their answers and their questions.
+        names: Their names.
     """
 
     said: list[str]
@@ -129,7 +166,8 @@ def _of_others(calls: Calls) -> dict[str | None, _Others]:
     users = {one.request.principal for one in calls.exchanges.values()}
     if len(users) < 2:
         return {user: _Others([], [], []) for user in users}
-    said, asked = _said(calls), _asked(calls)
+    said = _said(calls)
+    asked = _asked(calls)
     found: dict[str | None, _Others] = {}
     for mine in said:
         others = [who for who in said if who != mine]
@@ -143,7 +181,7 @@ def _of_others(calls: Calls) -> dict[str | None, _Others]:
 
 
 def _where(word: str, shown: Sequence[str], states: Sequence[str]) -> str:
-    """A word, with what stands around it."""
+    """Return a word with the text around it."""
     where, text = next(
         (where, text)
         for where, texts in (("response", shown), ("state", states))
@@ -155,19 +193,19 @@ def _where(word: str, shown: Sequence[str], states: Sequence[str]) -> str:
 
 
 def _is_told(word: str, states: Iterable[str]) -> bool:
-    """Whether a word is in a state: a short one is inside random texts by chance."""
+    """Return whether a word is in a state. A short word is inside random texts by chance."""
     found = [text for text in states if word in text]
     return bool(found) and (len(word) >= _HINTING or _is_named(word, found, re.NOFLAG))
 
 
 def _is_named(who: str, texts: Iterable[str], case: re.RegexFlag = re.IGNORECASE) -> bool:
-    """Whether a user's name is in a text, as a word of its own."""
+    """Return whether a user's name is in a text, as a word of its own."""
     name = re.compile(rf"(?<!\w){re.escape(who)}(?!\w)", case)
     return any(map(name.search, texts))
 
 
 def _spellings(secret: str) -> set[str]:
-    """The beginning and the end of a key as they may be written in a text."""
+    """Return the beginning and the end of a key in all spellings that a text may have."""
     texts: set[str] = set()
     for part in (secret[:_TELLING], secret[-_TELLING:]):
         data = part.encode()
@@ -181,7 +219,7 @@ def _spellings(secret: str) -> set[str]:
 
 
 def _said(calls: Calls) -> dict[str | None, set[str]]:
-    """What each user said."""
+    """Return the words of each user."""
     words: dict[str | None, set[str]] = {}
     for one in calls.exchanges.values():
         request = one.request
@@ -193,7 +231,7 @@ def _said(calls: Calls) -> dict[str | None, set[str]]:
 
 
 def _asked(calls: Calls) -> dict[str | None, set[str]]:
-    """What each user was asked."""
+    """Return the questions of each user."""
     words: dict[str | None, set[str]] = {}
     for one in calls.exchanges.values():
         own = words.setdefault(one.request.principal, set())
@@ -202,6 +240,6 @@ def _asked(calls: Calls) -> dict[str | None, set[str]]:
 
 
 def _telling(words: set[str]) -> set[str]:
-    """Those that would be told from what anybody may use."""
+    """Return the words specific enough to identify a user."""
     words = {word.strip() for word in words if word.strip().lower() not in _NO_NAMES}
     return {word for word in words if not _COMMON.fullmatch(word)}

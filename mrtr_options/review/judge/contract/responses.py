@@ -1,4 +1,4 @@
-"""Every response of a history, held against what is allowed there.
+"""The check of every response of a history against the responses that are allowed there.
 
 Knows the requests of a history, and what is allowed for each.
 """
@@ -24,8 +24,9 @@ from mrtr_options.tool.server import TOOL
 
 
 def wrong_responses(calls: Calls, tools: dict[str, dict[str, Any]]) -> Iterator[Problem]:
-    """Yield the responses that are not allowed; fill in what each request allows. The tools are the
-    server's listing.
+    """Yield the responses that are not allowed; fill in `Exchange.allowed` of each request.
+
+    `tools` is the server's listing.
     """
     before: dict[tuple[object, ...], str] = {}
     for one in calls.responses:
@@ -56,11 +57,11 @@ def _response(
     tools: dict[str, dict[str, Any]],
     before: dict[tuple[object, ...], str],
 ) -> Iterator[Problem]:
-    """Yield what is wrong with a response. One that was wrong before is wrong for the same
-    reason.
-    """
-    reply, here = one.reply, due(calls, one)
-    rule, one.allowed = here.rule, here.responses
+    """Yield the problems of a response. A repeated wrong response breaks the same rule."""
+    reply = one.reply
+    here = due(calls, one)
+    rule = here.rule
+    one.allowed = here.responses
     if here.refusing and reply.is_refusal:
         rule = here.refusing
     yield from here.wrong
@@ -96,8 +97,9 @@ def _nothing(calls: Calls, one: Exchange) -> Iterator[Problem]:
 
 
 def _failed_before(calls: Calls, one: Exchange) -> bool:
-    """Whether the same request was delivered before, and an effect failed or the server died: a
-    duplicate may get that error again, or be told that it is not known what was done.
+    """Return whether the same request came before, and an effect failed or the server died.
+
+    The duplicate may get that error again, or be told that the outcome is unknown.
     """
     return any(
         (other.failed and _same(other.reply, one.reply)) or other.reply.nothing == LOST
@@ -107,7 +109,7 @@ def _failed_before(calls: Calls, one: Exchange) -> bool:
 
 
 def _same_round(calls: Calls, one: Exchange) -> list[Exchange]:
-    """The other requests with a request's state, or of its call key."""
+    """Return the other requests with a request's state, or of its call key."""
     if one.request.state is None:
         return calls.under_the_key(one)
     return calls.with_state(one.request.state)
@@ -151,18 +153,18 @@ def _fitting(one: Exchange) -> list[Allowed]:
 
 
 def _is_taken(one: Exchange) -> bool:
-    """Whether a request was to be refused, and was not."""
+    """Return whether a request had to be refused, and was not."""
     return not _fitting(one) and all(isinstance(each, Refused) for each in one.allowed)
 
 
 def _is_told(one: Exchange) -> bool:
-    """Whether a request was taken or refused against its own rule, which is told already."""
+    """Return whether a request was taken or refused against its own rule, which is reported."""
     is_refused = one.reply.is_refusal and not _fitting(one)
     return is_refused or _is_taken(one)
 
 
 def _misfit(schema: dict[str, Any], structured: Any) -> str | None:
-    """Why structured content does not fit its schema; None if it does."""
+    """Return why structured content does not fit its schema; None if it does."""
     if structured is None:
         return "there is none"
     try:
@@ -176,10 +178,11 @@ def _misfit(schema: dict[str, Any], structured: Any) -> str | None:
 
 
 def _duplicates(calls: Calls) -> Iterator[Problem]:
-    """The same request gets the same response, unless it was to be refused: then that is told."""
+    """Check that the same request gets the same response, unless it had to be refused."""
     first: dict[tuple[int, str | None, str], Exchange] = {}
     for one in calls.responses:
-        request, reply = one.request, one.reply
+        request = one.request
+        reply = one.reply
         if request.era == "legacy" or request.method != "tools/call" or not one.genuine:
             continue
         if reply.nothing is not None or reply.later or one.failed:
@@ -198,12 +201,13 @@ def _duplicates(calls: Calls) -> Iterator[Problem]:
 
 
 def _forms(calls: Calls) -> Iterator[Problem]:
-    """The same question has the same form, with its titles and its default."""
+    """Check that the same question has the same form, with its titles and its default."""
     first: dict[str, dict[str, Any]] = {}
     for one in calls.responses:
         shown = [(text, one.reply.schemas[key]) for key, text in one.reply.questions.items()]
         for message, form in (*shown, *((asked.message, asked.schema) for asked in one.asked)):
-            if (before := first.setdefault(message, form)) != form:
+            before = first.setdefault(message, form)
+            if before != form:
                 rule = "questions-are-asked-in-order"
                 yield one.breaks(
                     rule,
@@ -213,10 +217,12 @@ def _forms(calls: Calls) -> Iterator[Problem]:
 
 
 def _retries(calls: Calls) -> Iterator[Problem]:
-    """Ten retries after state-only responses end a round."""
+    """Check that ten retries after state-only responses end a round."""
     times = Counter[tuple[int, int]]()
     for one in calls.responses:
-        times[at := (one.sent.round, one.sent.delivery)] += one.reply.later
+        at = (one.sent.round, one.sent.delivery)
+        if one.reply.later:
+            times[at] += 1
         if times[at] > AGAIN:
             yield one.breaks(
                 "every-request-is-answered", f"an end after {AGAIN} retries", came(one.reply)
@@ -224,9 +230,7 @@ def _retries(calls: Calls) -> Iterator[Problem]:
 
 
 def _may_differ(calls: Calls, before: Exchange, one: Exchange) -> bool:
-    """Whether the call went on between the two, or a refusal of one of them has a reason of its
-    own.
-    """
+    """Return whether the call went on between two requests, or one of them may be refused."""
     if len(calls.answered_before(before)) < len(calls.answered_before(one)):
         return True
     if before.reply.code in (types.INTERNAL_ERROR, types.REQUEST_TIMEOUT) and any(
@@ -244,5 +248,5 @@ def _same(one: Reply, other: Reply) -> bool:
 
 
 def _seen(reply: Reply) -> tuple[object, ...]:
-    """What a client makes of a response, whatever its keys are called."""
+    """Return a client's view of a response, without the names of its keys."""
     return reply.text, reply.is_error, reply.code, tuple(sorted(reply.questions.values()))

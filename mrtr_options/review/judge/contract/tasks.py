@@ -1,8 +1,8 @@
-"""What is wrong with the tasks that a server hands out to clients that declare the extension.
+"""The rules for tasks, which a server hands out to clients that declare the extension.
 
 The call of a task is the call of the page: it asks the same questions and ends in the same report.
-What is said of ids, statuses, updates and cancelling is the extension's own. Runs in which a server
-ends, a response is lost or an effect fails are left to what an option guarantees.
+The rules for ids, statuses, updates and cancelling are the extension's own. Runs in which a server
+ends, a response is lost or an effect fails are left to the option's guarantees.
 
 Knows the requests of a history; nothing of how tasks are kept. Source: SEP-2663.
 """
@@ -22,27 +22,25 @@ from mrtr_options.review.judge.contract.kinds import Asks, asks_place, asks_unit
 from mrtr_options.review.judge.properties import Problem
 
 OWNER = "alice"
-"""The principal whose call the task is."""
+"""The principal who owns the task."""
 
 
 def has_tasks(history: History) -> bool:
-    """Whether a client that declared the extension was handed a task."""
+    """Return whether a client that declared the extension was handed a task."""
     return any(
         got.reply.task is not None and sent.request.takes_tasks for sent, got in history.exchanges
     )
 
 
 def wrong_tasks(history: History) -> list[Problem]:
-    """Return what is wrong with the task of a history; nothing where something went wrong by force
-    on its way.
-    """
+    """Return the problems of a history's task; none if a fault disturbed it on its way."""
     if _is_disturbed(history.scenario):
         return []
     return [*_Task(history).problems()]
 
 
 def _is_disturbed(scenario: Scenario) -> bool:
-    """Whether anything happens but requests and time."""
+    """Return whether anything happens but requests and time."""
     if scenario.faults or scenario.needs - {"tasks", "callers", "time"}:
         return True
     return any(
@@ -58,11 +56,11 @@ class _Task:
     Attributes:
         history: The history.
         task: The task's id.
-        open: The names of the questions that are open, by key.
-        answers: What the owner said that fits, by the question's name.
+        open: The names of the open questions, by key.
+        answers: The owner's answers that fit, by the question's name.
         is_refused: Whether the owner declined or cancelled a question.
         is_stopped: Whether the owner had it stopped.
-        waited: How many seconds have passed since it was created.
+        waited: The seconds since it was created.
         ended: The first response that said it was over.
     """
 
@@ -76,7 +74,7 @@ class _Task:
     ended: Reply | None = None
 
     def problems(self) -> Iterator[Problem]:
-        """Yield what is wrong, in the history's order."""
+        """Yield the problems, in the history's order."""
         sent_as: dict[int, Sent] = {}
         for event in self.history.events:
             if isinstance(event, Sent):
@@ -88,7 +86,8 @@ class _Task:
         yield from self._effects()
 
     def _response(self, sent: Sent, reply: Reply) -> Iterator[Problem]:
-        where, request = sent.exchange, sent.request
+        where = sent.exchange
+        request = sent.request
         if reply.nothing == HUNG:
             rule = "tasks-end" if request.method == "tasks/get" else "every-request-is-answered"
             yield Problem(rule, where, "a response that goes on with the call", self._stuck())
@@ -117,7 +116,9 @@ class _Task:
     def _created(self, where: int, reply: Reply) -> Iterator[Problem]:
         if reply.task is None:
             return
-        self.task, self.waited, self.ended = reply.task, 0.0, None
+        self.task = reply.task
+        self.waited = 0.0
+        self.ended = None
         if reply.status not in get_args(Status):
             allowed = f"a status: {', '.join(get_args(Status))}"
             yield Problem("content-is-one-text", where, allowed, repr(reply.status))
@@ -174,7 +175,7 @@ class _Task:
         return [*due, *map(asks_units, self._places(location))]
 
     def _outcome(self, where: int, reply: Reply) -> Iterator[Problem]:
-        """Hold the end of a task against what its owner said."""
+        """Hold the end of a task against its owner's answers."""
         if self.is_stopped and reply.status == "cancelled":
             return
         if self.is_refused:
@@ -188,7 +189,7 @@ class _Task:
             yield Problem("tasks-end", where, f"the report {allowed}", _state_of(reply))
 
     def _reports(self) -> list[str]:
-        """Return the reports of what was answered; none while an answer is missing."""
+        """Return the reports of the answers; none while an answer is missing."""
         places = self._places(self.history.scenario.location)
         return [report(*each) for each in product(places, self.answers.get("units", []))]
 
@@ -201,8 +202,9 @@ class _Task:
             yield Problem("tasks-end", sent.exchange, allowed, came(reply))
 
     def _take(self, sent: Sent) -> bool:
-        """Take note of the answers of an update; whether all of them fit."""
-        location, all_fit = self.history.scenario.location, True
+        """Record the answers of an update. Return whether all of them fit."""
+        location = self.history.scenario.location
+        all_fit = True
         for key, answer in (sent.request.answers or {}).items():
             name = self.open.get(key)
             if name not in ("place", "units"):
@@ -226,7 +228,7 @@ class _Task:
             yield Problem("tasks-end", sent.exchange, "an empty result", came(reply))
 
     def _effects(self) -> Iterator[Problem]:
-        """Hold the bills against how the task ended."""
+        """Hold the bills against the end of the task."""
         bills = [
             event.effect.subject
             for event in self.history.events
@@ -245,5 +247,5 @@ class _Task:
 
 
 def _state_of(reply: Reply) -> str:
-    """Return how a response describes a task, in words."""
+    """Return a response's description of a task, in words."""
     return came(reply) if reply.status is None else f"status {reply.status}: {came(reply)}"
