@@ -124,9 +124,12 @@ def test_the_arguments_of_a_long_command_are_taken(
     command: str, copy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name, kind, done = WORK[LONG[command]]
-    work, show = kind(return_value=done), Mock()
+    work = kind(return_value=done)
+    show = Mock()
     monkeypatch.chdir(copy)
     monkeypatch.setattr(f"mrtr_options.{name}", work)
     shown_by = "explore.show" if LONG[command] == "explore" else f"show.{LONG[command]}"
     monkeypatch.setattr(f"mrtr_options.review.{shown_by}.show", show)
-    assert (called(command), work.call_count, show.call_count) == (0, 1, 1)
+    assert called(command) == 0
+    assert work.call_count == 1
+    assert show.call_count == 1

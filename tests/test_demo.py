@@ -44,7 +44,8 @@ def run_json(letter: str, *argv: str) -> list[dict[str, Any]]:
 def wrong_copy(tmp_path: Path, letter: str, right: str, wrong: str) -> Path:
     """An option file and its guarantees beside it, with something changed in one of the two."""
     option = option_named(letter)
-    source, own = option.path.read_text(encoding="utf-8"), entry_of(letter)
+    source = option.path.read_text(encoding="utf-8")
+    own = entry_of(letter)
     assert right in source + own
     copy = tmp_path / option.path.name
     copy.write_text(source.replace(right, wrong), encoding="utf-8")
@@ -115,7 +116,9 @@ def test_a_reader_that_goes_in_a_call_is_no_error(
 
 def test_json_has_the_steps_of_each_call_in_order() -> None:
     (call,) = run_json("A", "--era", "legacy", "--location", "Tokyo")
-    assert (call["option"], call["era"], call["rounds"]) == ("A", "legacy", 1)
+    assert call["option"] == "A"
+    assert call["era"] == "legacy"
+    assert call["rounds"] == 1
     assert call["effects"] == {"audit": 2, "bill": 1}
     assert call["broken"] == []
     kinds = [step["kind"] for step in call["steps"]]
@@ -181,8 +184,10 @@ def test_a_breakpoint_in_the_handler_hits(tmp_path: Path) -> None:
 
 CHOOSE = "type a number from 1 to 3, or one of d, c, l, t, o, r"
 NO_LOOKUP = "<- result: No lookup was made: the question {!r} was {}."
-LOST, TWICE = "the response is lost", "a second time"
-OTHER, RESTARTED = "the other instance", "every instance is replaced"
+LOST = "the response is lost"
+TWICE = "a second time"
+OTHER = "the other instance"
+RESTARTED = "every instance is replaced"
 
 
 @pytest.mark.parametrize(

@@ -22,12 +22,14 @@ from tests.commands import called
 
 EXAMPLES = ("basic", "multiround", "carriers", "inputs", "client_dual_path", "index_directory")
 
-SPRINGFIELD, TOKYO = carriers.packing("Springfield"), carriers.weather_in("Tokyo, Japan")
+SPRINGFIELD = carriers.packing("Springfield")
+TOKYO = carriers.weather_in("Tokyo, Japan")
 KEYS = [b"a key that all instances share...", b"the key before it, still accepted"]
 REFUSED = "error -32602: Invalid or expired requestState"
 ARGUMENTS = "error -32602: The arguments do not fit"
 BAD = "error -32602: The answer to {!r} does not fit"
-DECLINED, CANCELLED = ElicitResult(action="decline"), ElicitResult(action="cancel")
+DECLINED = ElicitResult(action="decline")
+CANCELLED = ElicitResult(action="cancel")
 NO_ELICITATION = types.ListRootsResult(roots=[])
 DUPLICATE = accept(resolution="duplicate")
 
@@ -61,7 +63,8 @@ def test_a_demonstration_sees_what_it_expects_and_no_log_line_is_in_it(
 ) -> None:
     code = called(f"python -m examples.{example}")
     told = capsys.readouterr()
-    assert (code, told.err) == (0, ""), told.out
+    assert code == 0, told.out
+    assert told.err == "", told.out
     assert DEMONSTRATIONS[example] in told.out
     assert max(len(line) for line in told.out.splitlines()) <= 100
 
@@ -72,7 +75,8 @@ async def test_a_main_fails_on_a_surprise(monkeypatch: pytest.MonkeyPatch) -> No
     assert await as_expected(basic.demonstrate) == 1
 
 
-FIRST, SECOND = ("resolution", ()), ("original", (DUPLICATE,))
+FIRST = ("resolution", ())
+SECOND = ("original", (DUPLICATE,))
 OPEN = "result: Item 7 stays open: the question {!r} was {}."
 CANNOT_BE_ASKED: tuple[dict[str, Any], ...] = ({"declares": ()}, {"mode": "legacy"})
 

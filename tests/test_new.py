@@ -105,7 +105,9 @@ def test_new_refuses_in_one_line_and_writes_nothing(
     for name in ("there.py", "test_tried.py"):
         (tmp_path / name).write_text("", encoding="utf-8")
     ran = python(*NEW, *arguments, cwd=tmp_path)
-    assert (ran.returncode, ran.stdout, ran.stderr.count("\n")) == (2, "", 1), ran.stderr
+    assert ran.returncode == 2, ran.stderr
+    assert ran.stdout == "", ran.stderr
+    assert ran.stderr.count("\n") == 1, ran.stderr
     assert says in ran.stderr
     assert {path.name for path in tmp_path.iterdir()} == {"there.py", "test_tried.py"}
 
@@ -117,7 +119,9 @@ def test_a_written_server_refuses_in_one_line_what_it_cannot_start_with(
     tool, _ = files_of("default", "order_taxi")
     (tmp_path / "order_taxi.py").write_text(tool, encoding="utf-8")
     ran = python(*command.split(), cwd=tmp_path, MRTR_STATE_KEYS="short")
-    assert (ran.returncode, ran.stdout, ran.stderr.count("\n")) == (2, "", 1), ran.stderr
+    assert ran.returncode == 2, ran.stderr
+    assert ran.stdout == "", ran.stderr
+    assert ran.stderr.count("\n") == 1, ran.stderr
 
 
 def test_new_takes_a_folder_that_has_modules_of_its_own(tmp_path: Path) -> None:
@@ -125,5 +129,6 @@ def test_new_takes_a_folder_that_has_modules_of_its_own(tmp_path: Path) -> None:
     (tmp_path / "shop").mkdir()
     (tmp_path / "order_taxi.py").write_text("", encoding="utf-8")
     ran = python(*NEW, "shop/order_taxi.py", cwd=tmp_path)
-    assert (ran.returncode, ran.stderr) == (0, "")
+    assert ran.returncode == 0
+    assert ran.stderr == ""
     assert (tmp_path / "shop" / "test_order_taxi.py").is_file()

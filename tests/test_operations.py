@@ -58,7 +58,8 @@ def test_the_log_on_standard_error_has_a_round_once_beside_the_log_of_an_mcpserv
     monkeypatch.setattr(rounds, "propagate", True)
     log_to_standard_error()
     rounds.info("round 1")
-    assert (capsys.readouterr().err.count("round 1"), log.messages) == (1, [])
+    assert capsys.readouterr().err.count("round 1") == 1
+    assert log.messages == []
 
 
 @asynccontextmanager
@@ -87,7 +88,8 @@ async def test_the_rounds_of_a_call_share_its_name_on_two_instances(
         if (span.kind, span.name) == (trace.SpanKind.SERVER, "tools/call weather")
     ]
     found = [(each.get(CALL_ATTRIBUTE), each.get(ROUND_ATTRIBUTE)) for each in rounds]
-    first, second = found[0][0], found[3][0]
+    first = found[0][0]
+    second = found[3][0]
     assert found == [(first, 1), (first, 2), (first, 3), (second, 1), (second, 2), (second, 3)]
     assert len({first, second, None}) == 3
 
@@ -179,7 +181,9 @@ class Ledger(weather.MemoryLedger):
 
     def __init__(self, crash: Exception) -> None:
         super().__init__()
-        self.crash, self.held, self.let_go = crash, anyio.Event(), anyio.Event()
+        self.crash = crash
+        self.held = anyio.Event()
+        self.let_go = anyio.Event()
 
     async def record(self, effect: weather.Effect) -> None:
         if effect.kind == "bill":
@@ -204,7 +208,8 @@ async def test_a_crash_of_one_call_leaves_those_beside_it_alone(
     letter: str, crash: Exception
 ) -> None:
     """One other call waits for its user meanwhile, and one is in the middle of its last round."""
-    ledger, texts = Ledger(crash), list[str]()
+    ledger = Ledger(crash)
+    texts = list[str]()
     async with over_http(instance(letter, Settings(ledger))) as url, connected(url) as client:
         waiting = await answer(client, "Springfield", await send(client, "Springfield"))
         running = await answer(client, "Springfield", await send(client, "Springfield"))

@@ -38,7 +38,9 @@ def test_a_file_by_any_other_name_is_a_proposal(tmp_path: Path) -> None:
     path = tmp_path / "my_own_way.py"
     path.write_text("server = None\n")
     option = option_at(path)
-    assert (option.letter, option.name, option.title) == ("?", "my own way", "my_own_way")
+    assert option.letter == "?"
+    assert option.name == "my own way"
+    assert option.title == "my_own_way"
     assert option.guarantees is None
 
 
@@ -48,10 +50,12 @@ async def test_two_loads_share_nothing() -> None:
     path = option_named("H").path
     async with connected(load(path, one)) as first, connected(load(path, other)) as second:
         asked = await send(first, "Tokyo")
-        assert (await counts(one), await counts(other)) == ("1/0", "0/0")
+        assert await counts(one) == "1/0"
+        assert await counts(other) == "0/0"
         await send(second, "Tokyo")
         assert text_of(await answer(first, "Tokyo", asked)) == "Tokyo, Japan: 19 °C, clear."
-        assert (await counts(one), await counts(other)) == ("1/1", "1/0")
+        assert await counts(one) == "1/1"
+        assert await counts(other) == "1/0"
 
 
 def test_a_file_may_bring_its_own_guarantees_beside_it(tmp_path: Path) -> None:

@@ -58,7 +58,8 @@ SURE = sdk.Question("sure", "Is that all?", Hour)
 
 
 async def book(ctx: sdk.Context, params: sdk.Params) -> sdk.Result:
-    booking, state = sdk.arguments_of(params, Booking), sdk.load_state(params, State)
+    booking = sdk.arguments_of(params, Booking)
+    state = sdk.load_state(params, State)
     if state.hour is None:
         if (answer := sdk.answer_to(WHEN, ctx, params)) is None:
             return sdk.ask(WHEN, state)
@@ -139,8 +140,10 @@ async def test_a_tool_of_any_name_is_listed_and_answered(serve: Serve, option: s
     async with modern(server) as client:
         listed = {each.name: each for each in (await client.list_tools()).tools}["book_table"]
     schema = listed.input_schema
-    assert (listed.description, set(schema["properties"])) == ("Books a table.", {"guest", "party"})
-    assert (schema["required"], schema["properties"]["party"]["maximum"]) == (["guest"], 8)
+    assert listed.description == "Books a table."
+    assert set(schema["properties"]) == {"guest", "party"}
+    assert schema["required"] == ["guest"]
+    assert schema["properties"]["party"]["maximum"] == 8
     assert "20" in text_of(await call(server))
 
 
@@ -274,7 +277,8 @@ async def test_arguments_and_names_that_do_not_fit_are_refused() -> None:
 async def test_whoever_the_settings_say_is_calling_is_known_to_all_that_tells_callers_apart() -> (
     None
 ):
-    caller, paid = "ann", list[str]()
+    caller = "ann"
+    paid = list[str]()
     settings = sdk.Settings(principal=lambda ctx: caller)
 
     async def pay(ctx: sdk.ReplayContext[Any], params: sdk.Params) -> sdk.Result:
@@ -556,7 +560,9 @@ class Held:
     """A resource whose opening and closing take until they are let go."""
 
     def __init__(self) -> None:
-        self.log, self.may_open, self.may_close = list[str](), anyio.Event(), anyio.Event()
+        self.log = list[str]()
+        self.may_open = anyio.Event()
+        self.may_close = anyio.Event()
 
     @asynccontextmanager
     async def __call__(self, *_: object, **__: object) -> AsyncGenerator[None]:
@@ -603,7 +609,9 @@ async def test_two_first_connections_open_what_is_held_once_and_close_it_when_cu
 
 @both_loops
 async def test_a_connection_that_comes_during_the_cleanup_finds_what_is_held_open() -> None:
-    held, leave, stay = Held(), anyio.Event(), anyio.Event()
+    held = Held()
+    leave = anyio.Event()
+    stay = anyio.Event()
     held.may_open.set()
     lifespan = lifespan_of(held)
     async with anyio.create_task_group() as group:

@@ -76,7 +76,8 @@ def test_a_signed_token_is_no_sealed_one_nor_the_other_way_round() -> None:
 @both_codecs
 def test_the_first_key_of_the_ring_seals_and_every_key_unseals(sealed: bool) -> None:
     both = make_codec([NEW, OLD], sealed=sealed)
-    only_old, only_new = make_codec([OLD], sealed=sealed), make_codec([NEW], sealed=sealed)
+    only_old = make_codec([OLD], sealed=sealed)
+    only_new = make_codec([NEW], sealed=sealed)
     token = both.seal(b"state")
     assert only_new.unseal(token) == b"state"
     with pytest.raises(InvalidRequestState):

@@ -122,7 +122,8 @@ async def test_a_server_with_keys_and_a_ledger_from_the_environment_warns_of_not
     with served("E", MRTR_STATE_KEYS=KEY, MRTR_LEDGER=str(ledger)) as server:
         async with connected(server.url) as client:
             await client.list_tools()  # it is up, and sees to its own end
-        assert (server.said, server.end(signal.SIGINT)) == ("", "")
+        assert server.said == ""
+        assert server.end(signal.SIGINT) == ""
     assert ledger.exists()
 
 
@@ -148,7 +149,8 @@ def test_ctrl_c_between_the_url_and_the_first_connection_ends_the_server_in_orde
 async def test_a_server_over_stdio_says_nothing_but_the_protocol(
     era: Era, letter: str, effects: list[str], tmp_path: Path
 ) -> None:
-    ledger, errors = tmp_path / "ledger", tmp_path / "errors"
+    ledger = tmp_path / "ledger"
+    errors = tmp_path / "errors"
     arguments = ["-m", "mrtr_options", "serve", letter, "--stdio", "--ledger", str(ledger)]
     parameters = StdioServerParameters(command=sys.executable, args=arguments)
     problems: list[Exception] = []

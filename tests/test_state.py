@@ -54,14 +54,16 @@ async def refused(
 
 
 def _check_frozen(error: MCPError, reason: str = "invalid_request_state") -> None:
-    assert (error.code, error.message) == (types.INVALID_PARAMS, FROZEN)
+    assert error.code == types.INVALID_PARAMS
+    assert error.message == FROZEN
     assert error.error.data == {"reason": reason}
 
 
 @stateful
 async def test_whose_own_state_is_too_old_is_told_so_and_no_other_caller_is(letter: str) -> None:
     """To others an old state is refused as a young one is: they do not learn that it was good."""
-    caller, now = "the one", time.time()
+    caller = "the one"
+    now = time.time()
 
     def principal(ctx: Context) -> str:
         return caller

@@ -59,6 +59,7 @@ def test_a_style_fails_under_the_faults_of_its_letter(style: str, policy: Policy
 @pytest.mark.slow
 @every_style
 def test_a_style_comes_through_the_redeploys_of_its_letter(style: str) -> None:
-    mine, other = played(str(FOLDER / f"{style}.py")), played(ALIKE[style])
+    mine = played(str(FOLDER / f"{style}.py"))
+    other = played(ALIKE[style])
     assert set(mine) == set(other)
     assert {name for name in mine if mine[name] != other[name]} == NOT_ALIKE[style]

@@ -47,8 +47,10 @@ async def test_a_ledger_has_every_effect_in_order_and_absorbs_what_its_destinati
     monkeypatch.chdir(tmp_path)
     ledger = make(destination=destination)
     desk = weather.Desk(ledger)
-    audit, bill = Effect("audit", "Tokyo", "call-1"), Effect("bill", "Tokyo, Japan", "call-1")
-    another, unnamed = Effect("bill", "Tokyo, Japan", "call-2"), Effect("bill", "Tokyo, Japan")
+    audit = Effect("audit", "Tokyo", "call-1")
+    bill = Effect("bill", "Tokyo, Japan", "call-1")
+    another = Effect("bill", "Tokyo, Japan", "call-2")
+    unnamed = Effect("bill", "Tokyo, Japan")
     for _ in range(2):
         await desk.audit("Tokyo", key="call-1")
     for key in ("call-1", "call-1", "call-2", None, None):  # of another kind: no clash

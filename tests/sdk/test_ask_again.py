@@ -43,7 +43,8 @@ class User:
 
 @pytest.mark.parametrize("letter", sorted(set(all_options()) - {"I"}))
 async def test_a_bad_answer_is_asked_for_again_and_the_call_goes_on(letter: str) -> None:
-    ledger, user = weather.MemoryLedger(), User()
+    ledger = weather.MemoryLedger()
+    user = User()
     server = instance(letter, Settings(ledger, wrappers=[ask_again]))
     async with Client(server, mode="2026-07-28", elicitation_callback=user) as client:
         result = await client.call_tool("weather", {"location": "Springfield"})

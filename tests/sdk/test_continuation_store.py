@@ -159,7 +159,8 @@ async def test_a_call_that_is_given_up_closes_its_task_group_and_is_no_failure_t
         asked = await deliver(caller)
         await until(lambda: len(store) == 0)
         await is_unknown(caller, asked, named("Ann"))
-    assert (log, caplog.records) == (["abandoned"], [])
+    assert log == ["abandoned"]
+    assert caplog.records == []
 
 
 async def test_shutdown_waits_for_cleanup_also_in_a_cancelled_scope_and_leaves_no_task(
@@ -261,7 +262,8 @@ async def test_a_cancelled_first_round_leaves_no_call_behind(
 async def test_each_delivery_raises_an_exception_of_its_own_which_keeps_no_frame_alive(
     store: ContinuationStore, error: Exception
 ) -> None:
-    said, fields = repr(error), {**vars(error)}
+    said = repr(error)
+    fields = {**vars(error)}
 
     caller = store.linear(raising(error))
     asked = await deliver(caller)
@@ -466,7 +468,8 @@ async def test_a_task_that_a_handler_left_behind_waits_for_no_answer_when_its_ca
 @pytest.mark.parametrize("why", ["given up", "not asked", "none of both asked"])
 async def test_a_loop_that_asks_again_and_again_holds_up_no_other_call(why: str) -> None:
     """Where its question is not put to the user, and it takes that for a failure."""
-    turns, enough = 0, 10_000
+    turns = 0
+    enough = 10_000
 
     async def handler(ctx: Linear, call: Call) -> types.CallToolResult:
         nonlocal turns
@@ -504,8 +507,10 @@ async def test_a_store_ends_with_the_last_connection_of_its_last_server(
         async with connected(made[-1]) as second:
             await rounds.send(second, "Tokyo")
         assert key_of(await rounds.send(first, "Tokyo", asked, named("Ann", "one"))) == "two"
-        assert (len(store), log) == (2, ["above", "above", "after one"])
-    assert (len(store), log[3:]) == (0, ["finally"] * 2)
+        assert len(store) == 2
+        assert log == ["above", "above", "after one"]
+    assert len(store) == 0
+    assert log[3:] == ["finally"] * 2
 
 
 NO_JSON = types.CallToolResult(content=[], structured_content={"x": b"\xff"})

@@ -74,7 +74,8 @@ async def test_a_client_is_not_told_the_text_of_an_exception_and_the_log_is(
     async with reached(server_that(fails)) as where, Client(where, mode=mode) as client:
         with pytest.raises(MCPError) as told:
             await client.call_tool("tool", {})
-    assert (told.value.code, told.value.message) == (-32603, "Internal server error")
+    assert told.value.code == -32603
+    assert told.value.message == "Internal server error"
     assert SECRET not in str(told.value.error)
     assert SECRET in caplog.text
 
@@ -92,4 +93,5 @@ async def test_a_number_that_json_cannot_carry_is_refused_before_the_handler(
     request = replace(request, params={"name": "pay", "arguments": arguments})
     with pytest.raises(MCPError) as told:
         await ProtectedRounds(RequestStateSecurity.ephemeral())(request, entered)
-    assert (told.value.code, told.value.error.data) == (-32602, {"reason": "number_out_of_range"})
+    assert told.value.code == -32602
+    assert told.value.error.data == {"reason": "number_out_of_range"}

@@ -200,7 +200,8 @@ async def test_what_ends_a_call_is_raised_at_each_delivery_and_no_effect_is_trie
 
     world = World()
     async with served(engine, world, handler) as send:
-        answers, asked = named("Ann"), await send()
+        answers = named("Ann")
+        asked = await send()
         if handle is DECLINED:
             asked = await send(answers, asked)
             answers = {"one": types.ElicitResult(action="decline")}
@@ -296,10 +297,8 @@ async def test_work_longer_than_a_clients_rounds_ends_in_what_can_be_resumed(sql
         held = await send(named("Ann"), asked)
         with pytest.raises(MCPError, match=r"after 1\.5 s .* the same state") as still:
             await ended(send, held)
-        assert (still.value.code, still.value.data["reason"]) == (
-            types.REQUEST_TIMEOUT,
-            "still_at_work",
-        )
+        assert still.value.code == types.REQUEST_TIMEOUT
+        assert still.value.data["reason"] == "still_at_work"
         done.set()
         assert text_of(await ended(send, await send(None, held))) == "done"
         assert text_of(await send(named("Ann"), asked)) == "done"
@@ -325,7 +324,8 @@ async def test_a_call_without_an_answer_is_given_up(sqlite: str) -> None:
 
 
 async def test_a_first_request_that_is_cancelled_takes_its_call_along(sqlite: str) -> None:
-    began, ends = anyio.Event(), list[str]()
+    began = anyio.Event()
+    ends = list[str]()
 
     async def handler(ctx: Ctx, call: Call) -> types.CallToolResult:
         try:
@@ -353,7 +353,8 @@ async def test_a_call_whose_instance_ended_is_finished_by_another_in_its_process
         async with served(sqlite, world) as here:
             first = await here()
         assert await finish(there, first, there) == "Ann and Bob"
-    assert (world.kinds(), world.entered) == (["first", "last"], 2)
+    assert world.kinds() == ["first", "last"]
+    assert world.entered == 2
 
 
 async def test_a_restarted_process_goes_on_with_what_was_left_unasked(sqlite: str) -> None:
@@ -379,7 +380,8 @@ async def test_a_restarted_process_goes_on_with_what_was_left_unasked(sqlite: st
 
 
 async def test_a_call_begins_once_under_its_key_and_says_what_it_has_come_to(engine: str) -> None:
-    world, key = World(), new_call_key()
+    world = World()
+    key = new_call_key()
     firsts: list[Response] = []
     async with served(engine, world) as here, served(engine, world) as there:
 
@@ -390,7 +392,8 @@ async def test_a_call_begins_once_under_its_key_and_says_what_it_has_come_to(eng
             for send in (here, there) * 3:
                 group.start_soon(begin, send)
         first = firsts[0]
-        assert (firsts, key_of(first)) == ([first] * 6, "one")
+        assert firsts == [first] * 6
+        assert key_of(first) == "one"
         with pytest.raises(MCPError):
             await here({"one": types.ElicitResult(action="accept", content={"name": 5})}, first)
         assert await there(key=key) == first
@@ -440,14 +443,16 @@ def asks(response: Response) -> str:
 
 
 async def test_an_answer_is_used_for_the_question_that_the_user_saw(engine: str) -> None:
-    world, may_pay = World(), anyio.Event()
+    world = World()
+    may_pay = anyio.Event()
     may_pay.set()
     handler = a_price_that_rises(may_pay)
     async with served(engine, world, handler) as send:
         ten = await send()
     async with served(engine, world, handler) as send:
         eleven = await send(named("Ann", "who"), ten)
-        assert (asks(ten), asks(eleven)) == ("Who pays 10?", "Who pays 11?")
+        assert asks(ten) == "Who pays 10?"
+        assert asks(eleven) == "Who pays 11?"
         assert text_of(await send(named("Ann", "who"), eleven)) == "paid 11"
     assert world.kinds() == ["pay 11"]
 
@@ -455,7 +460,8 @@ async def test_an_answer_is_used_for_the_question_that_the_user_saw(engine: str)
 async def test_a_call_ends_whose_answered_question_changes_when_it_begins_again(
     engine: str,
 ) -> None:
-    world, may_pay = World(), anyio.Event()
+    world = World()
+    may_pay = anyio.Event()
     handler = a_price_that_rises(may_pay)
     async with served(engine, world, handler, wait_seconds=0.5) as send:
         ten = await asked_by(send)
@@ -471,7 +477,8 @@ async def test_a_call_ends_whose_answered_question_changes_when_it_begins_again(
 async def test_a_call_ends_whose_handler_does_otherwise_when_it_runs_again(
     engine: str, way: str
 ) -> None:
-    world, kinds = World(), ["old"]
+    world = World()
+    kinds = ["old"]
 
     async def handler(ctx: Ctx, call: Call) -> types.CallToolResult:
         for kind in kinds:
@@ -525,9 +532,11 @@ async def test_old_and_new_instances_in_turn_finish_a_call_on_the_code_it_began_
     engine: str,
 ) -> None:
     old, new = World(), World()
-    old_one, new_one = served(engine, old, version="1"), served(engine, new, version="2")
+    old_one = served(engine, old, version="1")
+    new_one = served(engine, new, version="2")
     async with old_one as send_old, new_one as send_new:
         for first, last in ((send_old, send_new), (send_new, send_old)):
             assert await finish(last, await first(), last) == "Ann and Bob"
-    assert (old.entered, new.entered) == (1, 1)
+    assert old.entered == 1
+    assert new.entered == 1
     assert old.kinds() == new.kinds() == ["first", "last"]

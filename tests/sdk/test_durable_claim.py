@@ -54,7 +54,8 @@ async def test_a_name_whose_connection_ends_is_still_refused_to_another_process(
 
 @pytest.mark.evidence("on PostgreSQL")
 async def test_a_process_that_lost_its_name_for_good_does_no_effect_any_more(postgres: str) -> None:
-    url, world = real_postgres.database(postgres), World()
+    url = real_postgres.database(postgres)
+    world = World()
     async with served(url, world) as send:
         first = await send()
         second = await send(named("Ann", "one"), first)
@@ -138,7 +139,8 @@ async def test_a_step_whose_key_no_database_holds_does_nothing(engine: str, key:
 async def test_a_handler_that_does_something_else_does_no_effect_when_it_runs_again(
     engine: str, kinds: str
 ) -> None:
-    world, now = World(), ["old"]
+    world = World()
+    now = ["old"]
 
     async def handler(ctx: Ctx, call: Call) -> types.CallToolResult:
         for kind in now:

@@ -195,7 +195,8 @@ async def test_what_the_database_does_not_take_at_first_is_recorded_later_and_fo
     sqlite: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """As on a disk that is full for a moment, between an effect and its record."""
-    world, failures = World(), [OperationalError("", {}, OSError("disk full"))]
+    world = World()
+    failures = [OperationalError("", {}, OSError("disk full"))]
     monkeypatch.setattr(live, "AGAIN_SECONDS", 0)
 
     def full(connection: Any, cursor: Any, statement: str, *rest: Any) -> None:
@@ -210,10 +211,12 @@ async def test_what_the_database_does_not_take_at_first_is_recorded_later_and_fo
     async with served(sqlite, world) as send:
         first = await send()
     sqlalchemy.event.remove(sqlalchemy.Engine, "before_cursor_execute", full)
-    assert (failures, "disk full" in caplog.text) == ([], True)
+    assert failures == []
+    assert "disk full" in caplog.text
     async with served(sqlite, world) as send:
         assert await finish(send, first, send) == "Ann and Bob"
-    assert (world.kinds(), world.entered) == (["first", "last"], 2)
+    assert world.kinds() == ["first", "last"]
+    assert world.entered == 2
 
 
 async def test_a_result_is_told_once_it_is_on_record(sqlite: str) -> None:
@@ -236,7 +239,8 @@ async def test_a_result_is_told_once_it_is_on_record(sqlite: str) -> None:
 async def test_an_effect_that_happened_is_put_on_record_though_its_store_closes(
     sqlite: str,
 ) -> None:
-    world, file = World(), sqlite.removeprefix("sqlite:///")
+    world = World()
+    file = sqlite.removeprefix("sqlite:///")
     with closing(sqlite3.connect(file, isolation_level=None)) as other:
 
         async def handler(ctx: Ctx, call: Call) -> types.CallToolResult:
@@ -273,11 +277,9 @@ async def test_a_call_whose_record_cannot_be_read_is_left_alone_for_its_key(sqli
 async def test_a_first_round_on_a_full_disk_begins_its_call_once_when_there_is_room(
     sqlite: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    start, world, full = (
-        DBOS.start_workflow_async,
-        World(),
-        [OperationalError("", {}, OSError("full"))],
-    )
+    start = DBOS.start_workflow_async
+    world = World()
+    full = [OperationalError("", {}, OSError("full"))]
 
     async def fails_once(*arguments: Any) -> Any:
         if full:
@@ -287,7 +289,8 @@ async def test_a_first_round_on_a_full_disk_begins_its_call_once_when_there_is_r
     monkeypatch.setattr(DBOS, "start_workflow_async", fails_once)
     async with served(sqlite, world, wait_seconds=0.3) as send:
         assert key_of(await ended(send, await send())) == "one"
-    assert (world.kinds(), full) == (["first"], [])
+    assert world.kinds() == ["first"]
+    assert full == []
 
 
 @pytest.mark.parametrize(("name", "next"), [("Ann", "two"), (9_000 * "A", "one")])
@@ -308,7 +311,8 @@ async def test_a_round_during_an_outage_gets_a_state_that_carries_its_answer_of_
 async def test_an_answer_that_comes_while_postgres_is_down_is_not_asked_for_again(
     postgres: str,
 ) -> None:
-    url, world = real_postgres.database(postgres), World()
+    url = real_postgres.database(postgres)
+    world = World()
     async with served(url, world) as send:
         first = await send()
     async with served(url, world, wait_seconds=1.0, rounds=1000) as send:

@@ -27,7 +27,9 @@ Linear = Callable[[Any, Any], Awaitable[types.CallToolResult]]
 
 HANDLERS = {"B": exception_shim, "M": positional_replay, "J": sdk.keyed_replay}
 STORES = {"H": sdk.ContinuationStore, "L": sdk.DurableStore, "K": sdk.TaskStore}
-REPLAYED, KEYED, HELD = ("B", "M"), ("J",), ("H", "L", "K")
+REPLAYED = ("B", "M")
+KEYED = ("J",)
+HELD = ("H", "L", "K")
 every = pytest.mark.parametrize("option", [*REPLAYED, *KEYED, *HELD])
 together = pytest.mark.parametrize("option", [*KEYED, *HELD])
 
@@ -168,7 +170,8 @@ async def test_of_questions_asked_together_only_those_that_can_be_asked_go_out(o
 @pytest.mark.parametrize("option", [*REPLAYED, *KEYED])
 async def test_an_answer_with_which_the_state_is_too_long_is_refused_by_name(option: str) -> None:
     async def tool(ctx: Any, params: Any) -> types.CallToolResult:
-        one, two = await ctx.elicit(who("one")), await ctx.elicit(who("two"))
+        one = await ctx.elicit(who("one"))
+        two = await ctx.elicit(who("two"))
         return sdk.text(f"{one.name} and {two.name}")
 
     async with calling(option, tool) as send:

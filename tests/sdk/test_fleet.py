@@ -41,7 +41,8 @@ async def test_an_effect_is_found_though_the_block_of_an_earlier_replay_ends_lat
     async def earlier() -> Stepped:
         raise AssertionError
 
-    place, effects = ("run", "key"), fleet.Effects(Seal(None))
+    place = ("run", "key")
+    effects = fleet.Effects(Seal(None))
     with ExitStack() as again:
         with effects.ready(place, earlier):
             again.enter_context(effects.ready(place, effect))
@@ -56,7 +57,9 @@ async def test_an_effect_is_found_though_the_block_of_an_earlier_replay_ends_lat
 async def test_a_call_outlives_its_worker_and_the_server_and_is_sealed_there(
     temporal: Server,
 ) -> None:
-    world, url, codec = World(), temporal.apart(), AESGCMRequestStateCodec([KEY.encode()])
+    world = World()
+    url = temporal.apart()
+    codec = AESGCMRequestStateCodec([KEY.encode()])
     async with served(url, world, codec=codec) as send:
         first = await send()
         assert key_of(first) == "one"
@@ -86,7 +89,9 @@ async def test_steps_at_once_run_once_each_also_where_another_worker_has_some(
     temporal: Server,
 ) -> None:
     """It hands a worker three steps of a call at once; the others go through its queues."""
-    world, url, kinds = World(), temporal.apart(), [f"{number}" for number in range(12)]
+    world = World()
+    url = temporal.apart()
+    kinds = [f"{number}" for number in range(12)]
 
     async def handler(ctx: Ctx, call: Call) -> types.CallToolResult:
         async def do(kind: str) -> None:
@@ -109,7 +114,8 @@ async def test_a_step_whose_worker_falls_silent_each_time_is_given_up(
 ) -> None:
     monkeypatch.setattr("mrtr_options.sdk.durable.effects.ALIVE_SECONDS", 1.0)
     monkeypatch.setattr("temporalio.activity.heartbeat", lambda: None)
-    tries, is_left = list[str](), anyio.Event()
+    tries = list[str]()
+    is_left = anyio.Event()
 
     async def effect(key: str) -> None:
         tries.append(key)
@@ -122,7 +128,8 @@ async def test_a_step_whose_worker_falls_silent_each_time_is_given_up(
     async with served(temporal.apart(), None, fatal, wait_seconds=1, rounds=1000) as send:
         with pytest.raises(MCPError) as refused:
             await ended(send, await send())
-    assert (reason(refused), len({*tries})) == ("gave_up", 1)
+    assert reason(refused) == "gave_up"
+    assert len({*tries}) == 1
 
 
 @pytest.mark.evidence("on Temporal")

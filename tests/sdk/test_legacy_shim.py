@@ -57,7 +57,8 @@ async def test_without_a_back_channel_the_handler_sees_the_old_client_as_it_is()
         seen.append((ctx, params))
         return result("as it is")
 
-    ctx, call = legacy(can_send_request=False), params()
+    ctx = legacy(can_send_request=False)
+    call = params()
     assert text_of(await legacy_shim(handler)(ctx, call)) == "as it is"
     assert seen == [(ctx, call)]
     assert not is_modern(seen[0][0])

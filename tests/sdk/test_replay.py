@@ -389,11 +389,13 @@ async def test_an_effects_key_is_of_its_call_and_name_and_the_same_in_every_roun
     assert state_of(asked)["call"] not in "".join(world.keys), (
         "a destination learns the call's number"
     )
-    key, before = new_call_key(), len(world.keys)
+    key = new_call_key()
+    before = len(world.keys)
     for given, x in (key, 1), (key, 1), (key, 2), (new_call_key(), 1), (None, 1), (None, 1):
         await deliver(tool, key=given, x=x)
     first, again, *others = world.keys[before:]
-    assert (first, len({first, *others})) == (again, 5), "two requests of one call have two keys"
+    assert first == again, "two requests of one call have two keys"
+    assert len({first, *others}) == 5, "two requests of one call have two keys"
 
 
 async def test_a_round_waits_for_an_effect_that_is_in_flight() -> None:

@@ -185,11 +185,13 @@ async def test_a_connection_that_broke_is_replaced() -> None:
         with anyio.fail_after(SECONDS):
             with pytest.raises(Lost, match="the cable was pulled"):
                 await connection.use(breaks)
-            assert (await connection.use(works), len(made)) == ("works", 2)
+            assert await connection.use(works) == "works"
+            assert len(made) == 2
         group.cancel_scope.cancel()
 
 
-INVALID, INTERNAL = types.INVALID_PARAMS, types.INTERNAL_ERROR
+INVALID = types.INVALID_PARAMS
+INTERNAL = types.INTERNAL_ERROR
 
 
 def refusal(reason: str, code: int = INTERNAL) -> MCPError:
@@ -324,7 +326,8 @@ CASES = {
 
 @pytest.mark.parametrize("name", CASES)
 async def test_a_request_is_sent_again_where_that_does_no_harm(name: str, tmp_path: Path) -> None:
-    case, calls = CASES[name], CallFolder(tmp_path)
+    case = CASES[name]
+    calls = CallFolder(tmp_path)
     async with guarded(**case.world) as world:
         if case.ends == "done":
             assert await world.call(calls=calls, **case.options) == "done"
@@ -333,14 +336,16 @@ async def test_a_request_is_sent_again_where_that_does_no_harm(name: str, tmp_pa
             with pytest.raises((Unanswered, MCPError, TypeError), match=case.ends):
                 await world.call(calls=calls, round_seconds=0.3, **case.options)
             assert bool([*calls]) == case.kept
-    assert (len(world.requests), world.effects.count("bill")) == (case.sent, case.bills)
+    assert len(world.requests) == case.sent
+    assert world.effects.count("bill") == case.bills
     assert world.asked == [f"Who is {key}?" for key in case.asked]
 
 
 async def test_a_lost_round_is_sent_again_with_the_same_state_and_key_on_a_new_connection() -> None:
     async with guarded(lost={2, 3}) as world:
         await world.call()
-    assert (len({each.request_state for each in world.requests[1:]}), world.connections) == (1, 3)
+    assert len({each.request_state for each in world.requests[1:]}) == 1
+    assert world.connections == 3
     keys = {(each.meta or {}).get(CALL_KEY) for each in world.requests}
     assert len(keys - {None}) == len(keys) == 1
 
@@ -368,12 +373,15 @@ async def test_a_key_instead_of_another_is_kept_before_its_use(
 
 
 async def test_a_server_that_never_stops_asking_is_left_and_its_call_kept(tmp_path: Path) -> None:
-    world, calls = World(questions=("who",) * 8), CallFolder(tmp_path)
+    world = World(questions=("who",) * 8)
+    calls = CallFolder(tmp_path)
     with pytest.raises(TooManyRounds) as left:
         await world.call(rounds=5, calls=calls)
-    assert (len(world.asked), [*calls]) == (5, [left.value.call])
+    assert len(world.asked) == 5
+    assert [*calls] == [left.value.call]
     assert await world.resume(left.value.call, calls=calls) == "done"
-    assert (world.effects, [*calls]) == (["audit", "bill"], [])
+    assert world.effects == ["audit", "bill"]
+    assert [*calls] == []
 
 
 async def test_an_answer_that_does_not_fit_is_asked_again(tmp_path: Path) -> None:
@@ -385,9 +393,11 @@ async def test_an_answer_that_does_not_fit_is_asked_again(tmp_path: Path) -> Non
     async with guarded(answers=number) as world:
         with pytest.raises(MCPError, match="who"):
             await world.call(calls=calls)
-        (call,), world.answers = calls, None
+        (call,) = calls
+        world.answers = None
         assert await world.call(key=call.key, calls=calls) == "done"
-    assert (world.effects, len(world.asked)) == (["audit", "bill"], 2)
+    assert world.effects == ["audit", "bill"]
+    assert len(world.asked) == 2
 
 
 @pytest.mark.parametrize("full_at", [1, 2, 3, 4])
@@ -417,7 +427,8 @@ async def test_a_folder_that_is_full_loses_nothing(full_at: int, tmp_path: Path)
         assert len([*calls]) == (full_at > 1)
         calls.keep(full.value.call)
         assert await world.resume(full.value.call, calls=calls) == "done"
-    assert (world.effects, world.asked) == (["audit", "bill"], ["Who is who?"])
+    assert world.effects == ["audit", "bill"]
+    assert world.asked == ["Who is who?"]
     assert os.listdir(tmp_path) == []
 
 
@@ -440,7 +451,8 @@ async def test_a_client_that_dies_goes_on_from_what_it_has_kept(times: int, tmp_
             await world.call(calls=Deadly(tmp_path), honours_keys=True)
         (call,) = calls = CallFolder(tmp_path)
         assert await world.resume(call, calls=calls, honours_keys=True) == "done"
-    assert (world.effects, [*calls]) == (["audit", "bill"], [])
+    assert world.effects == ["audit", "bill"]
+    assert [*calls] == []
 
 
 async def test_a_result_is_returned_where_its_call_cannot_be_dropped(tmp_path: Path) -> None:
@@ -463,19 +475,22 @@ async def test_a_result_is_returned_where_its_call_cannot_be_dropped(tmp_path: P
 async def test_a_key_of_another_call_is_refused_unsent(
     change: dict[str, Any], tmp_path: Path
 ) -> None:
-    calls, world = CallFolder(tmp_path), World()
+    calls = CallFolder(tmp_path)
+    world = World()
     call = CALLED.model_copy(update=change)
     calls.keep(call)
     with pytest.raises(ValueError, match="another call"):
         await world.call(calls=calls, key=call.key)
-    assert (world.requests, [*calls]) == ([], [call])
+    assert world.requests == []
+    assert [*calls] == [call]
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", "\0", '{"server": 1}'])
 def test_calls_come_oldest_first_and_a_file_of_none_hides_none(
     content: str, tmp_path: Path
 ) -> None:
-    calls, keys = CallFolder(tmp_path), [key_made(at) for at in range(5)]
+    calls = CallFolder(tmp_path)
+    keys = [key_made(at) for at in range(5)]
     (tmp_path / "0.json").write_text(content)
     for key in keys:
         calls.keep(CALLED.model_copy(update={"key": key}))
@@ -485,7 +500,8 @@ def test_calls_come_oldest_first_and_a_file_of_none_hides_none(
 
 
 def test_what_cannot_be_kept_or_read_is_one_line(tmp_path: Path) -> None:
-    path, call = tmp_path / "call.json", CALLED
+    path = tmp_path / "call.json"
+    call = CALLED
     with pytest.raises(CannotKeep, match=r"cannot write .*call\.json"):
         write(path, call.model_copy(update={"tool": "\ud800"}))
     with pytest.raises(CannotKeep, match="at most"):
@@ -512,7 +528,8 @@ def test_a_folder_not_ones_own_alone_is_refused(
         CallFolder(tmp_path)
 
 
-HOUR, DAY = 3600.0, 86_400.0
+HOUR = 3600.0
+DAY = 86_400.0
 
 
 @dataclass
@@ -595,7 +612,8 @@ TROUBLES: dict[str, tuple[Callable[[Left], object], type[Exception] | None]] = {
 async def test_whatever_happens_to_a_left_call_it_is_paid_once(
     trouble: str, tmp_path: Path
 ) -> None:
-    path, (happen, end) = tmp_path / "calls", TROUBLES[trouble]
+    path = tmp_path / "calls"
+    (happen, end) = TROUBLES[trouble]
     calls = CallFolder(path)
     async with guarded(lost={2, 3, 4, 5}, caller="alice") as world:
         with pytest.raises(Unanswered):
@@ -612,11 +630,14 @@ async def test_whatever_happens_to_a_left_call_it_is_paid_once(
                 await goes_on
             assert "\n" not in str(ended.value)
             assert end is not CannotKeep or len(world.requests) == sent
-    assert (world.effects.count("bill"), world.asked) == (1, ["Who is who?"])
+    assert world.effects.count("bill") == 1
+    assert world.asked == ["Who is who?"]
 
 
 async def test_a_call_that_another_client_is_making_is_in_use(tmp_path: Path) -> None:
-    calls, asked, said = CallFolder(tmp_path), anyio.Event(), anyio.Event()
+    calls = CallFolder(tmp_path)
+    asked = anyio.Event()
+    said = anyio.Event()
 
     async def thinks() -> types.ElicitResult:
         asked.set()
@@ -638,7 +659,9 @@ async def test_a_call_that_another_client_is_making_is_in_use(tmp_path: Path) ->
             with pytest.raises(CannotKeep, match="is in use"):
                 await make()
             said.set()
-    assert (world.effects, world.asked, [*calls]) == (["audit", "bill"], ["Who is who?"], [])
+    assert world.effects == ["audit", "bill"]
+    assert world.asked == ["Who is who?"]
+    assert [*calls] == []
 
 
 # --- a state that is refused --------------------------------------------------------------------
@@ -647,7 +670,8 @@ async def test_a_call_that_another_client_is_making_is_in_use(tmp_path: Path) ->
 async def test_a_state_that_became_too_old_ends_in_one_outcome_and_its_call_is_dropped(
     tmp_path: Path,
 ) -> None:
-    calls, now = CallFolder(tmp_path), [1.8e9]
+    calls = CallFolder(tmp_path)
+    now = [1.8e9]
 
     async def thinks_for_long() -> types.ElicitResult:
         now[0] += 24 * 3600
@@ -656,7 +680,8 @@ async def test_a_state_that_became_too_old_ends_in_one_outcome_and_its_call_is_d
     world = World(now=lambda: now[0], answers=thinks_for_long)
     with pytest.raises(StateRefused, match="effects so far may have happened") as ended:
         await world.call(calls=calls)
-    assert (ended.value.code, ended.value.is_over) == (INVALID, True)
+    assert ended.value.code == INVALID
+    assert ended.value.is_over is True
     assert ended.value.call.tool == "tool"
     assert [*calls] == []
     with pytest.raises(ValueError, match="is not kept"):
@@ -666,8 +691,10 @@ async def test_a_state_that_became_too_old_ends_in_one_outcome_and_its_call_is_d
 async def test_a_state_that_was_refused_otherwise_is_kept_and_marked_for_another_instance(
     tmp_path: Path,
 ) -> None:
-    calls, world = CallFolder(tmp_path), World()
-    right, wrong = world.keys, [new_key()]
+    calls = CallFolder(tmp_path)
+    world = World()
+    right = world.keys
+    wrong = [new_key()]
 
     async def meets_another_instance() -> types.ElicitResult:
         world.keys = wrong
@@ -754,7 +781,8 @@ async def test_the_time_of_an_old_clients_user_is_not_the_servers(thinks: bool) 
 
 
 async def test_a_time_limit_goes_on_where_it_stopped() -> None:
-    time, user = 0.1, UserTime()
+    time = 0.1
+    user = UserTime()
     with anyio.fail_after(SECONDS):
         with pytest.raises(MCPError, match=r"timed out after 0\.1 s"):
             await user.within(time, anyio.sleep_forever)
@@ -776,17 +804,21 @@ async def test_a_time_limit_goes_on_where_it_stopped() -> None:
 
 @pytest.mark.parametrize("x", [float("nan"), float("inf"), {"deep": [float("-inf")]}])
 async def test_arguments_that_json_cannot_carry_are_refused_unsent(x: Any, tmp_path: Path) -> None:
-    world, calls = World(), CallFolder(tmp_path)
+    world = World()
+    calls = CallFolder(tmp_path)
     async with world.client(calls=calls) as client:
         with pytest.raises(ValueError, match="JSON cannot carry the arguments"):
             await client.call_tool("tool", {"x": x})
-    assert (world.requests, [*calls]) == ([], [])
+    assert world.requests == []
+    assert [*calls] == []
 
 
 async def test_a_call_made_again_under_its_key_may_have_its_arguments_as_python_has_them(
     tmp_path: Path,
 ) -> None:
-    world, calls, key = World(lost={1}), CallFolder(tmp_path), new_call_key()
+    world = World(lost={1})
+    calls = CallFolder(tmp_path)
+    key = new_call_key()
     async with world.client(calls=calls) as client:
         for _ in range(2):
             with pytest.raises(Unanswered, match="no response to the first request"):
@@ -798,7 +830,8 @@ async def test_a_call_made_again_under_its_key_may_have_its_arguments_as_python_
 def test_a_pipe_among_kept_calls_keeps_no_reader_waiting(
     suffix: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    calls, call = CallFolder(tmp_path), KeptCall(server="", principal="", tool="tool")
+    calls = CallFolder(tmp_path)
+    call = KeptCall(server="", principal="", tool="tool")
     calls.keep(call)
     (path,) = tmp_path.glob("*.json")
     pipe = path.with_suffix(suffix)
@@ -813,7 +846,8 @@ def test_a_pipe_among_kept_calls_keeps_no_reader_waiting(
 
 def test_a_folder_that_others_may_write_later_is_used_no_more(tmp_path: Path) -> None:
     folder = tmp_path / "calls"
-    calls, call = CallFolder(folder), KeptCall(server="", principal="", tool="tool")
+    calls = CallFolder(folder)
+    call = KeptCall(server="", principal="", tool="tool")
     calls.keep(call)
     folder.chmod(0o777)
     uses: tuple[Callable[[], object], ...] = (

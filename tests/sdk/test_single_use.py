@@ -53,7 +53,8 @@ from tests.sdk.stores import Database, claim
 
 pytestmark = pytest.mark.anyio
 
-ADA, BOB = named("Ada"), named("Bob")
+ADA = named("Ada")
+BOB = named("Bob")
 
 around_options = pytest.mark.parametrize("letter", "EFG")
 
@@ -305,7 +306,8 @@ async def test_a_crowd_on_one_round_does_not_wait(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(guards, "MAX_WAITERS", 3)
-    over, others = anyio.Event(), list[object]()
+    over = anyio.Event()
+    others = list[object]()
     tool = Tool(half_way=over.wait)
     handler = guarded(tool, store)
     bystander, asked = await deliver(handler), await deliver(handler)
@@ -394,7 +396,8 @@ async def test_a_store_of_an_older_version_is_taken_on(database: Database) -> No
 async def test_no_step_of_the_machines_clock_runs_a_round_twice(
     steps: tuple[int, ...], path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    offset, real = 0, time.time_ns
+    offset = 0
+    real = time.time_ns
     monkeypatch.setattr(time, "time_ns", lambda: real() + offset * 10**9)
     with closing(SqliteStore(path)) as store:
         tool, handler, asked = await begun(store)
@@ -470,7 +473,8 @@ async def test_a_round_that_has_begun_is_recorded_or_given_back_when_the_store_i
         first = await deliver(handler, asked, answers)
         assert answers or key_of(first) == key_of(asked)
         assert await deliver(handler, asked, ADA) == result("Ada, asked 1 times")
-    assert (tool.effects, store.fails) == (["Ada"], 0)
+    assert tool.effects == ["Ada"]
+    assert store.fails == 0
 
 
 async def test_a_round_that_cannot_be_recorded_in_time_is_indeterminate(path: Path) -> None:
@@ -486,7 +490,8 @@ async def test_a_round_that_cannot_be_recorded_in_time_is_indeterminate(path: Pa
 
 async def test_a_call_that_cannot_be_given_a_round_is_refused_with_a_reason(path: Path) -> None:
     with closing(FailingStore(path)) as store:
-        store.fails, handler = 1, guarded(Tool(), store)
+        store.fails = 1
+        handler = guarded(Tool(), store)
         assert await refused(handler) == (types.INTERNAL_ERROR, "store_unusable")
         assert key_of(await deliver(handler)) == "who"
 
@@ -501,7 +506,8 @@ def test_a_database_that_cannot_be_used_is_refused_in_one_line(path: Path) -> No
 async def test_rounds_are_taken_while_every_thread_of_the_process_hangs(store: Store) -> None:
     _, handler, asked = await begun(store)
     limiter = anyio.to_thread.current_default_thread_limiter()
-    tokens, let_go = limiter.total_tokens, threading.Event()
+    tokens = limiter.total_tokens
+    let_go = threading.Event()
     limiter.total_tokens = 1
     late = anyio.move_on_after(SECONDS / 2)
     try:
@@ -556,7 +562,8 @@ def test_a_key_is_a_uuid_of_version_7_that_says_when_it_was_made() -> None:
     text = new_call_key()
     found = call_key_of(modern(), keyed(text))
     assert found is not None
-    assert (uuid.UUID(text).version, uuid.UUID(text).variant) == (7, uuid.RFC_4122)
+    assert uuid.UUID(text).version == 7
+    assert uuid.UUID(text).variant == uuid.RFC_4122
     assert before - 0.001 <= found.made <= time.time() + 0.001
     exact = call_key_of(modern(), keyed(key_made(5.0)))
     assert exact is not None
@@ -584,9 +591,11 @@ def test_what_is_no_key_is_refused(key: object) -> None:
 
 @pytest.mark.parametrize(("seconds", "method"), [(-700.0, "tools/call"), (700.0, "prompts/get")])
 async def test_a_key_too_old_or_ahead_is_refused(seconds: float, method: str, store: Store) -> None:
-    tool, ctx = Tool(), replace(modern(), method=method)
+    tool = Tool()
+    ctx = replace(modern(), method=method)
     expired = await refused(single_use(store)(tool), ctx=ctx, key=key_made(time.time() + seconds))
-    assert (expired, tool.entered) == ((types.INVALID_PARAMS, "call_key_expired"), 0)
+    assert expired == (types.INVALID_PARAMS, "call_key_expired")
+    assert tool.entered == 0
 
 
 async def test_a_round_has_one_outcome_where_its_server_hears_late_that_it_took_it(
@@ -602,7 +611,8 @@ async def test_a_round_has_one_outcome_where_its_server_hears_late_that_it_took_
         return results.pop(0)
 
     with database.open() as slow, database.open() as store:
-        key, reserve = new_call_key(), slow.reserve
+        key = new_call_key()
+        reserve = slow.reserve
 
         async def reserve_and_hear_late(claim: Claim) -> str | None:
             found = await reserve(claim)

@@ -39,7 +39,9 @@ from tests.sdk.fakes import (
 )
 from tests.sdk.stopped_time import StoppedTime
 
-WAIT, ROUND, KEEP = 10, 60, 1e6
+WAIT = 10
+ROUND = 60
+KEEP = 1e6
 INVALID = types.INVALID_PARAMS
 SPENT = (INVALID, "answered_differently")
 REUSED = (INVALID, "call_reused")
@@ -48,7 +50,8 @@ AWAY = (INVALID, "unknown_continuation")
 CLOSED = (-32050, "closed")
 INDETERMINATE = (types.INTERNAL_ERROR, "indeterminate")
 AT_WORK = (types.REQUEST_TIMEOUT, "still_at_work")
-FAILED, DIED = ("raises", "OSError"), ("raises", "Died")
+FAILED = ("raises", "OSError")
+DIED = ("raises", "Died")
 
 Outcome = tuple[object, str]
 """The code and the reason of an error, or what a response says and its JSON text."""
@@ -130,7 +133,8 @@ class Guarded(RuleBasedStateMachine):
 
     def __init__(self, backend: str, attempts: int) -> None:
         super().__init__()
-        self.time, self.attempts = StoppedTime(backend), attempts
+        self.time = StoppedTime(backend)
+        self.attempts = attempts
         self.store = SqliteStore(":memory:", keep_seconds=KEEP, clock=lambda: self.time.now)
         guard = single_use(self.store, wait_seconds=WAIT, round_seconds=ROUND, attempts=attempts)
         self.instances: list[Handler] = [guard(self.tool), guard(self.tool)]
@@ -177,7 +181,8 @@ class Guarded(RuleBasedStateMachine):
 
     def expected(self, delivery: Delivery) -> Outcome | None:
         """What it is to get if it does not run its round; None while it waits."""
-        of, now = delivery.of, self.time.now
+        of = delivery.of
+        now = self.time.now
         if delivery.is_first:
             of = next(each for each in of.call if each.outcome is None or each.outcome[0] != "asks")
             if of.outcome is None and (of.taken is None or (self.attempts > 1 and of.ends <= now)):
@@ -194,7 +199,9 @@ class Guarded(RuleBasedStateMachine):
         of = delivery.of
         if not delivery.tries_again:
             assert self.is_open(delivery), "a round is run that is not to be run"
-            of.taken, of.ends, of.holder = delivery.name, self.time.now + ROUND, delivery
+            of.taken = delivery.name
+            of.ends = self.time.now + ROUND
+            of.holder = delivery
         run.ends = of.ends
         delivery.attempts += 1
         delivery.tries_again = False
@@ -204,7 +211,8 @@ class Guarded(RuleBasedStateMachine):
         """Hold all that has happened against what is expected."""
         opened = [each for each in self.waiting if not each.is_first and self.is_open(each)]
         before = {id(each): {self.expected(each)} for each in self.waiting if each.is_first}
-        entered, self.entered = self.entered, []
+        entered = self.entered
+        self.entered = []
         self.runs += entered
         for run in entered:
             self.taken(run)
@@ -271,7 +279,8 @@ class Guarded(RuleBasedStateMachine):
         self.rounds.append(call[-1])
         return call[-1]
 
-    which, instance = st.sampled_from([0, 0, 0, 1, 2]), st.integers(0, 1)
+    which = st.sampled_from([0, 0, 0, 1, 2])
+    instance = st.integers(0, 1)
     names = st.sampled_from(["Ada", "Ada", "Ada", "Bob", None, "5"])
 
     @precondition(lambda self: sum(each.taken is None for each in self.rounds) < 2)
@@ -320,7 +329,8 @@ class Guarded(RuleBasedStateMachine):
     @rule(which=which, ending=st.sampled_from(["Done.", "asks", *RAISES]))
     def end(self, which: int, ending: str) -> None:
         run = self.runs.pop(which % len(self.runs))
-        delivery, of = run.delivery, run.delivery.of
+        delivery = run.delivery
+        of = run.delivery.of
         run.ending = ending
         is_late = run.ends <= self.time.now
         is_fenced = of.holder is not delivery or of.outcome is not None

@@ -49,7 +49,8 @@ def test_a_call_key_comes_before_an_argument_and_an_argument_before_none() -> No
     assert by_key == name_of(CallNaming(), {}, key=key)
     assert by_key.is_key
     assert by_argument is not None
-    assert (by_argument.is_key, by_argument.source) == (False, "argument 'reference'")
+    assert by_argument.is_key is False
+    assert by_argument.source == "argument 'reference'"
     assert by_argument != by_key
     assert name_of(CallNaming(), {"reference": "R1"}) is None
 

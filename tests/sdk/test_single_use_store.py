@@ -25,7 +25,9 @@ from tests.sdk.stores import Database, postgres, sqlite
 
 T = TypeVar("T")
 
-KEEP, EPOCH, EPOCHS = 1050, 105, 12
+KEEP = 1050
+EPOCH = 105
+EPOCHS = 12
 BOUNDS = {"keep_seconds": KEEP, "max_rounds": 4, "max_rounds_per_caller": 2}
 
 
@@ -77,7 +79,8 @@ class Model:
 
     def end_epoch(self) -> None:
         if self.time - self.started > EPOCH:
-            self.epoch, self.started = self.epoch + 1, self.time
+            self.epoch = self.epoch + 1
+            self.started = self.time
             for number in [each for each, row in self.rows.items() if row.lasts < self.epoch]:
                 del self.rows[number]
 
@@ -87,7 +90,8 @@ class Model:
         ]
         if len(self.rows) >= BOUNDS["max_rounds"] or len(mine) >= BOUNDS["max_rounds_per_caller"]:
             raise Full
-        ends, lasts = self.time + claim.lease_seconds, self.epoch + EPOCHS
+        ends = self.time + claim.lease_seconds
+        lasts = self.epoch + EPOCHS
         self.rows[claim.number] = Row(claim, ends, lasts)
 
     def reserve(self, claim: Claim) -> str | None:
@@ -160,7 +164,8 @@ class Rounds(RuleBasedStateMachine):
 
     def __init__(self, database: Database) -> None:
         super().__init__()
-        self.database, self.model = database, Model()
+        self.database = database
+        self.model = Model()
         self.loop = asyncio.Runner()
         self.numbers: list[tuple[str, int, int]] = []
         self.claims: list[Claim] = []
@@ -168,7 +173,8 @@ class Rounds(RuleBasedStateMachine):
         self.opened: list[AbstractContextManager[Any]] = []
         self.stores = [self.open_store(), self.open_store()]
         stamp = self.loop.run(self.stores[0].stamp())
-        self.begun, self.name = stamp.at, stamp.mark.rpartition(".")[0]
+        self.begun = stamp.at
+        self.name = stamp.mark.rpartition(".")[0]
         self.hand_out(0)
 
     def teardown(self) -> None:
@@ -181,7 +187,8 @@ class Rounds(RuleBasedStateMachine):
         return self.opened[-1].__enter__()
 
     def both(self, expected: Callable[[], object], use: Coroutine[Any, Any, object]) -> object:
-        wanted, got = outcome_of(expected), outcome_of(lambda: self.loop.run(use))
+        wanted = outcome_of(expected)
+        got = outcome_of(lambda: self.loop.run(use))
         assert got == wanted
         return got
 
@@ -203,7 +210,8 @@ class Rounds(RuleBasedStateMachine):
         early=st.sampled_from([0, 0, 1, -1, 11, 12, 13]),
     )
     def hand_out(self, ahead: int, early: int = 0) -> None:
-        at, epoch = self.model.time + ahead, max(self.model.epoch - early, 0)
+        at = self.model.time + ahead
+        epoch = max(self.model.epoch - early, 0)
         self.numbers.append((str(len(self.numbers)), at, epoch))
 
     @rule(back=which, process=processes, answers=said, lease=leases, caller=callers)
@@ -266,8 +274,12 @@ class Rounds(RuleBasedStateMachine):
     def pause_while_taking(self, process: int, meanwhile: list[str]) -> None:
         """A process is paused right before it takes a round, and the other one goes on."""
         self.hand_out(0)
-        back, store, other = 0, self.stores[process], 1 - process
-        claim, outer, inner = self.claim(0), self.loop, asyncio.Runner()
+        back = 0
+        store = self.stores[process]
+        other = 1 - process
+        claim = self.claim(0)
+        outer = self.loop
+        inner = asyncio.Runner()
         aged = self.aged(claim)
         execute = store._execute  # pyright: ignore[reportPrivateUsage]
 
@@ -288,7 +300,8 @@ class Rounds(RuleBasedStateMachine):
         def paused(statement: str, values: Any) -> Any:
             if "INSERT INTO guard_rounds" in statement:
                 del store._execute  # pyright: ignore[reportPrivateUsage, reportAttributeAccessIssue]
-                since, self.loop = self.model.time, inner
+                since = self.model.time
+                self.loop = inner
                 with ThreadPoolExecutor(1) as another_process:  # this one's loop stands still
                     another_process.submit(go_on).result()
                 self.loop = outer

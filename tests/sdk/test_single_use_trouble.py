@@ -28,7 +28,8 @@ from tests.sdk.test_single_use import Tool
 
 pytestmark = pytest.mark.anyio
 
-HOUR, YEAR = 3600.0, 365 * 24 * 3600.0
+HOUR = 3600.0
+YEAR = 365 * 24 * 3600.0
 ADA = named("Ada")
 
 
@@ -69,9 +70,11 @@ async def test_a_clock_that_jumps_again_and_again_has_no_round_run_twice(
 ) -> None:
     now = 2_000_000_000.0
     with closing(SqliteStore(path, clock=lambda: now)) as store:
-        tool, key = Tool(), key_made(now)
+        tool = Tool()
+        key = key_made(now)
         handler = single_use(store)(tool)
-        early, keyed = await deliver(handler), await deliver(handler, key=key)
+        early = await deliver(handler)
+        keyed = await deliver(handler, key=key)
         await deliver(handler, early, ADA)
         await deliver(handler, keyed, ADA, key=key)
         for number in range(3 * EPOCHS):
@@ -218,7 +221,8 @@ async def test_what_is_written_goes_into_the_file_itself_again_and_again(
     between: int, grows: bool, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sqlite, "WRITES_BETWEEN_CHECKPOINTS", between)
-    beside, sizes = path.with_name(f"{path.name}-wal"), list[int]()
+    beside = path.with_name(f"{path.name}-wal")
+    sizes = list[int]()
     with closing(SqliteStore(path)) as store:
         for number in range(100):
             held = await claim(store, f"{number}")

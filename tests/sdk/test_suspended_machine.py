@@ -24,7 +24,8 @@ from tests.rounds import text_of
 from tests.sdk.fakes import Params, called_by, modern, named, result, who
 from tests.sdk.stopped_time import StoppedTime
 
-IDLE, KEEP = 125, 75
+IDLE = 125
+KEEP = 75
 BOUNDS: dict[str, Any] = {"max_parked": 4, "max_parked_per_caller": 2, "max_finished": 2}
 AWAY = (types.INVALID_PARAMS, "unknown_continuation")
 BAD = (types.INVALID_PARAMS, "invalid_answer")
@@ -86,7 +87,8 @@ class Suspended(stateful.RuleBasedStateMachine):
 
     async def tool(self, ctx: LinearContext[Any], call: Call) -> types.CallToolResult:
         number: int = (call.arguments or {})["number"]
-        done, gate = self.done[number], self.calls[number].gate
+        done = self.done[number]
+        gate = self.calls[number].gate
         done.append("above")
         try:
             one = await ctx.elicit(who("one"))
@@ -137,7 +139,8 @@ class Suspended(stateful.RuleBasedStateMachine):
 
     def end(self, call: Parked, outcome: Outcome | None) -> None:
         """It has ended: with what is kept for a while, or (None) given up."""
-        call.is_live, call.ended = False, outcome
+        call.is_live = False
+        call.ended = outcome
         call.log.append("finally")
         if outcome is not None:
             call.expires = self.time.now + KEEP

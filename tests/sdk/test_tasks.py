@@ -195,10 +195,13 @@ async def test_a_task_asks_is_answered_and_has_its_result(engine: str) -> None:
         created = await client.call(task={"ttl": 5})  # a parameter of the old protocol
         assert set(created) - {"_meta"} == FIELDS
         assert len(created["taskId"]) >= 22  # 128 bits in base64
-        assert (created["resultType"], created["status"]) == ("task", "working")
-        assert (created["ttlMs"], created["pollIntervalMs"]) == (3_600_000, 200)
+        assert created["resultType"] == "task"
+        assert created["status"] == "working"
+        assert created["ttlMs"] == 3_600_000
+        assert created["pollIntervalMs"] == 200
         one = await client.until(created, "input_required")
-        assert (one["resultType"], list(one["inputRequests"])) == ("complete", ["one"])
+        assert one["resultType"] == "complete"
+        assert list(one["inputRequests"]) == ["one"]
         assert one["inputRequests"]["one"]["params"]["message"] == "Who is one?"
         assert (await client.update(one, {"one": named("Ann")}))["resultType"] == "complete"
         two = await client.until(created, "input_required", asked="two")
@@ -209,7 +212,8 @@ async def test_a_task_asks_is_answered_and_has_its_result(engine: str) -> None:
         assert done["createdAt"] == created["createdAt"] <= done["lastUpdatedAt"]
         assert not {"inputRequests", "error", "requestState"} & set(done)
         found = (await client.send("server/discover"))["capabilities"]
-        assert (found["extensions"], "tasks" in found) == ({IDENTIFIER: {}}, False)
+        assert found["extensions"] == {IDENTIFIER: {}}
+        assert "tasks" not in found
 
 
 class Misrouted(types.Request[dict[str, Any], str]):
@@ -257,7 +261,8 @@ async def test_questions_asked_at_once_are_answered_one_by_one_or_at_once(engine
                 await one.update(task, {"one": bad})
         await one.update(task, answers[0])
         task = await one.get(task)
-        assert (task["status"], list(task["inputRequests"])) == ("input_required", ["one"])
+        assert task["status"] == "input_required"
+        assert list(task["inputRequests"]) == ["one"]
         await other.update(task, answers[1])
         assert said(await one.until(task, "completed")) == "Ann and Bob"
         for _ in range(5):
@@ -365,7 +370,8 @@ async def test_a_tool_may_ask_before_it_becomes_a_task(engine: str, required: bo
     serving = served(engine, world, asks_first, asks_first=True, required=required)
     async with serving as here, here.taker() as client:
         asked = await client.call()
-        assert (asked["resultType"], list(asked["inputRequests"])) == ("input_required", ["one"])
+        assert asked["resultType"] == "input_required"
+        assert list(asked["inputRequests"]) == ["one"]
         assert "taskId" not in asked
         answer = with_ann(asked)
         task = await client.call(**answer)
@@ -501,7 +507,9 @@ async def test_a_task_at_work_when_its_time_is_over_is_stopped(sqlite: str) -> N
 async def test_a_task_whose_effect_is_under_way_is_not_forgotten_when_its_time_is_over(
     sqlite: str, ends: str
 ) -> None:
-    now, began, may_end = [1_000_000.0], anyio.Event(), threading.Event()
+    now = [1_000_000.0]
+    began = anyio.Event()
+    may_end = threading.Event()
     charges = list[str]()
 
     def charge(key: str) -> None:

@@ -200,7 +200,8 @@ got.
 async def test_a_call_ends_as_its_task_does(name: str) -> None:
     stands, beside, ends, sent = CASES[name]
     world = World([*stands], **beside)
-    assert (await world.call(), len(world.updates)) == (ends, sent)
+    assert await world.call() == ends
+    assert len(world.updates) == sent
 
 
 async def test_each_question_is_asked_once_however_often_it_is_seen() -> None:
@@ -232,7 +233,8 @@ async def test_a_task_is_finished_by_its_id_after_a_restart(looks: int) -> None:
         assert text_of(await world.extension.resume(client.session, "t")) == "done"
     assert world.asked == ["Who is one?"] * (looks > 1)
     assert world.statuses == [("input_required", None)] * (looks > 1) + [("completed", None)]
-    assert (world.looks, len(world.slept)) == (looks, looks - 1)
+    assert world.looks == looks
+    assert len(world.slept) == looks - 1
 
 
 async def test_giving_up_waiting_leaves_the_task_and_cancelling_stops_it() -> None:

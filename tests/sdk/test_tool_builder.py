@@ -93,9 +93,11 @@ async def test_a_finished_step_is_not_entered_again_and_the_end_step_once() -> N
     builder = ToolBuilder[Any]().step("one", one).step("between", between).step("two", two)
     tool = builder.end(last).build()
     asked = await deliver(tool)
-    assert (key_of(asked), entered) == ("one", ["one"])
+    assert key_of(asked) == "one"
+    assert entered == ["one"]
     asked = await deliver(tool, asked, named("Ann", "one"))
-    assert (key_of(asked), entered) == ("two", ["one", "one", "between", "two"])
+    assert key_of(asked) == "two"
+    assert entered == ["one", "one", "between", "two"]
     assert text_of(await deliver(tool, asked, named("Bob", "two"))) == "Ann, ANN, Bob"
     assert entered == ["one", "one", "between", "two", "two", "end"]
 

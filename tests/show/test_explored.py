@@ -25,8 +25,12 @@ ROWS: list[dict[str, Any]] = json.loads(FILE.read_text(encoding="utf-8"))
 
 NAMED = {f"{row['subject']}, {row['policy']}": row for row in ROWS}
 ONE_OF_EACH = (
-    *("E, resends", "F, resends", "F, calls again", "H, resends"),
-    *("F+single-use, resends", "F+single-use+call-key, calls again"),
+    "E, resends",
+    "F, resends",
+    "F, calls again",
+    "H, resends",
+    "F+single-use, resends",
+    "F+single-use+call-key, calls again",
 )
 """Of `make test`: an option that keeps nothing, one with markers, one with a frame, and the guard,
 alone and with a call key.
@@ -68,7 +72,8 @@ def differences(kept: dict[str, Any], now: dict[str, Any]) -> list[str]:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ONE_OF_EACH)
 def test_the_counterexamples_of_one_fault_that_are_kept_are_those_of_now(name: str) -> None:
-    kept, now = dict(NAMED[name]), found(NAMED[name], 1)
+    kept = dict(NAMED[name])
+    now = found(NAMED[name], 1)
     few = {each for sets in kept["witnesses"].values() for each in sets if len(each.split()) <= 1}
     sets = {anomaly: few & {*each} for anomaly, each in kept["witnesses"].items()}
     kept |= {"witnesses": {anomaly: each for anomaly, each in sets.items() if each}}
