@@ -1,4 +1,4 @@
-"""USING: each file of the page is one of examples/booking, and does what the page says."""
+"""Tests of USING: its files are those of examples/booking, and do what the page says."""
 
 import re
 import shutil
@@ -24,21 +24,21 @@ pytestmark = pytest.mark.slow
 
 
 def run(command: list[str], folder: Path) -> str:
-    """What a command prints; it has to end well."""
+    """Return the output of a command; check that it ends with 0."""
     ran = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=SECONDS)
     assert ran.returncode == 0, ran.stderr
     return ran.stdout
 
 
 def typed(folder: Path) -> Path:
-    """A folder with what the page has the reader type, and nothing else."""
+    """Write the files that a reader of the page types into a folder."""
     for name, text in LISTED.items():
         (folder / name).write_text(text, encoding="utf-8")
     return folder
 
 
 def follow(command: list[str], folder: Path) -> None:
-    """Serve, call and lose a response as the page does."""
+    """Serve, call, and lose a response as the page does."""
     server = subprocess.Popen(
         [*command, "book_table.py", "0"], cwd=folder, stderr=subprocess.PIPE, text=True
     )

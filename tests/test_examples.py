@@ -1,4 +1,4 @@
-"""The examples as programs, and what they do that no main shows."""
+"""Tests of the examples: as programs, and in the cases that their mains do not show."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -53,7 +53,7 @@ DEMONSTRATIONS = {
     "client_dual_path": "  call.json",
     "client_dual_path --mrtr-only": "metric assumed: this client cannot be asked",
 }
-"""Each, and what is in what it prints."""
+"""The examples, and a text in their output."""
 
 
 @pytest.mark.slow
@@ -82,7 +82,7 @@ CANNOT_BE_ASKED: tuple[dict[str, Any], ...] = ({"declares": ()}, {"mode": "legac
 
 
 def closing(item: object) -> Request:
-    """A request of `multiround`'s."""
+    """Make a request of `multiround`."""
     return Request("tools/call", multiround.TOOL, {"item": item})
 
 
@@ -119,11 +119,11 @@ CALLS: list[tuple[Request, Sequence[types.InputResponse], str]] = [
     (carriers.packing("Atlantis"), [], "error -32602: Unknown location"),
     (carriers.weather_in("Atlantis"), [], "error -32602: Unknown resource"),
 ]
-"""What is called, what the user answers to one question after another, and how the call ends."""
+"""Calls: the first request, the user's answers in turn, and the begin of the last response."""
 
 
 async def told(request: Request, answers: Sequence[types.InputResponse], **client: Any) -> str:
-    """What a call ends as; it has closed an item if it says so."""
+    """Play a call and return its end; check that an item is closed only if the end says so."""
     tracker: multiround.Tracker = {}
     server: Server[Any] = carriers.build_server([])
     if request.method == "tools/call":
@@ -169,7 +169,7 @@ async def close(
     answers: types.InputResponses | None = None,
     asked: Response | None = None,
 ) -> Response:
-    """One round."""
+    """Play one round of a call that closes item 7."""
     with anyio.fail_after(SECONDS):
         return await play(instance, closing(7), answers, asked)
 

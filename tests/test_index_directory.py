@@ -1,4 +1,4 @@
-"""The long job: what it counts, what it asks, where it may look, and how it is stopped."""
+"""Tests of the long job: its counts, its question, the limits of its root, and its cancellation."""
 
 import os
 import signal
@@ -21,7 +21,7 @@ from tests.commands import refusal
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    """A root with a few directories in it, and links that lead out of it and round in circles."""
+    """Make a root with a few directories, and links that lead out of it or back into it."""
     root = tmp_path / "root"
     for name, size in {
         "one/a.txt": 3,
@@ -51,7 +51,7 @@ async def count(
     tasks: bool = True,
     database: str | None = None,
 ) -> Any:
-    """One call of a user who takes the second directory, or does otherwise."""
+    """Play one call; its user accepts the second directory, or takes another action."""
 
     async def answer(context: Any, params: Any) -> types.ElicitResult:
         offered = params.requested_schema["properties"]["directory"]["enum"]

@@ -1,4 +1,4 @@
-"""The command line: the tour, refusals in one line, a missing environment, a terminal without UTF-8."""
+"""Tests of the command line: the tour, refusals, a missing environment, a non-UTF-8 terminal."""
 
 import json
 import os
@@ -32,8 +32,8 @@ def test_the_tour_has_the_explored_bills_of_every_option() -> None:
     for row in rows:
         letter = row["option"]
         assert row["clean"]["bill"] == 1
-        assert row["resends"]["bill"] == 1 + ((letter, "resends") in twice)
-        assert row["calls_again"]["bill"] == 1 + ((letter, "calls again") in twice)
+        assert row["resends"]["bill"] == (2 if (letter, "resends") in twice else 1)
+        assert row["calls_again"]["bill"] == (2 if (letter, "calls again") in twice else 1)
 
 
 def test_the_tour_is_25_lines_of_at_most_100_columns_and_says_what_to_read_next(
@@ -48,7 +48,7 @@ def test_the_tour_is_25_lines_of_at_most_100_columns_and_says_what_to_read_next(
     assert len(lines) <= 25
     assert max(map(len, lines)) <= 100
     rounds = [line for line in lines if line.split()[:1] == ["3"]]
-    assert [" bill " in line for line in rounds] == [True] * 3  # one call's, and two of the other
+    assert [" bill " in line for line in rounds] == [True] * 3  # one call bills once, one twice
     assert f"{'the report is lost, the client resends':<42}   2   1" in lines
     for what in tour.NEXT:
         assert f"-m mrtr_options{' ' if ' ' in what else '.'}{what} " in said

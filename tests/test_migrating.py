@@ -1,4 +1,4 @@
-"""MIGRATING: the tool as it was and its three new forms, called by an old and a new client."""
+"""Tests of MIGRATING: the old tool and its three new forms, called by an old and a new client."""
 
 import difflib
 import runpy
@@ -22,14 +22,12 @@ PAGE = REPOSITORY / "docs" / "MIGRATING.md"
 
 
 def loaded(name: str) -> SimpleNamespace:
-    """A fresh server of a form."""
+    """Load a fresh server of a form."""
     return SimpleNamespace(**runpy.run_path(str(FOLDER / f"{name}.py")))
 
 
 class User:
-    """Takes the last choice of every form, and remembers what was asked; or refuses the second
-    one.
-    """
+    """A user who takes the last choice of every form, or declines the second form."""
 
     def __init__(self, declines: bool = False) -> None:
         self.asked: list[str] = []
@@ -44,7 +42,7 @@ class User:
 
 
 async def call(module: SimpleNamespace, era: Era, user: User) -> str:
-    """What one call comes to."""
+    """Play one call and return its text; an error begins with "an error"."""
     async with Client(module.server, mode=MODES[era], elicitation_callback=user) as client:
         try:
             result = await client.call_tool("book_table", {"guest": "Ada"})
@@ -94,7 +92,7 @@ async def test_a_new_client_breaks_the_old_form_aloud_and_the_careless_one_silen
 
 
 def difference(name: str) -> str:
-    """What changes, as `diff -u` prints it."""
+    """Return the changes of a form, as `diff -u` prints them."""
     files = [FOLDER / "before.py", FOLDER / f"{name}.py"]
     old, new = (file.read_text(encoding="utf-8").splitlines() for file in files)
     diff = difflib.unified_diff(old, new, files[0].name, files[1].name, n=2, lineterm="")

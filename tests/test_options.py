@@ -1,6 +1,4 @@
-"""Finding option files by their name, loading one so that two loads share nothing, and the high
-tier.
-"""
+"""Tests of option files: they are found by name, two loads share nothing; and the high tier."""
 
 import logging
 import re
@@ -149,7 +147,8 @@ PATH = option_named("I").path
 @pytest.mark.anyio
 async def test_an_effect_in_a_resolver_happens_once_a_round(tmp_path: Path) -> None:
     source = PATH.read_text(encoding="utf-8")
-    moved, resolver = tmp_path / PATH.name, "    # No effects in a resolver"
+    moved = tmp_path / PATH.name
+    resolver = "    # No effects in a resolver"
     for here, there in (
         ("    await desk.audit(location)", "    _ = location"),
         (resolver, f"    await ctx.request_context.lifespan_context.audit(location)\n{resolver}"),

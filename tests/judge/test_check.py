@@ -1,6 +1,5 @@
 """Tests of `check`: a stranger's file, module or running server gets the same review."""
 
-import itertools
 import json
 import os
 import re
@@ -143,52 +142,23 @@ class Mistake(NamedTuple):
     says: Sequence[str]
 
 
+MISTAKES: list[tuple[str, str, str, int, Sequence[str]]] = [
+    (FIRST, FAILS, "", 2, ["OSError: no", "the first call of stranger.py raises"]),
+    (FIRST, "    raise SystemExit(3)", "", 2, ["ended with exit code 3 at the first call"]),
+    (FIRST, "    write = lambda *args: None", "", 2, ["none of its effects is in the ledger"]),
+    (DECLINED, LOCKS, "decline,clean-springfield", 2, [BUSY]),
+    (FIRST, f"    if params.request_state:\n{LOCKS}", "users-at-once", 2, [BUSY]),
+    (DECLINED, "            raise SystemExit(3)", "decline", 1, DIED),
+    (DECLINED, "            os._exit(3)", "decline", 1, DIED),
+    (BILL, "    write('mail', 'x')", "clean-springfield", 1, ["no-other-effects", "mail"]),
+    (BILL, FAILS, "clean-springfield", 1, ["the-report-is-the-pages", "OSError"]),
+    # The error of an old client is left out of a finding that is about modern clients.
+    (DECLINED, TELLS_ERA, "decline", 1, ["decline-ends-the-call", "what its code raised:\n"]),
+]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "mistake",
-    list(
-        itertools.starmap(
-            Mistake,
-            [
-                (FIRST, FAILS, "", 2, ["OSError: no", "the first call of stranger.py raises"]),
-                (
-                    FIRST,
-                    "    raise SystemExit(3)",
-                    "",
-                    2,
-                    ["ended with exit code 3 at the first call"],
-                ),
-                (
-                    FIRST,
-                    "    write = lambda *args: None",
-                    "",
-                    2,
-                    ["none of its effects is in the ledger"],
-                ),
-                (DECLINED, LOCKS, "decline,clean-springfield", 2, [BUSY]),
-                (FIRST, f"    if params.request_state:\n{LOCKS}", "users-at-once", 2, [BUSY]),
-                (DECLINED, "            raise SystemExit(3)", "decline", 1, DIED),
-                (DECLINED, "            os._exit(3)", "decline", 1, DIED),
-                (
-                    BILL,
-                    "    write('mail', 'x')",
-                    "clean-springfield",
-                    1,
-                    ["no-other-effects", "mail"],
-                ),
-                (BILL, FAILS, "clean-springfield", 1, ["the-report-is-the-pages", "OSError"]),
-                # The error of an old client is left out of a finding that is about modern clients.
-                (
-                    DECLINED,
-                    TELLS_ERA,
-                    "decline",
-                    1,
-                    ["decline-ends-the-call", "what its code raised:\n"],
-                ),
-            ],
-        )
-    ),
-)
+@pytest.mark.parametrize("mistake", [Mistake(*each) for each in MISTAKES])
 def test_a_line_that_goes_wrong_is_told_and_judged_where_there_is_something_to_judge(
     mistake: Mistake,
     tmp_path: Path,
@@ -287,70 +257,46 @@ A_THREAD = """            if answer["action"] == "cancel":
 NO_STATE = "left out: 1 run with a state of another server: no question came with a state"
 
 
-class Careless(NamedTuple):
-    """A proposal with a change, and what `check` says of it.
-
-    Attributes:
-        source: The proposal.
-        old: The text that is changed; empty for no change.
-        new: The text in its place.
-        says: A text that is printed.
-    """
-
-    source: str
-    old: str
-    new: str
-    says: str
+CARELESS: list[tuple[tuple[str, str, str], str]] = [
+    (("", "", NO_QUESTIONS), NO_STATE),
+    (("", "", FROM_THE_CONTRACT), ""),
+    (
+        ('.split(",") if key]', '.split(",") + [""]]', FROM_THE_CONTRACT),
+        "breaks state-is-genuine",
+    ),
+    *(
+        ((old, new, FROM_THE_CONTRACT), "breaks nothing-is-kept")
+        for old, new in (
+            (f"closing({DB}) as db, db:", f"vars(write).setdefault(time.time(), {DB}) as db:"),
+            (PUSH, f"    {OPENED}\n{PUSH}"),
+            (MISFIT, f"        {OPENED}\n{MISFIT}"),
+            (REFUSED, f"{REFUSED}        {HALF_A_MEBIBYTE}\n"),
+            (ENDED, f"{ENDED}{A_THREAD}"),
+        )
+    ),
+]
+"""(old text, new text, proposal), and a text that is printed."""
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "careless",
-    list(
-        itertools.starmap(
-            Careless,
-            [
-                (NO_QUESTIONS, "", "", NO_STATE),
-                (FROM_THE_CONTRACT, "", "", ""),
-                (
-                    FROM_THE_CONTRACT,
-                    '.split(",") if key]',
-                    '.split(",") + [""]]',
-                    "breaks state-is-genuine",
-                ),
-                *(
-                    (FROM_THE_CONTRACT, old, new, "breaks nothing-is-kept")
-                    for old, new in (
-                        (
-                            f"closing({DB}) as db, db:",
-                            f"vars(write).setdefault(time.time(), {DB}) as db:",
-                        ),
-                        (PUSH, f"    {OPENED}\n{PUSH}"),
-                        (MISFIT, f"        {OPENED}\n{MISFIT}"),
-                        (REFUSED, f"{REFUSED}        {HALF_A_MEBIBYTE}\n"),
-                        (ENDED, f"{ENDED}{A_THREAD}"),
-                    )
-                ),
-            ],
-        )
-    ),
-)
+@pytest.mark.parametrize(("change", "says"), CARELESS)
 def test_a_key_that_anybody_guesses_and_a_file_that_stays_open_are_found(
-    careless: Careless,
+    change: tuple[str, str, str],
+    says: str,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    file = stranger(tmp_path, careless.old, careless.new, careless.source)
+    file = stranger(tmp_path, *change)
     no_cases: list[Scenario] = []
     monkeypatch.setattr(check, "_named", lambda subject: (no_cases, []))  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
     monkeypatch.setattr(check, "systematic", lambda: no_cases)
     code, printed = checked(file, capsys, more=("--drawn", "0", "--faults", "0"))
     # A server that asks nothing breaks the contract in the clean call, which runs first.
-    breaks = "breaks" in careless.says or careless.source == NO_QUESTIONS
+    breaks = "breaks" in says or NO_QUESTIONS in change
     assert code == int(breaks), printed
     assert ("breaks" in printed) == breaks, printed
-    assert careless.says in printed
+    assert says in printed
 
 
 def test_a_server_without_the_tool_is_refused(

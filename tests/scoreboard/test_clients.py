@@ -1,6 +1,7 @@
-"""What a client does when something goes wrong: the proxy, the responses that are made up, and the
-Python client among them; and what the client's half makes of broken responses. The other clients,
-and what takes a minute, are in `make clients`.
+"""Tests of the clients' board, on the Python client: the proxy, and the made-up responses.
+
+Also tests what the client's half (`ResumingClient`) makes of broken responses. `make clients` plays
+the other clients, and the cases that take a minute.
 """
 
 import importlib
@@ -42,7 +43,7 @@ def _programs(monkeypatch: pytest.MonkeyPatch) -> None:  # pyright: ignore[repor
 
 
 class Here:
-    """The Python client's program in this process."""
+    """The Python client's program, run in this process."""
 
     ended = False
 
@@ -63,7 +64,7 @@ class Here:
 async def server(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncGenerator[Serving]:
-    """One of the servers, in this process."""
+    """Serve one of the servers from this process."""
     called = SERVERS[request.param]
     monkeypatch.setattr(weather, "REPORTS", weather.REPORTS | places(1))
     async with over_http(build(called, tmp_path)) as url:
@@ -71,7 +72,7 @@ async def server(
 
 
 async def seen_in(trouble: str, server: Serving, era: Era = "modern") -> Seen:
-    """Play the Python client in a trouble."""
+    """Play the Python client under a trouble."""
     cell = Cell(peers()["python"], era, TROUBLES[trouble], server.way)
     found = await play(cell, server, 0, Here())
     assert found is not None
@@ -82,11 +83,11 @@ UNREACHED = "MCPError -32603: Server returned an error response"
 ONCE = {"audits": 1, "bills": 1}
 COMES_TO: dict[str, dict[str, object]] = {
     "none": {"got": "result", "requests": 3, "asked": 2, "usable": True, **ONCE},
-    # A lost result is not sent for again, and the call never raises.
+    # The client does not ask for a lost result again, and the call never raises.
     "cut-final": {"got": "client error", "requests": 3, "again": 0, "usable": None, **ONCE},
     # The application calls again, and pays twice.
     "cut-final-again": {"got": "result", "asked": 4, "audits": 2, "bills": 2},
-    # A gateway that did not reach the server leaves no bill.
+    # The gateway did not reach the server, so nothing is billed.
     "503": {"got": "error", "says": UNREACHED, "usable": True, "audits": 1, "bills": 0},
 }
 

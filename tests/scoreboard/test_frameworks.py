@@ -1,5 +1,6 @@
-"""The frameworks of others: their findings, and the machinery on a program without a framework.
-What needs a framework is in `make scoreboard`.
+"""Tests of the frameworks' board: the findings, and its machinery on a plain program.
+
+`make scoreboard` plays the frameworks themselves.
 """
 
 import ast
@@ -34,7 +35,7 @@ def test_a_finding_shows_what_is_kept(name: str) -> None:
 
 
 def own_texts() -> set[str]:
-    """What the programs of the frameworks' folders, and the shared ones, can raise by themselves."""
+    """Return the texts of errors that our own programs around the frameworks can raise."""
     found = set[str]()
     for path in folders.FOLDER.glob("*/*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -157,7 +158,7 @@ tool.deliver(start, resume)
 def plain(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *how: str, only: tuple[str, ...] | None = None
 ) -> dict[str, Played]:
-    """What comes of a program that replays from the top, by case."""
+    """Play a program that replays from the top; return its results by case."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(folders, "FOLDER", tmp_path)
     (tmp_path / "plain").mkdir()

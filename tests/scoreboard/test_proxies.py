@@ -1,5 +1,6 @@
-"""The proxies' board: the instance that breaks the last round, without a proxy in front of it, and the
-words of its cells. What needs a proxy is in `python -m scoreboard.proxies`.
+"""Tests of the proxies' board without a proxy: the failing instance, and the words of its cells.
+
+`python -m scoreboard.proxies` plays the proxies themselves.
 """
 
 from __future__ import annotations
