@@ -145,9 +145,7 @@ def test_a_response_is_what_its_client_is_left_with(reply: Reply, left: tuple[st
     assert outcome(reply) == left
 
 
-def test_a_picture_has_a_row_for_every_row_that_is_drawn_and_says_what_strangers_wrote_as_text() -> (
-    None
-):
+def test_a_picture_has_every_row_that_is_drawn_and_shows_what_strangers_wrote_as_text() -> None:
     events = (
         Sent(1, 1, 0, 1, 0, Request("<b>")),
         Received(1, 1, 0, 1, 0, Reply(text="</svg>"), True),

@@ -1,4 +1,4 @@
-"""Asking again where an answer does not fit, around every option that takes a wrapper."""
+"""Tests of `ask_again`, around every option that takes a wrapper."""
 
 from typing import Any
 
@@ -18,13 +18,13 @@ pytestmark = [pytest.mark.anyio, ON_ASYNCIO]
 PLACES = "'Springfield, Illinois', 'Springfield, Massachusetts' or 'Springfield, Missouri'"
 
 AUDITS = dict.fromkeys("ABCDEM", 5)
-"""How often the first line ran: in four rounds, and once more for the bad answer. Else it ran
-once.
+"""The options whose first line ran in all four rounds, and once more for the bad answer. In the
+other options it ran once.
 """
 
 
 class User:
-    """Gives a first answer that is none of the choices."""
+    """A user whose first answer is not a choice; without `learns`, no answer is."""
 
     def __init__(self, *, learns: bool = True) -> None:
         self.asked: list[str] = []

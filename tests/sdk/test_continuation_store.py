@@ -1,5 +1,6 @@
-"""The continuation store: what its machine (`test_suspended_machine`) leaves to the author's own
-code, to memory, to shutdown and to a server's life.
+"""Tests of the continuation store, besides its state machine (`test_suspended_machine`).
+
+They are about the author's own code, memory, shutdown, and the life of a server.
 """
 
 import asyncio
@@ -36,16 +37,14 @@ Handler = Callable[[Linear, Call], Awaitable[types.CallToolResult]]
 
 
 async def is_unknown(*delivery: Any) -> None:
-    """The round gets the one clear error there is for a call that is not here, and was not
-    begun.
-    """
+    """Check that a round gets the error for a call that is not in this store."""
     with pytest.raises(NotBegun, match="is not waiting on this server") as unknown:
         await deliver(*delivery)
     assert unknown.value.data == {"reason": "unknown_continuation"}
 
 
 class Failed(Exception):
-    """An author's exception, whose constructor takes more than its arguments."""
+    """An author's exception whose `args` are not enough to make it again."""
 
     def __init__(self, name: str, *, reason: str) -> None:
         super().__init__(name)
@@ -53,7 +52,7 @@ class Failed(Exception):
 
 
 class Numbered(Exception):
-    """An author's exception that cannot be made without what only its author knows."""
+    """An author's exception whose class cannot be called with its `args`."""
 
     def __new__(cls, number: int, of: int) -> Self:
         return super().__new__(cls)
@@ -63,11 +62,11 @@ class Numbered(Exception):
 
 
 class Quit(BaseException):
-    """An author's own way out."""
+    """An author's exception that is no `Exception`."""
 
 
 def raising(error: BaseException) -> Handler:
-    """A handler that asks, and then raises."""
+    """Make a handler that asks, and then raises."""
 
     async def handler(ctx: Linear, call: Call) -> types.CallToolResult:
         await ctx.elicit(who())
@@ -77,10 +76,10 @@ def raising(error: BaseException) -> Handler:
 
 
 class Log(list[str]):
-    """What the author's code did."""
+    """The steps that the author's code took."""
 
     def asking(self, *keys: str) -> Handler:
-        """A handler that asks for one name after the other."""
+        """Make a handler that asks for one name after the other."""
 
         async def handler(ctx: Linear, call: Call) -> types.CallToolResult:
             names: list[str] = []
@@ -98,7 +97,7 @@ class Log(list[str]):
 
 @pytest.fixture
 async def store() -> AsyncGenerator[ContinuationStore]:
-    """A store with room and time enough, closed after the test."""
+    """Open a store with enough room and time, and close it after the test."""
     async with ContinuationStore() as store:
         yield store
     assert len(store) == 0
@@ -111,9 +110,7 @@ def log() -> Log:
 
 @pytest.fixture(autouse=True)
 def _cleanups_have_time(monkeypatch: pytest.MonkeyPatch) -> None:  # pyright: ignore[reportUnusedFunction]
-    """More than a test has: what waits for one to be cut short is told from a machine that is
-    slow.
-    """
+    """Give cleanups more time than a test has, so that a test fails if it waits for their limit."""
     monkeypatch.setattr(suspended_store, "CLEANUP_SECONDS", 2 * SECONDS)
 
 
@@ -467,7 +464,7 @@ async def test_a_task_that_a_handler_left_behind_waits_for_no_answer_when_its_ca
 
 @pytest.mark.parametrize("why", ["given up", "not asked", "none of both asked"])
 async def test_a_loop_that_asks_again_and_again_holds_up_no_other_call(why: str) -> None:
-    """Where its question is not put to the user, and it takes that for a failure."""
+    """Let its question fail without reaching the user, so that the loop asks at once again."""
     turns = 0
     enough = 10_000
 

@@ -1,4 +1,4 @@
-"""An exception of the author's is -32603 without its text, for each client on each transport."""
+"""Tests that an author's exception is -32603 without its text, for all clients and transports."""
 
 import contextlib
 import json
@@ -24,7 +24,7 @@ SECRET = "password=hunter2"
 
 
 class Nothing(BaseModel):
-    """No arguments but one, so that there is a schema."""
+    """Arguments with one field, so that there is a schema."""
 
     name: str = ""
 
@@ -49,7 +49,7 @@ RAISES: tuple[Callable[[], None], ...] = (plain, grouped, of_the_authors_own_dat
 
 
 def server_that(fails: Callable[[], None]) -> Server[Any]:
-    """A server whose one tool fails so."""
+    """Make a server whose one tool fails like this."""
 
     async def tool(ctx: sdk.Context, params: sdk.Params) -> sdk.Result:
         fails()

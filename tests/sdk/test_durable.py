@@ -96,7 +96,7 @@ def after_a_step(do: Handle) -> Handle:
 
 
 def in_a_step(do: Handle) -> Handle:
-    """A handler that does something in the step of its effect, which gives what comes of it."""
+    """Make a handler that does this in the step of its effect, and returns the outcome."""
 
     async def handle(ctx: Ctx) -> None:
         async def effect(key: str) -> object:
@@ -132,11 +132,11 @@ async def twice(ctx: Ctx) -> None:
 
 
 Odd = type("Local", (Exception,), {})
-"""No other process finds a class of that name."""
+"""An exception class that no other process can find by its name."""
 with pytest.raises(ValidationError) as unmade:
     Name.model_validate({})
 UNMADE = unmade.value
-"""Its class cannot be called."""
+"""An exception whose class cannot be called."""
 TOO_LONG = "x" * MAX_BYTES
 DECLINED = after_a_step(asking(who("one")))
 
@@ -236,7 +236,7 @@ async def test_code_in_a_scope_of_anyio_leaves_a_step_at_once(engine: str) -> No
 
 
 async def test_a_call_that_its_engine_drops_ends_without_an_error() -> None:
-    """The garbage collector closes what runs it, in whatever thread."""
+    """Have the garbage collector close the coroutine of a call, in any thread."""
     record = Record(Begun(Call("tool", None), Caller(frozenset()), 0.0), 0.0)
     context = DurableContext(None, cast("Any", SimpleNamespace(record=record)), idle_seconds=1.0)
     work = context.outcome(anyio.lowlevel.checkpoint())
@@ -342,7 +342,7 @@ async def test_a_first_request_that_is_cancelled_takes_its_call_along(sqlite: st
             group.cancel_scope.cancel()
         assert ends == ["ended"]
         (call,) = await DBOS.list_workflows_async()
-        assert call.status == "SUCCESS"  # its record says that it was stopped
+        assert call.status == "SUCCESS"  # it succeeded in recording that it was stopped
 
 
 async def test_a_call_whose_instance_ended_is_finished_by_another_in_its_process(
@@ -358,7 +358,7 @@ async def test_a_call_whose_instance_ended_is_finished_by_another_in_its_process
 
 
 async def test_a_restarted_process_goes_on_with_what_was_left_unasked(sqlite: str) -> None:
-    """The answer was taken, the process ended, and the client never came back."""
+    """Take the answer and end the process; the client never sends another round."""
     done = anyio.Event()
     may_end = anyio.Event()
 
@@ -407,9 +407,7 @@ async def test_a_call_begins_once_under_its_key_and_says_what_it_has_come_to(eng
 
 
 async def test_a_key_is_too_old_before_its_call_may_be_deleted(sqlite: str) -> None:
-    """A call is kept for a day from its end. A key from far ahead would still be good after
-    that.
-    """
+    """Refuse keys from far ahead: they would still be good when a call is deleted after a day."""
     async with served(sqlite, World()) as send:
         for days, is_taken in {0.8: True, 0.95: False, -0.05: True, -0.5: False}.items():
             key = key_made(time.time() - days * 24 * 3600)

@@ -1,4 +1,4 @@
-"""Option L on DBOS: a name is of one process, and only what can be kept is done."""
+"""Tests of option L on DBOS: one process holds a name, and only recordable work is done."""
 
 import asyncio
 import time
@@ -27,7 +27,7 @@ _HOLDERS = "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND granted"
 
 
 def end_holder(url: str) -> None:
-    """End the connection that has the name, as a restart of the database does."""
+    """End the connection that holds the name, as a restart of the database does."""
     with psycopg.connect(url, autocommit=True) as db:
         for (holder,) in db.execute(_HOLDERS).fetchall():
             db.execute("SELECT pg_terminate_backend(%s, 5000)", [holder])
@@ -61,7 +61,7 @@ async def test_a_process_that_lost_its_name_for_good_does_no_effect_any_more(pos
         second = await send(named("Ann", "one"), first)
         async with process(None) as here:
             with psycopg.connect(url, autocommit=True) as other:
-                # It stands in the queue for the name, and has it as soon as the holder's is gone.
+                # It is in the queue for the name, and gets it when the holder's connection ends.
                 async with anyio.create_task_group() as group:
                     group.start_soon(anyio.to_thread.run_sync, _queue, other)
                     await anyio.to_thread.run_sync(_until_queued, url)

@@ -1,6 +1,6 @@
-"""Option L on DBOS: its start and end, what it gives up, and what it keeps.
+"""Tests of option L on DBOS: its start and end, abandoned calls, and deleted calls.
 
-A file of its own, since where several processes run the tests a file is run by one of them.
+They have a file of their own, since one process runs a whole file.
 """
 
 import asyncio
@@ -139,7 +139,7 @@ async def test_a_call_begins_on_its_own_store_though_another_has_a_handler_of_it
 async def test_a_step_that_is_fatal_is_given_up(
     sqlite: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A call that waits for its user all the while is not to blame."""
+    """Check that only the fatal call is given up, and not one that waits for its user meanwhile."""
     monkeypatch.setattr(live, "ATTEMPTS", 2)
     tries: list[str] = []
 
@@ -169,7 +169,7 @@ async def test_a_step_that_is_fatal_is_given_up(
 
 
 async def test_the_database_knows_the_time_that_dbos_asks_for_on_python_3_12(sqlite: str) -> None:
-    """SQLite itself knows it from 3.42 on, and not in whole seconds."""
+    """Compare with SQLite's own function, which is there from 3.42 on and has fractions."""
     asked: list[tuple[Any]] = []
 
     def connected(connection: Any, record: Any) -> None:
@@ -194,7 +194,7 @@ async def test_a_call_that_waits_outlives_a_server_that_starts_again_and_again(s
 async def test_what_the_database_does_not_take_at_first_is_recorded_later_and_found_after_a_restart(
     sqlite: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """As on a disk that is full for a moment, between an effect and its record."""
+    """Fail once between an effect and its record, as on a disk that is full for a moment."""
     world = World()
     failures = [OperationalError("", {}, OSError("disk full"))]
     monkeypatch.setattr(live, "AGAIN_SECONDS", 0)
@@ -220,7 +220,7 @@ async def test_what_the_database_does_not_take_at_first_is_recorded_later_and_fo
 
 
 async def test_a_result_is_told_once_it_is_on_record(sqlite: str) -> None:
-    """Or else a process that dies right then leaves a call whose result no round can get."""
+    """Check the order: if the process died in between, no round could get the result."""
     file = sqlite.removeprefix("sqlite:///")
     with closing(sqlite3.connect(file, isolation_level=None)) as other:
 

@@ -1,4 +1,4 @@
-"""Option L while it is at work: what its client gets, how a call is named, and what it refuses."""
+"""Tests of option L at work: the responses to its client, the names of calls, and refusals."""
 
 import math
 from typing import Any

@@ -1,6 +1,6 @@
-"""What `await ctx.elicit()` does in every option that has it: B, M, J, H, L and K, side by side.
+"""Tests of `await ctx.elicit()` in every option that has it: B, M, J, H, L and K, side by side.
 
-The matrix plays their weather tools; here is what an author's own code may do around a question.
+The matrix plays their weather tools; these tests have an author's own code around a question.
 """
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -38,8 +38,10 @@ together = pytest.mark.parametrize("option", [*KEYED, *HELD])
 async def calling(
     option: str, handler: Linear
 ) -> AsyncGenerator[Callable[..., Awaitable[Response]]]:
-    """A client of a server whose tool is written in an option: sends a round, of a call that
-    asked.
+    """Connect to a server with a tool in this option's style.
+
+    Yields:
+        A function that sends a first round, or the round after the response that asked.
     """
     made: Any = HANDLERS.get(option)
     more: dict[str, Any] = {}
@@ -65,7 +67,7 @@ async def calling(
 
 
 class NoArguments(sdk.Markers):
-    """What the tool is called with."""
+    """The tool's arguments."""
 
 
 @every
@@ -93,7 +95,7 @@ async def test_a_no_is_raised_where_it_was_asked(
 async def test_the_authors_except_and_finally_meet_a_question_as_the_option_says(
     option: str,
 ) -> None:
-    """B and M raise an `Exception`; J one that is none. In H, L and K the code waits."""
+    """Ask inside `try`: B and M raise an `Exception`, J a `BaseException`; H, L and K wait."""
     log: list[str] = []
 
     async def tool(ctx: Any, params: Any) -> types.CallToolResult:

@@ -1,7 +1,6 @@
-"""Option L on Temporal: workers and the server come and go, and the calls go on.
+"""Tests of option L on Temporal: workers and the server come and go, and the calls go on.
 
-One test of `make test`, so that a session starts the server once; `make evidence` plays the others
-and `test_durable` on it, too.
+`make test` plays only one of them; `make evidence` plays the others, and those of `test_durable`.
 """
 
 import asyncio
@@ -47,7 +46,7 @@ async def test_an_effect_is_found_though_the_block_of_an_earlier_replay_ends_lat
         with effects.ready(place, earlier):
             again.enter_context(effects.ready(place, effect))
         assert '"done"' in await ActivityEnvironment().run(effects.step, *place)
-    # Its call did not hear of it.
+    # The call did not get the record, so it runs the step again.
     assert '"done"' in await ActivityEnvironment().run(effects.step, *place)
     effects.forget(place)
     with pytest.raises(ApplicationError, match="another worker"):
@@ -68,14 +67,14 @@ async def test_a_call_outlives_its_worker_and_the_server_and_is_sealed_there(
         assert key_of(second) == "two"
         assert await ended(send, await send(named("Ann Abelard", "one"), first)) == second
         await anyio.to_thread.run_sync(temporal.kill)
-        # What comes while the server is away travels in the state: the user is not asked again.
+        # An answer that comes while the server is away travels in the state, so the user is not
+        # asked again.
         held = await send(named("Bob", "two"), second)
         assert isinstance(held, types.InputRequiredResult)
         assert held.input_requests is None
         await anyio.to_thread.run_sync(temporal.start)
         assert text_of(await ended(send, await send(None, held))) == "Ann Abelard and Bob"
-    # A step whose record the server could not take runs again, for a destination that knows its
-    # key.
+    # A step runs again if the server could not take its record, and the destination knows its key.
     assert sorted(kind for kind, _ in {*world.effects}) == ["first", "last"]
     kept = b"".join(
         each.read_bytes() for each in temporal.file.parent.glob(f"{temporal.file.name}*")
@@ -88,7 +87,7 @@ async def test_a_call_outlives_its_worker_and_the_server_and_is_sealed_there(
 async def test_steps_at_once_run_once_each_also_where_another_worker_has_some(
     temporal: Server,
 ) -> None:
-    """It hands a worker three steps of a call at once; the others go through its queues."""
+    """Start more than three steps: a worker gets three at once, the others go through queues."""
     world = World()
     url = temporal.apart()
     kinds = [f"{number}" for number in range(12)]
@@ -180,8 +179,9 @@ async def test_a_call_says_how_it_stands_and_can_be_stopped_while_a_step_takes_l
                 await store.engine.stop(handle)
                 await is_cancelled.wait()
             may_end.set()
-            while (output := (await store.engine.look(handle)).output) is None:
-                pass
+            output = None
+            while output is None:
+                output = (await store.engine.look(handle)).output
     assert isinstance(output, Ended)
     if ends == "finished":
         assert isinstance(output.outcome, types.CallToolResult)

@@ -1,4 +1,4 @@
-"""`once`: an effect runs unless its marker came back."""
+"""Tests of `once`: an effect runs unless its marker came back."""
 
 from functools import partial
 from typing import Any
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.anyio
 
 
 class Counter:
-    """An effect that takes a while and counts how often it took place."""
+    """An effect that takes a while, and counts its runs."""
 
     def __init__(self) -> None:
         self.times = 0

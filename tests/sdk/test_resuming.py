@@ -1,4 +1,4 @@
-"""The client's half: what is sent again and what is not, who is asked, what is kept."""
+"""Tests of the client's half: the requests that are sent again, the questions, and the calls."""
 
 import os
 import resource
@@ -55,17 +55,20 @@ class World:
     """A server with one tool, the network before it, and a user.
 
     Attributes:
-        lost, refused: The requests whose responses are lost, and the connections that cannot be
-            made.
-        raises: The errors of requests that are refused, by their number.
+        lost: The numbers of the requests whose responses are lost.
+        refused: The numbers of the connections that cannot be made.
+        raises: The errors of refused requests, by their number.
         taken_for_old: The connections on which the client takes the server for a legacy one.
-        hints, lists: What the tool says of itself, and what lists it.
-        guard: Goes round the tool.
-        questions: What it asks, one after another.
-        caller, now: Who the client is to the server, and the server's clock.
-        answers: What the user says.
-        requests, effects, asked, connections: What the server was sent and did, and what the user
-            saw.
+        hints: The tool's annotations.
+        lists: Lists the tools, in place of the server.
+        guard: A wrapper around the tool.
+        questions: The keys of the tool's questions, in order.
+        caller: The client's principal.
+        now: The server's clock.
+        answers: Answers a question, in place of the user.
+        requests, effects: The requests that the server got, and the effects that it did.
+        asked: The questions that the user saw.
+        connections: The number of connections so far.
     """
 
     lost: set[int] = field(default_factory=set[int])
@@ -97,7 +100,7 @@ class World:
         return result("done")
 
     def client(self, **options: Any) -> ResumingClient:
-        """A client of the server's, for the length of a block."""
+        """Make a client of the server, for the length of a block."""
         handler = self.guard(self._tool)
 
         async def call(ctx: Context, params: Params) -> Response:
@@ -226,14 +229,14 @@ def _late(data: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Case:
-    """What happens to a call, and what comes of it.
+    """A call and its end.
 
     Attributes:
-        world, options: How the server and the client are made.
-        ends: "done", or what the error says.
-        sent: How many requests there were.
-        bills: How many bills.
-        asked: Which questions the user was asked.
+        world, options: The fields of the server's world, and the options of the client.
+        ends: "done", or a text of the error.
+        sent: The number of requests.
+        bills: The number of bills.
+        asked: The questions that the user saw.
         kept: Whether the call is kept after an error.
     """
 
@@ -402,9 +405,7 @@ async def test_an_answer_that_does_not_fit_is_asked_again(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("full_at", [1, 2, 3, 4])
 async def test_a_folder_that_is_full_loses_nothing(full_at: int, tmp_path: Path) -> None:
-    """No file may grow at one of the times at which a call is kept: as begun, asked, answered,
-    sent.
-    """
+    """Let no file grow at one of the times when a call is kept: begun, asked, answered, sent."""
     size, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
 
     class Full(CallFolder):
@@ -435,7 +436,7 @@ async def test_a_folder_that_is_full_loses_nothing(full_at: int, tmp_path: Path)
 @pytest.mark.parametrize("times", [1, 2, 3, 4])
 async def test_a_client_that_dies_goes_on_from_what_it_has_kept(times: int, tmp_path: Path) -> None:
     class Died(BaseException):
-        """Nothing in the client sees it."""
+        """A death that no code in the client can see."""
 
     class Deadly(CallFolder):
         left = times
@@ -537,9 +538,10 @@ class Left:
     """A call that was left.
 
     Attributes:
-        world: Its server, and who calls there now.
-        call, path: How it stands, and the folder that it is kept in.
-        principal: Whom the host connects as.
+        world: Its server and its caller.
+        call: The call as it was kept.
+        path: The folder in which it is kept.
+        principal: The principal as which the host connects.
     """
 
     world: World
@@ -557,7 +559,7 @@ class Left:
         write(self.file, self.call)
 
     def bob_has_it(self, **edits: object) -> None:
-        """The host connects as bob, who may have edited the file."""
+        """Connect as bob, who may have edited the file."""
         self.world.caller = self.principal = "bob"
         if edits:
             self.change(**edits)
@@ -605,7 +607,7 @@ TROUBLES: dict[str, tuple[Callable[[Left], object], type[Exception] | None]] = {
     "the server is two days ahead": (lambda left: left.at(2 * DAY), None),
     "the server is a day behind": (lambda left: left.at(-DAY), None),
 }
-"""What happens to the call before somebody goes on, and how it then ends; None for its result."""
+"""Changes before the call goes on, and the error with which it then ends; None for its result."""
 
 
 @pytest.mark.parametrize("trouble", TROUBLES)
@@ -613,7 +615,7 @@ async def test_whatever_happens_to_a_left_call_it_is_paid_once(
     trouble: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "calls"
-    (happen, end) = TROUBLES[trouble]
+    happen, end = TROUBLES[trouble]
     calls = CallFolder(path)
     async with guarded(lost={2, 3, 4, 5}, caller="alice") as world:
         with pytest.raises(Unanswered):
@@ -645,7 +647,7 @@ async def test_a_call_that_another_client_is_making_is_in_use(tmp_path: Path) ->
         return ADA
 
     async with guarded(caller="alice", answers=thinks) as world:
-        key = new_call_key()  # not older than the guard's store
+        key = new_call_key()  # a key must not be older than the guard's store
 
         async def make() -> None:
             assert (
@@ -664,7 +666,7 @@ async def test_a_call_that_another_client_is_making_is_in_use(tmp_path: Path) ->
     assert [*calls] == []
 
 
-# --- a state that is refused --------------------------------------------------------------------
+# --- refused states -----------------------------------------------------------------------------
 
 
 async def test_a_state_that_became_too_old_ends_in_one_outcome_and_its_call_is_dropped(
@@ -701,7 +703,7 @@ async def test_a_state_that_was_refused_otherwise_is_kept_and_marked_for_another
         return ADA
 
     world.answers = meets_another_instance
-    world.lost = {2}  # its connection is replaced
+    world.lost = {2}  # so the client makes a new connection
     with pytest.raises(StateRefused) as refused:
         await world.call(calls=calls)
     assert not refused.value.is_over
@@ -712,7 +714,7 @@ async def test_a_state_that_was_refused_otherwise_is_kept_and_marked_for_another
     assert [*calls] == []
 
 
-# --- whose question it is -----------------------------------------------------------------------
+# --- contexts of questions ----------------------------------------------------------------------
 
 
 async def test_callbacks_of_two_calls_at_once_learn_whose_question_it_is() -> None:
@@ -746,7 +748,7 @@ async def test_callbacks_of_two_calls_at_once_learn_whose_question_it_is() -> No
     assert len({context.call.key for context in contexts}) == 2
 
 
-# --- whose time it is ---------------------------------------------------------------------------
+# --- time limits --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("thinks", [True, False])
@@ -799,7 +801,7 @@ async def test_a_time_limit_goes_on_where_it_stopped() -> None:
         assert anyio.current_time() - begun >= 3.9 * time
 
 
-# --- what is kept -------------------------------------------------------------------------------
+# --- kept calls ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("x", [float("nan"), float("inf"), {"deep": [float("-inf")]}])

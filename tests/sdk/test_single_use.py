@@ -1,6 +1,4 @@
-"""The single-use guard: what its machine (`test_single_use_machine`) leaves to tables and real
-files.
-"""
+"""Tests of the single-use guard by examples; `test_single_use_machine` compares it with a model."""
 
 import contextlib
 import json
@@ -60,7 +58,7 @@ around_options = pytest.mark.parametrize("letter", "EFG")
 
 
 class State(BaseModel):
-    """The state of the tool below: how often it has asked."""
+    """The state of the tool below: the number of times that it has asked."""
 
     asked: int = 0
 
@@ -70,9 +68,9 @@ class Tool:
     """A handler that asks for a name and then does one effect.
 
     Attributes:
-        entered: How often it was entered.
+        entered: The number of times that it was entered.
         effects: The names of the effects, in order.
-        half_way: What happens right after the effect.
+        half_way: A function that it calls right after the effect.
     """
 
     entered: int = 0
@@ -92,12 +90,12 @@ class Tool:
 
 
 def guarded(handler: Handler, store: Store) -> Handler:
-    """A handler inside the guard; a second delivery waits for the first."""
+    """Wrap a handler in a guard in which a second delivery waits for the first."""
     return single_use(store, wait_seconds=SECONDS)(handler)
 
 
 async def begun(store: Store, **more: Any) -> tuple[Tool, Handler, Response]:
-    """A tool, the same inside the guard, and what it has asked."""
+    """Begin a call: return the tool, the tool in the guard, and its question."""
     tool = Tool(**more)
     handler = guarded(tool, store)
     return tool, handler, await deliver(handler)
@@ -133,7 +131,7 @@ SIGN_IN = link("url", "Sign in", "http://127.0.0.1/").request
     ids=["result", "meta", "prompt", "resource", "questions"],
 )
 async def test_a_recorded_response_says_all_that_the_first_did(response: Any, store: Store) -> None:
-    """Whatever the order of the keys, and although there is an answer to no question."""
+    """Repeat the round with keys in another order, and with an answer to no question."""
 
     async def tool(ctx: Context, params: Params) -> Response:
         assert set(params.input_responses or {}) <= {"who"}, "is given what it did not ask"
@@ -153,7 +151,7 @@ async def test_a_recorded_response_says_all_that_the_first_did(response: Any, st
 
 
 class Gone(FakeSession):
-    """Of a client that takes nothing any more."""
+    """The stream of a client that receives nothing any more."""
 
     async def report_progress(self, progress: float) -> None:
         await anyio.sleep_forever()
@@ -176,7 +174,7 @@ async def test_a_round_whose_client_has_left_goes_on_and_its_reports_are_dropped
 async def test_a_spent_round_without_answers_is_refused_to_who_cannot_be_asked(
     store: Store,
 ) -> None:
-    """It would end the call with what the question assumes."""
+    """Refuse it, since it would end the call with the question's assumed answer."""
     effects: list[str] = []
 
     async def tool(ctx: Context, given: Params) -> Response:
@@ -250,7 +248,7 @@ async def test_what_is_too_long_is_refused_or_given_once_and_no_effect_happens_a
     if not too_long or what == "response":
         first = await deliver(handler, asked, answer)
         assert too_long or await deliver(handler, asked, answer) == first
-        if isinstance(first, types.InputRequiredResult):  # a token has room for it
+        if isinstance(first, types.InputRequiredResult):  # the state fits into a token
             state = json.dumps({"state": first.request_state, "bound to": "x" * 500})
             assert len(make_codec([new_key()], sealed=False).seal(state.encode())) < MAX_TOKEN_BYTES
     refusals = {
@@ -261,7 +259,7 @@ async def test_what_is_too_long_is_refused_or_given_once_and_no_effect_happens_a
     for _ in range(2 * too_long):
         assert await refused(handler, asked, answer) == refusals[what]
     if too_long and what == "answer":
-        assert await deliver(handler, asked, ADA) == result("")  # it may be corrected
+        assert await deliver(handler, asked, ADA) == result("")  # a second answer is allowed
     assert effects == ["done"]
 
 
@@ -323,7 +321,7 @@ async def test_a_crowd_on_one_round_does_not_wait(
             group.start_soon(add)
         await until(lambda: len(others) == 16)
         assert others == ["still_at_work"] * 16
-        group.start_soon(deliver, handler, bystander, BOB)  # a crowd is one round's
+        group.start_soon(deliver, handler, bystander, BOB)  # another round is not crowded out
         over.set()
     assert others[16:] == [result("Ada, asked 1 times")] * 4
     assert sorted(tool.effects) == ["Ada", "Bob"]
@@ -441,7 +439,7 @@ async def test_a_state_from_before_a_file_was_lost_is_refused(path: Path) -> Non
 
 
 class FailingStore(SqliteStore):
-    """Cannot be used as often as `fails` says."""
+    """A store that fails the next `fails` times."""
 
     fails: float = 0
 
@@ -601,9 +599,7 @@ async def test_a_key_too_old_or_ahead_is_refused(seconds: float, method: str, st
 async def test_a_round_has_one_outcome_where_its_server_hears_late_that_it_took_it(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its lease began earlier than its server knows of it, and another delivery has run it
-    since.
-    """
+    """Let a server hear late that it took a round, when another delivery has run the round."""
     results = [result("second"), result("late")]
     taken, heard = anyio.Event(), anyio.Event()
 
@@ -632,4 +628,4 @@ async def test_a_round_has_one_outcome_where_its_server_hears_late_that_it_took_
             assert await deliver(again, key=key) == result("second")
             heard.set()
         assert await deliver(again, key=key) == result("second")
-    assert results == [result("late")], "the delivery that heard late ran the handler, too"
+    assert results == [result("late")], "the late delivery ran the handler, too"

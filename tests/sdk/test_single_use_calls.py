@@ -1,4 +1,4 @@
-"""Calls that the guard knows by a name: made again by mistake, on purpose, by others, too late."""
+"""Tests of calls that have a name: made again by mistake, on purpose, by others, or too late."""
 
 from __future__ import annotations
 
@@ -30,11 +30,12 @@ from tests.sdk.fakes import ON_ASYNCIO, Context, Params, first_of, modern, until
 pytestmark = pytest.mark.anyio
 
 KEY = new_key()
-Action = Literal["accept", "decline", "cancel"]
+SURE = types.ElicitResult(action="accept", content={"sure": True})
+DECLINED = types.ElicitResult(action="decline")
 
 
 class Transfer(BaseModel):
-    """What a transfer is about."""
+    """The arguments of a transfer."""
 
     reference: str
     amount: int = 100
@@ -58,9 +59,9 @@ class Bank:
 
     Attributes:
         transfers: The amounts that were transferred.
-        asked: How often the handler was entered without an answer.
-        caller: Who calls; None for an unknown caller.
-        half_way: What happens right after a transfer.
+        asked: The number of times that the handler was entered without an answer.
+        caller: The caller; None for an unknown caller.
+        half_way: A function that it calls right after a transfer.
     """
 
     transfers: list[int] = field(default_factory=list[int])
@@ -100,15 +101,13 @@ class Caller:
         amount: int = 100,
         *,
         asked: Response | None = None,
-        action: Action = "accept",
+        answer: types.ElicitResult = SURE,
         key: str | None = None,
-        sure: bool = True,
     ) -> Any:
-        """Send a first request, or the answer to what was asked."""
+        """Send a first request, or the answer to the question in `asked`."""
         answers: types.InputResponses | None = None
         if isinstance(asked, types.InputRequiredResult):
-            content: Any = {"sure": sure} if action == "accept" else None
-            answers = {"confirm": types.ElicitResult(action=action, content=content)}
+            answers = {"confirm": answer}
         meta: Any = None if key is None else {sdk.CALL_KEY: key}
         with anyio.fail_after(SECONDS):
             return await self._session.call_tool(
@@ -151,7 +150,7 @@ def said(response: Any) -> str:
 
 
 def since(response: Any) -> datetime:
-    """Return the time of the first, as a repeat says it."""
+    """Return the time of the first result, as a repeat names it."""
     return datetime.fromisoformat(response.meta[REPEAT]["since"])
 
 
@@ -262,15 +261,16 @@ async def test_a_call_key_comes_before_the_reference(store: Any) -> None:
 
 @pytest.mark.parametrize("action", ["decline", "cancel"])
 async def test_a_refused_call_that_is_wanted_after_all_is_asked_again_and_done_once(
-    action: Action, store: Any
+    action: Literal["decline", "cancel"], store: Any
 ) -> None:
+    no = types.ElicitResult(action=action)
     bank = Bank()
     async with at(bank, store) as caller:
         for _ in range(2):
             asked = await caller.send()
-            refused = await caller.send(asked=asked, action=action)
+            refused = await caller.send(asked=asked, answer=no)
             assert "'confirm' was" in said(refused)
-            resent = await caller.send(asked=asked, action=action)
+            resent = await caller.send(asked=asked, answer=no)
             assert first_of(resent) == refused, "a round that is sent again is a repeat"
         asked = await caller.send(amount=300)
         assert said(await caller.send(amount=300, asked=asked)) == "300 transferred"
@@ -284,7 +284,7 @@ async def test_two_at_once_after_a_refusal_are_one_call(store: Any) -> None:
     bank = Bank()
     responses: list[Any] = []
     async with at(bank, store) as caller:
-        await caller.send(asked=await caller.send(), action="decline")
+        await caller.send(asked=await caller.send(), answer=DECLINED)
 
         async def again() -> None:
             responses.append(await caller.send())
@@ -303,7 +303,7 @@ async def test_a_refused_call_stays_with_its_call_key(store: Any) -> None:
     bank = Bank()
     key = sdk.new_call_key()
     async with at(bank, store) as caller:
-        refused = await caller.send(asked=await caller.send(key=key), action="decline", key=key)
+        refused = await caller.send(asked=await caller.send(key=key), answer=DECLINED, key=key)
         assert first_of(await caller.send(key=key)) == refused
     assert bank.asked == 1
     assert bank.transfers == []
@@ -344,7 +344,7 @@ async def test_a_call_made_again_at_once_waits_for_the_one_at_work(store: Any) -
 
 
 async def fail() -> None:
-    """Fail half-way."""
+    """Fail right after a transfer."""
     raise OSError("the network is down")
 
 
@@ -373,7 +373,7 @@ async def test_a_name_is_forgotten_in_its_time_and_no_earlier(path: Path) -> Non
     with closing(sdk.SqliteStore(path, keep_seconds=600, clock=lambda: now)) as store:
         async with at(bank, store, call_seconds=5000) as caller:
             await caller.send(asked=await caller.send())
-            for reference in range(60):  # epochs end, and rounds are forgotten
+            for reference in range(60):  # meanwhile epochs end, and the store forgets rounds
                 now += 80
                 await caller.send(f"R-{reference}")
                 assert said(await caller.send()) == "100 transferred"
@@ -416,7 +416,7 @@ async def test_an_old_client_that_calls_again_gets_the_result(store: Any) -> Non
     server = sdk.build_server("bank", tool, settings=settings)
 
     async def user(context: Any, params: Any) -> types.ElicitResult:
-        return types.ElicitResult(action="accept", content={"sure": True})
+        return SURE
 
     async with Client(server, mode="legacy", elicitation_callback=user) as old:
         for _ in range(3):
@@ -444,7 +444,7 @@ async def test_a_repeat_takes_one_read_however_many_rounds_its_call_had(
     request = Params(name="tool", arguments={"reference": "R1"})
     response: Any = await handler(modern(), request)
     while isinstance(response, types.InputRequiredResult):
-        yes = types.ElicitResult(action="accept", content={"sure": True})
+        yes = SURE
         answers: Any = dict.fromkeys(response.input_requests or {}, yes)
         update = {"input_responses": answers, "request_state": response.request_state}
         response = await handler(modern(), request.model_copy(update=update))
@@ -463,7 +463,7 @@ async def test_a_repeat_takes_one_read_however_many_rounds_its_call_had(
 async def test_a_call_takes_as_many_steps_where_thousands_are_kept(
     caller: str | None, path: Path
 ) -> None:
-    """Steps of SQLite's machine, so that no clock is asked."""
+    """Count the steps of SQLite's machine, since times would vary."""
     with closing(sdk.SqliteStore(path, max_rounds_per_caller=5_000)) as store:
         steps = 0
 
@@ -491,7 +491,7 @@ async def test_a_call_takes_as_many_steps_where_thousands_are_kept(
 async def test_over_http_on_two_instances_a_lost_result_and_a_call_made_again_transfer_once(
     declines: int, path: Path
 ) -> None:
-    """Each connection is new, as a host's is that calls again."""
+    """Make a new connection for every call, as a host does that calls again."""
     bank = Bank(caller=None)
     answered = 0
 
@@ -499,8 +499,8 @@ async def test_over_http_on_two_instances_a_lost_result_and_a_call_made_again_tr
         nonlocal answered
         answered += 1
         if answered <= declines:
-            return types.ElicitResult(action="decline")
-        return types.ElicitResult(action="accept", content={"sure": True})
+            return DECLINED
+        return SURE
 
     async def call(url: str, reference: str = "R1", losing: Losing | None = None) -> Any:
         async with client(url, user, losing) as connected:
@@ -529,7 +529,7 @@ async def test_over_http_on_two_instances_a_lost_result_and_a_call_made_again_tr
 
 
 async def test_a_question_that_nobody_answered_in_time_frees_its_name(path: Path) -> None:
-    """Its state is too old to be answered, so the call with this name is begun again."""
+    """Begin the call with this name again, since its state is too old to be answered."""
     now = 1_000_000_000.0
     bank = Bank()
     with closing(sdk.SqliteStore(path, keep_seconds=600, clock=lambda: now)) as store:
@@ -537,7 +537,7 @@ async def test_a_question_that_nobody_answered_in_time_frees_its_name(path: Path
             await caller.send()
             now += 599
             asked = await caller.send()
-            assert bank.asked == 1  # it may still be answered
+            assert bank.asked == 1  # the question may still be answered
             now += 2
             asked_anew = await caller.send()
             assert bank.asked == 2
@@ -545,7 +545,7 @@ async def test_a_question_that_nobody_answered_in_time_frees_its_name(path: Path
             assert await reason_of(caller.send(asked=asked)) == expired
             await caller.send(asked=asked_anew)
             now += 601
-            assert said(await caller.send()) == "100 transferred"  # a result stays for longer
+            assert said(await caller.send()) == "100 transferred"  # a result is stored for longer
     assert bank.transfers == [100]
 
 

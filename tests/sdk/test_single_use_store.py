@@ -1,8 +1,7 @@
-"""The guard's stores against a model in Python: two processes, any order of what they and time may
-do.
+"""The guard's stores against a model in Python: two processes and time, in any order.
 
-Time moves in steps of 100 s and every bound of a store lies between two of them, so a machine that
-is slow changes no outcome.
+Time moves in steps of 100 s, and every bound of a store lies between two of them, so a slow machine
+changes no outcome.
 """
 
 import asyncio
@@ -36,8 +35,8 @@ class Row:
     """A round that is taken.
 
     Attributes:
-        ends: When its lease ends.
-        lasts: The last epoch in which it is remembered.
+        ends: The end of its lease.
+        lasts: The last epoch in which the store remembers it.
     """
 
     claim: Claim
@@ -47,12 +46,12 @@ class Row:
 
 
 class Model:
-    """What a store is to do.
+    """A model of a store.
 
     Attributes:
-        time: In seconds since the store was made.
+        time: The seconds since the store was made.
         epoch: The number of epochs that have ended.
-        started: When the present one began.
+        started: The time at which the present epoch began.
         rows: The rounds that are taken, by number, oldest first.
     """
 
@@ -79,7 +78,7 @@ class Model:
 
     def end_epoch(self) -> None:
         if self.time - self.started > EPOCH:
-            self.epoch = self.epoch + 1
+            self.epoch += 1
             self.started = self.time
             for number in [each for each, row in self.rows.items() if row.lasts < self.epoch]:
                 del self.rows[number]
@@ -102,15 +101,13 @@ class Model:
         return recorded
 
     def reserve_after_a_pause(self, claim: Claim) -> str | None:
-        """The rest of `reserve`, for a process that was paused when it had found that it may take
-        it.
-        """
+        """Finish `reserve` in a process that was paused after it had found the round free."""
         if claim.number in self.rows or epoch_of(claim) < self.epoch - EPOCHS:
             return self.reserve(claim)
         try:
             self.take(claim)
         except Full:
-            self.found(claim)  # it looks once more
+            self.found(claim)  # a store looks once more before it says that it is full
             raise
         return None
 
@@ -151,12 +148,12 @@ class Rounds(RuleBasedStateMachine):
     """Two processes that share a database, each with a store object of its own.
 
     Attributes:
-        numbers: Of the rounds that were handed out, with the time and the epoch of that.
-        claims: What each delivery had of a round, whether it got the round or not.
+        numbers: The rounds that were handed out: (number, time, epoch).
+        claims: The claims of all deliveries, whether they got the round or not.
         finished: The rounds that have had an outcome.
     """
 
-    which = st.sampled_from([0, 0, 0, 1, 2])  # how late it was handed out, or claimed
+    which = st.sampled_from([0, 0, 0, 1, 2])  # 0 is the latest one
     processes = st.integers(0, 1)
     said = st.sampled_from("aab")
     leases = st.sampled_from([50, 150])
@@ -201,7 +198,7 @@ class Rounds(RuleBasedStateMachine):
         return self.claims[-1]
 
     def aged(self, claim: Claim) -> Claim:
-        """What is recorded grows older in place of time passing, and so does what is claimed."""
+        """Make a claim older by the model's time, since records grow older instead of the clock."""
         begins = self.begun + claim.begins - self.model.time
         return replace(claim, begins=begins, mark=f"{self.name}.{claim.mark}")
 
@@ -272,7 +269,7 @@ class Rounds(RuleBasedStateMachine):
 
     @rule(process=processes, meanwhile=st.lists(happenings, max_size=6))
     def pause_while_taking(self, process: int, meanwhile: list[str]) -> None:
-        """A process is paused right before it takes a round, and the other one goes on."""
+        """Pause a process right before it takes a round, and let the other one go on."""
         self.hand_out(0)
         back = 0
         store = self.stores[process]
@@ -292,17 +289,19 @@ class Rounds(RuleBasedStateMachine):
                     self.record(0, other)
                 elif what == "release":
                     self.release(0, other)
+                elif what == "another":
+                    self.hand_out(0)
+                    back += 1
+                    self.reserve(0, other)
                 else:
-                    self.hand_out(0) if what == "another" else None
-                    back += what == "another"
-                    self.reserve(0 if what == "another" else back, other)
+                    self.reserve(back, other)
 
         def paused(statement: str, values: Any) -> Any:
             if "INSERT INTO guard_rounds" in statement:
                 del store._execute  # pyright: ignore[reportPrivateUsage, reportAttributeAccessIssue]
                 since = self.model.time
                 self.loop = inner
-                with ThreadPoolExecutor(1) as another_process:  # this one's loop stands still
+                with ThreadPoolExecutor(1) as another_process:  # this process's loop is busy
                     another_process.submit(go_on).result()
                 self.loop = outer
                 begins = aged.begins - (self.model.time - since)
@@ -324,7 +323,7 @@ class Rounds(RuleBasedStateMachine):
 
 
 def test_a_store_keeps_what_is_recorded_and_takes_nothing_from_far_ahead(path: Path) -> None:
-    """Steps that the machine draws too rarely."""
+    """Take steps that the machine draws too rarely."""
     machine = Rounds(sqlite(path))
     machine.reserve(0, 0)
     for outcome in "xyx":

@@ -1,4 +1,4 @@
-"""The guard's stores in trouble: clocks that jump, files that are locked, much to forget."""
+"""Tests of the guard's stores in trouble: jumping clocks, locked files, many expired rounds."""
 
 from __future__ import annotations
 
@@ -233,7 +233,7 @@ async def test_what_is_written_goes_into_the_file_itself_again_and_again(
 
 
 def mode_of(path: Path) -> str:
-    """Return who may do what with a file, in octal."""
+    """Return the permissions of a file, in octal."""
     return oct(stat.S_IMODE(path.stat().st_mode))
 
 

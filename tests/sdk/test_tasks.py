@@ -1,12 +1,11 @@
-"""Option K's stand-in, the server's side: what a task is on the wire, and who may do what with it.
+"""Tests of option K's stand-in on the server: tasks on the wire, and the rights of callers.
 
 K runs a handler as L does (`test_durable`). The schedules named `task-...` play whole tasks with
-what may go wrong; `judge/test_matrix` holds K to them on two instances, `bench/test_processes` on
-processes.
+faults; `judge/test_matrix` plays them on two instances, `bench/test_processes` on processes.
 """
 
 import threading
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -39,11 +38,11 @@ pytestmark = [pytest.mark.anyio, ON_ASYNCIO]
 
 TERMINAL = ("completed", "failed", "cancelled")
 POLL_SECONDS = 0.01
-"""A client of tasks polls; without a pause it would do nothing else."""
+"""The pause between two polls; without it, a client would keep the server busy."""
 Ctx = TaskContext[Any]
 Task = dict[str, Any]
 FIELDS = {"resultType", "taskId", "status", "createdAt", "lastUpdatedAt", "ttlMs", "pollIntervalMs"}
-"""Of a task that has been created."""
+"""The fields of the response that creates a task."""
 UNDECLARED = types.MISSING_REQUIRED_CLIENT_CAPABILITY
 NEEDED: dict[str, Any] = {"requiredCapabilities": {"extensions": {IDENTIFIER: {}}}}
 
@@ -109,7 +108,7 @@ class Taker:
         return await self.send("tasks/cancel", taskId=task["taskId"])
 
     async def until(self, task: Task, *statuses: str, asked: str | None = None) -> Task:
-        """The task as soon as it stands so."""
+        """Poll until a task has one of these statuses, and asks this question."""
         while True:
             task = await self.get(task)
             if task["status"] in statuses and (asked is None or asked in task["inputRequests"]):
@@ -122,7 +121,7 @@ class Taker:
         await self.update(await self.until(task, "input_required", asked=key), {key: named(name)})
 
     async def is_refused(self, code: int, method: str, **params: Any) -> Any:
-        """The data of the error with this code that a request gets."""
+        """Send a request that is refused with this code, and return the error's data."""
         with pytest.raises(MCPError) as refused:
             await self.send(method, **params)
         assert refused.value.code == code
@@ -151,16 +150,15 @@ async def served(
     world: object = None,
     handler: TaskHandler[Any] = couple,
     *,
-    required: bool = False,
-    asks_first: bool = False,
+    how: Mapping[str, Any] = {},
     clock: Callable[[], float] | None = None,
     **options: Any,
 ) -> AsyncGenerator[Served]:
-    """A server of one tool, for a bounded time."""
+    """Serve one tool for a bounded time; `how` has options of `store.task`."""
     usual: dict[str, Any] = {"version": "1", "wait_seconds": SECONDS}
     store = TaskStore(**usual | options)
-    call = store.task(handler, required=required, asks_first=asks_first)
-    store.task(handler, asks_first=not asks_first)  # which changes nothing
+    call = store.task(handler, **how)
+    store.task(handler, asks_first=not how.get("asks_first"))  # this must change nothing
 
     async def list_tools(
         ctx: ServerRequestContext[Any, Any], params: types.PaginatedRequestParams | None
@@ -181,7 +179,7 @@ def named(name: str) -> dict[str, Any]:
 
 
 def with_ann(asked: dict[str, Any]) -> dict[str, Any]:
-    """The rest of a round that answers the first question."""
+    """Return the parameters of a round that answers the first question."""
     return {"requestState": asked["requestState"], "inputResponses": {"one": named("Ann")}}
 
 
@@ -217,7 +215,7 @@ async def test_a_task_asks_is_answered_and_has_its_result(engine: str) -> None:
 
 
 class Misrouted(types.Request[dict[str, Any], str]):
-    """A request whose routing header is another parameter's value."""
+    """A request whose routing header has the value of another parameter."""
 
     name_param = "other"
 
@@ -349,7 +347,7 @@ async def test_a_request_that_may_not_have_tasks_is_refused(engine: str) -> None
 
 
 async def test_a_tool_that_works_as_a_task_only_refuses_other_clients(engine: str) -> None:
-    async with served(engine, required=True) as here:
+    async with served(engine, how={"required": True}) as here:
         async with here.taker(takes=False) as client:
             assert await client.is_refused(UNDECLARED, "tools/call", name="tool") == NEEDED
         async with here.taker() as client:
@@ -367,7 +365,8 @@ async def test_a_client_that_cannot_be_asked_is_not_shown_a_question(engine: str
 @pytest.mark.parametrize("required", [False, True])
 async def test_a_tool_may_ask_before_it_becomes_a_task(engine: str, required: bool) -> None:
     world = World()
-    serving = served(engine, world, asks_first, asks_first=True, required=required)
+    how = {"asks_first": True, "required": required}
+    serving = served(engine, world, asks_first, how=how)
     async with serving as here, here.taker() as client:
         asked = await client.call()
         assert asked["resultType"] == "input_required"
@@ -384,7 +383,7 @@ async def test_a_tool_may_ask_before_it_becomes_a_task(engine: str, required: bo
 
 
 async def test_a_round_that_does_not_declare_the_extension_never_gets_a_task(engine: str) -> None:
-    serving = served(engine, World(), asks_first, asks_first=True)
+    serving = served(engine, World(), asks_first, how={"asks_first": True})
     async with serving as here, here.taker() as client, here.taker(takes=False) as plain:
         assert list((await plain.call(**with_ann(await client.call())))["inputRequests"]) == ["two"]
         rest = with_ann(await client.call())
@@ -455,8 +454,9 @@ async def test_an_author_may_say_how_far_the_work_is_as_often_as_they_like(sqlit
 
     async with served(sqlite, None, handler) as here, here.taker() as client:
         task = await client.call()
-        while (task := await client.get(task)).get("statusMessage") != "1999 of 2000":
+        while task.get("statusMessage") != "1999 of 2000":
             await anyio.lowlevel.checkpoint()
+            task = await client.get(task)
         await client.until(task, "input_required")
         assert len(await DBOS.list_workflow_steps_async(task["taskId"])) < 10
         await client.answer(task, "who", "Ann")

@@ -1,4 +1,4 @@
-"""ToolBuilder: what it refuses to build, and when it enters which step."""
+"""Tests of ToolBuilder: the tools that it refuses to build, and the order of its steps."""
 
 from collections.abc import Callable
 from functools import partial
@@ -45,7 +45,7 @@ def test_a_name_can_be_given_once_also_to_steps_that_are_added_together() -> Non
         builder.together({"other": ann, "who": ann})
     with pytest.raises(ValueError, match="needs a name"):
         builder.together({"other": ann, "": ann})
-    builder.step("other", ann)  # those that were refused added nothing
+    builder.step("other", ann)  # refused steps have not been added
 
 
 def test_a_tool_without_steps_or_end_is_not_built() -> None:

@@ -1,4 +1,4 @@
-"""What RESULTS says of every set of faults is what happens now."""
+"""Tests that the stored explorations behind RESULTS are what an exploration finds now."""
 
 import json
 from pathlib import Path
@@ -32,13 +32,13 @@ ONE_OF_EACH = (
     "F+single-use, resends",
     "F+single-use+call-key, calls again",
 )
-"""Of `make test`: an option that keeps nothing, one with markers, one with a frame, and the guard,
+"""The explorations of `make test`: options that keep nothing, markers or a frame, and the guard,
 alone and with a call key.
 """
 
 
 def found(row: dict[str, Any], bound: int) -> dict[str, Any]:
-    """What is found now of what a row is about."""
+    """Explore a row now, and return the new row."""
     if row["subject"].endswith("+temporal") and not temporal.installed():
         pytest.skip(temporal.MISSING)
     subject = subject_named(row["subject"])
@@ -54,7 +54,7 @@ def found(row: dict[str, Any], bound: int) -> dict[str, Any]:
 
 
 def differences(kept: dict[str, Any], now: dict[str, Any]) -> list[str]:
-    """What is kept and is not so now; empty where nothing is."""
+    """Return the differences between a stored row and a new one, as texts."""
     told: list[str] = []
     for name in {**kept["witnesses"], **now["witnesses"]}:
         one, other = (set(each["witnesses"].get(name, ())) for each in (kept, now))
