@@ -122,6 +122,12 @@ class Found:
         """The number of calls that should have been in their effect, and were not."""
         return self.calls - self.reached if self.at_work else 0
 
+    @property
+    def progress(self) -> str:
+        """The progress of the calls, in a line."""
+        ended = len(self.replied)
+        return f"begun: {self.asked}, in their effect: {self.reached}, ended: {ended}"
+
 
 async def size(
     calls: int, *, at_work: bool, tell: Callable[[str], None] = lambda line: None
@@ -157,15 +163,12 @@ async def size(
         else:
             found.replied.append(anyio.current_time() - died)
 
-    def said() -> str:
-        ended = len(found.replied)
-        return f"begun: {found.asked}, in their effect: {found.reached}, ended: {ended}"
-
     with scratch() as folder, temporal.running(folder) as server:
         subject = subject_in(folder, at_work=at_work)
         shared = Served(subject, [new_key()], folder, server.url, folder / ROUNDS)
         fleet = Fleet(shared, 1, replace_seconds=0.05)
-        async with fleet.running(), progress(tell, said), anyio.create_task_group() as group:
+        told = progress(tell, lambda: found.progress)
+        async with fleet.running(), told, anyio.create_task_group() as group:
             before = anyio.current_time()
             for _ in range(calls):
                 group.start_soon(call)

@@ -7,12 +7,12 @@ import asyncio
 import gc
 import traceback
 import weakref
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import replace
 from functools import partial
-from typing import Any, Self
+from typing import Any
 
 import anyio
 import anyio.lowlevel
@@ -20,79 +20,25 @@ import mcp_types as types
 import pytest
 from mcp import MCPError
 
-from mrtr_options.sdk.questions import NotBegun
-from mrtr_options.sdk.suspended import Call, CallAbandoned, ContinuationStore, LinearContext
+from mrtr_options.sdk.suspended import Call, CallAbandoned, ContinuationStore
 from mrtr_options.sdk.suspended import store as suspended_store
 from mrtr_options.tool.server import build_server
 from mrtr_options.tool.settings import configured
 from tests import rounds
 from tests.bounds import SECONDS
 from tests.rounds import Response, connected, settings, text_of
+from tests.sdk.asking_handlers import (
+    Failed,
+    Linear,
+    Log,
+    Numbered,
+    Quit,
+    is_unknown,
+    raising,
+)
 from tests.sdk.fakes import called_by, deliver, key_of, modern, named, result, until, who
 
 pytestmark = pytest.mark.anyio
-
-Linear = LinearContext[Any]
-Handler = Callable[[Linear, Call], Awaitable[types.CallToolResult]]
-
-
-async def is_unknown(*delivery: Any) -> None:
-    """Check that a round gets the error for a call that is not in this store."""
-    with pytest.raises(NotBegun, match="is not waiting on this server") as unknown:
-        await deliver(*delivery)
-    assert unknown.value.data == {"reason": "unknown_continuation"}
-
-
-class Failed(Exception):
-    """An author's exception whose `args` are not enough to make it again."""
-
-    def __init__(self, name: str, *, reason: str) -> None:
-        super().__init__(name)
-        self.reason = reason
-
-
-class Numbered(Exception):
-    """An author's exception whose class cannot be called with its `args`."""
-
-    def __new__(cls, number: int, of: int) -> Self:
-        return super().__new__(cls)
-
-    def __init__(self, number: int, of: int) -> None:
-        super().__init__(f"{number} of {of}")
-
-
-class Quit(BaseException):
-    """An author's exception that is no `Exception`."""
-
-
-def raising(error: BaseException) -> Handler:
-    """Make a handler that asks, and then raises."""
-
-    async def handler(ctx: Linear, call: Call) -> types.CallToolResult:
-        await ctx.elicit(who())
-        raise error
-
-    return handler
-
-
-class Log(list[str]):
-    """The steps that the author's code took."""
-
-    def asking(self, *keys: str) -> Handler:
-        """Make a handler that asks for one name after the other."""
-
-        async def handler(ctx: Linear, call: Call) -> types.CallToolResult:
-            names: list[str] = []
-            self.append("above")
-            try:
-                for key in keys:
-                    names.append((await ctx.elicit(who(key))).name)
-                    self.append(f"after {key}")
-            finally:
-                self.append("finally")
-            return result(" and ".join(names))
-
-        return handler
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """Tests of option L on Temporal: workers and the server come and go, and the calls go on.
 
-`make test` plays only one of them; `make evidence` plays the others, and those of `test_durable`.
+`make test` plays only one of them; `make evidence` plays the others, and also plays `test_durable`
+and `test_durable_versions` on Temporal.
 """
 
 import asyncio

@@ -23,8 +23,8 @@ from mrtr_options.sdk.single_use.store import Unusable
 from tests.bounds import SECONDS
 from tests.rounds import Response
 from tests.sdk.fakes import deliver, key_made, named, refused, result
+from tests.sdk.guarded_tool import Tool
 from tests.sdk.stores import Database, claim
-from tests.sdk.test_single_use import Tool
 
 pytestmark = pytest.mark.anyio
 
