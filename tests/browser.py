@@ -17,11 +17,11 @@ import pytest
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 SECONDS = 60.0
-"""How long the browser may be silent: the limit that ends a test that hangs."""
+"""The time for which the browser may be silent; it ends a test that hangs."""
 
 
 class PageFailed(Exception):
-    """A command failed in the page; the text is the browser's message."""
+    """A failed command; the text is the browser's message."""
 
 
 class Tab:
@@ -58,8 +58,10 @@ class Tab:
         message = {"id": self._number, "method": method, "params": params, **self._session}
         self._commands.write(json.dumps(message).encode() + b"\0")
         self._commands.flush()
-        while (answer := self._read()).get("id") != self._number:
+        answer = self._read()
+        while answer.get("id") != self._number:
             self._note(answer)
+            answer = self._read()
         if "error" in answer:
             raise PageFailed(f"{method}: {answer['error']['message']}")
         return answer["result"]
@@ -95,7 +97,8 @@ class Tab:
             address: The address.
             ready: An expression that holds when the page is ready; our own page marks its body.
         """
-        self.send("Page.navigate", url="about:blank")  # or a new fragment would only be followed
+        # Leave the page first, or the browser would only scroll to a new fragment.
+        self.send("Page.navigate", url="about:blank")
         self.send("Page.navigate", url=address)
         self.wait(ready)
 

@@ -99,9 +99,8 @@ def test_a_wheel_in_a_fresh_environment_runs_the_page(tmp_path: Path) -> None:
     folder = tmp_path / "booking"
     folder.mkdir()
     left = shutil.ignore_patterns(".*", "build", "node_modules", "__pycache__")
-    shutil.copytree(
-        REPOSITORY, tmp_path / "checkout", ignore=left
-    )  # pip builds where the source is
+    # pip builds inside the source folder, so give it a copy.
+    shutil.copytree(REPOSITORY, tmp_path / "checkout", ignore=left)
     pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", str(wheels)]
     run([*pip, str(tmp_path / "checkout")], tmp_path)
     (wheel,) = wheels.glob("*.whl")

@@ -107,7 +107,7 @@ async def test_an_interrupt_cancels_a_walk_without_an_end(
     def watched(on_status: Callable[[Any], None]) -> TasksClient:
         def told(task: Any) -> None:
             on_status(task)
-            is_task.set()  # only then is there a task to cancel
+            is_task.set()  # before that, there is no task to cancel
 
         return TasksClient(told)
 

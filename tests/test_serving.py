@@ -154,7 +154,7 @@ async def test_a_server_over_stdio_says_nothing_but_the_protocol(
     problems: list[Exception] = []
 
     async def note(message: object) -> None:
-        if isinstance(message, Exception):  # a line that is not a message arrives as one
+        if isinstance(message, Exception):  # a line that is no message arrives as an exception
             problems.append(message)
 
     with anyio.fail_after(SECONDS), errors.open("w+") as errlog:

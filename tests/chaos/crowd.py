@@ -24,9 +24,9 @@ from tests.rounds import accepted
 TRY_AGAIN = ("still_at_work", "store_unusable", "store_full")
 """The reasons of errors after which the same round may be sent again."""
 PAUSE_SECONDS = (0.1, 1.0)
-"""How long a client waits before it sends a round again, at first and at most."""
+"""The pause before a client sends a round again, at first and at most."""
 THINK_SECONDS = 3.0
-"""How long a user thinks about a question at most; one in ten thinks five times as long."""
+"""The longest time a user thinks about a question; one in ten thinks five times as long."""
 MOST_CALLS = 4000
 """The number of calls that there are places for."""
 LOOK_SECONDS = 0.2

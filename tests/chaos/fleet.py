@@ -22,9 +22,9 @@ from mrtr_options.sdk.serving import GRACE_SECONDS, PATH
 REPLACE_SECONDS = 0.5
 """The default delay before a process that ended is replaced."""
 END_SECONDS = GRACE_SECONDS + 13.0
-"""How long a process may take to end after SIGTERM."""
+"""The time a process may take to end after SIGTERM."""
 REQUEST_SECONDS = 20.0
-"""How long a client waits for a response. Longer than a server holds a request."""
+"""The time a client waits for a response. It is longer than a server holds a request."""
 
 
 PROGRESS_SECONDS = 10.0

@@ -93,7 +93,7 @@ def test_explore_says_what_was_not_tried(command: Command) -> None:
     assert row["not_tried"] == {"redeploy": WHY}
     assert "asked again" not in row["witnesses"]
     table = command("mrtr_options explore F N --client resends --markdown")
-    assert "| redeploy (`redeploy3`) |" in table  # F
+    assert "| redeploy (`redeploy3`) |" in table  # the column of F
     assert "| not tried: redeploy |" in table
     assert table.endswith(f"not tried on N: redeploy ({WHY})")
 

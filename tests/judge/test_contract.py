@@ -86,7 +86,7 @@ def test_an_option_does_what_the_contract_allows_in_every_case(option: Option) -
     ],
     ids=["repeated to a client that cannot be asked", "repeated late", "asked again late"],
 )
-def test_the_guard_does_what_the_contract_allows_where_it_once_did_not(
+def test_guard_keeps_contract(
     script: tuple[Step, ...],
 ) -> None:
     history = anyio.run(

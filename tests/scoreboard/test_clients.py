@@ -140,9 +140,9 @@ async def test_every_broken_response_is_made_good() -> None:
         ("empty", 2),
     ]
     with anyio.fail_after(10 * SECONDS):
-        async with serving(way("F¹"), 10) as server:  # which honours call keys
+        async with serving(way("F¹"), 10) as server:  # the guard honours call keys
             async with Client(server.origin + PATH) as client:
-                await client.list_tools()  # it is up: a key that is older than its store is too old
+                await client.list_tools()  # wait for the store, or a key would be older than it
             for how, at in broken:
                 proxy = Proxy(server.origin, Break(how, at))
                 async with proxy.running() as origin:

@@ -24,7 +24,7 @@ from tests.bounds import SECONDS
 from tests.rounds import Response
 
 ON_ASYNCIO = pytest.mark.parametrize("anyio_backend", ["asyncio"])
-"""For tests of engines and of databases with threads, which know only this event loop."""
+"""The mark of tests on engines and on databases with threads, which need asyncio."""
 
 T = TypeVar("T")
 Context = ServerRequestContext[Any, Any]

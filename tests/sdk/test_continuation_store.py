@@ -144,7 +144,7 @@ async def test_a_cleanup_that_hangs_is_cut_short(by: str, monkeypatch: pytest.Mo
                 await anyio.sleep_forever()
             finally:
                 cut.set()
-                raise ZeroDivisionError  # nor does that keep the call
+                raise ZeroDivisionError  # an error in the cleanup does not keep the call either
         raise AssertionError("went on")
 
     async with ContinuationStore(idle_seconds=0.2) as store:
@@ -166,7 +166,7 @@ async def test_a_token_that_names_no_question_here_is_one_clear_error(
     asked = await deliver(caller)
     assert isinstance(asked, types.InputRequiredResult)
     name = (asked.request_state or "").rpartition(".")[0]
-    for _ in range(2):  # while it waits, and when it has ended
+    for _ in range(2):  # while the call waits, and after it has ended
         token = {"request_state": changed.format(name)}
         await is_unknown(caller, asked.model_copy(update=token), named("Ann"))
         assert text_of(await deliver(caller, asked, named("Ann"))) == "Ann"
@@ -214,7 +214,7 @@ async def test_each_delivery_raises_an_exception_of_its_own_which_keeps_no_frame
     deliveries: list[weakref.ref[Log]] = []
 
     async def hear() -> None:
-        body = Log("held")  # of the frames that a traceback holds
+        body = Log("held")  # it lives as long as a traceback holds this frame
         deliveries.append(weakref.ref(body))
         with pytest.raises(type(error)) as reply:
             await deliver(caller, asked, named("Ann"))
@@ -229,7 +229,7 @@ async def test_each_delivery_raises_an_exception_of_its_own_which_keeps_no_frame
     assert len(set(depths)) == 1, f"tracebacks grow: {depths}"
     first = seen[0]
     seen.clear()
-    first.__traceback__ = None  # the author's own, which the test holds
+    first.__traceback__ = None  # the test still holds the author's exception
     gc.collect()
     assert [ref() for ref in deliveries] == [None] * 5
 
@@ -272,7 +272,7 @@ async def test_a_store_full_of_bytes_refuses_more_and_forgets_the_oldest_result(
         caller = store.linear(log.asking("one", "two"))
         first, second = await deliver(caller), await deliver(caller)
         asked = await deliver(caller, first, named("A" * 2000, "one"))
-        for _ in range(2):  # nothing of what was refused is counted
+        for _ in range(2):  # a refused answer takes no room
             with pytest.raises(
                 MCPError, match="bytes of unanswered calls and takes no more"
             ) as full:
@@ -305,11 +305,11 @@ async def test_one_caller_cannot_fill_the_store_with_bytes(log: Log) -> None:
             anns = [await deliver(caller) for _ in range(2)]
             with pytest.raises(MCPError, match="of yours and takes no more"):
                 await deliver(caller, anns[0], named("A" * 900))
-            for name in ("Bob", None):  # the unknown ones cannot be told apart
+            for name in ("Bob", None):  # unknown callers have no limit of their own
                 others = await deliver(caller)
                 if name is None:
                     await deliver(caller, others, named("A" * 900))
-            for asked in anns:  # what the first one held is free when it has ended
+            for asked in anns:  # the second fits, since the end of the first frees its room
                 await deliver(caller, asked, named("A" * 80))
 
 
@@ -342,7 +342,7 @@ async def test_a_late_answer_hears_of_the_timeout_that_came_before_it(
     caller = store.linear(handler)
     asked = await deliver(caller)
     await until(lambda: len(store) == 0)
-    for name in ("Ann", "Ann", "Bob"):  # no answer was taken, so none is a different one
+    for name in ("Ann", "Ann", "Bob"):  # no answer was taken, so any answer may come
         assert text_of(await deliver(caller, asked, named(name))) == "too late"
 
 
@@ -362,14 +362,14 @@ async def test_shutdown_in_the_turn_of_one_answer_of_two_does_not_wait_for_the_o
     asked = await deliver(caller)
 
     async def answer() -> None:
-        with suppress(MCPError):  # on trio either may come first
+        with suppress(MCPError):  # on trio, the answer or the shutdown may come first
             await deliver(caller, asked, named("Ann", "one"))
 
     with anyio.fail_after(SECONDS):
         async with anyio.create_task_group() as both:
             both.start_soon(answer)
             both.start_soon(store.aclose)
-        await anyio.lowlevel.checkpoint()  # `aclose` is shielded: the time is checked here
+        await anyio.lowlevel.checkpoint()  # check the time limit, as `aclose` is shielded from it
     assert len(store) == 0
     assert log == ["finally"]
 
@@ -472,7 +472,7 @@ async def test_a_handler_that_returns_no_result_is_told_what_it_returned(
     async with ContinuationStore() as store:
         caller = store.linear(handler)
         asked = await deliver(caller)
-        for _ in range(2):  # a round that is sent again
+        for _ in range(2):  # send the round twice
             with pytest.raises((TypeError, ValueError), match=says):
                 await deliver(caller, asked, named("Ann"))
         assert len(store) == 0

@@ -340,7 +340,7 @@ async def test_a_first_request_that_is_cancelled_takes_its_call_along(sqlite: st
             group.cancel_scope.cancel()
         assert ends == ["ended"]
         (call,) = await DBOS.list_workflows_async()
-        assert call.status == "SUCCESS"  # it succeeded in recording that it was stopped
+        assert call.status == "SUCCESS"  # its result is the record that it was stopped
 
 
 async def test_a_call_whose_instance_ended_is_finished_by_another_in_its_process(

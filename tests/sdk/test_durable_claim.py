@@ -173,7 +173,7 @@ async def test_a_clock_that_is_ahead_for_one_sweep_deletes_no_call(
         patched: Any = lambda: real() + 25 * 3600  # noqa: E731
         monkeypatch.setattr(time, "time", patched)
         assert await here.sweep(24 * 3600) == 0
-        assert await here.sweep(24 * 3600) == 1  # two looks agree
+        assert await here.sweep(24 * 3600) == 1  # the second look at the clock agrees
 
 
 @pytest.mark.parametrize("in_step", [False, True])

@@ -112,7 +112,7 @@ async def test_one_engine_is_kept_for_many_servers_whose_calls_are_apart(sqlite:
             async with served(name, world) as send:
                 firsts.append(await send())
         for name, world, first in zip(names, worlds, firsts, strict=True):
-            async with served(name, world) as send:  # the same run, restarted
+            async with served(name, world) as send:  # restart the same run
                 assert await finish(send, first, send) == "Ann and Bob"
     assert [(world.kinds(), world.entered) for world in worlds] == [(["first", "last"], 2)] * 2
 
@@ -352,7 +352,7 @@ async def test_a_call_goes_when_its_time_is_over_and_not_while_it_runs(sqlite: s
         waiting = await send()
         assert text_of(await send(named("Bob", "two"), second)) == "Ann and Bob"
         assert await here.sweep(3600.0) == 0
-        while await here.sweep(-1.0) == 0:  # a second ahead: what has ended, has ended long ago
+        while await here.sweep(-1.0) == 0:  # a limit in the future covers every ended call
             await anyio.lowlevel.checkpoint()
         assert await refused(send, named("Bob", "two"), second) == "unknown_call"
         assert await here.sweep(-1.0) == 0

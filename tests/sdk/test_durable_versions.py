@@ -100,7 +100,7 @@ async def test_a_call_ends_whose_handler_does_otherwise_when_it_runs_again(
     kinds[:] = way.split()
     async with served(engine, world, handler) as send:
         for answers, asked in 2 * [(named("Bob", "two"), second), (named("Ann", "one"), first)]:
-            if asked is second or engine.startswith("sqlite"):  # Temporal repeats what is on record
+            if asked is second or engine.startswith("sqlite"):  # Temporal repeats recorded rounds
                 assert await refused(send, answers, asked) == "gave_up"
     assert world.kinds().count("old") == 1
 
@@ -130,7 +130,7 @@ async def test_a_call_of_a_version_or_handler_of_which_no_instance_is_left_is_re
             assert await refused(send, named("Ann", "one"), first) == "other_version"
         assert key_of(await send()) == "one"
     assert new.entered == 1
-    async with served(engine, old, version="1") as send:  # rolled back
+    async with served(engine, old, version="1") as send:  # roll the deployment back
         assert await finish(send, first, send) == "Ann and Bob"
     assert old.kinds() == ["first", "last"]
 

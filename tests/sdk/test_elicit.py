@@ -152,7 +152,7 @@ async def test_questions_asked_together_are_answered_one_by_one_in_any_order(opt
         assert keys_of(asked) == {"one", "two"}
         left = await send(asked, named("Bob", "two"))
         assert keys_of(left) == {"one"}
-        late = named("Ann", "one") | named("Eve", "two")  # the second is answered
+        late = named("Ann", "one") | named("Eve", "two")  # question two has its answer already
         assert text_of(await send(left, late)) == "Ann and Bob"
 
 

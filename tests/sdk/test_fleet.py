@@ -207,7 +207,7 @@ async def test_a_process_that_ends_when_temporal_has_answered_does_not_abort(
     temporal: Server,
 ) -> None:
     program = "import sys; sys.setswitchinterval(5); from mrtr_options.sdk.durable import fleet; "
-    for _ in range(12):  # its threads get their turn late
+    for _ in range(12):  # with this switch interval, threads get their turn late
         await anyio.run_process([sys.executable, "-c", f"{program}fleet.try_url({temporal.url!r})"])
 
 

@@ -35,7 +35,7 @@ pytestmark = pytest.mark.anyio
     [
         ("_SEE_ROUND", 0),
         ("_SEE_CALL", 0),
-        ("_TAKE", 1),  # the count, where the span of `seq` is too long
+        ("_TAKE", 1),  # it counts the rounds if the span of `seq` is too long
         ("_FORGET", 0),
         ("_OUTCOME", 0),
         ("_RECORD", 0),

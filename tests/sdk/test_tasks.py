@@ -193,12 +193,12 @@ async def test_a_request_that_may_not_have_tasks_is_refused(engine: str) -> None
         task = await client.call()
         asked = await plain.call(task={"ttl": 5})
         call = asked["requestState"].partition(".")[0]
-        for unknown in (call, "made-up", ""):  # a call in rounds is no task
+        for unknown in (call, "made-up", ""):  # `call` is a call in rounds, not a task
             told = await client.is_refused(types.INVALID_PARAMS, "tasks/get", taskId=unknown)
             assert told == {"reason": "unknown_task"}
         for method in ("tasks/get", "tasks/update", "tasks/cancel"):
             assert await plain.is_refused(UNDECLARED, method, taskId=task["taskId"]) == NEEDED
-        for method in ("tasks/result", "tasks/list"):  # of the old protocol
+        for method in ("tasks/result", "tasks/list"):  # methods of the old protocol
             await client.is_refused(types.METHOD_NOT_FOUND, method, taskId=task["taskId"])
         async with here.taker(mode="legacy") as old:
             await old.is_refused(types.METHOD_NOT_FOUND, "tasks/get", taskId=task["taskId"])
@@ -415,7 +415,7 @@ async def test_a_no_of_the_user_is_a_result_where_the_author_says_nothing_of_it(
 
 @pytest.mark.parametrize("ttl", [3600, None])
 async def test_a_task_is_kept_for_as_long_as_its_time_to_live(sqlite: str, ttl: int | None) -> None:
-    # By the engine's time alone, what has ended has ended long ago.
+    # The engine's own limits would delete an ended call at once.
     kept: dict[str, Any] = {"ttl_seconds": ttl, "keep_seconds": 1e-9, "idle_seconds": 1e-9}
     async with served(sqlite, None, pair, **kept) as here, here.taker() as client:
         task = await client.until(await client.call(), "input_required")
@@ -444,7 +444,7 @@ async def test_an_answer_waits_until_a_restarted_task_is_back_at_its_question(sq
         async with anyio.create_task_group() as group:
             await back.wait()
             group.start_soon(client.update, task, {"one": named("Ann")})
-            for _ in range(100):  # it is on its way
+            for _ in range(100):  # let the answer reach the server
                 await anyio.lowlevel.checkpoint()
             may_ask.set()
         assert said(await client.until(task, "completed")) == "Ann"

@@ -158,7 +158,7 @@ class World:
 
     async def _sleep(self, seconds: float) -> None:
         self.slept.append(seconds)
-        for _ in range(20):  # the others get on
+        for _ in range(20):  # let other tasks run
             await anyio.lowlevel.checkpoint()
 
     def _stood(self, task: TaskFields) -> None:

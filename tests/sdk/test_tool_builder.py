@@ -122,7 +122,7 @@ async def test_steps_that_are_added_together_may_be_answered_one_by_one() -> Non
     assert key_of(left) == "one"
     assert isinstance(left, types.InputRequiredResult)
     assert left.request_state == '{"finished":{"second":{"name":"Bob"}}}'
-    late = named("Ann", "one") | named("Eve", "two")  # the second is finished
+    late = named("Ann", "one") | named("Eve", "two")  # the second step is finished already
     assert text_of(await deliver(TOGETHER, left, late)) == "Ann and Bob"
 
 

@@ -88,9 +88,8 @@ def test_what_is_kept_of_every_set_of_faults_is_what_is_found_now(row: dict[str,
 
     told = now()
     if told and subject_named(row["subject"]).option.extra is not None:
-        again = (
-            now()
-        )  # a durable engine works in threads: what differs once and not again is a race
+        # A durable engine works in threads: a difference that does not repeat is a race.
+        again = now()
         told = [each for each in told if each in again]
     assert not told, told
 
