@@ -1,6 +1,6 @@
 """A Chromium without a window and without a network, driven by its DevTools protocol over a pipe.
 
-For the tests of the page. Knows nothing of it.
+The tests of the page use it; it knows nothing of the page.
 """
 
 import json
@@ -17,26 +17,24 @@ import pytest
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 SECONDS = 60.0
-"""How long the browser may be silent. It is there to end what hangs."""
+"""The time for which the browser may be silent; it ends a test that hangs."""
 
 
 class PageFailed(Exception):
-    """The page did not do what it was told; the text says what the browser says."""
+    """A failed command; the text is the browser's message."""
 
 
 class Tab:
     """One page in the browser.
 
     Attributes:
-        complaints: What the page and the browser wrote to the console, and what threw.
-        asked: Every address that the page asked for, itself first.
+        complaints: Console messages of the page and the browser, and uncaught exceptions.
+        asked: Every address that the page requested, its own first.
     """
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
-        self._commands, self._answers = (
-            cast(IO[bytes], process.stdin),
-            cast(IO[bytes], process.stdout),
-        )
+        self._commands = cast(IO[bytes], process.stdin)
+        self._answers = cast(IO[bytes], process.stdout)
         self._buffer = b""
         self._number = 0
         self.complaints: list[str] = []
@@ -54,14 +52,16 @@ class Tab:
         """Send a command and wait for its result.
 
         Raises:
-            PageFailed: The browser refuses it, or falls silent.
+            PageFailed: The browser refuses the command, or falls silent.
         """
         self._number += 1
         message = {"id": self._number, "method": method, "params": params, **self._session}
         self._commands.write(json.dumps(message).encode() + b"\0")
         self._commands.flush()
-        while (answer := self._read()).get("id") != self._number:
+        answer = self._read()
+        while answer.get("id") != self._number:
             self._note(answer)
+            answer = self._read()
         if "error" in answer:
             raise PageFailed(f"{method}: {answer['error']['message']}")
         return answer["result"]
@@ -94,10 +94,11 @@ class Tab:
         """Open an address in a fresh page and wait until the page is ready.
 
         Args:
-            address: Which.
-            ready: An expression that holds then; our own page says so on its body.
+            address: The address.
+            ready: An expression that holds when the page is ready; our own page marks its body.
         """
-        self.send("Page.navigate", url="about:blank")  # or a new fragment would only be followed
+        # Leave the page first, or the browser would only scroll to a new fragment.
+        self.send("Page.navigate", url="about:blank")
         self.send("Page.navigate", url=address)
         self.wait(ready)
 
@@ -105,7 +106,7 @@ class Tab:
         """Wait until an expression in the page holds.
 
         Raises:
-            PageFailed: It does not in time.
+            PageFailed: The expression does not hold in time.
         """
         self.run(
             f"new Promise((done) => {{ const look = () => {condition}"
@@ -113,10 +114,10 @@ class Tab:
         )
 
     def run(self, script: str) -> Any:
-        """The value of an expression in the page; of a promise, what it comes to.
+        """Return the value of an expression in the page; await it if it is a promise.
 
         Raises:
-            PageFailed: It throws.
+            PageFailed: The expression throws.
         """
         done = self.send(
             "Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True
@@ -127,7 +128,7 @@ class Tab:
         return done["result"].get("value")
 
     def click(self, selector: str) -> None:
-        """Click an element as a user does once it is there: with the mouse, in its middle."""
+        """Wait for an element, then click its middle with the mouse as a user does."""
         self.wait(f"document.querySelector({json.dumps(selector)})")
         x, y = self.run(
             f"(() => {{ const found = document.querySelector({json.dumps(selector)});"
@@ -148,7 +149,7 @@ class Tab:
         self.send("Input.dispatchKeyEvent", **common, type="keyUp")
 
     def resize(self, width: int, height: int, *, dark: bool = False) -> None:
-        """Make the page so large, in pixels, and light or dark."""
+        """Set the page's size in pixels, and its light or dark scheme."""
         screen = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
         self.send("Emulation.setDeviceMetricsOverride", **screen)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
@@ -156,17 +157,25 @@ class Tab:
 
 
 FLAGS = (
-    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"),
-    *("--disable-background-networking", "--disable-component-update", "--hide-scrollbars"),
-    *("--remote-debugging-pipe", "--host-resolver-rules=MAP * ~NOTFOUND"),
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--hide-scrollbars",
+    "--remote-debugging-pipe",
+    "--host-resolver-rules=MAP * ~NOTFOUND",
 )
-"""As root there is no sandbox."""
+"""Chromium has no sandbox when it runs as root."""
 
 
 @contextmanager
 def tab(profile: Path) -> Generator[Tab]:
-    """Start a browser with one empty page; end it with the block. Skips the test where there is
-    none.
+    """Start a browser with one empty page, and end it with the block.
+
+    Skips the test if there is no browser.
 
     Args:
         profile: A folder of its own.
@@ -181,7 +190,7 @@ def tab(profile: Path) -> Generator[Tab]:
         try:
             opened = Tab(process)
             yield opened
-            opened.send("Browser.close")  # by itself, so that it ends its own processes
+            opened.send("Browser.close")  # asked politely, the browser ends its own processes
             process.wait(SECONDS)
         finally:
             process.kill()

@@ -25,27 +25,26 @@ COPIED = ("documents", "mrtr_options", "tests", "examples", "docs", "notebooks",
 
 
 def commands_in(text: str) -> list[str]:
-    """The commands in a document's console blocks, without their comments."""
+    """Return the commands in a document's console blocks, without their comments."""
     blocks = re.findall(r"```console\n(.*?)```", text, re.DOTALL)
     lines = [line for block in blocks for line in block.splitlines() if line.startswith("$ ")]
     return [re.sub(r"\s+#.*", "", line[2:]) for line in lines]
 
 
 def mentioned_in(text: str) -> list[str]:
-    """The commands in a document's running text, without those that leave a word to the reader."""
+    """Return the commands in a document's running text; skip those with a placeholder word."""
     found = re.findall(r"`(python -m [^`]*)`", text)
     return [command for command in dict.fromkeys(found) if not re.search(r"\b[A-Z]{4,}\b", command)]
 
 
 def copy_of_the_project(folder: Path) -> Path:
-    """A scratch copy, with the interpreter that runs the tests as its `.venv`."""
+    """Make a scratch copy, with the interpreter that runs the tests as its `.venv`."""
     copy = folder / "project"
     copy.mkdir()
     for name in COPIED:
         if (REPOSITORY / name).is_dir():
-            shutil.copytree(
-                REPOSITORY / name, copy / name
-            )  # with what is compiled: it takes seconds
+            # The compiled modules are copied too, since compiling would take seconds.
+            shutil.copytree(REPOSITORY / name, copy / name)
     for file in REPOSITORY.iterdir():
         if file.is_file():
             shutil.copy2(file, copy)
@@ -54,7 +53,7 @@ def copy_of_the_project(folder: Path) -> Path:
 
 
 def environment(copy: Path) -> dict[str, str]:
-    """What a command finds: the copy's package before an installed one, and its `python`."""
+    """Return an environment that finds the copy's package first, and this `python`."""
     return os.environ | {
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         "PYTHONPATH": os.pathsep.join(filter(None, [str(copy), os.environ.get("PYTHONPATH")])),
@@ -62,9 +61,10 @@ def environment(copy: Path) -> dict[str, str]:
 
 
 def called(command: str) -> object:
-    """Do in this process, and in its folder, what `python -m MODULE` does; the exit code."""
+    """Do in this process, and in its folder, what `python -m MODULE` does; return the exit code."""
     python, flag, module, *arguments = shlex.split(command)
-    assert (python, flag) == ("python", "-m"), command
+    assert python == "python", command
+    assert flag == "-m", command
     with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
         warnings.filterwarnings("ignore", ".* found in sys.modules", RuntimeWarning)
         patch.setattr(sys, "argv", [module, *arguments])
@@ -74,18 +74,20 @@ def called(command: str) -> object:
 
 
 def printed(main: Callable[[list[str]], object], *argv: str, code: int = 0) -> str:
-    """What a command prints; it ends with this code."""
+    """Return the output of a command; check that it ends with this code."""
     with redirect_stdout(io.StringIO()) as out:
         assert main([*argv]) == code
     return out.getvalue()
 
 
 def refusal(main: Callable[[list[str]], object], argv: list[str]) -> str:
-    """The one line that a command is refused with."""
+    """Return the one line of the error with which a command refuses its arguments."""
     out, err = io.StringIO(), io.StringIO()
     with redirect_stdout(out), redirect_stderr(err), pytest.raises(SystemExit) as ended:
         main(argv)
-    assert (ended.value.code, out.getvalue(), err.getvalue().count("\n")) == (2, "", 1)
+    assert ended.value.code == 2
+    assert out.getvalue() == ""
+    assert err.getvalue().count("\n") == 1
     return err.getvalue()
 
 
@@ -93,7 +95,8 @@ Ran = subprocess.CompletedProcess[str]
 
 
 def python(*arguments: str, cwd: Path = REPOSITORY, **environment: str) -> Ran:
-    command, env = [sys.executable, *arguments], os.environ | environment
+    command = [sys.executable, *arguments]
+    env = os.environ | environment
     return subprocess.run(
         command, cwd=cwd, env=env, capture_output=True, text=True, timeout=SECONDS
     )
@@ -101,7 +104,7 @@ def python(*arguments: str, cwd: Path = REPOSITORY, **environment: str) -> Ran:
 
 @contextmanager
 def standard_input(typed: str, *, ends: bool = True) -> Generator[None]:
-    """Standard input with this text in it, at its end or left open."""
+    """Put this text on standard input, and close it or leave it open."""
     reading, writing = os.pipe()
     os.write(writing, typed.encode())
     if ends:
@@ -116,7 +119,7 @@ def standard_input(typed: str, *, ends: bool = True) -> Generator[None]:
 
 
 def run(command: str, copy: Path) -> Ran:
-    """Run a command, as it is written, in a process that imports the package from the copy."""
+    """Run a command as it is written, in a process that imports the package from the copy."""
     return subprocess.run(
         ["sh", "-c", f"exec {command}"],
         cwd=copy,

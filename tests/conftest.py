@@ -1,6 +1,6 @@
-"""How a test session runs: the event loop, `--proposal FILE`, `--evidence`.
+"""The setup of a test session: the event loop, `--proposal FILE`, `--evidence`.
 
-Imports little, since the first process of a session runs no test: what tests share is in
+Imports little, since the first process of a session runs no test. Shared fixtures are in
 `fixtures`.
 """
 
@@ -12,13 +12,14 @@ import pytest
 
 from tests import evidence
 
-# Until all tests are collected: passes over what is imported find nothing, and are an eighth of it.
+# Off until all tests are collected: scanning the imported modules finds no garbage, and takes an
+# eighth of the time.
 gc.disable()
 
 
 @pytest.fixture
 def anyio_backend() -> str:
-    """asyncio, unless a folder or a module says otherwise."""
+    """Choose asyncio, unless a folder or a module says otherwise."""
     return "asyncio"
 
 
@@ -38,23 +39,23 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Choose the lane; where tests run, have the fixtures and what they import."""
+    """Choose the lane; load the fixtures in a process that runs tests."""
     evidence.register(config)
-    for name in ("COLUMNS", "MRTR_STATE_KEYS", "MRTR_LEDGER"):  # of whoever runs the tests
+    for name in ("COLUMNS", "MRTR_STATE_KEYS", "MRTR_LEDGER"):  # set by whoever runs the tests
         os.environ.pop(name, None)
     if not config.getoption("tx", None) or config.getoption("--proposal"):
         config.pluginmanager.import_plugin("tests.fixtures")
 
 
 def pytest_collection_finish() -> None:
-    """Collect garbage from here on, but look no more at what was imported."""
+    """Collect garbage from here on, but leave the imported modules out."""
     gc.freeze()
     gc.enable()
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what needs the runs of the matrix, or a server of a database or an engine, as slow."""
+    """Mark tests as slow that need the matrix runs, or a database or engine server."""
     slow = {"played", "postgres", "temporal"}
     for item in items:
         if isinstance(item, pytest.Function) and slow & {*item.fixturenames}:

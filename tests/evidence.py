@@ -1,10 +1,10 @@
-"""The two lanes: `make test` plays every claim once, `make evidence` all that documents rest on.
+"""The two lanes: `make test` plays every claim once, `make evidence` all evidence of the documents.
 
-A test with the mark `evidence("section")` is played by `make evidence`; with `also=True` by `make
-test` as well. What is played is kept in `.evidence/`, in a file for each state of the repository's
+`make evidence` plays the tests with the mark `evidence("section")`; `make test` also plays those
+with `also=True`. Results are stored in `.evidence/`, in a file for each state of the repository's
 files, so that an interrupted run goes on and changed code is played again.
 
-Knows pytest and the reports that processes send; nothing of what tests play.
+Knows pytest and the reports that processes send, and nothing of the tests themselves.
 """
 
 import hashlib
@@ -23,22 +23,22 @@ from _pytest.terminal import TerminalReporter
 REPOSITORY = Path(__file__).parent.parent
 FOLDER = REPOSITORY / ".evidence"
 READ = ("documents", "examples", "mrtr_options", "tests", "docs", "notebooks", "scoreboard")
-"""The folders on which results depend, beside the files of the repository's root."""
+"""The folders on which results depend, besides the files in the repository's root."""
 
 MOST_SECONDS = 3600
-"""For one item of evidence: an option on an engine has a thousand histories. It ends what hangs."""
+"""The time limit of one item of evidence: an option on an engine has a thousand histories."""
 
 WIDTH = 160
-"""How many characters are told of what differs; the report of the test has the rest."""
+"""The most characters of a difference in the summary; the report of the test has the rest."""
 
 
 def every(section: str, items: Mapping[str, Any], also: Collection[str] = ()) -> list[ParameterSet]:
-    """Parameters that `make evidence` plays.
+    """Parametrize a test with items that `make evidence` plays.
 
     Args:
         section: The row of the summary that counts them.
-        items: What is played, by its name.
-        also: The names of those that `make test` plays, too, since each shows a claim of its own.
+        items: The items, by name.
+        also: The names of the items that `make test` plays, too, as each shows its own claim.
     """
     assert set(also) <= items.keys(), set(also) - items.keys()
     return [
@@ -49,8 +49,13 @@ def every(section: str, items: Mapping[str, Any], also: Collection[str] = ()) ->
 
 @dataclass
 class Played:
-    """The result of one test: where it is counted, how long it took, and what differs, if
-    anything.
+    """The result of one test.
+
+    Attributes:
+        test: The test's node id.
+        section: The row of the summary that counts it.
+        seconds: The time that it took.
+        differs: The difference that it found; empty if there is none.
     """
 
     test: str
@@ -61,7 +66,7 @@ class Played:
 
 @cache
 def kept_in() -> Path:
-    """The file of what is played: its name changes with every file that is read."""
+    """Return the file of results; its name changes with every file that results depend on."""
     digest = hashlib.sha256()
     files = [path for path in REPOSITORY.iterdir() if path.is_file()]
     for folder in READ:
@@ -72,20 +77,20 @@ def kept_in() -> Path:
 
 
 def read(file: Path) -> list[Played]:
-    """What is kept; half a line at the end is what a killed run left."""
+    """Read the stored results; leave out half a line at the end, which a killed run left."""
     lines = file.read_text(encoding="utf-8").splitlines(keepends=True) if file.exists() else []
     return [Played(**json.loads(line)) for line in lines if line.endswith("\n")]
 
 
 @dataclass(eq=False)
 class Lane:
-    """What a session plays: with `--evidence` the evidence that is not kept, else the claims."""
+    """The choice of tests: the claims, or (`--evidence`) the evidence without a stored result."""
 
     evidence: bool
     kept: Collection[str] = ()
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Leave out what the other lane plays, and what is kept."""
+        """Leave out the tests of the other lane, and those with a stored result."""
         wanted: list[pytest.Item] = []
         for item in items:
             mark = item.get_closest_marker("evidence")
@@ -101,11 +106,11 @@ class Lane:
 
 @dataclass(eq=False)
 class Summary:
-    """What the first process of a session of evidence keeps, and its one table.
+    """The results of a session of evidence, stored by its first process, and their table.
 
     Attributes:
-        kept: What earlier sessions have played of the same files, without a difference.
-        now: What this one has.
+        kept: The results of earlier sessions on the same files, all without a difference.
+        now: The results of this session.
     """
 
     kept: Sequence[Played]
@@ -113,11 +118,11 @@ class Summary:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
-        """Every process leaves out the same, whatever is kept meanwhile."""
+        """Tell every process which tests to leave out; results stored later change nothing."""
         node.workerinput["kept"] = [each.test for each in self.kept]
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Take note of a result; keep it where nothing differs."""
+        """Take note of a result; store it if nothing differs."""
         section = dict(report.user_properties).get("section")
         if section is None or not (report.failed or (report.passed and report.when == "call")):
             return
@@ -130,7 +135,7 @@ class Summary:
                 file.write(json.dumps(asdict(played), ensure_ascii=False) + "\n")
 
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
-        """Nothing is left to play where all is kept."""
+        """End with success if no test is left because all results are stored."""
         if exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and self.kept:
             session.exitstatus = pytest.ExitCode.OK
 
@@ -143,7 +148,7 @@ class Summary:
                 [each for each in some if each.section == section] for some in (self.kept, self.now)
             )
             seconds = sum(each.seconds for each in (*earlier, *now))
-            differ = sum(each.differs != "" for each in now)
+            differ = len([each for each in now if each.differs])
             counts = (
                 f"{len(earlier) + len(now):>8}{len(earlier):>9}{seconds:>9.0f}{differ or '':>8}"
             )
@@ -159,8 +164,8 @@ class Summary:
 
 
 def said_of(report: pytest.TestReport | pytest.CollectReport) -> str:
-    """The first line of why a test was skipped or failed."""
-    if isinstance(report.longrepr, tuple):  # where, on which line, and why
+    """Return the first line of the reason why a test was skipped or failed."""
+    if isinstance(report.longrepr, tuple):  # (file, line, reason)
         text = report.longrepr[2].removeprefix("Skipped: ")
     else:
         crash: Any = getattr(report.longrepr, "reprcrash", None)
@@ -170,9 +175,9 @@ def said_of(report: pytest.TestReport | pytest.CollectReport) -> str:
 
 
 class LeftOut:
-    """One paragraph at the end: what was left out, why, and what installs what it needs.
+    """A paragraph at the end: the skipped tests, the reasons, and how to install what they need.
 
-    `.ci/run` plays these tests once that is installed, by their names in `.evidence/left-out`.
+    `.ci/run` plays these tests after the installation, by their names in `.evidence/left-out`.
     """
 
     def pytest_terminal_summary(self, terminalreporter: TerminalReporter) -> None:

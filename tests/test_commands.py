@@ -1,4 +1,4 @@
-"""Every command line in the README, the documents and the notebooks runs as it is written."""
+"""Tests that every command line in the README, the documents and the notebooks runs as written."""
 
 import shutil
 from pathlib import Path
@@ -28,8 +28,10 @@ ELSEWHERE = {
     "python -m scoreboard.cost": "it needs an idle machine, and minutes",
     "python -m scoreboard.cost --bounds": "it needs an idle machine, and minutes",
     "python -m scoreboard.clients --clients resuming --server F¹ᵏ": "it plays every trouble",
-    "python -m mrtr_options serve E --http 8000": "tests/test_serving.py serves, on a port that is free",
-    ".venv/bin/pytest tests/test_invariant.py --proposal=my_option.py": "tests/test_proposal.py runs it",
+    "python -m mrtr_options serve E --http 8000": "tests/test_serving.py serves on a free port",
+    ".venv/bin/pytest tests/test_invariant.py --proposal=my_option.py": (
+        "tests/test_proposal.py runs it"
+    ),
     "pytest tests/test_invariant.py --proposal my_option.py": "tests/test_proposal.py runs it",
     "cp mrtr_options/option_f_once.py my_option.py": "the copy of these tests has this file",
     "python -m scoreboard.clients --only cut-final --clients python --server H": (
@@ -40,7 +42,7 @@ ELSEWHERE = {
     "python -m documents": "tests/documents/test_documents.py makes the same parts",
     **{found.command: "it installs a framework" for found in FINDINGS.values()},
     **{
-        f"python -m scoreboard.servers --only {name}": "it needs another language's tools, and minutes"
+        f"python -m scoreboard.servers --only {name}": "it needs another language's tools"
         for name in ("go-sdk", "mastra", "neva", "rmcp", "tmcp", "typescript")
     },
     "python -m tests.chaos.size": "it needs Temporal's server, and ten minutes",
@@ -49,7 +51,7 @@ ELSEWHERE = {
         for name in ("basic", "multiround", "carriers", "inputs")
     },
 }
-"""Commands that are not run here, and why."""
+"""Commands that are not run here, and the reasons."""
 
 LONG = {
     "python -m mrtr_options matrix": "matrix",
@@ -59,13 +61,15 @@ LONG = {
     "python -m mrtr_options explore --faults 2": "explore",
     "python -m mrtr_options explore F H F¹ --faults 2": "explore",
     "python -m mrtr_options explore F¹ --faults 3 --resume k3.jsonl": "explore",
-    "python -m mrtr_options explore F¹ᵏ G¹ᵏ H¹ᵏ Jᵏ J¹ᵏ Lᵏ --faults 2 --destination honours-keys": "explore",
+    (
+        "python -m mrtr_options explore F¹ᵏ G¹ᵏ H¹ᵏ Jᵏ J¹ᵏ Lᵏ --faults 2 --destination honours-keys"
+    ): "explore",
     "python -m mrtr_options check mrtr_options/option_f_once.py": "check",
     "python -m mrtr_options check my_option.py --html report.html": "check",
     "python -m mrtr_options check http://127.0.0.1:8000/mcp --ledger ledger.sqlite": "check",
 }
-"""Commands that take long: their arguments are taken, and what does and shows their work is
-called.
+"""Commands that take long. The tests check only that they take their arguments, and call the
+functions that do and show their work.
 """
 
 WORK: dict[str, tuple[str, type[Mock], object]] = {
@@ -78,11 +82,11 @@ WORK: dict[str, tuple[str, type[Mock], object]] = {
 DOCUMENTS = [
     path.read_text(encoding="utf-8")
     for path in documents()
-    if path.name != "USING.md"  # tests/test_booking.py follows it, in a folder of its own
+    if path.name != "USING.md"  # tests/test_booking.py follows this page
 ]
 NOTEBOOKS = [path.read_text(encoding="utf-8") for path in sorted(ROOT.glob("notebooks/*.ipynb"))]
 QUIET = " --json"
-"""What makes a long command show nothing until its end; tried without."""
+"""The flag with which a long command shows nothing until its end. It is tried without the flag."""
 
 MENTIONED = [
     command.removesuffix(QUIET)
@@ -96,7 +100,7 @@ COMMANDS = list(dict.fromkeys([*SHOWN, *MENTIONED]))
 
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the project with a proposal in it."""
+    """Copy the project, and put a proposal into the copy."""
     folder = copy_of_the_project(tmp_path_factory.mktemp("commands"))
     source = (folder / "mrtr_options" / "option_f_once.py").read_text(encoding="utf-8")
     (folder / "my_option.py").write_text(source, encoding="utf-8")
@@ -124,9 +128,12 @@ def test_the_arguments_of_a_long_command_are_taken(
     command: str, copy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name, kind, done = WORK[LONG[command]]
-    work, show = kind(return_value=done), Mock()
+    work = kind(return_value=done)
+    show = Mock()
     monkeypatch.chdir(copy)
     monkeypatch.setattr(f"mrtr_options.{name}", work)
     shown_by = "explore.show" if LONG[command] == "explore" else f"show.{LONG[command]}"
     monkeypatch.setattr(f"mrtr_options.review.{shown_by}.show", show)
-    assert (called(command), work.call_count, show.call_count) == (0, 1, 1)
+    assert called(command) == 0
+    assert work.call_count == 1
+    assert show.call_count == 1

@@ -1,7 +1,7 @@
-"""The conformance suite's fixtures in every style, and what is kept of its runs, all without npm.
+"""Tests of the conformance suite's fixtures in every style, and of its stored runs, without npm.
 
-The suite asks for a shape; here each style's fixtures must also look at the answers they get. Knows
-the package `conformance`; the suite itself is run by `make conformance`.
+The suite checks the shape of a response; these tests check that a fixture also uses the answers.
+Knows the package `conformance`; `make conformance` runs the suite itself.
 """
 
 import json
@@ -44,11 +44,11 @@ SAID = {
     "multi_round": (2, ["Zoë", "teal"]),
     "prompt": (1, ["lichen"]),
 }
-"""How much each fixture asks, and what its result must repeat of the answers."""
+"""The number of questions of every fixture, and the words of the answers in its result."""
 
 
 class User:
-    """What this user, this model and this client say, and how often they were asked."""
+    """The answers of a user, a model and a client, and the number of questions so far."""
 
     asked = 0
 
@@ -73,7 +73,7 @@ async def test_every_style_asks_what_the_suite_asks_for_and_looks_at_the_answers
 ) -> None:
     for fixture, (asked, words) in SAID.items():
         if (style, fixture) == ("I", "prompt"):
-            continue  # resolvers fill a tool's parameters
+            continue  # resolvers fill the parameters of tools only
         user = User()
         with anyio.fail_after(SECONDS):
             async with Client(
@@ -93,12 +93,11 @@ async def test_every_style_asks_what_the_suite_asks_for_and_looks_at_the_answers
 
 
 def failures(server: str) -> set[str]:
-    """The scenarios in a server's file of expected failures."""
+    """Return the scenarios in a server's file of expected failures."""
     text = (FOLDER / report.EXPECTED[server]).read_text(encoding="utf-8")
     entries = re.findall(r"^  - (\S+)$", text, re.MULTILINE)
-    assert all(
-        ":" in entry for entry in entries
-    )  # a check; a scenario would excuse all of its checks
+    # An entry names one check; a bare scenario would excuse all of its checks.
+    assert all(":" in entry for entry in entries)
     return {entry.partition(":")[0] for entry in entries}
 
 

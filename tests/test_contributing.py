@@ -1,4 +1,4 @@
-"""The contribution notes, followed to the letter on a copy of the project."""
+"""Tests of CONTRIBUTING: its steps, followed to the letter on a copy of the project."""
 
 import json
 import re
@@ -14,33 +14,33 @@ pytestmark = pytest.mark.slow
 NOTES = (REPOSITORY / "CONTRIBUTING.md").read_text(encoding="utf-8")
 ELSEWHERE = {
     "make lint": "it needs no copy",
-    "python -m mrtr_options check N": "tests/judge/test_check.py does",
-    "make test": "it is what runs this test",
+    "python -m mrtr_options check N": "tests/judge/test_check.py does it",
+    "make test": "it runs this test",
     "python -m documents --explore N": "it is run with one fault, on a page without runs",
     "make page notebooks": "tests/documents/test_page.py and tests/show/test_notebooks.py do",
 }
-"""Commands that are not run here, and why."""
+"""Commands that are not run here, and the reasons."""
 
 
 def section(title: str) -> str:
-    """A part of the notes."""
+    """Return a section of the notes."""
     return re.split(r"^## ", NOTES.partition(f"## {title}\n")[2], flags=re.MULTILINE)[0]
 
 
 def code_in(text: str, language: str = "python") -> str:
-    """The first piece of code in a part."""
+    """Return the first block of code in a section."""
     code, *_ = re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
     return code
 
 
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
-    """A copy of the project in which the steps are taken."""
+    """Copy the project for the steps."""
     return copy_of_the_project(tmp_path)
 
 
 def files(folder: Path) -> dict[str, str]:
-    """The files of a project that an option may not change, or is."""
+    """Read the files of a project that a new option adds or must not change."""
     wanted = ("*.*", "*/**/*.py", "mrtr_options/**/*.toml", "docs/*")
     paths = [path for each in wanted for path in folder.glob(each)]
     return {
@@ -91,7 +91,7 @@ PROPERTY = "A property", "review/judge/anomalies.py", '    _anomaly(\n        "l
 
 
 def add_row(heading: str, table: str, before: str, copy: Path) -> str:
-    """Put the row of a part of the notes into a table; the command that the part then runs."""
+    """Put the row of a section into a table, and return the command that the section runs next."""
     file = copy / "mrtr_options" / table
     text = file.read_text(encoding="utf-8")
     assert text.count(before) == 1
@@ -103,9 +103,7 @@ def add_row(heading: str, table: str, before: str, copy: Path) -> str:
 
 
 def documented(part: str, copy: Path, *, table: str = "PARTS", of: str = "") -> str:
-    """A part of the documents, made from the copy; from a matrix without runs where it takes
-    one.
-    """
+    """Make a part of the documents from the copy; `of` is its argument, if it takes one."""
     made = f"from documents.parts import {table}; print({table}['{part}']({of}))"
     ended = run(f'python -c "{made}"', copy)
     assert ended.returncode == 0, ended.stderr
@@ -157,7 +155,8 @@ def test_a_new_mutant_is_caught_by_the_guarantee_that_it_names(copy: Path) -> No
         file.write(f"\n{table}")
     tried, shown, checked = (run(command, copy) for command in commands_in(part))
     (guarantee,) = re.findall(r'breaks = "(.*)"', table)
-    assert (tried.returncode, shown.returncode) == (0, 0), tried.stderr + shown.stderr
+    assert tried.returncode == 0, tried.stderr + shown.stderr
+    assert shown.returncode == 0, tried.stderr + shown.stderr
     assert guarantee in tried.stdout
     assert checked.returncode == 1, checked.stdout + checked.stderr
-    assert "Breaks 1 guarantee: bills-are-due" in checked.stdout  # what the contract calls it
+    assert "Breaks 1 guarantee: bills-are-due" in checked.stdout  # the name in the contract

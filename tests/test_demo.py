@@ -1,4 +1,4 @@
-"""An option file as a program: it shows every round, and fails where it does not do as declared."""
+"""Tests of an option file as a program: it shows every round, and fails if a count is wrong."""
 
 import io
 import json
@@ -27,24 +27,25 @@ from tests.fixtures import entry_of
 
 
 def program(path: Path) -> Callable[[Sequence[str]], int]:
-    """Return what starts an option file with arguments."""
+    """Return the main of an option file."""
     return partial(main, load(path, Settings(MemoryLedger())), path)
 
 
 def shown(letter: str, *argv: str) -> str:
-    """What a run of an option prints."""
+    """Run an option and return its output."""
     return printed(program(option_named(letter).path), *argv)
 
 
 def run_json(letter: str, *argv: str) -> list[dict[str, Any]]:
-    """What a run of an option prints as JSON."""
+    """Run an option and return its JSON output."""
     return json.loads(shown(letter, *argv, "--json"))
 
 
 def wrong_copy(tmp_path: Path, letter: str, right: str, wrong: str) -> Path:
-    """An option file and its guarantees beside it, with something changed in one of the two."""
+    """Copy an option file and its guarantees, with a change in one of the two."""
     option = option_named(letter)
-    source, own = option.path.read_text(encoding="utf-8"), entry_of(letter)
+    source = option.path.read_text(encoding="utf-8")
+    own = entry_of(letter)
     assert right in source + own
     copy = tmp_path / option.path.name
     copy.write_text(source.replace(right, wrong), encoding="utf-8")
@@ -90,7 +91,7 @@ def test_a_run_shows_effects_and_questions_as_they_happen() -> None:
 
 
 class Leaving(io.TextIOWrapper):
-    """A pipe whose reader goes as soon as it is sent a word."""
+    """A pipe whose reader closes it when it receives a certain word."""
 
     def __init__(self, word: str) -> None:
         self._reader, writer = os.pipe()
@@ -115,7 +116,9 @@ def test_a_reader_that_goes_in_a_call_is_no_error(
 
 def test_json_has_the_steps_of_each_call_in_order() -> None:
     (call,) = run_json("A", "--era", "legacy", "--location", "Tokyo")
-    assert (call["option"], call["era"], call["rounds"]) == ("A", "legacy", 1)
+    assert call["option"] == "A"
+    assert call["era"] == "legacy"
+    assert call["rounds"] == 1
     assert call["effects"] == {"audit": 2, "bill": 1}
     assert call["broken"] == []
     kinds = [step["kind"] for step in call["steps"]]
@@ -153,12 +156,12 @@ def test_a_repeated_effect_is_told_with_what_was_meant() -> None:
 
 
 def test_a_run_loads_nothing_of_the_review() -> None:
-    """Nor a server, a database or an engine of ours; `mcp.server` itself brings uvicorn."""
+    """Look also for our server, databases and engines; `mcp.server` itself loads uvicorn."""
     ran = python("-X", "importtime", "-m", "mrtr_options.option_f_once")
     loaded = re.findall(r"\| +(\S+)$", ran.stderr, re.MULTILINE)
     ours = [name for name in loaded if name.split(".")[0] == "mrtr_options"]
     assert ran.returncode == 0
-    assert len(ours) + 1 <= 25, ours  # with the file that is started
+    assert len(ours) + 1 <= 25, ours  # one more is the file that is started
     assert not [name for name in ours if name.startswith("mrtr_options.review")]
     assert "mrtr_options.sdk.serving" not in ours
     assert {"sqlalchemy", "dbos", "temporalio"}.isdisjoint(loaded)
@@ -176,13 +179,16 @@ def test_a_breakpoint_in_the_handler_hits(tmp_path: Path) -> None:
     hook = "import sys; print('at', sys._getframe(1).f_code.co_name, sys._getframe(1).f_lineno)"
     (tmp_path / "hook.py").write_text(f"def hit():\n    {hook}\n", encoding="utf-8")
     ran = python(str(copy), PYTHONBREAKPOINT="hook.hit", PYTHONPATH=str(tmp_path))
-    assert ran.stdout.count("at call_weather ") == 7, ran.stdout + ran.stderr  # once for each round
+    # The breakpoint in the handler is hit once a round.
+    assert ran.stdout.count("at call_weather ") == 7, ran.stdout + ran.stderr
 
 
 CHOOSE = "type a number from 1 to 3, or one of d, c, l, t, o, r"
 NO_LOOKUP = "<- result: No lookup was made: the question {!r} was {}."
-LOST, TWICE = "the response is lost", "a second time"
-OTHER, RESTARTED = "the other instance", "every instance is replaced"
+LOST = "the response is lost"
+TWICE = "a second time"
+OTHER = "the other instance"
+RESTARTED = "every instance is replaced"
 
 
 @pytest.mark.parametrize(

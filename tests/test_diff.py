@@ -1,4 +1,4 @@
-"""Diffs between option files: what counts as author code, and that every option is short."""
+"""Tests of diffs between option files: the rules for author code, and the options' lengths."""
 
 import io
 import json
@@ -59,12 +59,12 @@ if __name__ == "__main__":
 
 
 def diffed(*argv: str) -> Any:
-    """What the command says as JSON."""
+    """Run the command and return its JSON output."""
     return json.loads(printed(main, "diff", *argv, "--json"))
 
 
 def shown(*argv: str) -> list[str]:
-    """The lines that the command prints."""
+    """Run the command and return the lines that it prints."""
     return printed(main, "diff", *argv).splitlines()
 
 
@@ -94,9 +94,11 @@ def test_stat_counts_every_option_against_e() -> None:
     rows = {row["option"]: row for row in diffed("--stat")}
     assert list(rows) == list(whole_deck())
     changed = {letter: row["changed_lines"] for letter, row in rows.items()}
-    # A wraps E's handler where the server is built; F writes `once` twice and another base of the
-    # state.
-    assert (changed["A"], changed["E"], changed["F"]) == (2, 0, 6)
+    # A wraps E's handler when it builds the server; F has two calls of `once`, and another base
+    # class of the state.
+    assert changed["A"] == 2
+    assert changed["E"] == 0
+    assert changed["F"] == 6
     assert rows["A"]["author_lines"] == rows["E"]["author_lines"]
     assert list(rows.values()) == stat()
     assert any("continuation store" in line for line in shown("--stat"))
@@ -114,7 +116,8 @@ def test_diff_runs_no_file_of_a_stranger(tmp_path: Path) -> None:
     for code, file in enumerate(files):
         file.write_text(f"raise SystemExit({code})\n", encoding="utf-8")
     found = diffed(*map(str, files))
-    assert (found["left"], found["changed_lines"]) == ({"option": "?", "file": "left.py"}, 2)
+    assert found["left"] == {"option": "?", "file": "left.py"}
+    assert found["changed_lines"] == 2
 
 
 def test_hunks_name_the_lines_of_the_files() -> None:
@@ -193,7 +196,7 @@ def test_two_files_stand_side_by_side_where_there_is_room(monkeypatch: pytest.Mo
 
 def test_a_diff_on_a_terminal_goes_through_a_pager(monkeypatch: pytest.MonkeyPatch) -> None:
     shown: list[str] = []
-    monkeypatch.setenv("LESS", "")  # so that it is set back afterwards
+    monkeypatch.setenv("LESS", "")  # so that monkeypatch restores it after the command has set it
     monkeypatch.delenv("LESS")
     monkeypatch.setattr("pydoc.pager", shown.append)
     out = Console(force_terminal=True, width=100, file=io.StringIO())
@@ -215,7 +218,7 @@ def test_a_diff_with_an_option_in_wrappers_shows_what_an_author_adds_and_it_runs
 ) -> None:
     said = shown("F", "F¹")
     assert '+wrappers = [single_use(SqliteStore("rounds.sqlite"))]' in said
-    assert '     server = build_server("weather-f", call_weather)' in said  # indented, and the same
+    assert '     server = build_server("weather-f", call_weather)' in said  # only indented
     assert said[-1].startswith("2 changed lines of author code")
     file = tmp_path / "guarded.py"
     file.write_text(written("F²").source, encoding="utf-8")

@@ -1,6 +1,4 @@
-"""The two lanes: what each plays, that an interrupted one goes on, and what they say at their
-end.
-"""
+"""Tests of the two lanes: the tests that they play, resuming after a break, and their summaries."""
 
 from pathlib import Path
 
@@ -26,7 +24,9 @@ TESTS = """
 import pytest
 from tests.evidence import every
 
-@pytest.mark.parametrize("number", every("numbers", {"one": 1, "two": 2, "three": 3}, also=("two",)))
+NUMBERS = {"one": 1, "two": 2, "three": 3}
+
+@pytest.mark.parametrize("number", every("numbers", NUMBERS, also=("two",)))
 def test_number(number):
     assert number != 3, "three is no two"
 
@@ -38,7 +38,7 @@ def test_page():
 
 @pytest.fixture
 def session(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
-    """A folder with three items of evidence and a test that needs a browser."""
+    """Make a folder with three items of evidence and a test that needs a browser."""
     kept = pytester.path / ".evidence" / "files.jsonl"
     monkeypatch.setattr(evidence, "FOLDER", kept.parent)
     monkeypatch.setattr(evidence, "kept_in", lambda: kept)
@@ -48,7 +48,7 @@ def session(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytes
 
 
 def shown(session: pytest.Pytester, *options: str) -> tuple[int, list[str]]:
-    """How a session ended, and the lines that it printed."""
+    """Run a session; return its exit code and the lines that it printed."""
     ended = session.runpytest_inprocess("-p", "no:cacheprovider", *options)
     return int(ended.ret), [" ".join(line.split()) for line in ended.outlines]
 
@@ -78,9 +78,12 @@ def test_what_was_played_is_not_played_again_and_what_differed_is(session: pytes
     assert any("1 failed" in line for line in shown(session, "--evidence")[1])
     session.makepyfile(TESTS.replace("number != 3", "number"))
     ended, lines = shown(session, "--evidence")
-    assert (ended, "numbers 3 2 0" in lines) == (0, True)
+    assert ended == 0
+    assert "numbers 3 2 0" in lines
     ended, lines = shown(session, "--evidence")
-    assert (ended, "numbers 3 3 0" in lines, "nothing differs" in lines) == (0, True, True)
+    assert ended == 0
+    assert "numbers 3 3 0" in lines
+    assert "nothing differs" in lines
 
 
 def test_what_is_kept_is_of_the_files_of_now(

@@ -1,4 +1,4 @@
-"""The examples as programs, and what they do that no main shows."""
+"""Tests of the examples: as programs, and in the cases that their mains do not show."""
 
 import inspect
 import re
@@ -32,12 +32,14 @@ EXAMPLES = (
     "business_key",
 )
 
-SPRINGFIELD, TOKYO = carriers.packing("Springfield"), carriers.weather_in("Tokyo, Japan")
+SPRINGFIELD = carriers.packing("Springfield")
+TOKYO = carriers.weather_in("Tokyo, Japan")
 KEYS = [b"a key that all instances share...", b"the key before it, still accepted"]
 REFUSED = "error -32602: Invalid or expired requestState"
 ARGUMENTS = "error -32602: The arguments do not fit"
 BAD = "error -32602: The answer to {!r} does not fit"
-DECLINED, CANCELLED = ElicitResult(action="decline"), ElicitResult(action="cancel")
+DECLINED = ElicitResult(action="decline")
+CANCELLED = ElicitResult(action="cancel")
 NO_ELICITATION = types.ListRootsResult(roots=[])
 DUPLICATE = accept(resolution="duplicate")
 
@@ -62,7 +64,7 @@ DEMONSTRATIONS = {
     "client_dual_path": "  call.json",
     "client_dual_path --mrtr-only": "metric assumed: this client cannot be asked",
 }
-"""Each, and what is in what it prints."""
+"""The examples, and a text in their output."""
 
 
 @pytest.mark.slow
@@ -72,7 +74,8 @@ def test_a_demonstration_sees_what_it_expects_and_no_log_line_is_in_it(
 ) -> None:
     code = called(f"python -m examples.{example}")
     told = capsys.readouterr()
-    assert (code, told.err) == (0, ""), told.out
+    assert code == 0, told.out
+    assert told.err == "", told.out
     assert DEMONSTRATIONS[example] in told.out
     assert max(len(line) for line in told.out.splitlines()) <= 100
 
@@ -100,13 +103,14 @@ async def test_a_main_fails_on_a_surprise(monkeypatch: pytest.MonkeyPatch) -> No
     assert await as_expected(basic.demonstrate) == 1
 
 
-FIRST, SECOND = ("resolution", ()), ("original", (DUPLICATE,))
+FIRST = ("resolution", ())
+SECOND = ("original", (DUPLICATE,))
 OPEN = "result: Item 7 stays open: the question {!r} was {}."
 CANNOT_BE_ASKED: tuple[dict[str, Any], ...] = ({"declares": ()}, {"mode": "legacy"})
 
 
 def closing(item: object) -> Request:
-    """A request of `multiround`'s."""
+    """Make a request of `multiround`."""
     return Request("tools/call", multiround.TOOL, {"item": item})
 
 
@@ -143,11 +147,11 @@ CALLS: list[tuple[Request, Sequence[types.InputResponse], str]] = [
     (carriers.packing("Atlantis"), [], "error -32602: Unknown location"),
     (carriers.weather_in("Atlantis"), [], "error -32602: Unknown resource"),
 ]
-"""What is called, what the user answers to one question after another, and how the call ends."""
+"""Calls: the first request, the user's answers in turn, and the begin of the last response."""
 
 
 async def told(request: Request, answers: Sequence[types.InputResponse], **client: Any) -> str:
-    """What a call ends as; it has closed an item if it says so."""
+    """Play a call and return its end; check that an item is closed only if the end says so."""
     tracker: multiround.Tracker = {}
     server: Server[Any] = carriers.build_server([])
     if request.method == "tools/call":
@@ -193,7 +197,7 @@ async def close(
     answers: types.InputResponses | None = None,
     asked: Response | None = None,
 ) -> Response:
-    """One round."""
+    """Play one round of a call that closes item 7."""
     with anyio.fail_after(SECONDS):
         return await play(instance, closing(7), answers, asked)
 

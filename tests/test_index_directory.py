@@ -1,4 +1,4 @@
-"""The long job: what it counts, what it asks, where it may look, and how it is stopped."""
+"""Tests of the long job: its counts, its question, the limits of its root, and its cancellation."""
 
 import os
 import signal
@@ -21,7 +21,7 @@ from tests.commands import refusal
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    """A root with a few directories in it, and links that lead out of it and round in circles."""
+    """Make a root with a few directories, and links that lead out of it or back into it."""
     root = tmp_path / "root"
     for name, size in {
         "one/a.txt": 3,
@@ -51,7 +51,7 @@ async def count(
     tasks: bool = True,
     database: str | None = None,
 ) -> Any:
-    """One call of a user who takes the second directory, or does otherwise."""
+    """Play one call; its user accepts the second directory, or takes another action."""
 
     async def answer(context: Any, params: Any) -> types.ElicitResult:
         offered = params.requested_schema["properties"]["directory"]["enum"]
@@ -89,14 +89,13 @@ async def test_no_link_is_followed_and_what_is_no_directory_of_the_tree_is_not_f
     assert result.structured_content == {"files": {".txt": 2, "": 1}, "bytes": {".txt": 8, "": 7}}
     for pattern in ("way-out", "one/way-out", "one/circle", ".h*", "one/a.txt"):
         result = await count(tree, pattern)
-        assert (result.is_error, result.content[0].text) == (
-            True,
-            f"No directory matches {pattern!r}.",
-        )
+        assert result.is_error is True
+        assert result.content[0].text == f"No directory matches {pattern!r}."
     for pattern in ("..", "/", "one/../../outside", "**", ""):
         refused = await count(tree, pattern)
         assert isinstance(refused, MCPError)
-        assert (refused.code, "leads out" in refused.message) == (types.INVALID_PARAMS, True)
+        assert refused.code == types.INVALID_PARAMS
+        assert "leads out" in refused.message
 
 
 @pytest.mark.anyio
@@ -108,7 +107,7 @@ async def test_an_interrupt_cancels_a_walk_without_an_end(
     def watched(on_status: Callable[[Any], None]) -> TasksClient:
         def told(task: Any) -> None:
             on_status(task)
-            is_task.set()  # only then is there a task to cancel
+            is_task.set()  # before that, there is no task to cancel
 
         return TasksClient(told)
 

@@ -1,8 +1,8 @@
-"""The invariant of the deck: every option shows its user the same, and has the effects written here.
+"""The invariant: every option shows its user the same, and has the effects written here.
 
-Each option is called by the SDK's own client, of both eras, for a location with one question and for
-one with two. `pytest tests/test_invariant.py --proposal my_option.py` adds an option of your own: it
-has to show the same and to bill once; how often it audits is printed.
+The SDK's own client of both eras calls every option for a location with one question and for one
+with two. `pytest tests/test_invariant.py --proposal my_option.py` adds an option of your own: it
+has to show the same and to bill once, and the test prints how often it audits.
 """
 
 from dataclasses import dataclass
@@ -22,11 +22,11 @@ from tests.bounds import KEY, SECONDS
 from tests.fixtures import proposal_of
 
 EFFECTS = {
-    # The audits and bills of one call. An old client is asked; or the units are assumed, and a
-    # location with several places is refused.
+    # The audits and bills of one call. An old client is asked; otherwise the units are assumed, or
+    # a location with several places is refused.
     #         modern                legacy
     #     Tokyo  Springfield    Tokyo          Springfield
-    "A": ("2/1", "3/1", "2/1 asked", "3/1 asked"),  # E, and old clients are asked: audits repeat
+    "A": ("2/1", "3/1", "2/1 asked", "3/1 asked"),  # E, which also asks old clients: audits repeat
     "B": ("2/1", "3/1", "1/1 asked", "1/1 asked"),  # the handler runs again in each modern round
     "C": ("2/1", "3/1", "1/1 asked", "1/1 asked"),
     "D": ("2/1", "3/1", "1/1 asked", "1/1 asked"),
@@ -44,7 +44,7 @@ COLUMNS = [(era, place) for era in ("modern", "legacy") for place in ("Tokyo", "
 
 UNITS = ["metric", "imperial"]
 PLACES = ["Springfield, Illinois", "Springfield, Massachusetts", "Springfield, Missouri"]
-QUESTIONS = {  # the message and the choices of each question, in order; the user takes the first
+QUESTIONS = {  # (message, choices) of the questions, in order; the user takes the first choice
     "Tokyo": [("Which units for Tokyo, Japan?", UNITS)],
     "Springfield": [
         ("Which Springfield?", PLACES),
@@ -61,7 +61,7 @@ REFUSED = f"error: 'Springfield' is ambiguous. Call again with one of: {'; '.joi
 
 @dataclass
 class Seen:
-    """What one call shows its user, and its effects as "audit/bill"."""
+    """The questions and the text that one call shows its user, and its effects as "audit/bill"."""
 
     questions: list[tuple[str, list[str]]]
     text: str
@@ -69,7 +69,7 @@ class Seen:
 
     @property
     def how(self) -> str:
-        """How this client was treated: asked, refused, or its answer assumed."""
+        """The treatment of the client: "asked", "refused", or its answer "assumed"."""
         if self.questions:
             return "asked"
         return "refused" if self.text.startswith("error") else "assumed"
@@ -98,7 +98,7 @@ async def call(option: Option, column: tuple[str, str], folder: Path) -> Seen:
 
 
 def meant(location: str, entry: str) -> Seen:
-    """Return what a call has to show and do, by its entry in the table."""
+    """Return what a call should show and do, by its entry in the table."""
     effects, _, how = entry.partition(" ")
     if how == "assumed":
         return Seen([], REPORTS[location] + ASSUMED, effects)
@@ -112,7 +112,7 @@ def _name_of(option: Option) -> str:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Play every column, on every option that is found and on the proposal."""
+    """Play every column on every option and on the proposal."""
     metafunc.parametrize("column", COLUMNS, ids="-".join)
     if "option" in metafunc.fixturenames:
         proposal = proposal_of(metafunc.config)
@@ -128,7 +128,7 @@ async def test_an_option_shows_and_does_what_is_written_above(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setenv("MRTR_LEDGER", str(tmp_path / "ledger.sqlite"))  # for a proposal's own use
+    monkeypatch.setenv("MRTR_LEDGER", str(tmp_path / "ledger.sqlite"))  # a proposal may read it
     monkeypatch.setenv("MRTR_STATE_KEYS", KEY)
     where = f"{option.path.name}, {column[0]} client, {column[1]}"
     seen = await call(option, column, tmp_path)
@@ -145,7 +145,7 @@ async def test_an_option_shows_and_does_what_is_written_above(
         entry = EFFECTS[option.letter][COLUMNS.index(column)]
     expected = meant(column[1], entry)
     if option.is_foreign and seen.how == "refused":
-        expected.text = seen.text  # the words of a refusal are the author's own
+        expected.text = seen.text  # an author may choose the words of a refusal
     assert seen == expected, f"{where}:\n expected {expected}\n came     {seen}"
 
 

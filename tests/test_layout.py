@@ -1,4 +1,4 @@
-"""The layout: what each folder may import, no import circles, and the limits of length."""
+"""Tests of the layout: the imports that a folder may have, and no import circles."""
 
 import ast
 import re
@@ -91,7 +91,7 @@ def test_a_module_imports_only_from_the_folders_that_its_own_may_know(path: Path
     allowed = MAY_IMPORT[part]
     unknown = {name for name in known if part_of(name) not in allowed}
     if part == "option":
-        unknown.discard("mrtr_options.demo.option.demo")  # in the lines that run the file
+        unknown.discard("mrtr_options.demo.option.demo")  # imported to run the file as a program
     assert not unknown
     if part == "tool":
         of_sdk = {name.split(".")[2] for name in known if part_of(name) == "sdk"}
@@ -131,7 +131,7 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
 
 
 def _module_in(name: str, paths: dict[str, Path]) -> str | None:
-    """Return the module that an imported name is, or is in."""
+    """Return the module of an imported name, which is the module itself or a name in it."""
     if name in paths:
         return name
     parent = name.rpartition(".")[0]
@@ -139,7 +139,7 @@ def _module_in(name: str, paths: dict[str, Path]) -> str | None:
 
 
 def _circle_in(known: dict[str, set[str | None]]) -> set[str]:
-    """Return the modules that are left when those that import nothing left are taken away."""
+    """Return the modules of import circles; empty if there is no circle."""
     left = dict(known)
     while True:
         free = [module for module, names in left.items() if names.isdisjoint(left)]
@@ -147,7 +147,7 @@ def _circle_in(known: dict[str, set[str | None]]) -> set[str]:
             break
         for module in free:
             del left[module]
-    # Of these, only modules that something left imports are part of a circle.
+    # Modules left now import a circle; those that no other one imports are not part of it.
     while True:
         imported = {name for names in left.values() for name in names}
         unused = [module for module in left if module not in imported]
@@ -165,7 +165,7 @@ def test_the_root_holds_the_options_and_what_each_of_them_needs() -> None:
 
 
 def test_a_breakpoint_hits_in_the_module_that_is_started() -> None:
-    """The code that runs is the code in the file: nothing in the deck compiles or rewrites it."""
+    """Check that nothing in the deck compiles or rewrites the code of the file."""
     for path in (ROOT / "demo").rglob("*.py"):
         assert not re.search(r"\b(exec|compile)\(", path.read_text(encoding="utf-8")), path
 

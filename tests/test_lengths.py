@@ -1,4 +1,4 @@
-"""No function is longer than 60 lines, no module longer than 500; the exceptions only shrink."""
+"""Tests of lengths: functions have 60 lines at most, modules 500; the exceptions only shrink."""
 
 import ast
 from pathlib import Path
@@ -25,26 +25,16 @@ LONG_MODULES = {
     "scoreboard/conformance/score/correct.py",
     "scoreboard/conformance/score/mutants.py",
     "scoreboard/conformance/score/others.py",
-    "tests/judge/test_contract.py",
-    "tests/sdk/test_continuation_store.py",
-    "tests/sdk/test_durable.py",
-    "tests/sdk/test_resuming.py",
-    "tests/sdk/test_single_use.py",
-    "tests/sdk/test_single_use_calls.py",
-    "tests/sdk/test_tasks.py",
-    "tests/test_own_server.py",
 }
-"""Modules that are still too long. Take one out when it has been split."""
+"""The modules that are still too long. Take one out when it has been split."""
 
 LONG_FUNCTIONS = {
     "mrtr_options/sdk/single_use/guard.py:single_use",  # its docstring says what it promises
     "mrtr_options/review/check/cases.py:_attacks",
     "mrtr_options/review/judge/contract/allowed.py:_legacy",
     "mrtr_options/sdk/server.py:build_server",
-    "tests/chaos/chaos.py:chaos",
-    "tests/chaos/size.py:size",
 }
-"""Functions that are still too long, as `path:name`."""
+"""The functions that are still too long, as `path:name`."""
 
 FILES = [
     path.relative_to(REPOSITORY)

@@ -1,4 +1,4 @@
-"""`new`: what it writes for a tool of any name passes ruff, pyright and its own tests."""
+"""Tests of `new`: the files that it writes pass ruff, pyright and their own tests."""
 
 import json
 import shutil
@@ -20,7 +20,7 @@ RULES = PROJECT["tool"]["ruff"]["lint"]
 
 
 def run(folder: Path, *command: str) -> str:
-    """Return what a command prints in a folder; it has to end well."""
+    """Run a command in a folder and return its output; check that it ends with 0."""
     ran = subprocess.run(
         [sys.executable, "-m", *command],
         cwd=folder,
@@ -54,7 +54,7 @@ def test_what_new_writes_for_any_name_passes_ruff(style: str, name: str, tmp_pat
         f"--ignore={','.join([*RULES['ignore'], 'N999'])}",
         f"--config=lint.pydocstyle.convention = {RULES['pydocstyle']['convention']!r}",
     ]
-    if len(name) < 20:  # a line with a long name is as long as it is
+    if len(name) < 20:  # a long name may make a line too long for ruff
         run(tmp_path, "ruff", "check", "--isolated", *ours, ".")
 
 
@@ -72,7 +72,7 @@ def test_what_new_writes_passes_pyright(tmp_path: Path) -> None:
 
 
 def test_styles_share_everything_but_the_tool_and_its_server() -> None:
-    """The arguments, the destination, the report and who may call are the same in all styles."""
+    """Compare the arguments, the destination, the report and the callers of all styles."""
     tools = {style: files_of(style, "own")[0] for style in STYLES}
     for begin, end in (
         ("class Arguments", "class Consent"),
@@ -105,7 +105,9 @@ def test_new_refuses_in_one_line_and_writes_nothing(
     for name in ("there.py", "test_tried.py"):
         (tmp_path / name).write_text("", encoding="utf-8")
     ran = python(*NEW, *arguments, cwd=tmp_path)
-    assert (ran.returncode, ran.stdout, ran.stderr.count("\n")) == (2, "", 1), ran.stderr
+    assert ran.returncode == 2, ran.stderr
+    assert ran.stdout == "", ran.stderr
+    assert ran.stderr.count("\n") == 1, ran.stderr
     assert says in ran.stderr
     assert {path.name for path in tmp_path.iterdir()} == {"there.py", "test_tried.py"}
 
@@ -117,13 +119,16 @@ def test_a_written_server_refuses_in_one_line_what_it_cannot_start_with(
     tool, _ = files_of("default", "order_taxi")
     (tmp_path / "order_taxi.py").write_text(tool, encoding="utf-8")
     ran = python(*command.split(), cwd=tmp_path, MRTR_STATE_KEYS="short")
-    assert (ran.returncode, ran.stdout, ran.stderr.count("\n")) == (2, "", 1), ran.stderr
+    assert ran.returncode == 2, ran.stderr
+    assert ran.stdout == "", ran.stderr
+    assert ran.stderr.count("\n") == 1, ran.stderr
 
 
 def test_new_takes_a_folder_that_has_modules_of_its_own(tmp_path: Path) -> None:
-    """A module in this folder or another is none of Python's, and none that is hidden."""
+    """Put a module of the same name into the parent folder, which is no conflict."""
     (tmp_path / "shop").mkdir()
     (tmp_path / "order_taxi.py").write_text("", encoding="utf-8")
     ran = python(*NEW, "shop/order_taxi.py", cwd=tmp_path)
-    assert (ran.returncode, ran.stderr) == (0, "")
+    assert ran.returncode == 0
+    assert ran.stderr == ""
     assert (tmp_path / "shop" / "test_order_taxi.py").is_file()

@@ -1,4 +1,4 @@
-"""What an operator sees: the rounds of a call under one name, and no crash that spreads."""
+"""Tests of operations: the rounds of a call share a name, and a crash does not spread."""
 
 import logging
 from collections.abc import AsyncGenerator
@@ -33,7 +33,7 @@ QUESTIONS: types.InputRequests = {"units": request_for(weather.which_units("Toky
 
 @pytest.fixture(scope="session")
 def exporter() -> InMemorySpanExporter:
-    """Where this process's spans go: OpenTelemetry takes one provider per process."""
+    """Set up the exporter of spans; OpenTelemetry takes only one provider per process."""
     exporter = InMemorySpanExporter()
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
@@ -43,7 +43,7 @@ def exporter() -> InMemorySpanExporter:
 
 @pytest.fixture
 def log(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
-    """The log of rounds, turned on."""
+    """Turn on the log of rounds."""
     caplog.set_level(logging.INFO, "mrtr_options.rounds")
     return caplog
 
@@ -58,12 +58,13 @@ def test_the_log_on_standard_error_has_a_round_once_beside_the_log_of_an_mcpserv
     monkeypatch.setattr(rounds, "propagate", True)
     log_to_standard_error()
     rounds.info("round 1")
-    assert (capsys.readouterr().err.count("round 1"), log.messages) == (1, [])
+    assert capsys.readouterr().err.count("round 1") == 1
+    assert log.messages == []
 
 
 @asynccontextmanager
 async def two_instances(letter: str) -> AsyncGenerator[list[Client]]:
-    """Clients of two instances that share their keys."""
+    """Connect clients to two instances that share their keys."""
     shared = replace(settings(), keys=[new_key()])
     async with AsyncExitStack() as stack:
         yield [
@@ -77,7 +78,7 @@ async def test_the_rounds_of_a_call_share_its_name_on_two_instances(
 ) -> None:
     exporter.clear()
     async with two_instances(letter) as (one, other):
-        other = one if letter == "H" else other  # its frame stays where it is
+        other = one if letter == "H" else other  # H keeps its frame in one instance
         for first in (one, other):
             asked = await answer(other, "Springfield", await send(first, "Springfield"))
             assert text_of(await answer(one, "Springfield", asked)) == SPRINGFIELD
@@ -87,7 +88,8 @@ async def test_the_rounds_of_a_call_share_its_name_on_two_instances(
         if (span.kind, span.name) == (trace.SpanKind.SERVER, "tools/call weather")
     ]
     found = [(each.get(CALL_ATTRIBUTE), each.get(ROUND_ATTRIBUTE)) for each in rounds]
-    first, second = found[0][0], found[3][0]
+    first = found[0][0]
+    second = found[3][0]
     assert found == [(first, 1), (first, 2), (first, 3), (second, 1), (second, 2), (second, 3)]
     assert len({first, second, None}) == 3
 
@@ -115,7 +117,7 @@ async def test_the_handler_sees_the_state_it_wrote(sealed: bool, state: str) -> 
 
 
 def told(log: pytest.LogCaptureFixture) -> list[dict[str, Any]]:
-    """The records of the log of rounds."""
+    """Return the records of the log of rounds."""
     return [vars(record) for record in log.records if record.name == "mrtr_options.rounds"]
 
 
@@ -128,7 +130,7 @@ async def test_each_round_leaves_one_line_without_its_answers_its_arguments_and_
         with pytest.raises(MCPError):
             await send(other, "Springfield", asked, {"place": accepted(place="nowhere at all")})
         with pytest.raises(MCPError):
-            await send(other, "Tokyo", asked)  # the state is genuine, and of another call
+            await send(other, "Tokyo", asked)  # a genuine state of another call
         asked = await answer(other, "Springfield", asked)
         await answer(one, "Springfield", asked)
         await send(one, "Atlantis")
@@ -175,11 +177,13 @@ async def test_a_crash_and_a_cancelled_round_leave_their_line(
 
 
 class Ledger(weather.MemoryLedger):
-    """Crashes at the bill of a call about Tokyo, and holds every other bill until it is let go."""
+    """A ledger that crashes at a bill about Tokyo, and holds every other bill until `let_go`."""
 
     def __init__(self, crash: Exception) -> None:
         super().__init__()
-        self.crash, self.held, self.let_go = crash, anyio.Event(), anyio.Event()
+        self.crash = crash
+        self.held = anyio.Event()
+        self.let_go = anyio.Event()
 
     async def record(self, effect: weather.Effect) -> None:
         if effect.kind == "bill":
@@ -203,8 +207,9 @@ class Ledger(weather.MemoryLedger):
 async def test_a_crash_of_one_call_leaves_those_beside_it_alone(
     letter: str, crash: Exception
 ) -> None:
-    """One other call waits for its user meanwhile, and one is in the middle of its last round."""
-    ledger, texts = Ledger(crash), list[str]()
+    """Crash one call while another one waits for its user, and a third one is in its last round."""
+    ledger = Ledger(crash)
+    texts = list[str]()
     async with over_http(instance(letter, Settings(ledger))) as url, connected(url) as client:
         waiting = await answer(client, "Springfield", await send(client, "Springfield"))
         running = await answer(client, "Springfield", await send(client, "Springfield"))

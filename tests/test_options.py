@@ -1,6 +1,4 @@
-"""Finding option files by their name, loading one so that two loads share nothing, and the high
-tier.
-"""
+"""Tests of option files: they are found by name, two loads share nothing; and the high tier."""
 
 import logging
 import re
@@ -38,7 +36,9 @@ def test_a_file_by_any_other_name_is_a_proposal(tmp_path: Path) -> None:
     path = tmp_path / "my_own_way.py"
     path.write_text("server = None\n")
     option = option_at(path)
-    assert (option.letter, option.name, option.title) == ("?", "my own way", "my_own_way")
+    assert option.letter == "?"
+    assert option.name == "my own way"
+    assert option.title == "my_own_way"
     assert option.guarantees is None
 
 
@@ -48,10 +48,12 @@ async def test_two_loads_share_nothing() -> None:
     path = option_named("H").path
     async with connected(load(path, one)) as first, connected(load(path, other)) as second:
         asked = await send(first, "Tokyo")
-        assert (await counts(one), await counts(other)) == ("1/0", "0/0")
+        assert await counts(one) == "1/0"
+        assert await counts(other) == "0/0"
         await send(second, "Tokyo")
         assert text_of(await answer(first, "Tokyo", asked)) == "Tokyo, Japan: 19 °C, clear."
-        assert (await counts(one), await counts(other)) == ("1/1", "1/0")
+        assert await counts(one) == "1/1"
+        assert await counts(other) == "1/0"
 
 
 def test_a_file_may_bring_its_own_guarantees_beside_it(tmp_path: Path) -> None:
@@ -145,7 +147,8 @@ PATH = option_named("I").path
 @pytest.mark.anyio
 async def test_an_effect_in_a_resolver_happens_once_a_round(tmp_path: Path) -> None:
     source = PATH.read_text(encoding="utf-8")
-    moved, resolver = tmp_path / PATH.name, "    # No effects in a resolver"
+    moved = tmp_path / PATH.name
+    resolver = "    # No effects in a resolver"
     for here, there in (
         ("    await desk.audit(location)", "    _ = location"),
         (resolver, f"    await ctx.request_context.lifespan_context.audit(location)\n{resolver}"),

@@ -1,135 +1,53 @@
-"""A server of one's own: any tool on it, and each way to put it together wrongly refused in one
-line.
-"""
+"""Tests of a server of one's own, with a tool of one's own."""
 
 import logging
-import math
 import pydoc
-from collections.abc import AsyncGenerator, Callable
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from collections.abc import Callable
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from decimal import Decimal
-from functools import partial
 from typing import Any, Literal, cast
-from unittest.mock import Mock
 
 import anyio
 import mcp_types as types
 import pytest
 from mcp import Client, MCPError
 from mcp.client.session import ClientRequestContext
-from mcp.server import MCPServer, Server
-from mcp.server.mcpserver import Context as HighTierContext
-from pydantic import BaseModel, Field, RootModel, create_model
+from mcp.server import Server
+from pydantic import BaseModel, Field, create_model
 
 from documents import api
 from mrtr_options import sdk
 from mrtr_options.review.bench.client import MODES
-from mrtr_options.sdk.testing import client as client_of
-from mrtr_options.sdk.testing import served
 from tests.commands import python
+from tests.restaurant import (
+    TIERS,
+    WHEN,
+    Booking,
+    Hour,
+    Serve,
+    answering,
+    book,
+    book_in_line,
+    call,
+    high_tier,
+    lowlevel,
+    modern,
+    one_round,
+    tool,
+)
 from tests.rounds import text_of
-from tests.sdk.fakes import until
 
 pytestmark = pytest.mark.anyio
 
 
-class Booking(BaseModel):
-    """What the tool is called with."""
-
-    guest: str
-    party: int = Field(default=2, ge=1, le=8)
-
-
-class Hour(BaseModel):
-    """The answer to `WHEN`."""
-
-    hour: Literal[18, 20]
-
-
-class State(sdk.Markers):
-    """What a later round needs."""
-
-    hour: int | None = None
-
-
-WHEN = sdk.Question("when", "At what time?", Hour)
-SURE = sdk.Question("sure", "Is that all?", Hour)
-
-
-async def book(ctx: sdk.Context, params: sdk.Params) -> sdk.Result:
-    booking, state = sdk.arguments_of(params, Booking), sdk.load_state(params, State)
-    if state.hour is None:
-        if (answer := sdk.answer_to(WHEN, ctx, params)) is None:
-            return sdk.ask(WHEN, state)
-        state.hour = answer.hour
-    if sdk.answer_to(SURE, ctx, params) is None:
-        return sdk.ask(SURE, state)
-    return sdk.text(f"{booking.guest}, {booking.party} at {state.hour}")
-
-
-async def book_in_line(ctx: Any, params: Any) -> types.CallToolResult:
-    answer = await ctx.elicit(WHEN)
-    return sdk.text(f"at {answer.hour}")
-
-
-def tool(handler: Any = book, *wrappers: Any) -> sdk.Tool:
-    return sdk.Tool("book_table", "Books a table.", Booking, handler, wrappers)
-
-
-def answering(action: Literal["accept", "decline", "cancel"] = "accept", hour: object = 20) -> Any:
-    async def answer(context: ClientRequestContext, params: Any) -> types.ElicitResult:
-        content: Any = {"hour": hour} if action == "accept" else None
-        return types.ElicitResult(action=action, content=content)
-
-    return answer
-
-
-def modern(server: Any, user: Any = None) -> Client:
-    return Client(server, mode=MODES["modern"], elicitation_callback=user)
-
-
-async def one_round(client: Client, **more: Any) -> Any:
-    call = client.session.call_tool
-    return await call("book_table", {"guest": "Eve"}, allow_input_required=True, **more)
-
-
-async def call(server: Any, user: Any = None, arguments: Any = None) -> types.CallToolResult:
-    """One call through the SDK's own client, which raises errors in groups."""
-    async with modern(server, user or answering()) as client:
-        try:
-            return await client.call_tool("book_table", arguments or {"guest": "Ada"})
-        except MCPError as error:
-            refusal = error
-    raise refusal
-
-
 def own_server(handler: Any) -> Server[Any]:
-    """A lowlevel server put together by hand, with nothing around its handler."""
+    """Put a lowlevel server together by hand, with nothing around its handler."""
 
     async def list_tools(ctx: Any, params: Any) -> types.ListToolsResult:
         return types.ListToolsResult(tools=[tool().listed])
 
     return Server("by-hand", on_list_tools=list_tools, on_call_tool=handler)
-
-
-def high_tier(made: sdk.Tool) -> MCPServer[Any]:
-    server = MCPServer("restaurant")
-
-    @server.tool()
-    def menu(day: str) -> str:
-        return f"soup on {day}"
-
-    made.add_to(server)
-    return server
-
-
-def lowlevel(made: sdk.Tool) -> Server[Any]:
-    return sdk.build_server("restaurant", made)
-
-
-TIERS = pytest.mark.parametrize("serve", [lowlevel, high_tier], ids=["lowlevel", "high"])
-Serve = Callable[[sdk.Tool], Any]
 
 
 @TIERS
@@ -139,13 +57,15 @@ async def test_a_tool_of_any_name_is_listed_and_answered(serve: Serve, option: s
     async with modern(server) as client:
         listed = {each.name: each for each in (await client.list_tools()).tools}["book_table"]
     schema = listed.input_schema
-    assert (listed.description, set(schema["properties"])) == ("Books a table.", {"guest", "party"})
-    assert (schema["required"], schema["properties"]["party"]["maximum"]) == (["guest"], 8)
+    assert listed.description == "Books a table."
+    assert set(schema["properties"]) == {"guest", "party"}
+    assert schema["required"] == ["guest"]
+    assert schema["properties"]["party"]["maximum"] == 8
     assert "20" in text_of(await call(server))
 
 
 class Odd(BaseModel):
-    """Arguments whose names and defaults are those of Python, of the SDK or of a stand-in."""
+    """Arguments with names that Python, the SDK or a stand-in use, and with defaults."""
 
     ctx: str
     ctx_: int = 2
@@ -222,7 +142,7 @@ async def test_a_mistake_of_the_authors_is_an_error_that_the_log_explains_and_no
         return ends()
 
     server = serve(tool(handler))
-    sdk.protect(server)  # once more, on the lowlevel tier
+    sdk.protect(server)  # the lowlevel tier is protected twice
     caplog.set_level(logging.INFO, logger="mrtr_options.rounds")
     with pytest.raises(MCPError, match=r"^Internal server error$") as raised:
         await call(server)
@@ -234,7 +154,7 @@ async def test_a_mistake_of_the_authors_is_an_error_that_the_log_explains_and_no
 
 
 async def mistaken(ctx: Any, params: Any, values: Any = None) -> Any:
-    """A prompt or a resource whose author's own data does not fit."""
+    """Serve a prompt or a resource, and fail to validate the author's own data."""
     Booking.model_validate({})
 
 
@@ -263,7 +183,7 @@ async def test_a_mistake_in_a_prompt_or_a_resource_is_an_error_of_the_authors_to
 
 
 async def test_arguments_and_names_that_do_not_fit_are_refused() -> None:
-    server = sdk.build_server("restaurant", tool(tip))  # which does not look at its arguments
+    server = sdk.build_server("restaurant", tool(tip))  # `tip` does not look at its arguments
     with pytest.raises(MCPError, match="party"):
         await call(server, arguments={"guest": "Ada", "party": 9})
     async with modern(server) as client:
@@ -274,7 +194,8 @@ async def test_arguments_and_names_that_do_not_fit_are_refused() -> None:
 async def test_whoever_the_settings_say_is_calling_is_known_to_all_that_tells_callers_apart() -> (
     None
 ):
-    caller, paid = "ann", list[str]()
+    caller = "ann"
+    paid = list[str]()
     settings = sdk.Settings(principal=lambda ctx: caller)
 
     async def pay(ctx: sdk.ReplayContext[Any], params: sdk.Params) -> sdk.Result:
@@ -308,7 +229,7 @@ async def test_whoever_the_settings_say_is_calling_is_known_to_all_that_tells_ca
 
 
 class Tip(BaseModel):
-    """A form with one field of each kind that JSON and Python read differently."""
+    """A form with one field of every kind that JSON and Python read differently."""
 
     percent: int = Field(le=20)
     by: Literal["card", "cash"]
@@ -396,256 +317,6 @@ async def test_a_store_that_is_not_open_says_so_to_whoever_calls() -> None:
         await call(server)
 
 
-async def _text(guest: str, ctx: HighTierContext[Any]) -> str:
-    return guest
-
-
-async def _three_arguments(ctx: Any, guest: str, party: int) -> str:
-    return guest
-
-
-async def _in_line(ctx: sdk.LinearContext[None], params: sdk.Call) -> types.CallToolResult:
-    return sdk.text("")
-
-
-def _plain(ctx: Any, params: Any) -> Any:
-    return sdk.text("")
-
-
-WRAPPERS: dict[str, Callable[[Any], object]] = {
-    "single_use": sdk.single_use(sdk.SqliteStore(":memory:")),
-    "legacy_shim": sdk.legacy_shim,
-    "ask_again": sdk.ask_again,
-    "Tool": tool,
-}
-LINEAR: dict[str, Callable[[Any], object]] = {
-    "keyed_replay": sdk.keyed_replay,
-    "H's store.linear": sdk.ContinuationStore().linear,
-    "L's store.linear": lambda handler: sdk.DurableStore().linear(handler),
-    "store.task": lambda handler: sdk.TaskStore().task(handler),
-}
-
-
-@pytest.mark.parametrize("user", [*WRAPPERS, *LINEAR])
-def test_what_is_no_handler_is_refused_where_it_is_used(user: str) -> None:
-    pytest.importorskip("dbos")
-    others = [_three_arguments, _in_line] if user in WRAPPERS else []
-    said = (
-        rf"{user}.* takes a handler, .* Tool\("
-        if user in WRAPPERS
-        else r"takes .*async def .*\(ctx"
-    )
-    for handler in (_text, _plain, "book", *others):
-        with pytest.raises(sdk.NotAHandler, match=said) as refusal:
-            (WRAPPERS | LINEAR)[user](handler)
-        assert "\n" not in str(refusal.value)
-
-
-def test_a_step_that_takes_something_else_is_refused_where_it_is_added() -> None:
-    steps = cast("Any", sdk.ToolBuilder[Any]())
-    for add in (partial(steps.step, "when"), steps.end):
-        with pytest.raises(sdk.NotAHandler, match=r"\(ctx, params, values\)"):
-            add(_plain)
-
-
-CONTINUED = cast("Any", sdk.ContinuationStore().linear(cast("Any", book_in_line)))
-
-
-def durable(of: Any) -> None:
-    sdk.build_server("restaurant", of(handler=sdk.DurableStore().linear(cast("Any", book_in_line))))
-
-
-def task(of: Any, serve: Callable[[sdk.Tool, Any], object]) -> None:
-    store = sdk.TaskStore()
-    serve(of(handler=store.task(cast("Any", book_in_line))), store)
-
-
-NOT_OPEN = r"build_server\(\.\.\., resources=\[store\]\)"
-SERVING = NOT_OPEN.replace("store", r"store\.serving")
-LISTS = r"build_server takes lists, as in resources=\[store\.serving\]"
-FOREIGN = Mock(middleware=[])  # as fastmcp's FastMCP has one, and add_tool
-SAMPLED = types.CreateMessageRequestParams(messages=[], max_tokens=9, tools=[tool().listed])
-MISTAKES: list[tuple[str, Callable[[Any], object]]] = [
-    ("takes a list of wrappers", lambda of: of(wrappers=sdk.legacy_shim)),
-    ("takes a list of", lambda of: of(wrappers=[sdk.SqliteStore(":memory:")])),
-    ("single_use takes a store first", lambda of: of(wrappers=[sdk.single_use])),
-    ("goes around a handler then", lambda of: sdk.single_use(cast("Any", "rounds.sqlite"))),
-    ("goes around a handler then", lambda of: sdk.single_use(cast("Any", sdk.SqliteStore))),
-    (
-        r"takes sdk\.Settings\(",
-        lambda of: sdk.build_server("x", settings=cast("Any", sdk.Settings)),
-    ),
-    (
-        "Settings takes a function for principal",
-        lambda of: sdk.Settings(principal=cast("Any", None)),
-    ),
-    ("takes a function for connect", lambda of: sdk.ResumingClient(cast("Any", "http://"))),
-    (r"'when' assumes .* no Hour\(\.\.\.\)", lambda of: replace(WHEN, assumed=cast("Any", Hour))),
-    ("a wrapper of Tool.'book_table'. takes a handler", lambda of: of(wrappers=[str])),
-    ("takes a pydantic model", lambda of: of(arguments={"type": "object"})),
-    ("takes a pydantic model", lambda of: of(arguments=Booking(guest="Ada"))),
-    ("with a field for each argument", lambda of: of(arguments=RootModel[list[str]])),
-    ("takes a name and tools", lambda of: sdk.build_server("restaurant", cast("Any", [of()]))),
-    ("a name and tools", lambda of: sdk.build_server(of())),
-    (LISTS, lambda of: sdk.build_server("x", of(), resources=cast("Any", sdk.ContinuationStore()))),
-    (LISTS, lambda of: sdk.build_server("x", of(), resources=[cast("Any", sdk.ContinuationStore)])),
-    (
-        LISTS,
-        lambda of: sdk.build_server("x", of(), extensions=[cast("Any", sdk.ContinuationStore())]),
-    ),
-    (r"Tool\('book_table'\) takes a function for outcome_of", lambda of: of(outcome_of=None)),
-    ("'draft' takes no tools", lambda of: sdk.sampling("draft", SAMPLED)),
-    ("two tools have one name", lambda of: sdk.build_server("restaurant", of(), of())),
-    (NOT_OPEN, lambda of: sdk.build_server("restaurant", of(handler=CONTINUED))),
-    (NOT_OPEN, lambda of: sdk.build_server("restaurant", of(handler=sdk.legacy_shim(CONTINUED)))),
-    (SERVING, durable),
-    (SERVING, lambda of: task(of, lambda made, store: sdk.build_server("x", made))),
-    (
-        r"extensions=\[store\]",
-        lambda of: task(
-            of, lambda made, store: sdk.build_server("x", made, resources=[store.serving])
-        ),
-    ),
-    (
-        "makes a text of the task of 'book_table'",
-        lambda of: task(of, lambda made, _: high_tier(made)),
-    ),
-    (r"MCPServer\(\.\.\., lifespan=\.\.\.\)", lambda of: high_tier(of(handler=CONTINUED))),
-    ("not an MCPServer of the package mcp", lambda of: of().add_to(FOREIGN)),
-    *(
-        ("not an MCPServer or Server of the package mcp", lambda of, use=use: use(FOREIGN))
-        for use in (sdk.protect, sdk.serve)
-    ),
-]
-
-
-@pytest.mark.parametrize(("said", "make"), MISTAKES)
-def test_what_cannot_work_is_refused_at_start(said: str, make: Callable[[Any], object]) -> None:
-    def of(**changes: Any) -> Any:
-        return replace(tool(), **changes)
-
-    if "serving" in said or "extensions" in said or "task" in said:
-        pytest.importorskip("dbos")
-    with pytest.raises((TypeError, ValueError), match=said):
-        make(of)
-
-
-async def test_what_a_block_raises_comes_out_when_its_server_has_ended_in_order() -> None:
-    ended: list[str] = []
-
-    @asynccontextmanager
-    async def resource() -> AsyncGenerator[None]:
-        yield
-        ended.append("in order")
-
-    async def block() -> None:
-        async with served(sdk.build_server("restaurant", tool(), resources=[resource()])) as url:
-            async with client_of(url, answering()) as caller:
-                await caller.list_tools()
-            raise ValueError("of the block")
-
-    with pytest.raises(ValueError, match="of the block"):
-        await block()
-    assert ended == ["in order"]
-
-
-both_loops = pytest.mark.parametrize("anyio_backend", ["asyncio", "trio"])
-
-
-class Held:
-    """A resource whose opening and closing take until they are let go."""
-
-    def __init__(self) -> None:
-        self.log, self.may_open, self.may_close = list[str](), anyio.Event(), anyio.Event()
-
-    @asynccontextmanager
-    async def __call__(self, *_: object, **__: object) -> AsyncGenerator[None]:
-        self.log.append("opens")
-        await self.may_open.wait()
-        self.log.append("open")
-        try:
-            yield
-        finally:
-            self.log.append("closes")
-            await self.may_close.wait()
-            self.log.append("closed")
-
-
-Lifespan = Callable[[], AbstractAsyncContextManager[Any]]
-
-
-def lifespan_of(*resources: Any) -> Lifespan:
-    """What every connection of a server with these resources enters."""
-    server = sdk.build_server("restaurant", tool(), resources=resources)
-    return lambda: server.lifespan(server)
-
-
-async def connection(lifespan: Lifespan, log: list[str], stay: anyio.Event) -> None:
-    async with lifespan():
-        log.append("in")
-        await stay.wait()
-
-
-@both_loops
-async def test_two_first_connections_open_what_is_held_once_and_close_it_when_cut_off() -> None:
-    held = Held()
-    held.may_close.set()
-    lifespan = lifespan_of(held)
-    async with anyio.create_task_group() as group:
-        for _ in range(2):
-            group.start_soon(connection, lifespan, held.log, anyio.Event())
-        await until(lambda: bool(held.log))
-        held.may_open.set()
-        await until(lambda: held.log.count("in") == 2)
-        group.cancel_scope.cancel()
-    assert held.log == ["opens", "open", "in", "in", "closes", "closed"]
-
-
-@both_loops
-async def test_a_connection_that_comes_during_the_cleanup_finds_what_is_held_open() -> None:
-    held, leave, stay = Held(), anyio.Event(), anyio.Event()
-    held.may_open.set()
-    lifespan = lifespan_of(held)
-    async with anyio.create_task_group() as group:
-        group.start_soon(connection, lifespan, held.log, leave)
-        await until(lambda: "in" in held.log)
-        leave.set()
-        await until(lambda: "closes" in held.log)
-        group.start_soon(connection, lifespan, held.log, stay)
-        await anyio.wait_all_tasks_blocked()
-        held.may_close.set()
-        await until(lambda: held.log.count("in") == 2)
-        stay.set()
-    assert held.log == ["opens", "open", "in", "closes", "closed"] * 2
-
-
-@both_loops
-async def test_a_resource_that_fails_to_open_closes_those_before_it_and_can_be_tried_again() -> (
-    None
-):
-    held = Held()
-    held.may_open.set()
-    held.may_close.set()
-    fails = [True]
-
-    @asynccontextmanager
-    async def second(*_: object, **__: object) -> AsyncGenerator[None]:
-        if fails.pop():
-            raise OSError("no database")
-        fails.append(False)
-        yield
-
-    lifespan = lifespan_of(held, second)
-    with pytest.raises(OSError, match="no database"):
-        async with lifespan():
-            raise AssertionError("was opened")
-    assert held.log == ["opens", "open", "closes", "closed"]
-    fails.append(False)
-    async with lifespan():
-        held.log.append("in")
-    assert held.log[4:] == ["opens", "open", "in", "closes", "closed"]
-
-
 def test_help_of_sdk_is_its_list_of_names_which_leaves_none_out_and_each_says_what_it_is_for() -> (
     None
 ):
@@ -683,28 +354,3 @@ def test_a_server_serves_on_one_event_loop_after_another() -> None:
             return (await client.list_tools()).tools[0].name
 
     assert [anyio.run(listed, backend=each) for each in ("asyncio", "trio")] == ["book_table"] * 2
-
-
-@pytest.mark.parametrize("number", [0, -1, math.inf, math.nan, "5"])
-@pytest.mark.parametrize(
-    ("make", "name"),
-    [
-        (sdk.Settings, "ttl_seconds"),
-        (partial(sdk.SqliteStore, ":memory:"), "max_rounds"),
-        (partial(sdk.single_use, sdk.SqliteStore(":memory:")), "round_seconds"),
-        (sdk.ContinuationStore, "idle_seconds"),
-        (partial(sdk.ResumingClient, Mock()), "round_seconds"),
-        (sdk.DurableStore, "rounds"),
-        (sdk.TaskStore, "ttl_seconds"),
-    ],
-)
-def test_a_time_or_a_size_that_can_be_none_is_refused_where_it_is_given(
-    make: Callable[..., object], name: str, number: object
-) -> None:
-    with pytest.raises(ValueError, match=f"takes a number over 0, not {number!r}"):
-        make(**{name: number})
-
-
-def test_no_pause_and_no_wait_for_another_delivery_can_be_asked_for() -> None:
-    sdk.ResumingClient(Mock(), pause_seconds=0)
-    sdk.single_use(sdk.SqliteStore(":memory:"), wait_seconds=0)

@@ -1,4 +1,4 @@
-"""`pytest tests/test_invariant.py --proposal FILE` holds a file of one's own to the invariant."""
+"""Tests of `--proposal FILE`, which holds a file of one's own to the invariant."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ pytestmark = pytest.mark.slow
 
 
 def held(folder: Path, old: str = "", new: str = "") -> str:
-    """Run the invariant on a copy of F with one change, and return what pytest prints."""
+    """Run the invariant on a copy of F with one change, and return pytest's output."""
     source = option_named("F").source
     assert old in source
     file = folder / "my_option.py"

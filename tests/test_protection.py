@@ -1,4 +1,4 @@
-"""The codecs: what was sealed comes back, and nothing else does; the ring; the bounds."""
+"""Tests of the codecs: only a sealed payload can be unsealed; the ring of keys; the bounds."""
 
 import base64
 import hashlib
@@ -36,7 +36,7 @@ def test_what_was_sealed_comes_back(sealed: bool, payload: bytes) -> None:
 def test_no_changed_token_is_good(
     sealed: bool, payload: bytes, place: int, instead: str, width: int
 ) -> None:
-    """Any stretch of a token replaced by anything: a flip, a cut, an insertion."""
+    """Replace any stretch of a token by any text: a flip, a cut, an insertion."""
     codec = CODECS[sealed]
     token = codec.seal(payload)
     place %= len(token) + 1
@@ -59,7 +59,7 @@ def test_no_made_up_token_is_good(sealed: bool, token: str) -> None:
 
 @both_codecs
 def test_no_other_last_character_is_good(sealed: bool) -> None:
-    """The last character of a base64 text has bits that say nothing."""
+    """Change the last character, which has unused bits in base64."""
     token = CODECS[sealed].seal(b"state")
     for number in range(128):
         if chr(number) != token[-1]:
@@ -76,7 +76,8 @@ def test_a_signed_token_is_no_sealed_one_nor_the_other_way_round() -> None:
 @both_codecs
 def test_the_first_key_of_the_ring_seals_and_every_key_unseals(sealed: bool) -> None:
     both = make_codec([NEW, OLD], sealed=sealed)
-    only_old, only_new = make_codec([OLD], sealed=sealed), make_codec([NEW], sealed=sealed)
+    only_old = make_codec([OLD], sealed=sealed)
+    only_new = make_codec([NEW], sealed=sealed)
     token = both.seal(b"state")
     assert only_new.unseal(token) == b"state"
     with pytest.raises(InvalidRequestState):
@@ -124,8 +125,8 @@ def test_the_ring_in_the_environment_keeps_its_order(
         (f"{OLD.decode()},{OLD.decode()}", f"{KEYS_VARIABLE} names a key twice"),
         ("o!" * 16, f"key 1 of {KEYS_VARIABLE} is made of 2 different bytes, and needs 16; "),
         ("0" * 64, f"key 1 of {KEYS_VARIABLE} is made of 1 different bytes"),
-        ("o" * 32, f"key 1 of {KEYS_VARIABLE} has 24 bytes"),  # it is base64
-        ("-_" * 16, f"key 1 of {KEYS_VARIABLE} has 24 bytes"),  # so is this, for URLs
+        ("o" * 32, f"key 1 of {KEYS_VARIABLE} has 24 bytes"),  # base64
+        ("-_" * 16, f"key 1 of {KEYS_VARIABLE} has 24 bytes"),  # base64 for URLs
         ("0123456789abcdef" * 2, f"key 1 of {KEYS_VARIABLE} has 16 bytes"),
     ],
 )

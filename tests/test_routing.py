@@ -1,6 +1,4 @@
-"""States that name the instance that handed them out, and the balancer's configuration in
-OPERATIONS.
-"""
+"""Tests of states that name their instance, and of the balancer's configuration in OPERATIONS."""
 
 import select
 import shutil
@@ -38,7 +36,7 @@ def test_a_state_names_its_instance_and_has_one_spelling(sealed: bool) -> None:
     state = one.seal(b"{}")
     assert state.startswith("one~")
     assert two.unseal(state) == plain.unseal(state) == b"{}"
-    assert one.unseal(plain.seal(b"{}")) == b"{}"  # from before instances had names
+    assert one.unseal(plain.seal(b"{}")) == b"{}"  # a state made before instances had names
     token = state.removeprefix("one~")
     for other in (
         f"two~{token}",
@@ -64,7 +62,7 @@ def test_a_name_that_a_balancer_could_misread_is_refused(monkeypatch: pytest.Mon
 
 
 async def closed(stream: ByteStream) -> bytes:
-    """What comes until the connection is closed."""
+    """Receive until the connection is closed, and return the bytes."""
     received = b""
     with suppress(anyio.EndOfStream, anyio.BrokenResourceError):
         while True:
@@ -73,8 +71,8 @@ async def closed(stream: ByteStream) -> bytes:
 
 
 def one_too_many(port: int, most: int) -> bytes:
-    """What the first of more than `most` connections gets that is closed: any may be the one."""
-    with ExitStack() as stack, suppress(ConnectionError):  # it may be refused before it was there
+    """Open one connection too many, and return the first bytes of whichever is closed."""
+    with ExitStack() as stack, suppress(ConnectionError):  # a connection may be refused at once
         opened = [
             stack.enter_context(socket.create_connection(("127.0.0.1", port)))
             for _ in range(most + 1)
@@ -91,8 +89,10 @@ needs_haproxy = pytest.mark.skipif(
 
 @asynccontextmanager
 async def haproxy(folder: Path, *changes: tuple[str, str]) -> AsyncGenerator[int]:
-    """HAProxy as OPERATIONS configures it, but for ports and what a test changes; yields its
-    port.
+    """Run HAProxy as OPERATIONS configures it, with free ports and these changes.
+
+    Yields:
+        Its port.
     """
     config = OPERATIONS.read_text(encoding="utf-8").partition("```haproxy\n")[2].partition("```")[0]
     with socket.socket() as free:
@@ -140,7 +140,7 @@ async def test_haproxy_routes_by_state_and_bounds_bodies_and_connections(tmp_pat
             assert {state.partition("~")[0] for state in states} == set(NAMES)
             for each in asked:
                 assert text_of(await answer(client, "Tokyo", each)).startswith("Tokyo, Japan")
-        for place in (0, 1):  # and without it, half of them would have been refused
+        for place in (0, 1):  # without the balancer's routing, half of them would be refused
             async with connected(urls[place]) as one, connected(urls[1 - place]) as other:
                 with pytest.raises(MCPError, match="is not waiting on this server"):
                     await answer(other, "Tokyo", await send(one, "Tokyo"))

@@ -1,4 +1,4 @@
-"""Served for real: another process, a socket or a pipe, and the stock client at the other end."""
+"""Tests of real serving: another process, a socket or a pipe, and the SDK's own client."""
 
 import io
 import os
@@ -39,16 +39,14 @@ SPRINGFIELD = "Springfield, Illinois: 22 °C, partly cloudy."
 
 @dataclass
 class Served:
-    """A serving process that listens: its URL, and what it said on standard error before that."""
+    """A serving process that listens, its URL, and its standard error up to the URL."""
 
     process: subprocess.Popen[str]
     url: str
     said: str
 
     def end(self, number: signal.Signals) -> str:
-        """Send a signal; what the process said on standard error since it listens. It ends with
-        0.
-        """
+        """Send a signal, check that the process ends with 0, and return its later messages."""
         self.process.send_signal(number)
         _, said = self.process.communicate(timeout=SECONDS)
         assert self.process.returncode == 0
@@ -57,8 +55,8 @@ class Served:
 
 @contextmanager
 def served(letter: str, *flags: str, **environment: str) -> Generator[Served]:
-    """`serve LETTER --http 0` in a process of its own, killed at the end if it has not ended."""
-    # What runs the tests may ignore Ctrl-C, as a shell's background does.
+    """Run `serve LETTER --http 0` in a process of its own, and kill it after the block."""
+    # The tests may run in the background of a shell, which ignores Ctrl-C.
     command = ["env", "--default-signal=INT", sys.executable, "-m", "mrtr_options", "serve", letter]
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("MRTR_")}
     with subprocess.Popen(
@@ -78,12 +76,12 @@ def served(letter: str, *flags: str, **environment: str) -> Generator[Served]:
 
 
 async def ask_about(client: Client, location: str) -> str:
-    """The text of one call; the client drives the rounds."""
+    """Play one call, whose rounds the client drives, and return its text."""
     return text_of(await client.call_tool("weather", {"location": location}))
 
 
 def effects_in(ledger: Path) -> list[str]:
-    """The kinds of the effects in a ledger file, oldest first."""
+    """Return the kinds of the effects in a ledger file, oldest first."""
     return [effect.kind for effect in effects_after(ledger, 0).values()]
 
 
@@ -100,7 +98,7 @@ ROUNDS = ["round 1: input_required", "round 2: input_required", "round 3: comple
 async def test_a_server_over_http_serves_both_eras_and_logs_their_rounds_if_told_to(
     letter: str, effects: list[str], flags: list[str], logged: list[str], tmp_path: Path
 ) -> None:
-    """The old client is pushed its questions, in one round."""
+    """Call with both clients; the old one gets its questions by push, in one round."""
     ledger = tmp_path / "ledger"
     flags = [*flags, "--ledger", str(ledger)]
     with anyio.fail_after(SECONDS):
@@ -115,14 +113,15 @@ async def test_a_server_over_http_serves_both_eras_and_logs_their_rounds_if_told
     assert [re.sub(r".* call \S+ (.*) in .*", r"\1", line) for line in said] == logged
 
 
-async def test_a_server_with_keys_and_a_ledger_from_the_environment_warns_of_nothing_and_ends_at_ctrl_c(
+async def test_a_server_configured_by_its_environment_warns_of_nothing_and_ends_at_ctrl_c(
     tmp_path: Path,
 ) -> None:
     ledger = tmp_path / "ledger"
     with served("E", MRTR_STATE_KEYS=KEY, MRTR_LEDGER=str(ledger)) as server:
         async with connected(server.url) as client:
-            await client.list_tools()  # it is up, and sees to its own end
-        assert (server.said, server.end(signal.SIGINT)) == ("", "")
+            await client.list_tools()  # the server is up, and handles its own end
+        assert server.said == ""
+        assert server.end(signal.SIGINT) == ""
     assert ledger.exists()
 
 
@@ -148,13 +147,14 @@ def test_ctrl_c_between_the_url_and_the_first_connection_ends_the_server_in_orde
 async def test_a_server_over_stdio_says_nothing_but_the_protocol(
     era: Era, letter: str, effects: list[str], tmp_path: Path
 ) -> None:
-    ledger, errors = tmp_path / "ledger", tmp_path / "errors"
+    ledger = tmp_path / "ledger"
+    errors = tmp_path / "errors"
     arguments = ["-m", "mrtr_options", "serve", letter, "--stdio", "--ledger", str(ledger)]
     parameters = StdioServerParameters(command=sys.executable, args=arguments)
     problems: list[Exception] = []
 
     async def note(message: object) -> None:
-        if isinstance(message, Exception):  # a line that is not a message arrives as one
+        if isinstance(message, Exception):  # a line that is no message arrives as an exception
             problems.append(message)
 
     with anyio.fail_after(SECONDS), errors.open("w+") as errlog:
@@ -192,9 +192,8 @@ async def test_a_request_at_work_may_end_after_the_signal_and_is_cancelled_when_
         async def call() -> None:
             try:
                 async with Client(url, mode=MODES["modern"]) as client:
-                    await (
-                        client.list_tools()
-                    )  # else the client does so after the call, and is too late
+                    # Otherwise the client lists the tools after the call, which is too late.
+                    await client.list_tools()
                     outcome.append(await ask_about(client, "Tokyo"))
             except* (MCPError, OSError) as errors:
                 outcome.append(type(errors.exceptions[0]).__name__)

@@ -1,11 +1,12 @@
-"""A client carries the state, so the state is an attacker's to change: every change is one refusal.
+"""Tests of the state: a client carries it and may change it, and every change is refused alike.
 
-One frozen -32602, no effect, whatever is wrong with it; and what a client can read out of it.
+The refusal is one frozen -32602 without an effect, whatever is wrong. A test also shows what a
+client can read in a state.
 """
 
 import json
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import mcp_types as types
@@ -30,38 +31,53 @@ def state_of(asked: Response) -> str:
     return asked.request_state
 
 
-async def refused(
-    client: Client,
-    run_with: Settings,
-    asked: Response,
-    state: str,
-    location: str = "Springfield",
-    reason: str = "invalid_request_state",
-    tool: str = TOOL,
-) -> None:
-    """The state is refused in the one way there is, and nothing has happened."""
-    before = await counts(run_with)
-    with pytest.raises(MCPError) as refusal:
-        await client.session.call_tool(
-            tool,
-            {"location": location},
-            input_responses=await good(asked),
-            request_state=state,
-            allow_input_required=True,
-        )
-    _check_frozen(refusal.value, reason)
-    assert await counts(run_with) == before
+@dataclass
+class Sender:
+    """A client that sends states which are to be refused.
+
+    Attributes:
+        client: The client.
+        run_with: The settings of its server.
+        asked: The response whose questions it answers.
+    """
+
+    client: Client
+    run_with: Settings
+    asked: Response
+
+    async def is_refused(
+        self,
+        state: str,
+        *,
+        location: str = "Springfield",
+        reason: str = "invalid_request_state",
+        tool: str = TOOL,
+    ) -> None:
+        """Check that a state gets the frozen refusal, and that nothing happens."""
+        before = await counts(self.run_with)
+        with pytest.raises(MCPError) as refusal:
+            await self.client.session.call_tool(
+                tool,
+                {"location": location},
+                input_responses=await good(self.asked),
+                request_state=state,
+                allow_input_required=True,
+            )
+        _check_frozen(refusal.value, reason)
+        assert await counts(self.run_with) == before
 
 
 def _check_frozen(error: MCPError, reason: str = "invalid_request_state") -> None:
-    assert (error.code, error.message) == (types.INVALID_PARAMS, FROZEN)
+    assert error.code == types.INVALID_PARAMS
+    assert error.message == FROZEN
     assert error.error.data == {"reason": reason}
 
 
 @stateful
 async def test_whose_own_state_is_too_old_is_told_so_and_no_other_caller_is(letter: str) -> None:
-    """To others an old state is refused as a young one is: they do not learn that it was good."""
-    caller, now = "the one", time.time()
+    """Check that another caller cannot learn from the refusal that an old state was good."""
+    caller = "the one"
+    now = time.time()
 
     def principal(ctx: Context) -> str:
         return caller
@@ -71,11 +87,12 @@ async def test_whose_own_state_is_too_old_is_told_so_and_no_other_caller_is(lett
         asked = await send(client, "Springfield")
         now += 61.0
         state = state_of(asked)
-        await refused(client, run_with, asked, state, reason="request_state_expired")
-        await refused(client, run_with, asked, state[:-2])
-        await refused(client, run_with, asked, state, "Portland")
+        sender = Sender(client, run_with, asked)
+        await sender.is_refused(state, reason="request_state_expired")
+        await sender.is_refused(state[:-2])
+        await sender.is_refused(state, location="Portland")
         caller = "another"
-        await refused(client, run_with, asked, state)
+        await sender.is_refused(state)
 
 
 @stateful
@@ -84,11 +101,12 @@ async def test_a_state_is_good_for_its_own_tool_method_option_and_key_alone(lett
     async with connected(instance(letter, run_with)) as client:
         asked = await send(client, "Springfield")
         state = state_of(asked)
+        sender = Sender(client, run_with, asked)
         too_long = state.ljust(MAX_TOKEN_BYTES + 1, "A")
         for other in ("", "s1.", "s1..", "s1.é.x", "s1.\ud800", "v1.", "v1.é", "null", too_long):
-            await refused(client, run_with, asked, other)
+            await sender.is_refused(other)
         for other in ("climate", "Weather"):
-            await refused(client, run_with, asked, state, tool=other)
+            await sender.is_refused(state, tool=other)
         with pytest.raises(MCPError) as refusal:
             await client.session.get_prompt(TOOL, {"location": "Springfield"}, request_state=state)
         _check_frozen(refusal.value)
@@ -96,11 +114,11 @@ async def test_a_state_is_good_for_its_own_tool_method_option_and_key_alone(lett
     others += [(letter, replace(run_with, keys=keys)) for keys in ([new_key()], None)]
     for other, its in others:
         async with connected(instance(other, its)) as client:
-            await refused(client, its, asked, state)
+            await Sender(client, its, asked).is_refused(state)
 
 
 def readable(asked: Response) -> Any:
-    """The author's part of a state, read without any key; None where it is sealed."""
+    """Return the author's part of a state, read without any key; None if it is sealed."""
     payload = read_without_key(state_of(asked))
     return payload and json.loads(json.loads(without_name(payload))["s"])
 

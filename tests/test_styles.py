@@ -1,6 +1,4 @@
-"""The styles without a letter behave as CHOOSING says: under every fault, and through every
-redeploy.
-"""
+"""Tests that the styles without a letter behave as CHOOSING says, under faults and redeploys."""
 
 from functools import cache
 from pathlib import Path
@@ -18,18 +16,18 @@ from mrtr_options.review.judge import matrix
 
 FOLDER = Path(__file__).parents[1] / "examples" / "styles"
 ALIKE = {"suspend_with_data": "F", "generator": "M"}
-"""Each style, and the letter that it behaves like."""
+"""The styles, and the letters that they behave like."""
 NOT_ALIKE = {
     "suspend_with_data": {"redeploy-effect", "redeploy-effect-mixed"},
     "generator": set[str](),
 }
-"""The schedules in which it does not."""
+"""The schedules in which a style does not behave like its letter."""
 
 every_style = pytest.mark.parametrize("style", ALIKE)
 
 
 def played(name: str) -> dict[str, tuple[object, ...]]:
-    """What comes of a call that is open in a redeploy, by schedule."""
+    """Play all redeploys in the middle of a call; return the outcomes by schedule."""
     changed = [schedule for schedule in SCHEDULES.values() if schedule.scenario.changes]
     cells = matrix.cells([subject_named(name)], schedules=changed, deployments=["two"])
     return {
@@ -40,7 +38,7 @@ def played(name: str) -> dict[str, tuple[object, ...]]:
 
 @cache
 def shown(name: str, policy: Policy) -> dict[str, set[Faults]]:
-    """The single faults that show each anomaly."""
+    """Return the single faults that show an anomaly, by anomaly."""
     found = anyio.run(counterexamples, subject_named(name), calling(policy=policy), 1)
     return {anomaly: {*sets} for anomaly, sets in found.counterexamples.items()}
 
@@ -59,6 +57,7 @@ def test_a_style_fails_under_the_faults_of_its_letter(style: str, policy: Policy
 @pytest.mark.slow
 @every_style
 def test_a_style_comes_through_the_redeploys_of_its_letter(style: str) -> None:
-    mine, other = played(str(FOLDER / f"{style}.py")), played(ALIKE[style])
+    mine = played(str(FOLDER / f"{style}.py"))
+    other = played(ALIKE[style])
     assert set(mine) == set(other)
     assert {name for name in mine if mine[name] != other[name]} == NOT_ALIKE[style]

@@ -1,4 +1,4 @@
-"""USING: each layer's time limit is the one in the code."""
+"""Tests of USING: the time limits of the layers are those in the code."""
 
 import inspect
 import re

@@ -1,4 +1,4 @@
-"""The transfer of USING: its files are those of examples/transfer, and do what the page says."""
+"""Tests of USING's transfer: its files are those of examples/transfer, and do as it says."""
 
 import re
 import subprocess
@@ -17,7 +17,7 @@ TABLE = re.findall(r"^\$ python nine_things.py\n((?:.+\n)*)```", PAGE, re.MULTIL
 
 
 def played(folder: Path) -> str:
-    """Return what the nine things print, played in a folder."""
+    """Play the nine things in a folder, and return their output."""
     ran = subprocess.run(
         [sys.executable, "nine_things.py"],
         cwd=folder,
@@ -35,7 +35,7 @@ def test_the_nine_things_do_and_tell_what_the_page_says() -> None:
 
 
 def test_no_thing_transfers_more_than_the_user_wanted() -> None:
-    """Two transfers are of two references, or of two callers."""
+    """Check that two transfers have two references or two callers."""
     counts = dict(re.findall(r"^(\S.*?) +(\d)$", TABLE, re.MULTILINE))
     twice = [what for what, transfers in counts.items() if int(transfers) > 1]
     assert twice == [

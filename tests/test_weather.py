@@ -1,4 +1,4 @@
-"""The domain: what a name may mean, what the texts say, and that a ledger counts what happened."""
+"""Tests of the domain: the places that a name can mean, the texts, and the counts of a ledger."""
 
 import os
 from collections.abc import Callable
@@ -47,11 +47,13 @@ async def test_a_ledger_has_every_effect_in_order_and_absorbs_what_its_destinati
     monkeypatch.chdir(tmp_path)
     ledger = make(destination=destination)
     desk = weather.Desk(ledger)
-    audit, bill = Effect("audit", "Tokyo", "call-1"), Effect("bill", "Tokyo, Japan", "call-1")
-    another, unnamed = Effect("bill", "Tokyo, Japan", "call-2"), Effect("bill", "Tokyo, Japan")
+    audit = Effect("audit", "Tokyo", "call-1")
+    bill = Effect("bill", "Tokyo, Japan", "call-1")
+    another = Effect("bill", "Tokyo, Japan", "call-2")
+    unnamed = Effect("bill", "Tokyo, Japan")
     for _ in range(2):
         await desk.audit("Tokyo", key="call-1")
-    for key in ("call-1", "call-1", "call-2", None, None):  # of another kind: no clash
+    for key in ("call-1", "call-1", "call-2", None, None):  # the audit's key does not clash
         await desk.bill("Tokyo, Japan", key=key)
     expected = {
         "ignores keys": (audit, audit, bill, bill, another, unnamed, unnamed),
@@ -91,7 +93,7 @@ def test_a_file_that_cannot_be_a_ledger_is_one_clear_line(tmp_path: Path) -> Non
 
 
 def lose(path: Path, *, to: str) -> None:
-    """Have a ledger's file be "deleted", "replaced" by another ledger, or made "corrupt"."""
+    """Lose a ledger's file: it is "deleted", "replaced" by another ledger, or made "corrupt"."""
     if to == "corrupt":
         path.write_bytes(b"not a database" * 1000)
         return

@@ -1,12 +1,12 @@
 """Option N, phases: F's rounds, chosen by a `match` on what the call waits for.
 
 What the author writes: a `match` on an enum in place of the guards. A test puts this file into a
-copy of the deck, where no next version of it is kept.
+copy of the deck that has no next version of it.
 
 What the SDK does: keeps the markers in the state and skips an effect whose marker has come back.
 
-When to reach for it: never; it shows what is said of an option that was not tried under every
-fault.
+When to reach for it: never; it shows how the documents treat an option that was not tried under
+every fault.
 
 When not: always.
 """
@@ -22,7 +22,7 @@ from mrtr_options.tool.server import Context, Params, Result, build_server, loca
 
 
 class Phase(Enum):
-    """What a call waits for."""
+    """The step that a call waits for."""
 
     PLACE = "place"
     UNITS = "units"
@@ -30,7 +30,7 @@ class Phase(Enum):
 
 
 class State(Markers):
-    """What a later round needs, and the markers of the effects that have run."""
+    """The chosen place, and the markers of the effects that have run."""
 
     place: str = ""
 
@@ -46,7 +46,12 @@ async def call_weather(ctx: Context, params: Params) -> Result:
     if not place and (chosen := answer_to(weather.which_place(location), ctx, params)):
         place = chosen.place
     units = answer_to(weather.which_units(place), ctx, params) if place else None
-    phase = Phase.DONE if units else Phase.UNITS if place else Phase.PLACE
+    if units:
+        phase = Phase.DONE
+    elif place:
+        phase = Phase.UNITS
+    else:
+        phase = Phase.PLACE
 
     match phase:
         case Phase.PLACE:

@@ -1,4 +1,4 @@
-"""A stranger's file runs in processes of its own, which can be stopped, aged and made to fail."""
+"""Tests of a stranger's file in processes of its own, which can be stopped, aged, made to fail."""
 
 import inspect
 import json
@@ -41,12 +41,12 @@ E = all_options()["E"].source
 FIRST = "    location = location_of(params)\n"
 BILL = "    await desk.bill(place)\n"
 ANY = Subject(all_options()["E"])
-"""What a run is of; the processes serve one file, whatever it is."""
+"""A subject to name the runs by; the processes serve the test's file in any case."""
 
 
 @asynccontextmanager
 async def children(folder: Path, *, source: str = E) -> AsyncGenerator[Children]:
-    """Two processes that serve a file with this text."""
+    """Run two processes that serve a file with this text."""
     file = folder / "stranger.py"
     file.write_text(source, encoding="utf-8")
     shared = folder / "shared"
@@ -67,7 +67,7 @@ async def played(found: Children, slug: str, instances: int = 1) -> Observation:
 
 
 async def deployed(found: Children) -> ChildInstances:
-    """The processes, for requests that a test sends itself."""
+    """Deploy on the processes, for a test that sends its own requests."""
     async with found.started(ANY, named("clean-tokyo")) as instances:
         return instances
 
@@ -88,7 +88,7 @@ async def test_two_instances_share_no_module(tmp_path: Path) -> None:
     source = inserted(FIRST, "import json; json.seen = getattr(json, 'seen', 0) + 1")
     source = source.replace("return text(", "return text(str(json.seen) + ")
     async with children(tmp_path, source=source) as found:
-        # Rounds in turn: 0, 1, 0. An instance counts its own.
+        # The rounds go to 0, 1, 0 in turn, and an instance counts its own.
         seen = await played(found, "clean-springfield", 2)
     assert seen.text is not None
     assert seen.text.startswith("2Springfield")
@@ -101,7 +101,8 @@ async def test_new_processes_with_the_same_keys_go_on_and_with_other_keys_refuse
         assert (await played(found, "restart")).outcome == "completed"
         assert (await played(found, "key-rotation")).outcome == "completed"
         lost = await played(found, "key-lost")
-    assert (lost.outcome, lost.code) == ("refused", -32602)
+    assert lost.outcome == "refused"
+    assert lost.code == -32602
 
 
 CLOCKS = """
@@ -159,7 +160,7 @@ async def test_time_passes_in_each_process_also_in_one_that_starts_later(tmp_pat
         assert {
             name: moved for name, moved in now.items() if not DAYS - 1 <= moved < 1.1 * DAYS
         } == {}
-        assert now["time"] > DAYS  # it has not stood still since
+        assert now["time"] > DAYS  # time has gone on since
         assert {name: moved for name, moved in steady.items() if not 0 < moved < DAYS} == {}
 
 
@@ -168,19 +169,20 @@ async def test_time_passes_in_each_process_also_in_one_that_starts_later(tmp_pat
     [
         "[0 for _ in iter(int, 1)]",
         "await __import__('anyio').sleep_forever()",
-        "await __import__('anyio').to_thread.run_sync(lambda: __import__('threading').Event().wait())",
+        "await __import__('anyio').to_thread.run_sync("
+        "lambda: __import__('threading').Event().wait())",
         "__import__('re').match('(a+)+$', 'a' * 64 + 'b')",
     ],
 )
 async def test_a_request_that_hangs_names_the_authors_line_and_the_next_is_answered(
     line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if "match" in line:  # it lets no thread say where it is
+    if "match" in line:  # it holds the GIL, so no thread can report the line; give up soon
         monkeypatch.setattr("mrtr_options.review.bench.deployments.children.WORD_SECONDS", 0.5)
     source = inserted(FIRST, f"if params.arguments['location'] == 'Tokyo': {line}")
     async with children(tmp_path, source=source) as found:
         deployment = await deployed(found)
-        await deployment.send(0, Request("Springfield"))  # the first one takes longer
+        await deployment.send(0, Request("Springfield"))  # a first request takes longer
         deployment.hang_seconds = found.hang_seconds = 0.5
         hung = await deployment.send(0, Request("Tokyo"))
         deployment.hang_seconds = found.hang_seconds = SECONDS
@@ -280,8 +282,8 @@ async def effect(kind, subject):
         while True:
             try:
                 with sqlite3.connect(os.environ["MRTR_LEDGER"], timeout=0) as db:
-                    values = [kind, subject]
-                    db.execute("INSERT INTO effects (kind, subject, at) VALUES (?, ?, 'now')", values)
+                    values = [kind, subject, "now"]
+                    db.execute("INSERT INTO effects (kind, subject, at) VALUES (?, ?, ?)", values)
                     return tries.write(kind[0])
             except sqlite3.OperationalError:
                 tries.write("x")
@@ -320,7 +322,7 @@ async def test_a_process_says_what_it_holds(tmp_path: Path) -> None:
 
 
 async def test_a_process_that_crashes_at_an_effect_does_nothing_after_it(tmp_path: Path) -> None:
-    """Else the guard has recorded the round's outcome, and the client gets it."""
+    """Find no result recorded by the guard, which the client would then get."""
     guarded = written("F¹").source.replace('"rounds.sqlite"', repr(str(tmp_path / "rounds.sqlite")))
     async with children(tmp_path, source=guarded) as found:
         for _ in range(2):

@@ -1,4 +1,4 @@
-"""SQLite reads the time that Python reads; what it says of any other time is as before."""
+"""Tests of SQLite's clock: it reads Python's time, and computes any other time as before."""
 
 import sqlite3
 from collections.abc import Generator
@@ -15,27 +15,27 @@ NOW = datetime(2031, 5, 7, 12, 30, 15, 250_000, UTC).timestamp()
 
 @pytest.fixture(autouse=True)
 def closed() -> Generator[None]:
-    """Close what a test opened, or else Python 3.13 warns."""
+    """Close the connections that a test opened, or else Python 3.13 warns."""
     yield
     while _OPEN:
         _OPEN.pop().close()
 
 
 def connected() -> sqlite3.Connection:
-    """A connection that reads the machine's time."""
+    """Open a connection that reads the machine's time."""
     _OPEN.append(sqlite3.connect(":memory:"))
     return _OPEN[-1]
 
 
 def moved() -> sqlite3.Connection:
-    """A connection that reads the time that Python reads."""
+    """Open a connection that reads the time that Python reads."""
     connection = connected()
     clock.move_sqlite(connection)
     return connection
 
 
 def answer(connection: sqlite3.Connection, sql: str) -> object:
-    """The one value that a statement gives."""
+    """Return the one value that a statement gives."""
     return connection.execute(sql).fetchone()[0]
 
 

@@ -1,4 +1,4 @@
-"""Instances in memory end with their block, whatever ends it, and what a history says of them."""
+"""Tests of instances in memory: how they end, and the history of a run on them."""
 
 import asyncio
 import time
@@ -43,7 +43,7 @@ async def test_a_ctrl_c_while_an_instance_is_dead_is_not_taken_for_its_death(
             call = asyncio.ensure_future(deployment.send(0, Request("Tokyo")))
             await waiting.wait()
             deployment.new_death()
-            call.cancel()  # what asyncio does at a Ctrl-C
+            call.cancel()  # as asyncio does at a Ctrl-C
             with pytest.raises(asyncio.CancelledError):
                 await call
 
@@ -72,7 +72,8 @@ async def test_a_client_that_calls_again_leaves_a_call_that_has_had_it_wait_for_
 
     monkeypatch.setattr(memory, "exchange", exchanged)
     history = await run(E, calling(policy="calls again"))
-    assert sum(sent.request.state is None for sent, _ in history.exchanges) == 1
+    first_requests = [sent for sent, _ in history.exchanges if sent.request.state is None]
+    assert len(first_requests) == 1
 
 
 async def test_an_instance_that_cannot_end_as_it_should_is_not_waited_for(
@@ -94,7 +95,9 @@ async def test_a_crash_comes_after_its_effect_and_before_the_lost_response() -> 
     place = next(place for place, event in enumerate(history.events) if isinstance(event, Crashed))
     before, crash, after = history.events[place - 1 : place + 2]
     assert isinstance(before, Effect)
-    assert (before.effect.kind, before.instance, before.round) == ("bill", 0, 3)
+    assert before.effect.kind == "bill"
+    assert before.instance == 0
+    assert before.round == 3
     assert crash == Crashed(instance=0, round=3)
     assert isinstance(after, Received)
     assert after.reply.nothing == "lost"

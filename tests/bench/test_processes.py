@@ -1,4 +1,4 @@
-"""Schedules on real processes: what the memory deployment only plays at happens here.
+"""Tests of schedules on real processes, where the faults are real and not simulated.
 
 Two server processes behind HTTP on 127.0.0.1, killed by SIGKILL where a schedule restarts or
 crashes.
@@ -35,13 +35,13 @@ SUBJECTS = {subject.name: subject for subject in all_subjects()}
 
 @pytest.fixture(autouse=True)
 def nothing_is_left_running() -> Generator[None]:
-    """Every test ends its processes."""
+    """Check that every test ends its processes."""
     yield
     assert multiprocessing.active_children() == []
 
 
 async def on_processes(subject: str, scenario: Scenario) -> Observation:
-    """What is seen of a scenario on two processes."""
+    """Run a scenario on two processes and return what was observed."""
     with anyio.fail_after(SECONDS):
         return observe(await run(SUBJECTS[subject], scenario, Processes()))
 
@@ -73,7 +73,7 @@ async def test_a_schedule_fares_on_processes_as_in_memory(subject: str, scenario
 
 
 async def test_processes_that_share_a_store_bill_a_final_round_once_also_at_once() -> None:
-    """One of the two waits, and gives up on a slow machine."""
+    """Let one of the two deliveries wait; on a slow machine it gives up."""
     assert (await on_processes("F+single-use", named("concurrent-final"))).most("bill") == 1
 
 
@@ -100,7 +100,8 @@ async def test_a_request_that_something_ends_is_lost_and_the_next_is_answered(
 async def test_the_start_of_a_process_is_no_part_of_a_request(
     shared_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    option, started = SUBJECTS["E"].option, shared_folder / "started"
+    option = SUBJECTS["E"].option
+    started = shared_folder / "started"
     file = shared_folder / option.path.name
     says = f"\nfrom pathlib import Path\n\nPath({str(started)!r}).touch()\n"
     file.write_text(option.path.read_text(encoding="utf-8") + says, encoding="utf-8")
@@ -125,7 +126,10 @@ async def test_processes_end_with_a_block_that_is_cancelled(shared_folder: Path)
 
 K = Subject(option_named("K"))
 ONE_OF_EACH = (
-    *("task-lost-create", "task-cancel-races", "task-killed-working", "task-killed-working-keyed"),
+    "task-lost-create",
+    "task-cancel-races",
+    "task-killed-working",
+    "task-killed-working-keyed",
     *(f"task-killed-{status}" for status in ("waiting", "completed", "failed", "cancelled")),
 )
 """A lost response, a race, and a kill in each status."""

@@ -1,4 +1,4 @@
-"""What a redeploy does to a call in flight, option by option."""
+"""Tests of redeploys in the middle of a call, option by option."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -34,7 +34,7 @@ LETTERS = [letter for letter, option in all_options().items() if option.guarante
 
 
 def played(option: Option, script: tuple[Step, ...]) -> Observation:
-    """What one run on one instance shows."""
+    """Run a script on one instance and return what was observed."""
     return observe(anyio.run(run, Subject(option), replace(calling(fleet="one"), script=script)))
 
 
@@ -74,7 +74,8 @@ def test_a_clean_call_of_the_next_version_asks_what_it_asks(letter: str, change:
         for reply in seen.replies
         for key, message in reply.questions.items()
     ]
-    assert (seen.fate, seen.effects["bill"]) == ("ok", 1)
+    assert seen.fate == "ok"
+    assert seen.effects["bill"] == 1
     assert sorted(asked, key=str) == sorted(due, key=str)
     assert (seen.questions[0] == "Which units for Springfield?") == (change == "reordered")
     assert (seen.text or "").startswith(place)
@@ -101,7 +102,7 @@ def test_the_renamed_version_has_no_old_name(letter: str, tmp_path: Path) -> Non
 
 @pytest.fixture
 def stranger(tmp_path: Path) -> Option:
-    """A file with F's code and nothing beside it."""
+    """Return an option with F's code and no other file beside it."""
     file = tmp_path / "my_option.py"
     file.write_text(option_named("F").source, encoding="utf-8")
     return Option("?", "my option", file)
@@ -110,7 +111,8 @@ def stranger(tmp_path: Path) -> Option:
 def test_a_file_without_next_versions_is_not_tried(stranger: Option, tmp_path: Path) -> None:
     missing = "no next version of my_option.py is kept; add my_option.next.toml"
     cells, left_out = matrix.split([Subject(stranger)], schedules=[SCHEDULES["redeploy-reworded"]])
-    assert (cells, {cell.missing for cell in left_out}) == ([], {missing})
+    assert cells == []
+    assert {cell.missing for cell in left_out} == {missing}
     assert not_tried(Subject(stranger), calling()) == {"redeploy": missing}
     assert not_tried(Subject(stranger), calling(era="legacy")) == {}
     with pytest.raises(ValueError, match=missing):
@@ -154,4 +156,5 @@ def test_a_file_of_next_versions_that_is_none_is_refused(
 
 def test_a_redeploy_without_a_change_is_a_restart() -> None:
     seen = played(option_named("E"), (FIRST, Send("place"), Redeploy(None), UNITS))
-    assert (seen.outcome, seen.fate) == ("completed", None)
+    assert seen.outcome == "completed"
+    assert seen.fate is None

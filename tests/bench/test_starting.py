@@ -1,4 +1,4 @@
-"""A process that was started ends for sure."""
+"""Tests that a started process always ends."""
 
 import os
 import re
@@ -18,20 +18,20 @@ pytestmark = pytest.mark.slow
 
 @contextmanager
 def pipe() -> Generator[tuple[Connection, Connection]]:
-    """Both ends of a pipe; the first one is at its end when no process holds the second."""
+    """Open a pipe; its first end reads EOF when no process holds the second end."""
     ours, theirs = Pipe(duplex=False)
     with ours, theirs:
         yield ours, theirs
 
 
 def heard(ours: Connection) -> object:
-    """What a process says, in time; EOFError where all are gone."""
-    assert ours.poll(SECONDS), "nothing is said, and processes live"
+    """Return the next message of a process; raise EOFError if all of them are gone."""
+    assert ours.poll(SECONDS), "no message came, though a process still runs"
     return ours.recv()
 
 
 def resist(says: Connection) -> None:
-    """Ignore signals, have another process, and leave no thread a turn."""
+    """Ignore signals, start another process, and keep the GIL."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     if os.fork() == 0:
@@ -41,17 +41,17 @@ def resist(says: Connection) -> None:
 
 
 def be_a_bench(says: Connection, told_to_die: Connection) -> None:
-    """Start one that resists, and die when told to."""
+    """Start a process that resists, and die when told to."""
     starting.start(resist, says)
     told_to_die.recv()
     os.kill(os.getpid(), signal.SIGKILL)
 
 
 def end_in_a_session_of_its_own(says: Connection) -> None:
-    """Say whether this is one, and whether SIGINT is blocked; end with a status."""
-    says.send(
-        (os.getsid(0) == os.getpid(), signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, []))
-    )
+    """Report whether this process leads a session and blocks SIGINT; end with status 3."""
+    leads_a_session = os.getsid(0) == os.getpid()
+    blocks_sigint = signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, [])
+    says.send((leads_a_session, blocks_sigint))
     raise SystemExit(3)
 
 

@@ -1,6 +1,4 @@
-"""A run is told once; what the terminal, a story and a picture show of it are rows of that
-telling.
-"""
+"""Tests of the rows that tell a run: terminal, story and picture show the same rows."""
 
 import io
 from typing import Any
@@ -29,7 +27,7 @@ async def played(name: str, slug: str, deployment: str = "one") -> History:
 
 
 def words(history: History) -> list[str]:
-    """What is in a picture, line by line."""
+    """Return the lines of a picture."""
     lines: list[str] = []
     for row in filter(is_drawn, tell(history)):
         if row.kind in ("request", "response"):
@@ -54,7 +52,8 @@ async def test_a_clean_call_is_told_as_it_was_observed() -> None:
         ("answer", 'accept {"units": "metric"}'),
         (
             "request",
-            "alice calls weather for 'Tokyo', answers 'units': {'units': 'metric'}, with the state of 1",
+            "alice calls weather for 'Tokyo', answers 'units': {'units': 'metric'}, "
+            "with the state of 1",
         ),
         ("effect", "bill of 'Tokyo, Japan'"),
         ("response", "the text 'Tokyo, Japan: 19 °C, clear.'"),
@@ -100,7 +99,8 @@ def test_what_a_destination_absorbs_is_not_counted() -> None:
 
 
 def test_a_look_at_a_task_that_shows_nothing_new_is_quiet() -> None:
-    working, done = Reply(status="working"), Reply(status="completed", text="Fog.")
+    working = Reply(status="working")
+    done = Reply(status="completed", text="Fog.")
     asks = [Request("Tokyo", takes_tasks=True), *[Request(method="tasks/get", task="t")] * 2]
     events: list[Event] = []
     for number, (request, reply) in enumerate(zip(asks, (working, working, done), strict=True)):
@@ -145,9 +145,7 @@ def test_a_response_is_what_its_client_is_left_with(reply: Reply, left: tuple[st
     assert outcome(reply) == left
 
 
-def test_a_picture_has_a_row_for_every_row_that_is_drawn_and_says_what_strangers_wrote_as_text() -> (
-    None
-):
+def test_a_picture_has_every_row_that_is_drawn_and_shows_what_strangers_wrote_as_text() -> None:
     events = (
         Sent(1, 1, 0, 1, 0, Request("<b>")),
         Received(1, 1, 0, 1, 0, Reply(text="</svg>"), True),
@@ -164,7 +162,5 @@ def test_a_picture_has_a_row_for_every_row_that_is_drawn_and_says_what_strangers
 def test_an_answer_whose_content_is_no_object_is_told_as_it_is() -> None:
     content: Any = "Springfield, Missouri"
     (row,) = tell(made_up(happened.Answered(1, "place", "accept", content)))
-    assert (row.text, row.label) == (
-        'accept "Springfield, Missouri"',
-        "answers Springfield, Missouri",
-    )
+    assert row.text == 'accept "Springfield, Missouri"'
+    assert row.label == "answers Springfield, Missouri"

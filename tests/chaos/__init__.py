@@ -1,1 +1,1 @@
-"""Fleets under disasters (`make chaos`). Knows the package."""
+"""Fleets of server processes under disasters (`make chaos`). Knows the package."""

@@ -1,11 +1,11 @@
-"""`make chaos`: runs subjects under disasters and prints what held. Knows the run and the
-terminal.
+"""`make chaos`: run subjects under disasters and print whether the oracle holds.
+
+Knows the run and the terminal.
 """
 
 import secrets
 import sys
 from collections.abc import Sequence
-from functools import partial
 from typing import get_args
 
 import anyio
@@ -14,14 +14,14 @@ from mrtr_options.review.bench import temporal
 from mrtr_options.review.bench.subjects import subject_named
 from mrtr_options.terminal import Parser, console, refuse, run
 from scoreboard import postgres
-from tests.chaos.chaos import chaos, kinds_of, lines_of
+from tests.chaos.chaos import Plan, chaos, kinds_of, lines_of
 from tests.chaos.disasters import DISASTERS, Kind
 
 SUBJECTS = ("L", "K", "F+single-use")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; the exit code, 1 where the oracle is broken."""
+    """Run the command; return the exit code, 1 if the oracle is broken."""
     parser = Parser(prog="python -m tests.chaos", description="Runs a fleet under disasters.")
     parser.add_argument(
         "--seconds", type=float, default=600.0, help="how long each run lasts (600)"
@@ -36,7 +36,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(argv)
     if not args.seconds > 0:
         refuse("--seconds is a positive number")
-    out, progress = console(), console(stderr=True)
+    out = console()
+    progress = console(stderr=True)
     seed = secrets.randbelow(10**6) if args.seed is None else args.seed
     holds = True
     for subject in [subject_named(name) for name in args.subject or SUBJECTS]:
@@ -50,8 +51,8 @@ def main(argv: Sequence[str] | None = None) -> int:
                     refuse(
                         f"{kind} cannot have {disaster.name}: it is for {', '.join(disaster.on)}"
                     )
-            how = {"seed": seed, "seconds": args.seconds, "only": tuple(args.only or ())}
-            report = anyio.run(partial(chaos, subject, kind, **how, tell=progress.print))
+            plan = Plan(subject, kind, seed, args.seconds, only=tuple(args.only or ()))
+            report = anyio.run(chaos, plan, progress.print)
             holds = holds and report.holds
             out.print("\n".join(lines_of(report)), soft_wrap=True)
     return 0 if holds else 1

@@ -1,8 +1,7 @@
-"""Chaos: a fleet under disasters drawn at random, a crowd of clients, and what must hold anyway.
+"""Chaos: a fleet under disasters drawn at random, a crowd of clients, and an oracle.
 
-Every call ends within a bound after the last disaster. It is completed and billed once, or it is
-refused with a reason and billed once at most. The destination honours the idempotency keys that it
-is given.
+The oracle: every call ends within a bound after the last disaster. It is completed and billed once,
+or it is refused with a reason and billed at most once. The destination honours idempotency keys.
 
     python -m tests.chaos --seconds 600 --subject L --database temporal --seed 7
 
@@ -28,43 +27,75 @@ from mrtr_options.sdk.protection import new_key
 from mrtr_options.tool import weather
 from scoreboard import postgres
 from tests.chaos.crowd import Call, Crowd, places
-from tests.chaos.disasters import DISASTERS, Kind, Proxy, World
+from tests.chaos.disasters import DISASTERS, Disaster, Kind, Proxy, World
 from tests.chaos.fleet import Fleet, progress
 
 
 def kinds_of(subject: Subject) -> tuple[Kind, ...]:
-    """What a subject can keep its calls or rounds in."""
+    """Return the databases in which a subject can keep its calls or rounds."""
     return ("sqlite", "postgres") if subject.wrappers else ("sqlite", "temporal")
 
 
-PROCESSES, CLIENTS = 3, 16
+PROCESSES = 3
+CLIENTS = 16
 WAIT_SECONDS = 10.0
-"""How long a guarded round waits for another delivery of itself; the guard's own default."""
+"""The time a guarded round waits for another delivery of itself; the guard's own default."""
 ROUND_SECONDS = subjects.ROUND_SECONDS
-"""How long a guarded round may take."""
+"""The time a guarded round may take."""
 CALM_SECONDS = (0.0, 4.0)
-"""How long it is quiet between two disasters."""
+"""The shortest and longest calm between two disasters."""
 LAST_SECONDS = (0.5, 10.0)
-"""How long a disaster lasts that is not over at once."""
+"""The shortest and longest duration of a disaster; a momentary one is over at its begin."""
 BOUND_SECONDS = 180.0
-"""How long calls may take to end after the last disaster: longer than a guarded round, and than
-Temporal takes to give a call up that ends its workers.
+"""The time in which calls must end after the last disaster. It is longer than a guarded round, and
+than Temporal takes to abandon a call that kills its workers.
 """
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A run of chaos: a subject on a database, and its disasters.
+
+    Attributes:
+        subject: The subject.
+        kind: The database that it uses.
+        seed: Draws the disasters.
+        seconds: The time for which disasters happen.
+        only: The names of the disasters to draw from; if empty, all that the database can have.
+        clients: The number of clients that call at a time.
+    """
+
+    subject: Subject
+    kind: Kind
+    seed: int
+    seconds: float
+    only: tuple[str, ...] = ()
+    clients: int = CLIENTS
+
+    @property
+    def disasters(self) -> list[Disaster]:
+        """The disasters to draw from."""
+        names = self.only or DISASTERS
+        return [
+            disaster
+            for disaster in DISASTERS.values()
+            if self.kind in disaster.on and disaster.name in names
+        ]
 
 
 @dataclass
 class Report:
-    """What happened in one run.
+    """The figures of one run.
 
     Attributes:
-        subject, database, seed, seconds: What was run.
-        disasters: How many, by name.
-        calls, ended, completed: How many.
-        refused: How many calls were refused, by the error's reason.
-        refused_billed: How many of those had billed, by the error's reason.
-        broken: The calls that break the oracle, in words, by what is wrong with them.
-        processes_ended, overdue: How many ended, and had to be killed since they did not after
-            SIGTERM.
+        subject, database, seed, seconds: The plan of the run.
+        disasters: The number of disasters, by name.
+        calls, ended, completed: The numbers of calls.
+        refused: The number of refused calls, by the error's reason.
+        refused_billed: The number of refused calls that had billed, by the error's reason.
+        broken: The calls that break the oracle, in words, by the way in which they break it.
+        processes_ended: The number of processes that ended.
+        overdue: The number of processes that had to be killed, as SIGTERM did not end them.
         longest_wait: The longest wait in seconds for a round of a call whose bill kills no process.
         longest_to_end: The longest time in seconds from the last disaster to the end of a call.
     """
@@ -87,7 +118,7 @@ class Report:
 
     @property
     def holds(self) -> bool:
-        """Whether the oracle does."""
+        """Whether the oracle holds."""
         return not (self.broken or self.overdue)
 
 
@@ -95,9 +126,7 @@ class Report:
 async def world_of(
     subject: Subject, kind: Kind, folder: Path, random: Random, processes: int = PROCESSES
 ) -> AsyncGenerator[World]:
-    """A running fleet on a database of its own; the files that processes share are in the
-    folder.
-    """
+    """Run a fleet on a database of its own, with the shared files in the folder."""
     rounds = folder / ROUNDS
     async with AsyncExitStack() as held:
         if kind == "postgres":
@@ -114,7 +143,7 @@ async def world_of(
             world = partial(World, stopped=server.stopped, held=proxy.held)
         else:
             if not subject.wrappers:
-                processes = 1  # a file of calls is for one
+                processes = 1  # only one process may open a file of calls
             calls = f"sqlite:///{folder / CALLS}"
             world = partial(World, direct=str(rounds if subject.wrappers else folder / CALLS))
         shared = Served(subject, [new_key()], folder, calls, rounds, WAIT_SECONDS, ROUND_SECONDS)
@@ -123,67 +152,46 @@ async def world_of(
         yield world(fleet, random, kind)
 
 
-async def chaos(
-    subject: Subject,
-    kind: Kind,
-    *,
-    seed: int,
-    seconds: float,
-    only: tuple[str, ...] = (),
-    clients: int = CLIENTS,
-    bound_seconds: float = BOUND_SECONDS,
-    tell: Callable[[str], None] = lambda line: None,
-) -> Report:
-    """Run a subject under disasters.
-
-    Args:
-        subject, kind: What is run, on which database.
-        seed: Draws the disasters.
-        seconds: How long disasters happen.
-        only: The disasters that are drawn from, by name; all that the database can have by default.
-        clients: How many call at a time.
-        bound_seconds: How long calls may take to end after the last disaster.
-        tell: Gets a line at the start and every ten seconds.
-    """
-    report = Report(subject.name, kind, seed, seconds)
-    drawn = [
-        each for each in DISASTERS.values() if kind in each.on and each.name in (only or DISASTERS)
-    ]
-    tell(f"{subject.name} {kind}, seed {seed}: its processes start")
+async def chaos(plan: Plan, tell: Callable[[str], None] = lambda line: None) -> Report:
+    """Run a subject under disasters; tell a line at the start and every ten seconds."""
+    title = f"{plan.subject.name} {plan.kind}"
+    report = Report(plan.subject.name, plan.kind, plan.seed, plan.seconds)
+    tell(f"{title}, seed {plan.seed}: its processes start")
     with scratch() as folder:
-        async with world_of(subject, kind, folder, Random(seed)) as world:
+        async with world_of(plan.subject, plan.kind, folder, Random(plan.seed)) as world:
             crowd = Crowd(
                 world.fleet,
-                Random(f"{seed} clients"),
-                subject.option.letter == "K",
+                Random(f"{plan.seed} clients"),
+                plan.subject.option.letter == "K",
                 lambda: world.manners.pop(0) if world.manners else "plain",
             )
             began = over = anyio.current_time()
             now = "calm"
 
             def said() -> str:
-                begun, ended = len(crowd.calls), sum(call.ended is not None for call in crowd.calls)
+                begun = len(crowd.calls)
+                ended = len([call for call in crowd.calls if call.ended is not None])
                 passed = anyio.current_time() - began
-                return f"{subject.name} {kind} {passed:5.0f} s: {begun} calls, {ended} ended; {now}"
+                return f"{title} {passed:5.0f} s: {begun} calls, {ended} ended; {now}"
 
             async with progress(tell, said), anyio.create_task_group() as calling:
-                for _ in range(clients):
+                for _ in range(plan.clients):
                     calling.start_soon(crowd.come_and_go)
-                while anyio.current_time() < began + seconds:
+                while anyio.current_time() < began + plan.seconds:
                     await anyio.sleep(world.random.uniform(*CALM_SECONDS))
-                    disaster, lasts = (
-                        world.random.choice(drawn),
-                        world.random.uniform(*LAST_SECONDS),
-                    )
+                    disaster = world.random.choice(plan.disasters)
+                    lasts = world.random.uniform(*LAST_SECONDS)
                     report.disasters[disaster.name] += 1
                     now = disaster.name
                     async with disaster.over(world):
                         await anyio.sleep(lasts)
                     now = "calm"
-                over, now = anyio.current_time(), "no more disasters"
+                over = anyio.current_time()
+                now = "no more disasters"
                 crowd.over.set()
-                calling.cancel_scope.deadline = over + bound_seconds
-            report.processes_ended, report.overdue = world.fleet.ended, world.fleet.overdue
+                calling.cancel_scope.deadline = over + BOUND_SECONDS
+            report.processes_ended = world.fleet.ended
+            report.overdue = world.fleet.overdue
         effects = await weather.SqliteLedger(folder / LEDGER).effects()
     bills = Counter(effect.subject for effect in effects if effect.kind == "bill")
     judge(report, crowd.calls, bills, over)
@@ -191,12 +199,18 @@ async def chaos(
 
 
 def judge(report: Report, calls: list[Call], bills: Counter[str], over: float) -> None:
-    """Hold what happened against the oracle: all calls, the bills of each place, and when the last
-    disaster ended by the event loop's clock.
+    """Judge a run by the oracle, and complete its report.
+
+    Args:
+        report: The report.
+        calls: All calls.
+        bills: The number of bills of each place.
+        over: The time at which the last disaster ended, by the event loop's clock.
     """
     report.calls = len(calls)
     for call in calls:
-        billed, reply = bills[call.place], call.reply
+        billed = bills[call.place]
+        reply = call.reply
         words = f"{call.location} ({call.manner}, {call.rounds} requests, {billed} bills): "
         if reply is None:
             words += f"begun {over - call.began:.1f} s before the last disaster ended"
@@ -223,7 +237,8 @@ def _wrong(report: Report, call: Call, billed: int, over: float) -> Iterator[str
             yield "completed and not billed"
     else:
         report.refused[reply.reason or "none"] += 1
-        report.refused_billed[reply.reason or "none"] += billed > 0
+        if billed:
+            report.refused_billed[reply.reason or "none"] += 1
         if reply.reason is None:
             yield "refused without a reason"
         if reply.reason == "gave_up" and call.manner != "fatal":
@@ -231,7 +246,7 @@ def _wrong(report: Report, call: Call, billed: int, over: float) -> Iterator[str
 
 
 def lines_of(report: Report) -> list[str]:
-    """A report as text."""
+    """Return a report as lines of text."""
     disasters = ", ".join(f"{name} {times}" for name, times in sorted(report.disasters.items()))
     refusals = ", ".join(
         f"{reason} {times} ({report.refused_billed[reason]} of them billed)"

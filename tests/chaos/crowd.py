@@ -1,8 +1,8 @@
-"""Clients that call the tool for as long as they are let, each call for a place of its own.
+"""Clients that call the tool until they are told to stop. Every call is about a place of its own.
 
-A client keeps this retry policy: a round that brought no response is sent again, to any process; so
-is one whose error says that it may be (`TRY_AGAIN`). A state-only response is followed with its
-state. Any other error ends the call.
+A client keeps this retry policy: it sends a round again, to any process, if no response came or if
+the error allows it (`TRY_AGAIN`). It follows a state-only response with its state. Any other error
+ends the call.
 
 Knows the fleet and what goes over the wire; of options only that they serve the weather tool.
 """
@@ -24,19 +24,21 @@ from tests.rounds import accepted
 TRY_AGAIN = ("still_at_work", "store_unusable", "store_full")
 """The reasons of errors after which the same round may be sent again."""
 PAUSE_SECONDS = (0.1, 1.0)
-"""How long a client waits before it sends a round again, at first and at most."""
+"""The pause before a client sends a round again, at first and at most."""
 THINK_SECONDS = 3.0
-"""How long a user thinks about a question at most; one in ten thinks five times as long."""
+"""The longest time a user thinks about a question; one in ten thinks five times as long."""
 MOST_CALLS = 4000
-"""How many calls there are places for."""
+"""The number of calls that there are places for."""
 LOOK_SECONDS = 0.2
-"""How often a task is looked at."""
-MORE, LONG = "x" * 2_000_000, "A" * (2 * MAX_TOKEN_BYTES)
-"""What makes an answer, and a state, too long."""
+"""The interval at which a client polls its task."""
+MORE = "x" * 2_000_000
+"""A field that makes an answer too long."""
+LONG = "A" * (2 * MAX_TOKEN_BYTES)
+"""An ending that makes a state too long."""
 
 
 def places() -> dict[str, weather.Report]:
-    """A place for each call: two of one name where the tool has to ask which one, else one."""
+    """Return the places of all calls: two of one name if the tool has to ask, else one."""
     cities = ((city, number) for number in range(MOST_CALLS) for city in (_city(number), FATAL))
     labels = (label for city, number in cities for label in _labels(city, number))
     return dict.fromkeys(labels, weather.Report(20, "sunny"))
@@ -52,7 +54,7 @@ def _labels(city: str, number: int) -> list[str]:
 
 
 async def settled(send: Callable[[Request], Awaitable[Reply]], request: Request) -> Reply:
-    """What a round comes to for a client that keeps the policy."""
+    """Send a round by the retry policy, and return the reply that settles it."""
     pause, most = PAUSE_SECONDS
     while True:
         reply = await send(request)
@@ -66,14 +68,14 @@ async def settled(send: Callable[[Request], Awaitable[Reply]], request: Request)
 
 @dataclass
 class Call:
-    """One call of a client's.
+    """One call of a client.
 
     Attributes:
-        number: Which.
+        number: The call's number.
         manner: How it is made.
-        began, ended: When, by the event loop's clock.
-        reply: How it ended.
-        rounds: How many requests were sent.
+        began, ended: The times of its begin and end, by the event loop's clock.
+        reply: The reply that ended it.
+        rounds: The number of requests that were sent.
         waited: The longest time in seconds between a round's first request and its response.
     """
 
@@ -101,7 +103,7 @@ class Call:
 
     @property
     def says(self) -> dict[str, str]:
-        """What its user answers."""
+        """The user's answers, by the field's name."""
         return {"place": self.place, "units": "metric"}
 
 
@@ -110,11 +112,12 @@ class Crowd:
     """Clients, and the calls that they make.
 
     Attributes:
-        fleet, takes_tasks: Whom they call, and whether they take tasks.
-        random: Draws which process a round goes to, and how long users think.
-        manner: Says how the next call is made.
-        calls: Those that were begun.
-        over: Set when no more calls are begun, and users answer at once.
+        fleet: The servers that they call.
+        takes_tasks: Whether they accept a task as the response.
+        random: Draws the process that a round goes to, and the time that a user thinks.
+        manner: Returns how the next call is made.
+        calls: The calls that were begun.
+        over: Set when clients begin no more calls, and users answer at once.
     """
 
     fleet: Fleet
@@ -156,7 +159,8 @@ class Crowd:
                 or reply.status in ("completed", "failed", "cancelled")
             ):
                 return reply
-            if new := reply.questions.keys() - answered:
+            new = reply.questions.keys() - answered
+            if new:
                 await self._think()
                 taken = await self._answered(call, replace(look, method="tasks/update"), reply, new)
                 if taken.failed:
@@ -170,7 +174,7 @@ class Crowd:
         said = {asked.name_of(key): key for key in keys}
         answers = {key: accepted(**{name: call.says[name]}) for name, key in said.items()}
         request = replace(request, answers=answers)
-        if call.manner == "oversized":  # first what no server should take
+        if call.manner == "oversized":  # first a round that every server should refuse
             more = {
                 key: accepted(**{name: call.says[name]}, more=MORE) for name, key in said.items()
             }

@@ -1,7 +1,6 @@
-"""What goes wrong under a running fleet: its database, its clocks, its processes, and what it is
-sent.
+"""Disasters of a running fleet: in its database, its clocks, its processes and its requests.
 
-A disaster lasts as long as its block does; one that is over at once has an empty block. Everything
+A disaster lasts as long as its block; a momentary one happens before the block begins. Everything
 works without privileges. A file is locked and full; a server is down, cut off, read-only and slow.
 
 Knows the fleet and the databases; of options only that they serve the weather tool.
@@ -33,23 +32,23 @@ from mrtr_options.sdk.serving import listen
 from tests.chaos.fleet import Fleet
 
 Kind = Literal["sqlite", "postgres", "temporal"]
-"""What a fleet keeps its calls or rounds in."""
+"""The database or engine in which a fleet keeps its calls or rounds."""
 
 Manner = Literal["plain", "fatal", "oversized"]
-"""How a call is made: as it should be; for a place whose bill kills (see `processes`); or with
-answers and states that are too long before those that fit.
+"""How a call is made: correctly; about a place whose bill kills the process (see `processes`); or
+with answers and states that are too long, followed by ones that fit.
 """
 
 STEP_SECONDS = 0.5
-"""How often a clock that steps does."""
+"""The interval between two steps of a clock that steps."""
 
 _BALLAST_BYTES = 8 * 1024 * 1024
 
 
 class Proxy:
-    """Passes bytes between a port and a socket, or holds them up.
+    """A proxy between a port and a socket, which can hold up the bytes.
 
-    In threads, so that it adds nothing to what the event loop of the bench does.
+    It works in threads, so that it adds no work to the event loop of the bench.
 
     Args:
         target: The socket, or a port of this machine.
@@ -63,7 +62,7 @@ class Proxy:
 
     @contextmanager
     def running(self) -> Generator[Proxy]:
-        """Listen for the length of the block."""
+        """Listen on a port until the block ends."""
         with listen(0) as listener:
             self.port = listener.getsockname()[1]
             threading.Thread(target=self._accept, args=[listener], daemon=True).start()
@@ -72,7 +71,7 @@ class Proxy:
 
     @contextmanager
     def held(self) -> Generator[None]:
-        """Hold up what is sent, in both directions; it arrives after the block."""
+        """Hold up the bytes in both directions until the block ends."""
         self._may_pass.clear()
         try:
             yield
@@ -80,7 +79,7 @@ class Proxy:
             self._may_pass.set()
 
     def _accept(self, listener: socket.socket) -> None:
-        with suppress(OSError):  # the listener is closed
+        with suppress(OSError):  # raised when the listener is closed
             while True:
                 client, _ = listener.accept()
                 threading.Thread(target=self._pass_on, args=[client], daemon=True).start()
@@ -108,16 +107,17 @@ class Proxy:
 
 @dataclass
 class World:
-    """What disasters happen to.
+    """The fleet and its database, to which disasters happen.
 
     Attributes:
         fleet: The server processes.
-        random: Draws what a disaster leaves open.
-        kind: What they share.
+        random: Draws the process, the clock and whatever else a disaster leaves open.
+        kind: The database that the processes share.
         direct: The SQLite file, or the URL of the PostgreSQL database past the proxy.
-        stopped, held: Blocks in which the server is down, or what is sent to it is held up.
-        manners: How the next calls are made; the clients take one each, and make plain ones when it
-            is empty.
+        stopped: A block in which the database server is down.
+        held: A block in which the traffic to the database server is held up.
+        manners: The manners of the next calls. A client takes one for each call, and makes a plain
+            call when the list is empty.
     """
 
     fleet: Fleet
@@ -129,18 +129,22 @@ class World:
     manners: list[Manner] = field(default_factory=list[Manner])
 
     def place(self) -> int:
-        """Any process."""
+        """Draw the place of a process."""
         return self.random.randrange(self.fleet.size)
 
     def workers(self) -> list[Worker]:
-        """Those that run."""
+        """Return the processes that run now."""
         return [worker for worker in self.fleet.workers if worker is not None]
 
 
 @dataclass(frozen=True)
 class Disaster:
-    """Something that goes wrong: its name, the block that it lasts for, and what it can happen
-    to.
+    """One thing that goes wrong.
+
+    Attributes:
+        name: Its name.
+        over: The block for which it lasts.
+        on: The databases that it can happen to.
     """
 
     name: str
@@ -149,12 +153,13 @@ class Disaster:
 
 
 DISASTERS: dict[str, Disaster] = {}
-"""Every disaster, by name. A seed draws by their order."""
+"""Every disaster, by name. A seed draws by their order, so a new one goes to the end."""
 
 
 def _happens(*on: Kind, name: str = "", **how: Any) -> Callable[[Callable[..., Any]], Any]:
-    """Make a disaster of a generator and what it takes beside the world; what blocks has a
-    thread.
+    """Register a generator function as a disaster, with its arguments besides the world.
+
+    A synchronous generator may block, so it runs in a thread.
     """
 
     def register(happens: Callable[..., Any]) -> Any:
@@ -186,14 +191,14 @@ def _in_thread(happens: Callable[[World], Generator[None]]) -> Callable[[World],
 
 @_happens()
 async def killed(world: World) -> AsyncGenerator[None]:
-    """A process dies (SIGKILL)."""
+    """Kill a process (SIGKILL)."""
     world.fleet.signal(world.place(), signal.SIGKILL)
     yield
 
 
 @_happens()
 async def killed_at_bill(world: World) -> AsyncGenerator[None]:
-    """A process dies after the next bill and before anything is recorded of it."""
+    """Have a process die after its next bill, before it can record the bill."""
     worker = world.fleet.workers[world.place()]
     if worker is not None:
         with suppress(ConnectionError):
@@ -203,7 +208,7 @@ async def killed_at_bill(world: World) -> AsyncGenerator[None]:
 
 @_happens()
 async def shut_down(world: World) -> AsyncGenerator[None]:
-    """A process is ended (SIGTERM) with work in flight."""
+    """End a process (SIGTERM) with work in flight."""
     await world.fleet.shut_down(world.place())
     yield
 
@@ -211,8 +216,10 @@ async def shut_down(world: World) -> AsyncGenerator[None]:
 @_happens(name="vanished", then=signal.SIGKILL)
 @_happens(name="paused", then=signal.SIGCONT)
 async def stopped(world: World, *, then: signal.Signals) -> AsyncGenerator[None]:
-    """A process is paused (SIGSTOP) and goes on later, or its machine is gone: nothing answers, its
-    connections to the database stay open for a while.
+    """Pause a process (SIGSTOP); let it go on later (`paused`) or kill it then (`vanished`).
+
+    A machine that vanishes looks like this: nothing answers, and its connections to the database
+    stay open for a while.
     """
     worker = world.fleet.workers[world.place()]
     if worker is not None:
@@ -228,7 +235,7 @@ async def stopped(world: World, *, then: signal.Signals) -> AsyncGenerator[None]
 @_happens(name="oversized", manner="oversized")
 @_happens(name="fatal-call", manner="fatal")
 async def called(world: World, *, manner: Manner) -> AsyncGenerator[None]:
-    """A call is not a plain one."""
+    """Have the next call made in this manner."""
     world.manners.append(manner)
     yield
 
@@ -237,8 +244,8 @@ async def called(world: World, *, manner: Manner) -> AsyncGenerator[None]:
 @_happens(name="clock-far-off", seconds=720.0)  # longer than a state lives
 @_happens(name="clock-off", seconds=30.0)
 async def shifted(world: World, *, seconds: float, steps: bool = False) -> AsyncGenerator[None]:
-    """The clock of a machine is ahead or behind; one that steps jumps ahead and back."""
-    # The processes on one SQLite file are on one machine, which has one clock.
+    """Set the clock of a machine ahead or behind; if it steps, it jumps ahead and back."""
+    # Processes that share a SQLite file are on one machine, which has one clock.
     workers = world.workers() if world.kind == "sqlite" else world.random.sample(world.workers(), 1)
 
     async def turn() -> None:
@@ -270,7 +277,7 @@ def _sqlite(world: World) -> closing[sqlite3.Connection]:
 
 @_happens("sqlite")
 def locked(world: World) -> Generator[None]:
-    """Another program holds the database's write lock."""
+    """Hold the database's write lock, as another program would."""
     with _sqlite(world) as db:
         db.execute("BEGIN IMMEDIATE")
         yield
@@ -278,14 +285,14 @@ def locked(world: World) -> Generator[None]:
 
 @_happens("sqlite")
 def disk_full(world: World) -> Generator[None]:
-    """No process can make a file of the database's size or larger longer.
+    """Limit the size of files, so that no process can make the database's log longer.
 
-    The log ahead of the file is made long, and a reader keeps it from being started over: what a
-    process commits then goes beyond the limit. The ledger, a shorter file, can still be written.
+    A large row makes the write-ahead log long, and a reader keeps SQLite from starting the log
+    over, so every commit would exceed the limit. The ledger is shorter and can still be written.
     """
     workers = world.workers()
     with _sqlite(world) as reader, _sqlite(world) as db:
-        reader.execute("PRAGMA journal_mode=WAL")  # where nothing has used the file yet
+        reader.execute("PRAGMA journal_mode=WAL")  # in case no process has used the file yet
         reader.execute("BEGIN")
         reader.execute("SELECT count(*) FROM sqlite_master").fetchall()
         db.execute("CREATE TABLE IF NOT EXISTS ballast (bytes BLOB)")
@@ -300,9 +307,9 @@ def disk_full(world: World) -> Generator[None]:
 
 
 def _limit(workers: list[Worker], size: int) -> None:
-    """Bound the size of the files that processes write."""
+    """Limit the size of the files that processes write."""
     for worker in workers:
-        with suppress(ProcessLookupError, ValueError):  # it has ended
+        with suppress(ProcessLookupError, ValueError):  # raised if the process has ended
             pid = worker.process.pid
             assert pid is not None
             _, hard = resource.prlimit(pid, resource.RLIMIT_FSIZE)
@@ -321,8 +328,9 @@ def _execute(world: World, *statements: str) -> None:
 
 @_happens("postgres")
 def read_only(world: World) -> Generator[None]:
-    """The database takes no writes, as in a failover."""
-    setting, reload = "default_transaction_read_only", "SELECT pg_reload_conf()"
+    """Make the database read-only, as in a failover."""
+    setting = "default_transaction_read_only"
+    reload = "SELECT pg_reload_conf()"
     _execute(world, f"ALTER SYSTEM SET {setting} = on", reload)
     try:
         yield
@@ -332,14 +340,14 @@ def read_only(world: World) -> Generator[None]:
 
 @_happens("postgres", "temporal")
 def database_down(world: World) -> Generator[None]:
-    """The database, or the engine, dies and is started again."""
+    """Kill the database or the engine, and start it again after the block."""
     with world.stopped():
         yield
 
 
 @_happens("temporal")
 async def both_killed(world: World) -> AsyncGenerator[None]:
-    """The engine and a process die at the same time."""
+    """Kill the engine and a process at the same time."""
     with world.stopped():
         world.fleet.signal(world.place(), signal.SIGKILL)
     yield
@@ -347,7 +355,7 @@ async def both_killed(world: World) -> AsyncGenerator[None]:
 
 @_happens("postgres")
 def connections_cut(world: World) -> Generator[None]:
-    """The database ends every connection."""
+    """End every connection to the database from its side."""
     _execute(
         world,
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() "
@@ -358,6 +366,6 @@ def connections_cut(world: World) -> Generator[None]:
 
 @_happens("postgres", "temporal")
 async def stalled(world: World) -> AsyncGenerator[None]:
-    """What goes to and from the database is held up."""
+    """Hold up the traffic to and from the database."""
     with world.held():
         yield

@@ -1,7 +1,8 @@
-"""Server processes for many clients at once, one of which is replaced whenever it ends.
+"""Server processes for many clients at once; a process that ends is replaced.
 
-What `processes` has for the one client of a schedule, for a crowd of them: a request goes to one
-process and takes no notice of the others. Knows how a process is started and asked.
+The deployment `processes` serves the one client of a schedule, and this fleet serves a crowd: a
+request goes to one process and is independent of the others. Knows how a process is started and
+asked.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ from mrtr_options.review.bench.history import LOST, Reply, Request
 from mrtr_options.sdk.serving import GRACE_SECONDS, PATH
 
 REPLACE_SECONDS = 0.5
-"""After how long a process that ended is replaced, unless told otherwise."""
+"""The default delay before a process that ended is replaced."""
 END_SECONDS = GRACE_SECONDS + 13.0
-"""How long a process may take to end after SIGTERM."""
+"""The time a process may take to end after SIGTERM."""
 REQUEST_SECONDS = 20.0
-"""How long a client waits for a response. Longer than a server holds a request."""
+"""The time a client waits for a response. It is longer than a server holds a request."""
 
 
 PROGRESS_SECONDS = 10.0
@@ -31,7 +32,7 @@ PROGRESS_SECONDS = 10.0
 
 @asynccontextmanager
 async def progress(tell: Callable[[str], None], said: Callable[[], str]) -> AsyncGenerator[None]:
-    """Tell now and then how far the block is."""
+    """Report the progress of the block now and then."""
 
     async def keep_telling() -> None:
         while True:
@@ -45,17 +46,17 @@ async def progress(tell: Callable[[str], None], said: Callable[[], str]) -> Asyn
 
 
 class Fleet:
-    """Some server processes. Enter `running` to use it.
+    """A fleet of server processes. Enter `running` to use it.
 
     Args:
-        served: What they serve and share.
-        size: How many.
-        replace_seconds: After how long a process that ended is replaced.
+        served: The subject that the processes serve, and the files and keys that they share.
+        size: The number of processes.
+        replace_seconds: The delay before a process that ended is replaced.
 
     Attributes:
         workers: The process at each place; None while it is being replaced.
-        ended: How many processes have ended, however they did.
-        overdue: How many had to be killed since they did not end after SIGTERM.
+        ended: The number of processes that have ended, for any reason.
+        overdue: The number of processes that had to be killed, as SIGTERM did not end them.
     """
 
     def __init__(self, served: Served, size: int, replace_seconds: float | None = None) -> None:
@@ -69,7 +70,7 @@ class Fleet:
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[Fleet]:
-        """Start the processes; kill them with the block."""
+        """Start the processes, and kill them at the end of the block."""
         async with self._http:
             try:
                 async with anyio.create_task_group() as group:
@@ -86,9 +87,9 @@ class Fleet:
                             await anyio.to_thread.run_sync(worker.end)
 
     async def _keep(self, place: int) -> None:
-        """Keep a process running at this place."""
+        """Replace the process at this place whenever it ends."""
         while True:
-            # To its end also where the fleet ends: only this code knows of the process.
+            # The thread finishes also when the fleet ends: nobody else knows of the process yet.
             worker = self.workers[place] = await anyio.to_thread.run_sync(
                 Worker.started, self._served
             )
@@ -108,19 +109,20 @@ class Fleet:
             await anyio.sleep(self._replace_seconds)
 
     async def send(self, place: int, request: Request, seconds: float = REQUEST_SECONDS) -> Reply:
-        """Send one request to the process at a place; lost if there is none."""
+        """Send one request to the process at a place; it is lost while the place is empty."""
         worker = self.workers[place]
         if worker is None:
             return Reply(nothing=LOST)
         return await exchange_at(worker.origin + PATH, self._http, request, seconds=seconds)
 
     def signal(self, place: int, number: signal.Signals) -> None:
-        """Send the process at a place a signal, if there is one."""
-        if (worker := self.workers[place]) is not None:
+        """Send a signal to the process at a place, if one runs there."""
+        worker = self.workers[place]
+        if worker is not None:
             worker.signal(number)
 
     async def shut_down(self, place: int) -> None:
-        """End the process at a place by SIGTERM; by SIGKILL if it takes too long."""
+        """End the process at a place by SIGTERM, or by SIGKILL if it takes too long."""
         worker = self.workers[place]
         if worker is None:
             return

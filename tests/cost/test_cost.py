@@ -1,7 +1,6 @@
-"""The cost review: what is timed is what is said, and the table and its notes say what was
-measured.
+"""Tests of the cost review: it times what it names, and its tables and notes show the figures.
 
-No time is asserted anywhere: figures are either counted, or made up.
+No test asserts a time: figures are either counted, or made up.
 """
 
 import gc
@@ -51,9 +50,7 @@ FEW: dict[ModuleType, dict[str, object]] = {
 
 @pytest.fixture(autouse=True)
 def as_small_as_can_be(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Few calls are measured, and the garbage collector does not look again at what was
-    imported.
-    """
+    """Measure few calls, and keep the garbage collector from scanning the imported modules."""
     for module, sizes in FEW.items():
         for name, size in sizes.items():
             monkeypatch.setattr(module, name, size)
@@ -83,7 +80,7 @@ async def test_everything_is_timed_once_in_every_turn_and_the_first_turn_is_not_
     readings = await in_turns({name: work(name) for name in "abc"}, 9, lambda: told.append(None))
     turns = ["".join(order[start : start + 3]) for start in range(0, 30, 3)]
     assert {"".join(sorted(turn)) for turn in turns} == {"abc"}
-    assert len(set(turns)) > 3  # no one of them always follows the same other one
+    assert len(set(turns)) > 3  # the order varies, so none always follows the same other one
     assert {len(each) for each in readings.values()} == {9} == {len(told)}
 
 
@@ -235,7 +232,8 @@ def test_the_command_prints_and_keeps_what_it_measured(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    kept, texts = report.read(), [path.read_text(encoding="utf-8") for path in report.DOCUMENTS]
+    kept = report.read()
+    texts = [path.read_text(encoding="utf-8") for path in report.DOCUMENTS]
     monkeypatch.setattr(command, "FILE", tmp_path / "cost.json")
     monkeypatch.setattr(command, "measure", Mock(return_value=kept))
     copies = [tmp_path / path.name for path in report.DOCUMENTS]

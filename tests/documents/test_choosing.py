@@ -1,4 +1,4 @@
-"""README, CHOOSING, the page and `new` give one advice, and the table of the candidates bears it."""
+"""Tests of the advice: README, CHOOSING, the page and `new` agree, and the table supports it."""
 
 import json
 from itertools import product
@@ -56,7 +56,7 @@ def test_no_fault_alone_charges_twice_skips_a_question_or_takes_two_answers_in_t
 ) -> None:
     found = candidates.row_of(subject_named("default").name, destination, policy)["witnesses"]
     assert not {"duplicate bill", "unasked answer", "two answers taken"} & set(found)
-    assert "again3" in found["wanted call swallowed"]  # the price of a name
+    assert "again3" in found["wanted call swallowed"]  # the cost of naming calls
 
 
 def found(row: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The documents: what runs say in them is what runs say now, and their words are the glossary's."""
+"""Tests of the documents: their tables match the runs, and their words are the glossary's."""
 
 import json
 import re
@@ -21,11 +21,11 @@ from mrtr_options.tool.catalogue import all_options
 RENEW = "stale: run python -m documents"
 WORDS = 1100
 FINDING_WORDS = 600
-"""Of a page without its generated parts."""
+"""The most words of a finding's page, without its generated parts."""
 
 SECTIONS = ["What happens", "Who is affected", "Why", "The rule", "Reproduce"]
 OF_OTHERS = ["What this does not show", "The library's own remedy"]
-"""The sections that a finding about somebody's library has before the last one."""
+"""The sections that a finding about another library has before the last one."""
 NOT_SAID = re.compile(
     r"comes? again|came again|nobody|stands? still|comes? to the same|at-least-once|\bhops?\b"
     r"|(?<!-)\banew\b",
@@ -87,7 +87,8 @@ def test_a_finding_is_a_page_with_a_command_that_ends_as_the_page_says(
     (command, said), *more = re.findall(
         r"^\$ python -m mrtr_options (.*)\n(.*)$", page, re.MULTILINE
     )
-    assert (more, main(shlex.split(command))) == ([], 0)
+    assert more == []
+    assert main(shlex.split(command)) == 0
     assert capsys.readouterr().out.splitlines()[-1].strip() == said
 
 
@@ -125,7 +126,7 @@ def test_every_finding_is_in_the_index() -> None:
 @every_document
 def test_a_finding_has_its_sections_and_is_short(path: Path) -> None:
     own = path.parent.name == "findings" and path.name != "README.md"
-    if own and not path.name.startswith("server-"):  # those have a form of their own
+    if own and not path.name.startswith("server-"):  # a server's page has a form of its own
         page = text_of(path)
         found = re.findall("^## (.*)$", page, re.MULTILINE)
         assert found in (SECTIONS, [*SECTIONS[:-1], *OF_OTHERS, SECTIONS[-1]])
@@ -135,7 +136,7 @@ def test_a_finding_has_its_sections_and_is_short(path: Path) -> None:
 
 def test_the_readme_is_two_screens() -> None:
     readme = text_of(ROOT / "README.md")
-    # What a reader sees: no marks of generated parts, no addresses.
+    # A reader sees neither the marks of generated parts nor the addresses of links.
     seen = re.sub(r"<!--.*?-->|(?<=\])\([^)]*\)", "", readme)
     assert len([word for word in seen.split() if re.search(r"\w", word)]) <= WORDS
 

@@ -1,4 +1,4 @@
-"""What is not tried is never shown as "not seen": an option without next versions in a copy."""
+"""Tests that an untried fault is never shown as "not seen", on an option without next versions."""
 
 import json
 import re
@@ -30,7 +30,7 @@ Command = Callable[[str], str]
 
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the project with option N, a `match` on an enum, explored under one fault."""
+    """Copy the project and add option N, a `match` on an enum."""
     copy = copy_of_the_project(tmp_path_factory.mktemp("not_tried"))
     shutil.copy(REPOSITORY / "tests" / "bench" / OPTION, copy / "mrtr_options")
     return copy
@@ -48,7 +48,7 @@ def command(copy: Path) -> Command:
 
 @pytest.fixture(scope="module")
 def part(copy: Path, command: Command) -> Callable[[str], str]:
-    """Makes a part of the documents from the copy, once N is explored and played."""
+    """Explore and play N in the copy, and return its parts of the documents by name."""
     command("documents --explore N --faults 1 docs/API.md")
     made = copy / "made.py"
     made.write_text(MAKE, encoding="utf-8")
@@ -93,7 +93,7 @@ def test_explore_says_what_was_not_tried(command: Command) -> None:
     assert row["not_tried"] == {"redeploy": WHY}
     assert "asked again" not in row["witnesses"]
     table = command("mrtr_options explore F N --client resends --markdown")
-    assert "| redeploy (`redeploy3`) |" in table  # F
+    assert "| redeploy (`redeploy3`) |" in table  # the column of F
     assert "| not tried: redeploy |" in table
     assert table.endswith(f"not tried on N: redeploy ({WHY})")
 

@@ -1,4 +1,4 @@
-"""The page of `make page`, in a browser without a network: what is clicked is what was run."""
+"""Tests of the page of `make page`, in a browser without a network: it shows what was run."""
 
 import base64
 import json
@@ -96,7 +96,8 @@ def test_a_story_is_the_run_that_play_makes(
     history = anyio.run(run, subject_named("F"), calling(policy=policy).under(parse(faults)))
     story = story_of(told, faults, policy)
     effects = observe(history).effects
-    assert (story["audits"], story["bills"]) == (effects["audit"], effects["bill"])
+    assert story["audits"] == effects["audit"]
+    assert story["bills"] == effects["bill"]
     assert story["anomalies"] == anomalies.found(history)
     drawn = [row for row in rows_of(history) if is_drawn(row)]
     shown = [step for step in story["steps"] if "svg" in step and "skipped" not in step]
@@ -118,7 +119,7 @@ def story_of(told: Mapping[str, Any], faults: str, policy: Policy = "resends") -
 
 
 def test_the_lines_of_a_story_are_those_that_ran(told: dict[str, Any]) -> None:
-    """F's handler runs from its first line in every round, and asks for the place in one."""
+    """Count the lines of F, whose handler runs from its first line in every round."""
     steps = story_of(told, "")["steps"]
     times = Counter(line for step in steps for line in step.get("lines", ()))
     by_text = {code.strip(): times[line] for line, code in told["options"]["F"]["code"]}
@@ -152,7 +153,7 @@ def test_a_cell_says_what_explore_says_in_the_same_words(seen: Tab, kept: dict[s
         ".map((each) => [each.dataset.cell, [each.textContent, each.title]]))"
     )
     rows = [row for row in kept["worlds"] if row["policy"] == "resends"]
-    first = {row["behaviour"]: row for row in reversed(rows)}  # a behaviour is told by its first
+    first = {row["behaviour"]: row for row in reversed(rows)}  # a cell shows a behaviour's first
     assert cells == {
         f"{row['subject']}|{name}": [f"✗ {in_words(parse(faults))}", faults or "no fault"]
         for row in first.values()
@@ -267,9 +268,16 @@ def test_no_view_is_wider_than_the_screen_and_text_stands_out_from_what_is_behin
 ) -> None:
     seen.resize(width, 900, dark=dark)
     for fragment in (
-        *("view=overview", "view=options&open=F", "view=play&subjects=F,H&faults=lost3&step=end"),
-        *("view=diff", "view=diff&left=E&right=A", "view=clients", "view=redeploys"),
-        *("view=scoreboard", "view=costs", "view=method"),
+        "view=overview",
+        "view=options&open=F",
+        "view=play&subjects=F,H&faults=lost3&step=end",
+        "view=diff",
+        "view=diff&left=E&right=A",
+        "view=clients",
+        "view=redeploys",
+        "view=scoreboard",
+        "view=costs",
+        "view=method",
     ):
         show(seen, fragment)
         assert not seen.run("document.documentElement.scrollWidth > innerWidth"), fragment
@@ -304,7 +312,8 @@ CONTRAST = """(() => {
     const style = getComputedStyle(element);
     const colour = element.ownerSVGElement ? style.fill : style.color;
     const [one, other] = [light(parts(colour)), light(behind(element))].sort((a, b) => b - a);
-    const crossed = element.closest(".band svg") // by the line of a lane, unless its edge hides that
+    // A lane's line crosses the text, unless the text's edge hides it.
+    const crossed = element.closest(".band svg")
       && `${style.paintOrder} ${parts(style.stroke)}` !== `stroke ${behind(element).slice(0, 3)}`;
     if (crossed || (one + 0.05) / (other + 0.05) < 4.5) faint.push(element.outerHTML.slice(0, 200));
   }
@@ -336,12 +345,19 @@ def test_every_script_beside_the_page_is_in_it() -> None:
 
 
 def without_runs(data: Mapping[str, Any]) -> dict[str, Any]:
-    """What a page says besides its runs, and the state of the project that it was made from."""
+    """Return a page's data without its runs, and without the state of the project."""
     return {
         name: data[name]
         for name in (
-            *("dots", "advice", "tables", "why", "anomalies", "options"),
-            *("pairs", "diffs", "sdk"),
+            "dots",
+            "advice",
+            "tables",
+            "why",
+            "anomalies",
+            "options",
+            "pairs",
+            "diffs",
+            "sdk",
         )
     }
 
@@ -361,12 +377,13 @@ def test_the_page_that_is_kept_shows_the_runs_that_are_made_now(kept: dict[str, 
     now = document(tell(worlds_of(explored.read())), choices())
     assert json.loads(json.dumps(now["chooser"])) == kept["chooser"], STALE
     for row, other in zip(now["worlds"], kept["worlds"], strict=True):
-        if subject_named(row["subject"]).option.extra is None:  # an engine's threads take turns
+        # The threads of an engine take turns, so its runs differ.
+        if subject_named(row["subject"]).option.extra is None:
             assert stories_of(now, row) == stories_of(kept, other), f"{row['subject']}: {STALE}"
 
 
 def stories_of(data: Mapping[str, Any], row: Mapping[str, Any]) -> dict[str, str]:
-    """Every run of a world by its faults, in full."""
+    """Return every run of a world in full, by its faults."""
     names: list[str] = [*data["names"]]
     sets: list[str] = []
     found: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""The page's diff: the author's code of two options, and the stand-ins behind them."""
+"""Tests of the page's diff: the author's code of two options, and the stand-ins behind them."""
 
 import json
 from collections.abc import Generator
@@ -20,18 +20,18 @@ from tests.commands import printed
 pytestmark = pytest.mark.slow
 
 SAME_HANDLER = ("EA", "BM", "BH")
-"""Pairs that differ in how the server is built, and in nothing that the handler does."""
+"""Pairs of options that differ only in how the server is built, and not in the handler."""
 
 
 @pytest.fixture(scope="module")
 def shown() -> dict[str, Any]:
-    """What the page knows, without the runs."""
+    """Make the page's data, without the runs."""
     return document([])
 
 
 @pytest.fixture(scope="module")
 def address(shown: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The address of a page that is made now."""
+    """Write a page from this data, and return its address."""
     path = tmp_path_factory.mktemp("page") / "index.html"
     path.write_text(page(shown, costs.read()), encoding="utf-8")
     return path.as_uri()
@@ -53,7 +53,7 @@ def seen(opened: Tab, address: str) -> Generator[Tab]:
 
 
 def texts(seen: Tab, selector: str) -> list[str]:
-    """What stands in the elements that are visible, without the code in closed details."""
+    """Return the texts of the visible elements; code in closed details is not visible."""
     found = f"[...document.querySelectorAll({json.dumps(selector)})]"
     return seen.run(f"{found}.filter((each) => each.checkVisibility()).map((e) => e.textContent)")
 

@@ -1,5 +1,4 @@
-"""The weather tool by hand, on JSON-RPC over HTTP: servers as other SDKs make them, with their
-habits.
+"""The weather tool by hand, on JSON-RPC over HTTP: a server with the habits of another SDK.
 
 Knows the contract page and the domain of the servers in Python; nothing of this package.
 """
@@ -41,22 +40,65 @@ def text(words: str, *, is_error: bool = False) -> dict[str, Any]:
     return {"resultType": "complete", "content": content, "isError": is_error}
 
 
+def location_of(params: dict[str, Any]) -> str:
+    """Return the location of a call; raise an error if the name or the arguments do not fit."""
+    arguments = params.get("arguments", {})
+    location = arguments.get("location")
+    if params.get("name") != "weather":
+        raise Error(INVALID, "no such tool")
+    if (
+        [*arguments] != ["location"]
+        or not isinstance(location, str)
+        or not 1 <= len(location) <= 100
+    ):
+        raise Error(INVALID, "these arguments do not fit")
+    return location
+
+
+def can_be_asked(params: dict[str, Any], era: str) -> bool:
+    """Return whether the client takes a form in a response."""
+    declared = params["_meta"].get("io.modelcontextprotocol/clientCapabilities", {})
+    modes = declared.get("elicitation", {"url": {}})
+    return era == "2026-07-28" and ("form" in modes or "url" not in modes)
+
+
+class Ended(Exception):
+    """A call that the user has declined or cancelled."""
+
+
+def chosen(name: str, answer: dict[str, Any], choices: list[str]) -> str:
+    """Return the choice in an answer; raise an error if the answer is none.
+
+    Raises:
+        Ended: The user has declined or cancelled.
+    """
+    action = answer.get("action")
+    if action in ("decline", "cancel"):
+        raise Ended("declined" if action == "decline" else "cancelled")
+    content: Any = answer.get("content")
+    value: Any = content.get(name) if hasattr(content, "get") else None
+    if action != "accept" or value not in choices:
+        raise Error(INVALID, f"the answer to {name} does not fit")
+    return value
+
+
 class Foreign:
-    """A server that keeps the page. A test overrides what another SDK does in its own way.
+    """A server that keeps the contract. A test overrides the habits of another SDK.
 
     Args:
-        ledger: The file that it counts effects in.
-        key: Of its states.
+        ledger: The file in which it counts effects.
+        key: The key that signs its states.
     """
 
     eras = ("2026-07-28", "2025-11-25")
     closing = 405
-    """The status of a response to the end of a session; one of 2025-11-25 begins where it is
-    another.
+    """The status of the response to DELETE. With any other than 405, the server opens a session for
+    a client of 2025-11-25.
     """
 
     def __init__(self, ledger: Path, key: bytes = KEY) -> None:
-        self.ledger, self.key = ledger, key
+        self.ledger = ledger
+        self.key = key
         self.spent = set[tuple[str, str]]()
         self.numbers = count(1)
 
@@ -94,53 +136,51 @@ class Foreign:
         """Look at a genuine state before the call goes on."""
 
     def call(self, params: dict[str, Any], era: str) -> dict[str, Any]:
-        arguments = params.get("arguments", {})
-        location = arguments.get("location")
-        if params.get("name") != "weather":
-            raise Error(INVALID, "no such tool")
-        if (
-            [*arguments] != ["location"]
-            or not isinstance(location, str)
-            or not 1 <= len(location) <= 100
-        ):
-            raise Error(INVALID, "these arguments do not fit")
+        location = location_of(params)
         state: str | None = params.get("requestState")
-        answers: dict[str, dict[str, Any]] = params.get("inputResponses") or {}
-        place = None if state is None else self.unseal(state, location)
+        answers: dict[str, dict[str, Any]] = {}
+        place: str | None = None
         if state is not None:
+            answers = params.get("inputResponses") or {}
+            place = self.unseal(state, location)
             self.check_state(state, answers)
         self.effect("audit", location)
         names = places(location)
         if not names:
             return text(f"No weather for {location!r}.", is_error=True)
-        place = names[0] if len(names) == 1 else place
-        declared = params["_meta"].get("io.modelcontextprotocol/clientCapabilities", {})
-        modes = declared.get("elicitation", {"url": {}})
-        can_ask = era == "2026-07-28" and ("form" in modes or "url" not in modes)
+        if len(names) == 1:
+            place = names[0]
+        try:
+            return self.asked(location, place, answers, can_ask=can_be_asked(params, era))
+        except Ended as how:
+            return text(f"The question was {how}.")
+
+    def asked(
+        self,
+        location: str,
+        place: str | None,
+        answers: dict[str, dict[str, Any]],
+        *,
+        can_ask: bool,
+    ) -> dict[str, Any]:
+        """Ask the next question, or report the weather if nothing is left to ask."""
+        if not place:
+            names = places(location)
+            answer = answers.get("place")
+            if answer is not None:
+                place = chosen("place", answer, names)
+            elif can_ask:
+                which = f"Which {location.strip()}?"
+                return self.asking("place", which, names, self.seal(location, place))
+            else:
+                return text(f"{location!r} is ambiguous: name the place.", is_error=True)
         units: str | None = None
-        for name in ("place", "units"):
-            if name == "place" and place:
-                continue
-            choices = names if name == "place" else UNITS
-            message = (
-                f"Which {location.strip()}?" if name == "place" else f"Which units for {place}?"
-            )
-            answer = answers.get(name) if state is not None else None
-            if answer is None and can_ask:
-                return self.asking(name, message, choices, self.seal(location, place))
-            if answer is None:
-                if name == "place":
-                    return text(f"{location!r} is ambiguous: name the place.", is_error=True)
-                continue
-            if answer.get("action") in ("decline", "cancel"):
-                said = "declined" if answer["action"] == "decline" else "cancelled"
-                return text(f"The question was {said}.")
-            content: Any = answer.get("content")
-            value: Any = content.get(name) if hasattr(content, "get") else None
-            if answer.get("action") != "accept" or value not in choices:
-                raise Error(INVALID, f"the answer to {name} does not fit")
-            place, units = (value, units) if name == "place" else (place, value)
-        assert place is not None
+        answer = answers.get("units")
+        if answer is not None:
+            units = chosen("units", answer, UNITS)
+        elif can_ask:
+            which = f"Which units for {place}?"
+            return self.asking("units", which, UNITS, self.seal(location, place))
         self.effect("bill", place)
         return self.reported(report(place, units))
 

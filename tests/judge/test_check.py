@@ -1,4 +1,4 @@
-"""A stranger's proposal goes through the same review: as a file, a module, or a running server."""
+"""Tests of `check`: a stranger's file, module or running server gets the same review."""
 
 import json
 import os
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import anyio
 import pytest
@@ -42,7 +42,7 @@ from tests.rounds import instance, over_http
 CONTRACT = Path(__file__).parents[2] / "docs" / "CONTRACT.md"
 
 FROM_THE_CONTRACT = (Path(__file__).parent / "corpus" / "hmac_json.py").read_text(encoding="utf-8")
-"""A proposal that uses nothing of this project but what the contract page names."""
+"""A proposal that uses only those names of this project that are on the contract page."""
 
 
 def stranger(folder: Path, old: str = "", new: str = "", source: str = FROM_THE_CONTRACT) -> Path:
@@ -69,7 +69,8 @@ def test_an_option_breaks_nothing_and_is_nearest_to_itself(
     only = "clean-tokyo,lost-final"
     assert main(["check", "F", "--json", "--only", only, "--faults", "1"]) == 0
     report = json.loads(capsys.readouterr().out)
-    assert (report["findings"], report["broken"]) == ([], [])
+    assert report["findings"] == []
+    assert report["broken"] == []
     assert report["nearest"] == {"option": "F", "differs": []}
     found = report["explored"]["witnesses"]
     assert {risk["anomaly"] for risk in report["hurts"]} == set(found)
@@ -96,7 +97,8 @@ def test_what_to_do_is_about_the_counterexample_that_is_told() -> None:
     found = anyio.run(counterexamples, subject_named("F¹"), calling(), 1)
     lost = {each.anomaly.name: each for each in risks(found, {})}["lost call"]
     assert lost.counterexamples[0] == "crash@bill3"
-    assert ("idempotency key" in lost.remedy[0], "in the state" in lost.remedy[0]) == (True, False)
+    assert "idempotency key" in lost.remedy[0]
+    assert "in the state" not in lost.remedy[0]
     process, keys = (
         replace(lost, counterexamples=(at,)).remedy for at in ("restart2", "key-rotation")
     )
@@ -122,38 +124,54 @@ BUSY = "the server holds the lock of ledger.sqlite for more than 0.5 seconds bet
 DIED = ("every-request-is-answered", "exit code 3")
 
 
+class Mistake(NamedTuple):
+    """A line that goes wrong, and what `check` says of it.
+
+    Attributes:
+        behind: The text of the proposal behind which the line stands.
+        line: The line.
+        only: The cases to run besides the clean call; empty for all.
+        code: The exit code.
+        says: Texts that are printed; the first one is the broken rule if the exit code is 1.
+    """
+
+    behind: str
+    line: str
+    only: str
+    code: int
+    says: Sequence[str]
+
+
+MISTAKES: list[tuple[str, str, str, int, Sequence[str]]] = [
+    (FIRST, FAILS, "", 2, ["OSError: no", "the first call of stranger.py raises"]),
+    (FIRST, "    raise SystemExit(3)", "", 2, ["ended with exit code 3 at the first call"]),
+    (FIRST, "    write = lambda *args: None", "", 2, ["none of its effects is in the ledger"]),
+    (DECLINED, LOCKS, "decline,clean-springfield", 2, [BUSY]),
+    (FIRST, f"    if params.request_state:\n{LOCKS}", "users-at-once", 2, [BUSY]),
+    (DECLINED, "            raise SystemExit(3)", "decline", 1, DIED),
+    (DECLINED, "            os._exit(3)", "decline", 1, DIED),
+    (BILL, "    write('mail', 'x')", "clean-springfield", 1, ["no-other-effects", "mail"]),
+    (BILL, FAILS, "clean-springfield", 1, ["the-report-is-the-pages", "OSError"]),
+    # The error of an old client is left out of a finding that is about modern clients.
+    (DECLINED, TELLS_ERA, "decline", 1, ["decline-ends-the-call", "what its code raised:\n"]),
+]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("behind", "line", "only", "code", "says"),
-    [
-        (FIRST, FAILS, "", 2, ["OSError: no", "the first call of stranger.py raises"]),
-        (FIRST, "    raise SystemExit(3)", "", 2, ["ended with exit code 3 at the first call"]),
-        (FIRST, "    write = lambda *args: None", "", 2, ["none of its effects is in the ledger"]),
-        (DECLINED, LOCKS, "decline,clean-springfield", 2, [BUSY]),
-        (FIRST, f"    if params.request_state:\n{LOCKS}", "users-at-once", 2, [BUSY]),
-        (DECLINED, "            raise SystemExit(3)", "decline", 1, DIED),
-        (DECLINED, "            os._exit(3)", "decline", 1, DIED),
-        (BILL, "    write('mail', 'x')", "clean-springfield", 1, ["no-other-effects", "mail"]),
-        (BILL, FAILS, "clean-springfield", 1, ["the-report-is-the-pages", "OSError"]),
-        # An old client's error is not told where the finding is about others.
-        (DECLINED, TELLS_ERA, "decline", 1, ["decline-ends-the-call", "what its code raised:\n"]),
-    ],
-)
+@pytest.mark.parametrize("mistake", [Mistake(*each) for each in MISTAKES])
 def test_a_line_that_goes_wrong_is_told_and_judged_where_there_is_something_to_judge(
-    behind: str,
-    line: str,
-    only: str,
-    code: int,
-    says: Sequence[str],
+    mistake: Mistake,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(ledger, "BUSY_SECONDS", 0.5)
-    file = stranger(tmp_path, behind, f"{behind}{line}\n")
-    ended, printed = checked(file, capsys, *(("clean-tokyo", only) if only else ()))
-    assert (ended, [each for each in says if each not in printed]) == (code, [])
-    assert (f"breaks {says[0]}: " in printed) == (code == 1)
+    file = stranger(tmp_path, mistake.behind, f"{mistake.behind}{mistake.line}\n")
+    only = ("clean-tokyo", mistake.only) if mistake.only else ()
+    code, printed = checked(file, capsys, *only)
+    assert code == mistake.code
+    assert [each for each in mistake.says if each not in printed] == []
+    assert (f"breaks {mistake.says[0]}: " in printed) == (code == 1)
     assert "mrtr_options/" not in printed
     assert "to make findings smaller" not in " ".join(printed.split())
 
@@ -189,7 +207,8 @@ def test_a_client_that_is_told_to_retry_does_so(tmp_path: Path) -> None:
         ("lost-final", 5),
     ):
         seen = observe(anyio.run(run, Subject(option_at(file)), named(slug)))
-        assert (seen.outcome, seen.rounds) == ("completed", rounds)
+        assert seen.outcome == "completed"
+        assert seen.rounds == rounds
 
 
 @pytest.mark.slow
@@ -201,7 +220,8 @@ def test_a_proposal_that_hangs_names_its_line_and_is_not_played_to_the_end(
     only = ("clean-tokyo", "clean-springfield", "lost-first", "failover", "restart")
     code, printed = checked(file, capsys, *only, more=("--hang-seconds", "1"))
     assert f"since in {GIVE_UP} others a request had no response" in " ".join(printed.split())
-    assert (code, "breaks every-request-is-answered" in printed) == (1, True)
+    assert code == 1
+    assert "breaks every-request-is-answered" in printed
     assert re.search(r"it is at line \d+, in call_tool: if 'Spring'", printed)
     assert "most similar option" not in printed
     _, printed = checked(file, capsys, "every-place", "crowd", more=("--hang-seconds", "1"))
@@ -223,10 +243,12 @@ async def weather(location: str) -> str:
 """
 
 
-DB, OPENED = "sqlite3.connect(LEDGER, timeout=2)", "vars(write)[time.time()] = open(os.devnull)"
+DB = "sqlite3.connect(LEDGER, timeout=2)"
+OPENED = "vars(write)[time.time()] = open(os.devnull)"
 PUSH = "    try:\n        answer = await ctx.session.elicit_form("
 MISFIT = '        raise invalid(f"The answer to {name} does not fit.")'
-REFUSED, ENDED = "    except ValueError:\n", "        if choice is None:\n"
+REFUSED = "    except ValueError:\n"
+ENDED = "        if choice is None:\n"
 HALF_A_MEBIBYTE = "vars(unseal)[str(len(vars(unseal)))] = bytearray(2**19)"
 A_THREAD = """            if answer["action"] == "cancel":
                 import threading
@@ -235,47 +257,45 @@ A_THREAD = """            if answer["action"] == "cancel":
 NO_STATE = "left out: 1 run with a state of another server: no question came with a state"
 
 
+CARELESS: list[tuple[tuple[str, str, str], str]] = [
+    (("", "", NO_QUESTIONS), NO_STATE),
+    (("", "", FROM_THE_CONTRACT), ""),
+    (
+        ('.split(",") if key]', '.split(",") + [""]]', FROM_THE_CONTRACT),
+        "breaks state-is-genuine",
+    ),
+    *(
+        ((old, new, FROM_THE_CONTRACT), "breaks nothing-is-kept")
+        for old, new in (
+            (f"closing({DB}) as db, db:", f"vars(write).setdefault(time.time(), {DB}) as db:"),
+            (PUSH, f"    {OPENED}\n{PUSH}"),
+            (MISFIT, f"        {OPENED}\n{MISFIT}"),
+            (REFUSED, f"{REFUSED}        {HALF_A_MEBIBYTE}\n"),
+            (ENDED, f"{ENDED}{A_THREAD}"),
+        )
+    ),
+]
+"""(old text, new text, proposal), and a text that is printed."""
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("source", "old", "new", "says"),
-    [
-        (NO_QUESTIONS, "", "", NO_STATE),
-        (FROM_THE_CONTRACT, "", "", ""),
-        (
-            FROM_THE_CONTRACT,
-            '.split(",") if key]',
-            '.split(",") + [""]]',
-            "breaks state-is-genuine",
-        ),
-        *(
-            (FROM_THE_CONTRACT, old, new, "breaks nothing-is-kept")
-            for old, new in (
-                (f"closing({DB}) as db, db:", f"vars(write).setdefault(time.time(), {DB}) as db:"),
-                (PUSH, f"    {OPENED}\n{PUSH}"),
-                (MISFIT, f"        {OPENED}\n{MISFIT}"),
-                (REFUSED, f"{REFUSED}        {HALF_A_MEBIBYTE}\n"),
-                (ENDED, f"{ENDED}{A_THREAD}"),
-            )
-        ),
-    ],
-)
+@pytest.mark.parametrize(("change", "says"), CARELESS)
 def test_a_key_that_anybody_guesses_and_a_file_that_stays_open_are_found(
-    source: str,
-    old: str,
-    new: str,
+    change: tuple[str, str, str],
     says: str,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    file = stranger(tmp_path, old, new, source)
+    file = stranger(tmp_path, *change)
     no_cases: list[Scenario] = []
     monkeypatch.setattr(check, "_named", lambda subject: (no_cases, []))  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
     monkeypatch.setattr(check, "systematic", lambda: no_cases)
     code, printed = checked(file, capsys, more=("--drawn", "0", "--faults", "0"))
-    # The clean call that comes first shows that a server which asks nothing breaks the contract.
-    breaks = "breaks" in says or source == NO_QUESTIONS
-    assert (code, "breaks" in printed) == (int(breaks), breaks), printed
+    # A server that asks nothing breaks the contract in the clean call, which runs first.
+    breaks = "breaks" in says or NO_QUESTIONS in change
+    assert code == int(breaks), printed
+    assert ("breaks" in printed) == breaks, printed
     assert says in printed
 
 
@@ -284,11 +304,11 @@ def test_a_server_without_the_tool_is_refused(
 ) -> None:
     file = stranger(tmp_path, "def weather", "def book_table", NO_QUESTIONS)
     code, printed = checked(file, capsys)
-    says = "stranger.py has no tool 'weather' to be reviewed, only book_table; check --init my_option.py"
-    assert (code, printed) == (
-        2,
-        f"mrtr-options: {says} writes the tool that check judges (docs/CONTRACT.md); "
-        "for a tool of your own, new writes a test\n",
+    assert code == 2
+    assert printed == (
+        "mrtr-options: stranger.py has no tool 'weather' to be reviewed, only book_table; "
+        "check --init my_option.py writes the tool that check judges (docs/CONTRACT.md); "
+        "for a tool of your own, new writes a test\n"
     )
 
 
@@ -310,7 +330,8 @@ def test_the_nearest_option_has_the_fewest_differences_though_not_all_are_played
     for seen in anyio.run(matrix.run, of_options):
         (here,) = (each for each in own if (each.schedule, each.era) == (seen.schedule, seen.era))
         one, other = ((each.outcome, each.effects, each.questions) for each in (here, seen))
-        differences["+".join((seen.option, *seen.wrappers))] += one != other
+        if one != other:
+            differences["+".join((seen.option, *seen.wrappers))] += 1
     assert len(found.differs) == differences[found.option] == min(differences.values()) > 0
     assert len(played) < len(of_options)
 
@@ -327,7 +348,8 @@ def test_the_file_that_init_writes_is_the_pages_and_passes_and_is_not_written_ov
     code, printed = checked(
         file, capsys, "clean-springfield", "bad-answer", "decline", "failed-bill"
     )
-    assert (code, "Keeps the contract." in printed) == (0, True)
+    assert code == 0
+    assert "Keeps the contract." in printed
     file.write_text("mine", encoding="utf-8")
     for name in (file, tmp_path / "no_folder" / "my_option.py", tmp_path / "my_option"):
         refusal(main, ["check", "--init", str(name)])
@@ -368,7 +390,7 @@ def test_a_relative_path_of_a_proposal_is_in_a_folder_of_the_review_and_not_wher
     (guarded,) = (each for each in blocks if 'build_server("weather-guarded"' in each)
     assert 'SqliteStore("rounds.sqlite")' in guarded
     Path("my_server.py").write_text(guarded, encoding="utf-8")
-    for _ in range(2):  # the first lets time pass
+    for _ in range(2):  # the first one moves the clock
         assert (
             main(["check", "my_server.py", "--only", "clean-tokyo,expired", "--faults", "0"]) == 0
         )

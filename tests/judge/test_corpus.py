@@ -1,9 +1,8 @@
-"""Proposals by authors who had read nothing but the contract: correct ones, and ones with one bug
-each.
+"""Tests on proposals by authors who had read only the contract; some have a bug.
 
-`corpus/` has two correct files, of which one stands behind the other. `corpus/correct.toml` makes
-more of them, for other ways to keep a call, and `corpus/broken.toml` the broken ones, with the rule
-that each breaks and a case that shows it. `make evidence` plays all.
+`corpus/` has two correct files; the second one extends the first. `corpus/correct.toml` makes more
+correct files, which keep a call in other ways. `corpus/broken.toml` makes the broken ones; it names
+the rule that a file breaks, and a case that shows it. `make evidence` plays all.
 """
 
 import tomllib
@@ -41,23 +40,23 @@ BROKEN: dict[str, dict[str, Any]] = tomllib.loads(
 )
 
 DIFFERENT = ("encrypted", "sqlite_table", "threaded")
-"""The correct ones of `make test`: each keeps a call, or takes turns, in another way."""
+"""The correct files of `make test`: they differ in how they keep a call or take turns."""
 
 BREAKS = (
     "hmac-unfolds-the-state",  # a forged state
     "encrypted-no-caller-may-go-on",  # another user's state
     "table-one-round-for-equal-calls",  # a call that ends with another one
     "table-old-until-swept",  # a state that does not expire
-    "hmac-one-bill-a-second",  # a bill too few
+    "hmac-one-bill-a-second",  # a missing bill
     "hmac-audits-stripped",  # an audit of something else
     "hmac-key-in-the-envelope",  # a key that leaks
-    "hmac-ledger-as-a-resource",  # a leak where nobody looks
+    "hmac-ledger-as-a-resource",  # a leak in a listing
     "hmac-canceled",  # a cancellation that does not end the call
 )
-"""The broken files of `make test`: one for each kind of harm. What hangs is in `test_check`."""
+"""The broken files of `make test`: one for each kind of harm. `test_check` has one that hangs."""
 
 RANDOM = 40
-"""How many cases drawn at random may be named."""
+"""The number of randomly drawn cases that `shown_by` can name."""
 
 USUAL: tuple[tuple[str, Era], ...] = (
     ("clean-springfield", "modern"),
@@ -80,7 +79,7 @@ USUAL: tuple[tuple[str, Era], ...] = (
 
 
 def case_of(slug: str, era: Era, instances: Literal[1, 2] = 1) -> Scenario:
-    """A case by its name; a call of the default client by the fault that it meets."""
+    """Return a case by its name; a name with "@" is a fault that the default client meets."""
     if "@" in slug:
         return calling("Springfield", "one" if instances == 1 else "sticky", era=era).under(
             parse(slug)
@@ -96,7 +95,7 @@ def case_of(slug: str, era: Era, instances: Literal[1, 2] = 1) -> Scenario:
 
 
 def source_of(name: str) -> str:
-    """A proposal's text."""
+    """Return the source of a proposal."""
     if name in FILES:
         return FILES[name]
     change = (MADE | BROKEN)[name]
@@ -104,7 +103,7 @@ def source_of(name: str) -> str:
 
 
 async def broken_rules(name: str, folder: Path, cases: list[Scenario]) -> set[str]:
-    """The rules that a proposal breaks when it is run as `check` runs it."""
+    """Return the rules that a proposal breaks when it is run as `check` runs it."""
     file = folder / f"{name}.py"
     file.write_text(source_of(name), encoding="utf-8")
     subject = Subject(option_at(file))
@@ -124,7 +123,7 @@ async def broken_rules(name: str, folder: Path, cases: list[Scenario]) -> set[st
 )
 def test_a_correct_file_is_not_accused(name: str, tmp_path: Path) -> None:
     rules = anyio.run(broken_rules, name, tmp_path, [case_of(*usual) for usual in USUAL])
-    assert not rules, f"it is said to be correct, and breaks {rules}"
+    assert not rules, f"this file is correct, but check found that it breaks {rules}"
 
 
 @pytest.mark.slow
@@ -132,6 +131,7 @@ def test_a_correct_file_is_not_accused(name: str, tmp_path: Path) -> None:
     "name", every("broken files of the corpus", {name: name for name in BROKEN}, BREAKS)
 )
 def test_a_broken_file_is_told_the_rule_that_it_breaks(name: str, tmp_path: Path) -> None:
-    rule, case = BROKEN[name]["rule"], case_of(*BROKEN[name]["shown_by"])
+    rule = BROKEN[name]["rule"]
+    case = case_of(*BROKEN[name]["shown_by"])
     rules = anyio.run(broken_rules, name, tmp_path, [case])
-    assert rule in rules, f"it is said to break {rule}, and breaks {rules or 'none'}"
+    assert rule in rules, f"this file breaks {rule}, but check found {rules or 'nothing'}"

@@ -1,6 +1,4 @@
-"""Every set of faults up to a bound: what it shows, that nothing is left out, and that it can
-fail.
-"""
+"""Tests of exploring: the anomalies under every set of faults up to a bound, none left out."""
 
 import time
 from dataclasses import replace
@@ -61,11 +59,12 @@ def test_where_the_destination_honours_keys_j_is_exactly_once_after_round_one_an
     subject: str, call: Scenario, shows: dict[str, set[str]]
 ) -> None:
     found = anyio.run(counterexamples, subject_named(subject), call, 1)
-    assert (named(found), found.unclassified) == (shows, {})
+    assert named(found) == shows
+    assert found.unclassified == {}
 
 
 def test_a_client_that_is_told_to_send_again_later_may_get_the_result_then() -> None:
-    """Its first delivery died after the bill, whose key the destination honours."""
+    """Let the first delivery die after the bill, whose key the destination honours."""
     call = calling(destination="honours keys").under(parse("twice3 crash@bill3"))
     assert not violations(anyio.run(run, subject_named("J¹ᵏ"), call))
 
@@ -86,7 +85,8 @@ def test_a_client_that_retries_outlasts_what_fails_three_times(at: str) -> None:
 @pytest.mark.parametrize("location", ["Tokyo", "Springfield"])
 def test_every_fault_happens_where_it_is_bound_to(location: str) -> None:
     async def check() -> None:
-        subject, call = subject_named("E"), calling(location)
+        subject = subject_named("E")
+        call = calling(location)
         last = rounds_of(location)
         clean = await run(subject, call)
         for kind in EXPLORED:
@@ -123,7 +123,8 @@ def test_explorations_are_of_clients_that_send_what_they_were_asked() -> None:
     ),
 )
 def test_leaving_out_what_cannot_happen_loses_no_anomaly(kinds: tuple[str, ...]) -> None:
-    subject, call = subject_named("H"), calling("Tokyo")
+    subject = subject_named("H")
+    call = calling("Tokyo")
     found, every = Explored(subject, call, 2), Explored(subject, call, 2)
 
     async def play(scenario: Scenario) -> History:
@@ -214,7 +215,7 @@ def test_the_schedules_name_what_their_histories_show() -> None:
         "wrong-kind",
         "other-principal",
     ):
-        assert not shown[slug], slug  # what a wrong client does is no anomaly
+        assert not shown[slug], slug  # a client's misbehaviour is no anomaly
 
 
 def test_every_delivery_that_an_option_may_guarantee_is_a_fault_that_is_explored() -> None:
@@ -226,7 +227,7 @@ def test_every_delivery_that_an_option_may_guarantee_is_a_fault_that_is_explored
     assert set(EVERY_DELIVERY) <= explored
 
 
-@pytest.mark.parametrize("letter", list("EJ"))  # of the others `docs/explored.json` has it
+@pytest.mark.parametrize("letter", list("EJ"))  # `docs/explored.json` has the other proofs
 def test_what_keeps_nothing_on_the_server_is_proved_for_any_number_of_faults(letter: str) -> None:
     proof = anyio.run(prove, subject_named(letter))
     assert proof.holds
@@ -241,7 +242,7 @@ UNITS = ("metric", "imperial")
 def test_what_has_its_effect_once_a_process_is_not_proved_with_equal_replies(
     tmp_path: Path,
 ) -> None:
-    """Nor is a frame, or a guard: `docs/explored.json` has it."""
+    """Try a file that bills once a process; `docs/explored.json` has a frame and a guard."""
     billed = "BILLED.append(place) or await desk.bill(place) if place not in BILLED else None"
     source = option_named("E").source.replace("await desk.bill(place)", billed)
     path = tmp_path / "bills_once.py"
@@ -276,12 +277,13 @@ def test_two_deliveries_at_once_of_a_legacy_call_each_have_their_own_questions(n
 
 
 def test_what_is_found_does_not_depend_on_a_busy_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else a delivery that waits for another one gives up first, and their replies differ."""
-    bill, stall = MemoryLedger.record, partial(time.sleep, 1.2 * WAIT_SECONDS)
+    """Check that a waiting delivery does not give up early, which would change its reply."""
+    bill = MemoryLedger.record
+    stall = partial(time.sleep, 1.2 * WAIT_SECONDS)
 
     async def slow(self: MemoryLedger, effect: Effect) -> None:
         stall()
-        for _ in range(9):  # the other one has its turns
+        for _ in range(9):  # let the other delivery run
             await checkpoint()
         await bill(self, effect)
 
@@ -312,7 +314,7 @@ def test_a_report_of_another_calls_answer_is_misrouted_and_one_of_nothing_answer
         return anomalies.found(replace(history, events=tuple(events)))
 
     async def check() -> None:
-        # In the other call the user answers Missouri.
+        # The user of the other call answers Missouri.
         assert "misrouted answer" in await reported("other2", WRONG_REPORT)
         assert await reported("", WRONG_REPORT) >= {"ignored answer"}
         assert not {"misrouted answer", "ignored answer"} & await reported("other2", RIGHT_REPORT)
@@ -321,7 +323,7 @@ def test_a_report_of_another_calls_answer_is_misrouted_and_one_of_nothing_answer
 
 
 def test_a_client_that_calls_again_does_so_more_often_than_faults_are_tried_at_a_time() -> None:
-    """Else its giving up would look like the subject's doing."""
+    """Let the client outlast the faults, or its giving up would look like the subject's fault."""
     scenario = calling(policy="calls again").under(parse("lost1 lost1.2 lost1.3 lost3"))
     history = anyio.run(run, subject_named("F"), scenario)
     assert not {"stuck call", "orphan bill"} & anomalies.found(history)
@@ -352,7 +354,7 @@ def test_a_client_that_stops_is_charged_and_told_of_an_error(subject: str) -> No
 
 @pytest.mark.parametrize("subject", ["E", "F"])
 def test_a_client_that_stops_says_nothing_of_whether_the_call_could_go_on(subject: str) -> None:
-    """Another client would send the round again after a loss or a failure."""
+    """Leave out those anomalies, since another client would send the round again."""
     found = anyio.run(counterexamples, subject_named(subject), calling(policy="stops"), 1)
     assert not {"stuck call", "lost call"} & found.counterexamples.keys()
 
@@ -368,7 +370,8 @@ def test_a_client_that_stops_sends_nothing_after_an_error(faults: str) -> None:
     history = anyio.run(run, subject_named("F"), scenario)
     (fault,) = scenario.faults
     last = history.attempts[-1]
-    assert (last.round, last.attempt) == (fault.round, 1)
+    assert last.round == fault.round
+    assert last.attempt == 1
 
 
 def test_a_run_in_which_a_client_lost_a_first_response_is_not_taken_for_another_clients() -> None:

@@ -1,6 +1,4 @@
-"""A finding is shrunk to what it needs, told under the rule that it is about, and with its
-cause.
-"""
+"""Tests of findings: a finding is shrunk, named by the right rule, and told with its cause."""
 
 from dataclasses import replace
 from functools import partial
@@ -45,9 +43,10 @@ FIRST_SPELLING = "hmac_json", WHICH, f"vars(call_tool).setdefault(bare.lower(), 
 
 
 def slipped(slip: tuple[str, str, str], folder: Path) -> Subject:
-    """A file of the corpus with something else in place of a text of its."""
+    """Write a file of the corpus with one text replaced: (file, old text, new text)."""
     name, old, new = slip
-    source, file = FILES[name], folder / f"{name}.py"
+    source = FILES[name]
+    file = folder / f"{name}.py"
     assert source.count(old) == 1
     file.write_text(source.replace(old, new), encoding="utf-8")
     return Subject(option_at(file))
@@ -74,7 +73,8 @@ def test_a_finding_is_shrunk_and_told_under_the_rule_that_needs_least(
 
     found = anyio.run(shrink)
     script = found.history.scenario.script
-    assert (found.rule, len(script)) == (told, 3)
+    assert found.rule == told
+    assert len(script) == 3
     assert not any(isinstance(step, Restart) for step in script)
 
 
@@ -82,18 +82,21 @@ def test_a_finding_is_shrunk_and_told_under_the_rule_that_needs_least(
 def test_what_a_finding_needs_of_earlier_runs_is_told(
     runs: int, before: int, tmp_path: Path
 ) -> None:
-    subject, case = slipped(FIRST_SPELLING, tmp_path), CASES["every-place"]
+    subject = slipped(FIRST_SPELLING, tmp_path)
+    case = CASES["every-place"]
 
     async def look() -> Finding:
         play = partial(run, subject)
         whole = findings(await play(case), {})[0]
-        sent, _ = whole.history.exchanges[(whole.problem.exchange or 0) - 1]
+        assert whole.problem.exchange is not None
+        sent, _ = whole.history.exchanges[whole.problem.exchange - 1]
         alone = replace(case, script=(Send("first", call=sent.call),))
         shared = replace(whole, history=replace(whole.history, scenario=alone))
         return await on_its_own(play, shared, whole, runs * [Made(case, 200)], {})
 
     found = anyio.run(look)
-    assert (len(found.history.scenario.before), found.set_up) == (before, not runs)
+    assert len(found.history.scenario.before) == before
+    assert found.set_up == (not runs)
     assert ("fresh" in story(found)[0]) == found.set_up
 
 
@@ -123,7 +126,11 @@ def test_texts_that_look_alike_are_told_apart() -> None:
 
 
 def shrunk(slug: str, times: int) -> tuple[Finding, Finding, int]:
-    """A finding that so many smaller runs show; what it comes to, and after how many runs."""
+    """Shrink a finding that only the first `times` smaller runs show.
+
+    Returns:
+        The finding, the shrunk finding, and the number of runs.
+    """
     clean = anyio.run(run, subject_named("E"), CASES[slug])
     wrong = replace(
         clean, events=tuple(each for each in clean.events if not isinstance(each, Effect))
@@ -139,7 +146,7 @@ def shrunk(slug: str, times: int) -> tuple[Finding, Finding, int]:
 
 
 def test_a_bill_that_is_missing_is_not_told_as_an_audit_that_is_wrong() -> None:
-    clean = anyio.run(run, subject_named("G"), named("clean-tokyo").on_one())  # audits at the end
+    clean = anyio.run(run, subject_named("G"), named("clean-tokyo").on_one())  # G audits last
     events = tuple(each for each in clean.events if not isinstance(each, Effect))
     found = findings(replace(clean, events=events), {})
     assert [each.rule for each in found] == ["a-report-is-billed"]
@@ -147,7 +154,8 @@ def test_a_bill_that_is_missing_is_not_told_as_an_audit_that_is_wrong() -> None:
 
 def test_a_smaller_run_that_shows_it_once_does_not_count() -> None:
     found, smaller, runs = shrunk("forks", 1)
-    assert (smaller, runs > 1) == (found, True)
+    assert smaller == found
+    assert runs > 1
 
 
 def test_a_run_with_slow_effects_counts_for_several(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -193,18 +201,20 @@ def test_a_run_too_long_to_be_shrunk_is_told_as_it_is(monkeypatch: pytest.Monkey
     for most, is_played in (length, True), (length - 1, False):
         monkeypatch.setattr("mrtr_options.review.check.findings.SHRINK_REQUESTS", most)
         found, smaller, runs = shrunk("leaves", 0)
-        assert (smaller, bool(runs)) == (found, is_played)
+        assert smaller == found
+        assert bool(runs) == is_played
 
 
 def test_what_goes_wrong_beside_few_others_is_told_with_them() -> None:
     history = anyio.run(run, subject_named("E"), CASES["users-at-once"])
     lines = story(Finding(history, Problem("bills-are-due", 1, "x", "y")))
-    assert sum(line[0].isdigit() for line in lines) == 6
+    assert len([line for line in lines if line[0].isdigit()]) == 6
     assert "   effect: audit of 'Tokyo' (6 times)" in lines
 
 
 def test_lines_that_repeat_are_told_once_with_how_often() -> None:
-    request, asked = Send("first"), Send("units", Nothing())
+    request = Send("first")
+    asked = Send("units", Nothing())
     case = replace(named("clean-tokyo").on_one(), script=(request, *20 * [asked]))
     history = anyio.run(run, subject_named("E"), case)
     last = history.exchanges[-1][0].exchange

@@ -1,6 +1,4 @@
-"""The judge is fair to servers of other SDKs: their habits are no faults, and their faults are
-found.
-"""
+"""Tests that the judge is fair to other SDKs: a habit is no fault, and a fault is found."""
 
 import json
 import re
@@ -73,7 +71,7 @@ def test_a_server_that_never_answers_is_given_up_after_hang_seconds(tmp_path: Pa
 
 
 class ClosesLater(Foreign):
-    closing = 202  # accepted, and not yet done
+    closing = 202  # accepted, but not done yet
 
 
 def test_what_the_library_logs_is_not_told(
@@ -119,7 +117,10 @@ class SpendsStates(Foreign):
 
 
 class ComparesTexts(Foreign):
-    """A state is JSON with spaces, and one without is refused. A number stands for the place."""
+    """A server whose states are JSON with spaces: it compares texts, so it refuses other spellings.
+
+    A number stands for the place.
+    """
 
     def seal(self, location: str, place: str | None) -> str:
         return json.dumps([location, None if place is None else list(TODAY).index(place)])
@@ -197,5 +198,5 @@ def test_both_clients_are_explored_from_outside_and_shown_side_by_side(
     (bills,) = re.findall(r"^charged twice +(.*)$", printed, re.MULTILINE)
     (orphans,) = re.findall(r"^charged, told of an error +(.*)$", printed, re.MULTILINE)
     assert re.split(" {2,}", heading.strip()) == ["resends, one", "calls again, one"]
-    assert bills.split()[-1] == "lost3"  # it calls again
-    assert orphans.split()[0] == "lost3"  # it resends, and its state is spent
+    assert bills.split()[-1] == "lost3"  # the client that calls again
+    assert orphans.split()[0] == "lost3"  # the client that resends, whose state is spent

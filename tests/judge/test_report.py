@@ -1,4 +1,4 @@
-"""What a report says besides its findings, and what docs/CONTRACT.md promises of it."""
+"""Tests of a report apart from its findings, and of what docs/CONTRACT.md promises about it."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +18,7 @@ CLEAN = named("clean-tokyo").on_one()
 
 
 def without_question(event: Event) -> Event:
-    """Return a response that brings a state alone, in place of one with a question."""
+    """Turn a response with a question into a state-only response."""
     if not isinstance(event, Received) or not event.reply.questions:
         return event
     return replace(event, reply=replace(event.reply, questions={}, schemas={}, later=True))
@@ -30,14 +30,16 @@ def test_broken_names_what_turns_the_verdict() -> None:
     report = Report("a file")
     report.hold(replace(history, events=calm))
     told = report.as_json()
-    assert (told["holds"], told["broken"]) == (False, ["a-report-is-billed"])
+    assert told["holds"] is False
+    assert told["broken"] == ["a-report-is-billed"]
 
 
 def test_nothing_is_broken_where_the_contract_is_kept() -> None:
     report = Report("a file")
     report.hold(anyio.run(run, subject_named("E"), CLEAN))
     told = report.as_json()
-    assert (told["holds"], told["broken"]) == (True, [])
+    assert told["holds"] is True
+    assert told["broken"] == []
     assert not any("a state without a question" in line for line in judged(report))
 
 

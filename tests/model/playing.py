@@ -1,7 +1,7 @@
 """A shortest counterexample of the model, played on the real servers.
 
-A round of the model that took place in steps becomes one delivery, at its last step. A round that a
-counterexample leaves at work ends by itself after it, which takes no effect back.
+A round that takes several steps in the model becomes one delivery, at its last step. A round that
+is still at work at the end of a counterexample ends by itself afterwards, which undoes no effect.
 """
 
 import re
@@ -29,19 +29,19 @@ SUBJECTS = {
     "durable record (L, K)": "L",
     "durable record, named by key": "L+call-key",
 }
-"""The mechanisms that the bench can play, and as which subject."""
+"""The subjects that play the model's mechanisms on the bench."""
 
 DESTINATIONS: dict[str, Destination] = {
     "ignores keys": "ignores keys",
     "honours idempotency keys": "honours keys",
 }
-"""The model's destinations that are played, by the bench's names."""
+"""The bench's names of the model's destinations that are played."""
 
 TAKES = re.compile(r"instance (\d) takes attempt (\d) round (\d)(, answers at once)?")
 WORKS = re.compile(r"instance (\d): ([a-z ]+) \(attempt (\d) round (\d)\)")
 CRASHES = re.compile(r"instance (\d) crashes")
 EFFECTS = {1: "audit", 3: "bill"}
-"""The effect of a round, where it has one; option E's later rounds audit, too."""
+"""The effects of rounds. Option E's later rounds audit, too."""
 RESPONDS = ("respond", "keep frame")
 
 
@@ -62,12 +62,13 @@ class Delivery:
     """A request that reaches an instance.
 
     Attributes:
-        instance, attempt, round: Where, and which request.
+        instance: The instance that it reaches.
+        attempt, round: The request.
         last: The number of its last action in the counterexample.
         effects: The effects that it did.
-        crashed: Whether the instance died in it.
-        responds: Whether its response left.
-        is_seen: Whether the client takes that response.
+        crashed: Whether the instance died during it.
+        responds: Whether its response was sent.
+        is_seen: Whether the client takes the response.
     """
 
     instance: int
@@ -85,13 +86,16 @@ def deliveries_of(actions: list[str]) -> dict[int, Delivery]:
     found: list[Delivery] = []
     at_work: dict[int, Delivery] = {}
     for number, action in enumerate(actions):
-        if takes := TAKES.fullmatch(action):
+        takes = TAKES.fullmatch(action)
+        works = WORKS.fullmatch(action)
+        crashes = CRASHES.fullmatch(action)
+        if takes:
             instance, attempt, round_ = (int(each) for each in takes.groups()[:3])
             delivery = Delivery(instance, attempt, round_, number, responds=bool(takes[4]))
             found.append(delivery)
             if not delivery.responds:
                 at_work[instance] = delivery
-        elif works := WORKS.fullmatch(action):
+        elif works:
             delivery = at_work[int(works[1])]
             delivery.last = number
             delivery.responds = works[2] in RESPONDS
@@ -99,17 +103,19 @@ def deliveries_of(actions: list[str]) -> dict[int, Delivery]:
                 delivery.effects = (*delivery.effects, works[2])
             if delivery.responds:
                 del at_work[delivery.instance]
-        elif crashes := CRASHES.fullmatch(action):
+        elif crashes:
             delivery = at_work.pop(int(crashes[1]), None)
             if delivery is not None:
-                delivery.last, delivery.crashed = number, True
+                delivery.last = number
+                delivery.crashed = True
     _see(actions, found)
     return {each.last: each for each in found}
 
 
 def _see(actions: list[str], found: list[Delivery]) -> None:
     """Mark the deliveries whose response the client takes."""
-    attempt, round_ = 1, 1
+    attempt = 1
+    round_ = 1
     for number, action in enumerate(actions):
         takes_response = action.startswith(("user answers", "client gets"))
         if takes_response:
@@ -123,7 +129,8 @@ def _see(actions: list[str], found: list[Delivery]) -> None:
         if action.startswith("user answers"):
             round_ += 1
         elif action.startswith(("client gets error", "client loses", "user wants")):
-            attempt, round_ = attempt + 1, 1
+            attempt += 1
+            round_ = 1
 
 
 def player_of(actions: list[str], *, keyed: bool) -> Callable[[Player], Awaitable[None]]:
@@ -132,7 +139,9 @@ def player_of(actions: list[str], *, keyed: bool) -> Callable[[Player], Awaitabl
 
     async def play(player: Player) -> None:
         first = Request("Springfield", key=new_call_key() if keyed else None)
-        attempt, round_, call = 1, 1, 1
+        attempt = 1
+        round_ = 1
+        call = 1
         requests = {(1, 1): (call, first)}
         reply = Reply()
         for number, action in enumerate(actions):
@@ -149,21 +158,23 @@ def player_of(actions: list[str], *, keyed: bool) -> Callable[[Player], Awaitabl
                 if action.startswith("user wants"):
                     call += 1
                     first = replace(first, key=new_call_key() if keyed else None)
-                attempt, round_ = attempt + 1, 1
+                attempt += 1
+                round_ = 1
                 requests[attempt, 1] = call, first
+            crashes = CRASHES.fullmatch(action)
             if number in due:
                 delivery = due[number]
                 mine = requests[delivery.attempt, delivery.round]
                 got = await deliver(player, delivery, *mine)
                 reply = got if delivery.is_seen else reply
-            elif crashes := CRASHES.fullmatch(action):
+            elif crashes:
                 await player.instances.crash(int(crashes[1]))
 
     return play
 
 
 async def deliver(player: Player, delivery: Delivery, call: int, request: Request) -> Reply:
-    """Deliver a request; an instance that is to die does so around its effect."""
+    """Deliver a request; if the instance has to die, it dies around its effect."""
     ahead = EFFECTS.get(delivery.round)
     if delivery.crashed and delivery.effects:
         await player.instances.arm(f"crash@{delivery.effects[-1]}")
@@ -184,7 +195,7 @@ async def play(cell: Cell, actions: list[str]) -> History:
     subject = subject_named(SUBJECTS[cell.mechanism])
     policy = POLICIES[[*POLICIES].index(cell.policy)]
     setup = Setup(fleet="free", policy=policy, destination=DESTINATIONS[cell.destination])
-    calls = 1 + sum(action.startswith("user wants") for action in actions)
+    calls = 1 + len([action for action in actions if action.startswith("user wants")])
     callers = (Caller("Springfield"),) * calls
     scenario = Scenario("model", "A counterexample of the model.", setup, callers)
     client = player_of(actions, keyed=subject.keyed)

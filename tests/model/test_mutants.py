@@ -1,4 +1,4 @@
-"""Deliberately broken mechanisms: the search finds an anomaly that the sound one never shows."""
+"""Tests on broken mechanisms: the search finds an anomaly that the sound mechanism never shows."""
 
 import pytest
 
@@ -33,7 +33,6 @@ class KeyPerAttempt(Durable):
     """A durable record whose idempotency key names the attempt and not the call."""
 
     def effect_key(self, world: World, request: Request) -> int | None:
-        """Return the attempt."""
         return request.attempt
 
 

@@ -1,4 +1,4 @@
-"""From the model to the code: shortest counterexamples show the same anomaly on real servers."""
+"""From the model to the code: counterexamples show the same anomaly on the real servers."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from mrtr_options.review.judge import anomalies
 from tests.model.playing import SUBJECTS, cannot_be_made, play
 
 REFUSES = "refuses a second effect about the same thing"
-"""Not played yet."""
+"""A destination that is not played yet."""
 
 PLAYED = [cell for cell in cells() if cell.mechanism in SUBJECTS and cell.destination != REFUSES]
 

@@ -1,1 +1,1 @@
-"""Broken options (`make mutants`): what the review and the tests must catch. Knows the package."""
+"""Broken options (`make mutants`), which the review must catch. Knows the package."""

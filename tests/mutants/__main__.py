@@ -1,4 +1,4 @@
-"""`make mutants`: broken options; does the review catch them?
+"""`make mutants`: try whether the review catches broken options.
 
 Knows the mutants and the terminal.
 """
@@ -13,7 +13,7 @@ from tests.mutants.mutation import all_mutants, caught, mutant_named
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; the exit code, 1 if a mutant escapes."""
+    """Run the command; return the exit code, 1 if a mutant escapes."""
     parser = Parser(
         prog="python -m tests.mutants",
         description="Tries broken options on the review, and says what catches each.",
@@ -30,7 +30,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     print(plural(len(mutants), "mutant"), flush=True)
     for mutant in mutants:
         by = anyio.run(caught, mutant)
-        escaped += by is None
+        if by is None:
+            escaped += 1
         print(f"{mutant.name}  {by or f'ESCAPES: {mutant.title}'}", flush=True)
     print(f"{escaped} escaped" if escaped else "all caught")
     return 1 if escaped else 0

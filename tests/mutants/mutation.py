@@ -1,11 +1,11 @@
 """Mutants: options that are broken on purpose, to test whether the review notices.
 
-Each mutant is a small change to an option file (`mutants.toml`) and names the guarantee that it
-breaks. The changed file is reviewed as a proposal (`check`) under the schedules that this guarantee
-is about, until one of them shows it broken. A mutant that is broken about deliveries also names an
-anomaly and a smallest set of faults that shows it.
+A mutant is a small change to an option file (`mutants.toml`). It names the guarantee that it
+breaks. The changed file is reviewed as a proposal (`check`) under the schedules of this guarantee,
+until one of them shows it broken. If its deliveries are broken, it also names an anomaly and a
+smallest set of faults that shows it.
 
-Knows the package; `parts` is known to the mutants' files alone.
+Knows the package; only the mutants' files know `parts`.
 """
 
 import tomllib
@@ -36,7 +36,7 @@ from mrtr_options.tool.settings import Settings
 from mrtr_options.tool.weather import Destination, SqliteLedger
 
 HANG_SECONDS = 5.0
-"""How long one request of a mutant may take. A mutant that never answers costs this much."""
+"""The time that one request of a mutant may take. A mutant that never answers costs this much."""
 
 MUTANTS = Path(__file__).with_name("mutants.toml")
 
@@ -48,16 +48,16 @@ class Mutant(BaseModel):
     """A deliberately broken option, as `mutants.toml` has it.
 
     Attributes:
-        name: Begins with the letter of the option that it is made from.
-        title: What is broken.
-        seen: Where such a fault was seen.
-        breaks: The name of the guarantee that it breaks; empty where that takes more faults than a
-            schedule with a name has, or where the contract allows it.
+        name: The name, which begins with the letter of the changed option.
+        title: The bug.
+        seen: A place where such a bug was seen.
+        breaks: The name of the guarantee that it breaks. It is empty if that takes more faults than
+            a named schedule has, or if the contract allows the bug.
         diff: The change to the option file.
-        shows: Of one that is broken about deliveries: the anomaly that its faults show.
+        shows: The anomaly that its faults show; empty if no fault is needed.
         faults: A smallest set of faults that shows this anomaly.
-        beside: The sound subject, which does not show it; the option alone where it is left out.
-        destination: What the effects' destination does then.
+        beside: The sound subject, which does not show it; by default the option alone.
+        destination: The destination of the effects under these faults.
     """
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
@@ -74,7 +74,7 @@ class Mutant(BaseModel):
 
     @property
     def of(self) -> Option:
-        """The option that it is made from."""
+        """The option that the mutant changes."""
         return option_named(self.name[0])
 
     @property
@@ -82,7 +82,7 @@ class Mutant(BaseModel):
         """The changed option file.
 
         Raises:
-            CannotLoad: A place of the diff is not found once in the option file.
+            CannotLoad: A place of the diff is not found exactly once in the option file.
         """
         try:
             source = patched(self.of.source, self.diff, f"{MUTANTS.name}: [{self.name}]")
@@ -92,13 +92,14 @@ class Mutant(BaseModel):
 
     @contextmanager
     def written(self) -> Generator[Subject]:
-        """Its file, for as long as the block lasts.
+        """Write its file for the length of the block.
 
         Raises:
-            CannotLoad: It is not an option that can be run.
+            CannotLoad: The file is not an option that can be run.
         """
         with scratch() as folder:
-            path, ledger = folder / f"{self.name}.py", folder / "ledger.sqlite"
+            path = folder / f"{self.name}.py"
+            ledger = folder / "ledger.sqlite"
             path.write_text(self.source, encoding="utf-8")
             mutant = Option("?", self.name, path, self.of.guarantees)
             copyfile(next_versions_of(self.of), next_versions_of(mutant))
@@ -108,7 +109,7 @@ class Mutant(BaseModel):
 
 
 def all_mutants() -> list[Mutant]:
-    """Every mutant there is, in the order of the file.
+    """Return every mutant, in the order of the file.
 
     Raises:
         CannotLoad: The file is not TOML, or a key is missing, unknown, or has a wrong value.
@@ -121,10 +122,10 @@ def all_mutants() -> list[Mutant]:
 
 
 def mutant_named(name: str) -> Mutant:
-    """The mutant of this name.
+    """Return the mutant of this name.
 
     Raises:
-        CannotLoad: There is none.
+        CannotLoad: No mutant has this name.
     """
     mutants = {mutant.name: mutant for mutant in all_mutants()}
     if name in mutants:
@@ -134,18 +135,18 @@ def mutant_named(name: str) -> Mutant:
 
 
 async def caught(mutant: Mutant) -> str | None:
-    """What of the review catches a mutant; None if it escapes.
+    """Return the checks of the review that catch a mutant, or None if it escapes.
 
-    One that names a guarantee and faults has to be caught by both.
+    A mutant that names both a guarantee and faults has to be caught by both.
 
     Raises:
-        CannotLoad: It is not an option that can be run, or there is no guarantee of the name that
-            it says it breaks.
+        CannotLoad: The file is not an option that can be run, or `breaks` names no guarantee.
     """
     with mutant.written() as subject:
         by: list[str] = []
         if mutant.breaks:
-            if (seen := await _broken(mutant, subject)) is None:
+            seen = await _broken(mutant, subject)
+            if seen is None:
                 return None
             by.append(f"{mutant.breaks}, {seen.schedule}: {seen.breaks[mutant.breaks]}")
         if mutant.faults:
@@ -158,7 +159,7 @@ async def caught(mutant: Mutant) -> str | None:
 async def _broken(mutant: Mutant, subject: Subject) -> Observation | None:
     own = mutant.of.guarantees
     assert own is not None
-    # Also what the option does not guarantee: the guard around it may.
+    # The guard around an option may guarantee what the option alone does not.
     known = [*guarantees.guaranteed(own), *guarantees.undeclared(own)]
     named = next((each for each in known if each.name == mutant.breaks), None)
     if named is None:
@@ -176,9 +177,10 @@ async def _broken(mutant: Mutant, subject: Subject) -> Observation | None:
 
 
 async def _is_shown(mutant: Mutant, subject: Subject) -> bool:
-    """Whether its faults show its anomaly, and neither fewer of them do nor the sound subject."""
+    """Return whether its faults show its anomaly, and need all faults and the bug to do so."""
     sound = subject_named(mutant.beside) if mutant.beside else Subject(mutant.of)
-    call, whole = calling(destination=mutant.destination), parse(mutant.faults)
+    call = calling(destination=mutant.destination)
+    whole = parse(mutant.faults)
     fewer = [part for size in range(len(whole)) for part in combinations(whole, size)]
     async with in_memory([subject]) as here:
 

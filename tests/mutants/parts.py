@@ -1,10 +1,10 @@
-"""What several mutants need: another state boundary, a shim that loses something, a broken guard.
+"""Parts that several mutants share: another state boundary, a lossy shim, a broken guard.
 
-Only the diffs in `mutants.toml` import this.
+Only the diffs in `mutants.toml` import this module.
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -31,31 +31,36 @@ from mrtr_options.tool.server import Context, Handler, Params, Result
 from mrtr_options.tool.settings import STATE_TTL_SECONDS
 
 BEGUN: set[str] = set()
-"""Calls that have begun to run, on any instance."""
+"""The calls that have begun to run, on any instance."""
 
 SHARED: dict[str, Any] = {}
-"""What all instances see, as in a database of theirs."""
+"""Values that all instances share, as in a database."""
+
+
+def signed(*keys: bytes) -> RequestStateCodec:
+    """Return a codec that signs states with these keys."""
+    return make_codec(keys, sealed=False)
 
 
 def protect(
     server: Server[weather.Desk],
     *,
-    keys: Sequence[bytes] | None = None,
     codec: RequestStateCodec | None = None,
     ttl: float = STATE_TTL_SECONDS,
     bind_principal: Callable[[ServerRequestContext[Any, Any]], str | None] | None = principal_of,
     boundary: type[ProtectedRounds] = ProtectedRounds,
 ) -> None:
-    """Replace a server's state boundary: by default with the ring that the review gives every
-    instance, signed states, and `ttl` seconds for each of them.
+    """Replace a server's state boundary.
+
+    By default, states are signed with the keys that the review gives every instance.
     """
-    codec = codec or make_codec(keys or keys_from_environment() or [new_key()], sealed=False)
+    codec = codec or signed(*(keys_from_environment() or [new_key()]))
     security = RequestStateSecurity(codec=codec, ttl=ttl, bind_principal=bind_principal)
     server.middleware[-1] = boundary(security, server=server.name)
 
 
 class _WillingSession(ServerSession):
-    """A session that takes its client to have declared elicitation."""
+    """A session whose client seems to have declared elicitation."""
 
     def __init__(self, session: ServerSession) -> None:
         self.__dict__.update(vars(session))
@@ -66,16 +71,14 @@ class _WillingSession(ServerSession):
 
 
 def willing(ctx: ServerRequestContext[Any, Any]) -> ServerRequestContext[Any, Any]:
-    """The same request, of a client that declared elicitation."""
+    """Return the same request of a client that declared elicitation."""
     return replace(ctx, session=_WillingSession(ctx.session))
 
 
 def with_answers(
     params: Params, change: Callable[[str, types.ElicitResult], types.ElicitResult | None]
 ) -> Params:
-    """The same request with what `change` makes of each key and answer to a form; None is no
-    answer.
-    """
+    """Return the same request with changed answers to forms; leave out those changed to None."""
     changed = {
         key: change(key, answer) if isinstance(answer, types.ElicitResult) else answer
         for key, answer in (params.input_responses or {}).items()
@@ -85,9 +88,7 @@ def with_answers(
 
 
 def shim_that(changes: Callable[[Params], Params], handler: Handler) -> Handler:
-    """The legacy shim, which changes each request that it hands to the handler for an old
-    client.
-    """
+    """Wrap a handler in a legacy shim that changes the requests of old clients."""
 
     async def changed(ctx: Context, params: Params) -> Result:
         return await handler(ctx, changes(params))
@@ -99,7 +100,7 @@ def shim_that(changes: Callable[[Params], Params], handler: Handler) -> Handler:
 
 
 def replay_on(round_type: type[Round[weather.Desk]], handler: Any) -> Handler:
-    """`keyed_replay`, with another class of round."""
+    """Wrap a handler in `keyed_replay` with another class of round."""
 
     async def run(ctx: Context, params: Params) -> Result:
         return await round_type(ctx, params).run(handler, params)
@@ -110,12 +111,11 @@ def replay_on(round_type: type[Round[weather.Desk]], handler: Any) -> Handler:
 Rounds = dict[str, tuple[str, str | None]]
 
 _ROUNDS: Rounds = {}
-_ENDS: dict[str, float] = {}  # when the lease of a round ends, by its number
+_ENDS: dict[str, float] = {}  # the end of a round's lease, by its number
 
 
 class RoundStore:
-    """A store for the single-use guard, in memory: by default in one table that every instance
-    sees.
+    """A store for the single-use guard, in memory; by default all instances share one table.
 
     Attributes:
         rounds: (answers, outcome) by the round's number.
@@ -156,5 +156,5 @@ class RoundStore:
 
 
 def guarded(handler: Handler, store: RoundStore) -> Handler:
-    """A handler behind the single-use guard."""
+    """Wrap a handler in the single-use guard."""
     return single_use(store, wait_seconds=WAIT_SECONDS)(handler)

@@ -1,4 +1,4 @@
-"""Mutants: every broken option is caught by the guarantee it breaks, and no sound one is."""
+"""Tests that the review catches every mutant by the guarantee that it breaks."""
 
 from pathlib import Path
 
@@ -16,13 +16,13 @@ pytestmark = pytest.mark.slow
 
 
 OF_EACH_KIND = (
-    "e_answers_are_not_checked",  # broken in an answer
-    "e_state_is_only_encoded",  # in what protects the state
-    "e_asks_old_clients",  # for old clients
-    "f_failed_effect_is_done",  # in a stand-in's marker
-    "h_is_a_replay",  # in how often code runs
-    "e_guard_records_afterwards",  # about one fault, and a schedule shows it
-    "e_guard_keeps_the_last_round",  # about two faults, and no schedule shows it
+    "e_answers_are_not_checked",  # wrong about answers
+    "e_state_is_only_encoded",  # wrong about the protection of the state
+    "e_asks_old_clients",  # wrong about old clients
+    "f_failed_effect_is_done",  # wrong about a stand-in's marker
+    "h_is_a_replay",  # wrong about how often code runs
+    "e_guard_records_afterwards",  # wrong under one fault, which a schedule has
+    "e_guard_keeps_the_last_round",  # wrong under two faults, which no schedule has
     "k_dead_worker_is_waited_for",  # on a durable engine
 )
 """The mutants of `make test`: one of each kind. `make evidence` tries all of them."""
@@ -49,7 +49,7 @@ def test_no_mutant_is_caught_for_a_name_that_is_not_there(tmp_path: Path) -> Non
 def test_mutants_that_escape_make_the_command_fail_and_stand_out(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Faults that show nothing, or that do with fewer of them, and a guarantee that is kept."""
+    """Try faults that show nothing, faults more than needed, and a guarantee that is not broken."""
     mutant = mutant_named("e_guard_forgets_what_it_repeated")
     faults = ("twice3", "twice2 lost3", "lost3 lost3.2 lost3.3")
     others = [{"faults": each} for each in faults] + [{"faults": "", "breaks": "state-is-genuine"}]

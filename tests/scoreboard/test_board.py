@@ -1,7 +1,6 @@
-"""What servers, frameworks and clients of others have in common: folders, what is kept, pages,
-commands.
+"""Tests of the common parts of the boards of servers, frameworks and clients.
 
-What needs other languages is in `make scoreboard` and `make clients`.
+`make scoreboard` and `make clients` play the programs in other languages.
 """
 
 import json
@@ -46,7 +45,7 @@ both = pytest.mark.parametrize("kind", KNOWN)
 
 
 def versions(manifest: Path) -> list[str]:
-    """What a manifest installs."""
+    """Return the versions that a manifest installs."""
     text = manifest.read_text(encoding="utf-8")
     match manifest.name:
         case "package.json":
@@ -90,10 +89,8 @@ def test_a_server_has_its_default_settings_first_and_a_framework_the_programs_th
     None
 ):
     for peer in servers.peers().values():
-        assert (peer.variants[0].name, peer.style in {*all_options(), "M", "N"}) == (
-            "default",
-            True,
-        )
+        assert peer.variants[0].name == "default"
+        assert peer.style in {*all_options(), "M", "N"}
     for name, each in frameworks.frameworks().items():
         assert len({variant.name for variant in each.variants}) == len(each.variants), name
         for variant in each.variants:
@@ -125,10 +122,13 @@ def test_what_is_kept_is_of_the_sources_that_are_here_or_says_that_it_is_not(kin
 
 
 def test_what_is_kept_of_clients_is_of_the_versions_in_the_manifests_and_of_every_trouble() -> None:
-    report, known = clients_kept.read(), clients.peers()
+    report = clients_kept.read()
+    known = clients.peers()
     for name, about in report.clients.items():
         peer = known[name]
-        assert (about.title, about.library, about.note) == (peer.title, peer.library, peer.note)
+        assert about.title == peer.title
+        assert about.library == peer.library
+        assert about.note == peer.note
         assert re.fullmatch(r"\d{4}-\d\d-\d\d", about.date), name
         manifests = [path for path in peer.folder.iterdir() if path.name in (*NAMES, "go.mod")]
         pins = next(iter(manifests), clients.ROOT / "constraints.txt")
@@ -223,10 +223,12 @@ def test_nothing_is_run_where_all_is_kept(
 ) -> None:
     monkeypatch.setattr(command, "play", pytest.fail)
     monkeypatch.setattr(command, "changed", nothing_changed)
-    before = FILE.read_bytes(), servers_page.PAGE.read_bytes()
+    kept = FILE.read_bytes()
+    page = servers_page.PAGE.read_bytes()
     assert command.main([]) == 0
     assert "has all of them" in capsys.readouterr().err
-    assert (FILE.read_bytes(), servers_page.PAGE.read_bytes()) == before
+    assert FILE.read_bytes() == kept
+    assert servers_page.PAGE.read_bytes() == page
 
 
 def test_what_cannot_be_built_keeps_the_reason_or_its_earlier_review(
@@ -242,9 +244,8 @@ def test_what_cannot_be_built_keeps_the_reason_or_its_earlier_review(
     assert kept.cannot.startswith("`sh -c")
     assert kept.variants == {}
     reviewed = read().servers[peer.name].model_copy(update={"digest": failing.digest})
-    assert (
-        play(failing, reviewed, lambda name: None, {}) == reviewed
-    )  # want of a tool loses nothing
+    # A missing tool loses no earlier review.
+    assert play(failing, reviewed, lambda name: None, {}) == reviewed
     text = (servers_page.PAGE.with_name("findings") / "server-go-sdk.md").read_text(
         encoding="utf-8"
     )

@@ -1,6 +1,7 @@
-"""What a client does when something goes wrong: the proxy, the responses that are made up, and the
-Python client among them; and what the client's half makes of broken responses. The other clients,
-and what takes a minute, are in `make clients`.
+"""Tests of the clients' board, on the Python client: the proxy, and the made-up responses.
+
+Also tests what the client's half (`ResumingClient`) makes of broken responses. `make clients` plays
+the other clients, and the cases that take a minute.
 """
 
 import importlib
@@ -42,13 +43,14 @@ def _programs(monkeypatch: pytest.MonkeyPatch) -> None:  # pyright: ignore[repor
 
 
 class Here:
-    """The Python client's program in this process."""
+    """The Python client's program, run in this process."""
 
     ended = False
 
     async def do(self, job: dict[str, Any], seconds: float) -> Said:
         said = Said()
-        jobs, client = importlib.import_module("jobs"), importlib.import_module("client")
+        jobs = importlib.import_module("jobs")
+        client = importlib.import_module("client")
 
         def take(line: str) -> None:
             said.take(json.loads(line))
@@ -62,7 +64,7 @@ class Here:
 async def server(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncGenerator[Serving]:
-    """One of the servers, in this process."""
+    """Serve one of the servers from this process."""
     called = SERVERS[request.param]
     monkeypatch.setattr(weather, "REPORTS", weather.REPORTS | places(1))
     async with over_http(build(called, tmp_path)) as url:
@@ -70,7 +72,7 @@ async def server(
 
 
 async def seen_in(trouble: str, server: Serving, era: Era = "modern") -> Seen:
-    """Play the Python client in a trouble."""
+    """Play the Python client under a trouble."""
     cell = Cell(peers()["python"], era, TROUBLES[trouble], server.way)
     found = await play(cell, server, 0, Here())
     assert found is not None
@@ -81,11 +83,11 @@ UNREACHED = "MCPError -32603: Server returned an error response"
 ONCE = {"audits": 1, "bills": 1}
 COMES_TO: dict[str, dict[str, object]] = {
     "none": {"got": "result", "requests": 3, "asked": 2, "usable": True, **ONCE},
-    # A lost result is not sent for again, and the call never raises.
+    # The client does not ask for a lost result again, and the call never raises.
     "cut-final": {"got": "client error", "requests": 3, "again": 0, "usable": None, **ONCE},
     # The application calls again, and pays twice.
     "cut-final-again": {"got": "result", "asked": 4, "audits": 2, "bills": 2},
-    # A gateway that did not reach the server leaves no bill.
+    # The gateway did not reach the server, so nothing is billed.
     "503": {"got": "error", "says": UNREACHED, "usable": True, "audits": 1, "bills": 0},
 }
 
@@ -105,30 +107,42 @@ async def test_the_default_charges_once_when_the_application_calls_again(
     server: Serving, era: Era
 ) -> None:
     found = await seen_in("cut-final-again", server, era)
-    assert (found.made_again, found.got, found.bills, found.audits) == (True, "result", 1, 1)
+    assert found.made_again is True
+    assert found.got == "result"
+    assert found.bills == 1
+    assert found.audits == 1
     assert found.asked == 2  # the second call gets the recorded result
 
 
 @pytest.mark.parametrize("server", ["F+single-use", "J+single-use"], indirect=True)
 async def test_without_the_name_the_guard_charges_twice(server: Serving) -> None:
     found = await seen_in("cut-final-again", server)
-    assert (found.bills, found.asked) == (2, 4)
+    assert found.bills == 2
+    assert found.asked == 4
 
 
 async def test_a_state_without_a_question_is_sent_on(server: Serving) -> None:
     found = await seen_in("state-only-twice", server)
-    assert (found.got, found.says, found.requests, found.bills) == ("result", "done", 3, None)
+    assert found.got == "result"
+    assert found.says == "done"
+    assert found.requests == 3
+    assert found.bills is None
 
 
 @pytest.mark.slow
 async def test_every_broken_response_is_made_good() -> None:
     broken: list[tuple[How, int]] = [
-        *(("cut", 1), ("cut", 2), ("reset", 3), ("half-json", 3), ("502", 1), ("empty", 2))
+        ("cut", 1),
+        ("cut", 2),
+        ("reset", 3),
+        ("half-json", 3),
+        ("502", 1),
+        ("empty", 2),
     ]
     with anyio.fail_after(10 * SECONDS):
-        async with serving(way("F¹"), 10) as server:  # which honours call keys
+        async with serving(way("F¹"), 10) as server:  # the guard honours call keys
             async with Client(server.origin + PATH) as client:
-                await client.list_tools()  # it is up: a key that is older than its store is too old
+                await client.list_tools()  # wait for the store, or a key would be older than it
             for how, at in broken:
                 proxy = Proxy(server.origin, Break(how, at))
                 async with proxy.running() as origin:

@@ -1,4 +1,4 @@
-"""What the kept runs of clients come to, and how CLIENTS shows it."""
+"""Tests of CLIENTS: the verdicts on the stored runs of clients, and how the page shows them."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -86,14 +86,17 @@ def test_a_cell_is_marked_by_the_worst_thing_about_it(run: Seen, says: str) -> N
 )
 def test_a_client_is_what_it_did_at_least_once(more: dict[str, Any], model: str) -> None:
     found = behaviour(report(seen("502"), seen(**more)), "python", "modern")
-    assert (found.model, found.lost) == (model, 2)
+    assert found.model == model
+    assert found.lost == 2
     assert found.resent + found.called_again + found.told + found.hung == found.lost
 
 
 def test_the_model_of_a_client_does_not_depend_on_what_it_calls_or_on_what_goes_unseen() -> None:
     runs = [seen(), seen(server=DEFAULT, anew=1), seen("stdio", requests=None), seen("slow")]
     found = behaviour(report(*runs), "python", "modern")
-    assert (found.model, found.lost, found.told) == ("stops", 1, 1)
+    assert found.model == "stops"
+    assert found.lost == 1
+    assert found.told == 1
 
 
 def test_charges_are_counted_with_what_the_user_was_told() -> None:
@@ -133,8 +136,8 @@ def test_a_client_that_calls_again_in_one_era_is_counted_as_that_alone() -> None
     kept.clients = {"x": about("X"), "x-retrying": about("X with retries")}
     assert of_model(kept, "stops") == {}
     assert headlines(kept)[1] == (
-        "Calls the tool again by itself, or has its model do so: 2 of 2, 1 of them by a setting that is off by default."
-        " X (legacy), X with retries."
+        "Calls the tool again by itself, or has its model do so: 2 of 2, "
+        "1 of them by a setting that is off by default. X (legacy), X with retries."
     )
 
 
@@ -143,7 +146,8 @@ def test_f_and_the_default_are_rows_of_each_client() -> None:
     f, *_, default = rows[2:6]
     assert f == "| Python SDK 1.0, 2026-11-27 | F | 1 | 0 | 1 | 0 | 0 | 0 | 0 | 0 |"
     assert default.startswith(
-        "| Python SDK 1.0, 2026-11-27 | **the default: J in the guard, call named** | 1 | 0 | 0 | 0 | 1 |"
+        "| Python SDK 1.0, 2026-11-27 | **the default: J in the guard, call named** "
+        "| 1 | 0 | 0 | 0 | 1 |"
     )
     assert rows[6].startswith("| **all that are shipped** | F | 1 | 0 | 1 |")
 
@@ -248,7 +252,7 @@ def test_a_client_that_no_trouble_is_for_is_left_out(
         pass
 
     monkeypatch.setattr(Peer, "install", installed)
-    names = "openai-agents,python"  # OpenAI Agents has no user who could answer
+    names = "openai-agents,python"  # OpenAI Agents cannot ask its user, so it cannot be played
     assert command.main(["--only", "bad-answer", "--clients", names, "--server", "F"]) == 0
     shown = capsys.readouterr()
     assert "Python SDK" in shown.out

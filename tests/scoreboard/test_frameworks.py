@@ -1,5 +1,6 @@
-"""The frameworks of others: their findings, and the machinery on a program without a framework.
-What needs a framework is in `make scoreboard`.
+"""Tests of the frameworks' board: the findings, and its machinery on a plain program.
+
+`make scoreboard` plays the frameworks themselves.
 """
 
 import ast
@@ -34,7 +35,7 @@ def test_a_finding_shows_what_is_kept(name: str) -> None:
 
 
 def own_texts() -> set[str]:
-    """What the programs of the frameworks' folders, and the shared ones, can raise by themselves."""
+    """Return the texts of errors that our own programs around the frameworks can raise."""
     found = set[str]()
     for path in folders.FOLDER.glob("*/*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -53,7 +54,8 @@ def failing_lines(played: Played) -> list[str]:
 
 
 def test_nothing_that_is_held_against_a_framework_rests_on_an_error_of_our_own_programs() -> None:
-    texts, wrong = own_texts(), list[str]()
+    texts = own_texts()
+    wrong = list[str]()
     assert "the workflow does not go on" in texts
     for framework, variant, found in rows(read()):
         for name, played in found.cases.items():
@@ -105,7 +107,8 @@ def test_a_race_says_how_often_each_outcome_came() -> None:
         )
 
     played = of_races([once(1), once(2), once(1)])
-    assert (played.bills, played.times) == (2, {"1/1": 2, "1/2": 1})
+    assert played.bills == 2
+    assert played.times == {"1/1": 2, "1/2": 1}
     assert outcome(played) == "1/1 in 2 of 3, 1/2 in 1 of 3"
 
 
@@ -155,12 +158,13 @@ tool.deliver(start, resume)
 def plain(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *how: str, only: tuple[str, ...] | None = None
 ) -> dict[str, Played]:
-    """What comes of a program that replays from the top, by case."""
+    """Play a program that replays from the top; return its results by case."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(folders, "FOLDER", tmp_path)
     (tmp_path / "plain").mkdir()
     (tmp_path / "plain" / "plain.py").write_text(PLAIN, encoding="utf-8")
-    start, carries = [sys.executable, "plain.py", *how], how[0] == "carries"
+    start = [sys.executable, "plain.py", *how]
+    carries = how[0] == "carries"
     variant = Variant(name="plain", start=start, pause="", carries=carries, author="")
     like = {"name": "plain", "build": [], "needs": [], "variants": [variant]}
     found = frameworks(DOMAIN.parent)["langgraph"].model_copy(update=like)
@@ -175,7 +179,8 @@ def test_a_program_that_replays_and_keeps_nothing_shows_what_that_means(
 ) -> None:
     found = plain(tmp_path, monkeypatch, "carries", "forgets")
     clean = found["clean"]
-    assert (clean.end, clean.says) == ("result", "Springfield, Missouri: 79 °F, sunny.")
+    assert clean.end == "result"
+    assert clean.says == "Springfield, Missouri: 79 °F, sunny."
     counts = {name: (played.audits, played.bills) for name, played in found.items()}
     assert counts["clean"] == counts["killed"] == (3, 1)
     assert counts["last-twice"] == counts["last-lost"] == counts["at-once"] == (4, 2)
@@ -199,7 +204,8 @@ def test_a_program_that_keeps_its_result_bills_once_for_a_repeated_answer(
     found = plain(tmp_path, monkeypatch, "id", "keeps", only=only)
     assert found["last-twice"].bills == found["last-lost"].bills == 1
     assert found["crash-bill"].bills == 2
-    assert (found["made-up"].taken, found["made-up"].end) == (False, "error")
+    assert found["made-up"].taken is False
+    assert found["made-up"].end == "error"
     assert "edited" not in found
 
 
@@ -207,7 +213,9 @@ def test_an_error_of_our_own_program_counts_against_nobody(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = plain(tmp_path, monkeypatch, "id", "raises", only=("last-lost",))["last-lost"]
-    assert (found.end, found.fate, found.shown) == ("error", "limitation", [])
+    assert found.end == "error"
+    assert found.fate == "limitation"
+    assert found.shown == []
     assert outcome(found) == "harness limitation"
 
 
@@ -218,7 +226,8 @@ def test_a_pause_is_changed_as_the_attacks_say() -> None:
     (changed,) = edited(pause)
     assert json.loads(changed)["said"] == {"place": "Lisbon, Portugal"}
     everywhere, *singly = edited(f"[{pause}, {pause}]")
-    assert (everywhere.count("Lisbon"), [each.count("Lisbon") for each in singly]) == (2, [1, 1])
+    assert everywhere.count("Lisbon") == 2
+    assert [each.count("Lisbon") for each in singly] == [1, 1]
 
 
 def test_what_a_program_says_that_is_not_of_the_interface_is_malformed() -> None:

@@ -1,5 +1,6 @@
-"""The proxies' board: the instance that breaks the last round, without a proxy in front of it, and the
-words of its cells. What needs a proxy is in `python -m scoreboard.proxies`.
+"""Tests of the proxies' board without a proxy: the failing instance, and the words of its cells.
+
+`python -m scoreboard.proxies` plays the proxies themselves.
 """
 
 from __future__ import annotations
@@ -52,7 +53,8 @@ async def test_an_instance_breaks_the_last_round_once_and_does_what_the_fault_sa
 ) -> None:
     monkeypatch.setattr(play, "_proxy", no_proxy)
     found = await passed(ABOUT, Setting(name="", words={}), fault, "E")
-    assert (found.deliveries, found.bills) == (["b"], bills)
+    assert found.deliveries == ["b"]
+    assert found.bills == bills
     assert found.end.startswith(end)
 
 

@@ -1,5 +1,6 @@
-"""The servers of others: their findings, how the life of a state is found, and one of them.
-The others, and what needs other languages, are in `make scoreboard`.
+"""Tests of the servers' board: the findings, the life of a state, and the Python lowlevel server.
+
+`make scoreboard` plays the other servers, and those in other languages.
 """
 
 import importlib
@@ -56,7 +57,7 @@ def test_every_row_was_reviewed_by_both_kinds_of_client() -> None:
 
 
 class RefusesLater(Foreign):
-    """Takes five answers: all of two calls, and one of a third."""
+    """A server that takes five answers: all of two calls, and the first of a third call."""
 
     taken = 0
 
@@ -82,11 +83,9 @@ async def test_the_life_of_a_state_is_between_the_oldest_taken_and_the_youngest_
 
 @pytest.fixture
 def lowlevel(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
-    """The Python lowlevel server's module, with its ledger."""
-    for name in ("MRTR_LEDGER", "STATE_SECRET"):
-        monkeypatch.setenv(
-            name, KEY if name == "STATE_SECRET" else str(tmp_path / "effects.sqlite")
-        )
+    """Import the Python lowlevel server's module, with a ledger of its own."""
+    monkeypatch.setenv("MRTR_LEDGER", str(tmp_path / "effects.sqlite"))
+    monkeypatch.setenv("STATE_SECRET", KEY)
     monkeypatch.setattr(
         sys, "path", [str(FOLDER / "python-lowlevel"), str(servers.DOMAIN), *sys.path]
     )
@@ -124,9 +123,11 @@ async def test_the_lowlevel_server_of_the_python_sdk_is_as_its_rows_say(
 async def test_a_history_tells_what_an_old_client_was_asked() -> None:
     subject = Subject(all_options()["B"])
     eras: list[tuple[Era, int]] = [("legacy", 2), ("modern", 0)]
-    for era, asked in eras:  # a modern one gets questions in responses
+    for era, asked in eras:  # a modern client gets its questions in responses
         history = await run(subject, named("clean-springfield", era).on_one(), Memory())
         problem = Problem("content-is-one-text", None, "a text", "another")
         for lines in (told(history), story(Finding(history, problem))):
-            assert sum(line.startswith("   asks: Which") for line in lines) == asked
-            assert sum(line.startswith("   answers ") for line in lines) == asked
+            questions = [line for line in lines if line.startswith("   asks: Which")]
+            answers = [line for line in lines if line.startswith("   answers ")]
+            assert len(questions) == asked
+            assert len(answers) == asked

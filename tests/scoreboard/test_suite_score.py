@@ -1,7 +1,7 @@
-"""The table of sentences and mutants, what is kept of the suite's runs on them, the page; and the
-patches, which name what the scenario files beside them have.
+"""Tests of the suite's score: its table of sentences and mutants, its stored runs, and its page.
 
-None of it needs npm; the suite is run by `make suite-score`.
+Also tests that the patches fit the scenario files beside them. No test needs npm; the suite is run
+by `make suite-score`.
 """
 
 import json
@@ -41,7 +41,8 @@ def test_each_check_of_the_scenarios_has_a_row_with_a_sentence_of_the_table() ->
     checks = set(re.findall(r"- check: (\S+)", ROWS))
     correct = read().proposed["correct"].checks | read().proposed_client["correct"].checks
     kept = {each for each, status in correct.items() if status != "INFO"}
-    assert checks == kept - {"wire-schema-valid", "sep-2322-state-only-complete"}  # no sentences
+    without_sentences = {"wire-schema-valid", "sep-2322-state-only-complete"}
+    assert checks == kept - without_sentences
     texts = {row.text for row in requirements()}
     assert {json.loads(text) for text in re.findall(r"text: (.*)", ROWS)} <= texts
 
@@ -69,7 +70,7 @@ PATCHES = [file.read_text(encoding="utf-8") for file in sorted(SCENARIOS.parent.
 
 
 def added(name: str) -> str:
-    """The lines that the patches add to the files whose path ends so."""
+    """Return the lines that the patches add to the files whose paths end in this name."""
     sections = re.split(r"^diff --git ", "".join(PATCHES), flags=re.MULTILINE)
     found = [each for each in sections if each.partition("\n")[0].endswith(name)]
     return "\n".join(re.findall(r"^\+(?!\+\+ )(.*)", "".join(found), re.MULTILINE))
@@ -85,7 +86,7 @@ def test_the_patch_registers_every_scenario_and_lists_it_as_not_scored() -> None
     classes = re.findall(r"export class (\w+)", SOURCE)
     names = re.findall(r"^  name = '(.+)';", SOURCE, re.MULTILINE)
     assert len(classes) == len(names) == 5
-    # The list that they are appended to ends without a comma, so its last line is there again.
+    # The patch also adds the old last line of the list again, now with a comma.
     assert set(classes) <= set(re.findall(r"new (\w+)\(\)", added("src/scenarios/index.ts")))
     rows = re.findall(
         r"- scenario: (\S+)\n.*\n +reason: (.+)", added("requirements/2026-07-28.yaml")

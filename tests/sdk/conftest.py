@@ -1,4 +1,4 @@
-"""The stand-ins are machinery in memory: their tests run on both event loops."""
+"""The fixtures of the stand-ins' tests, which run on both event loops."""
 
 from collections.abc import Generator
 from pathlib import Path
@@ -12,19 +12,19 @@ from tests.sdk.stores import Database, postgres, sqlite
 
 @pytest.fixture(params=["asyncio", "trio"])
 def anyio_backend(request: pytest.FixtureRequest) -> str:
-    """Asyncio and trio, one after the other."""
+    """Choose asyncio and trio, one after the other."""
     return request.param
 
 
 @pytest.fixture(autouse=True)
 def _protected(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Requests that come from no server are taken for protected ones."""
+    """Treat requests that come from no server as protected."""
     monkeypatch.setattr(handlers, "_of_no_server", handlers.Request)
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """A SQLite file that instances share."""
+    """Return the path of a SQLite file that instances can share."""
     return tmp_path / "rounds.sqlite"
 
 
@@ -32,7 +32,7 @@ def path(tmp_path: Path) -> Path:
     params=["sqlite", pytest.param("postgres", marks=pytest.mark.evidence("on PostgreSQL"))]
 )
 def database(request: pytest.FixtureRequest, path: Path) -> Database:
-    """What instances share, with nothing in it."""
+    """Make an empty database that instances can share."""
     return (
         sqlite(path) if request.param == "sqlite" else postgres(request.getfixturevalue("postgres"))
     )
@@ -40,6 +40,6 @@ def database(request: pytest.FixtureRequest, path: Path) -> Database:
 
 @pytest.fixture
 def store(database: Database) -> Generator[Store]:
-    """A store with nothing in it."""
+    """Open a store on the empty database."""
     with database.open() as store:
         yield store

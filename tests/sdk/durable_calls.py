@@ -1,4 +1,4 @@
-"""A handler of option L's stand-in, a store that serves it, and what callers see of a round."""
+"""A handler of option L's stand-in, a store that serves it, and helpers for its rounds."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
@@ -23,7 +23,7 @@ Stated = Callable[..., Coroutine[Any, Any, Response]]
 
 @dataclass
 class World:
-    """What handlers do effects in."""
+    """The world in which handlers do effects."""
 
     effects: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     entered: int = 0
@@ -37,7 +37,7 @@ class World:
 
 
 async def couple(ctx: Ctx, call: Call) -> types.CallToolResult:
-    """Asks two names, one after the other, between two effects."""
+    """Ask for two names, one after the other, between two effects."""
     world: World = ctx.lifespan_context
     world.entered += 1
     assert await ctx.step("first", lambda key: world.do("first", key)) == "first done"
@@ -56,7 +56,7 @@ async def served(
     codec: RequestStateCodec | None = None,
     **bounds: Any,
 ) -> AsyncGenerator[Stated]:
-    """A store that is open, for a bounded time; the function sends it a round."""
+    """Open a store for a bounded time, and yield a function that sends it a round."""
     usual: dict[str, Any] = {
         "version": "1",
         "idle_seconds": 600,
@@ -82,41 +82,41 @@ async def served(
 
 
 async def asked_by(send: Stated) -> Response:
-    """The first question of a call, however long it takes on a busy machine."""
+    """Begin a call and return its first question, however long that takes on a busy machine."""
     return await ended(send, await send())
 
 
 async def ended(send: Stated, response: Response) -> Response:
-    """What a round leads to that is held, and held once more."""
+    """Retry a round while the server holds it, and return its outcome."""
     while is_held(response):
         response = await send(None, response)
     return response
 
 
 async def finish(first: Stated, asked: Response, last: Stated) -> str:
-    """The text of a call of `couple` whose questions are answered, here and there."""
+    """Answer the two questions of `couple` through two instances, and return the call's text."""
     asked = await first(named("Ann", "one"), asked)
     return text_of(await last(named("Bob", "two"), asked))
 
 
 def is_held(response: Response) -> bool:
-    """Whether a round was held for long enough, and is to be sent once more."""
+    """Return whether the server held a round, so that the client has to send it again."""
     return isinstance(response, types.InputRequiredResult) and response.input_requests is None
 
 
 async def refused(send: Stated, *round: Any, **more: Any) -> str:
-    """Why a round is refused."""
+    """Send a round that is refused, and return the reason."""
     with pytest.raises(MCPError) as error:
         await send(*round, **more)
     return reason(error)
 
 
 def reason(error: pytest.ExceptionInfo[MCPError]) -> str:
-    """Why a round was refused."""
+    """Return the reason of a refusal."""
     assert error.value.code == types.INVALID_PARAMS
     return error.value.data["reason"]
 
 
 def away(*arguments: Any) -> Any:
-    """Use a database that is away: what replaces a function that uses one."""
+    """Fail as a function does whose database is away, in place of such a function."""
     raise OperationalError("", {}, OSError("the database is away"))

@@ -1,4 +1,4 @@
-"""As much of a request as the stand-ins look at: a context, its session, and the parameters."""
+"""Fake requests, as far as the stand-ins look at them: a context, its session, the parameters."""
 
 import uuid
 from collections.abc import Awaitable, Callable
@@ -24,7 +24,7 @@ from tests.bounds import SECONDS
 from tests.rounds import Response
 
 ON_ASYNCIO = pytest.mark.parametrize("anyio_backend", ["asyncio"])
-"""For what stands on an engine or on a database's threads: these know no other event loop."""
+"""The mark of tests on engines and on databases with threads, which need asyncio."""
 
 T = TypeVar("T")
 Context = ServerRequestContext[Any, Any]
@@ -33,30 +33,30 @@ User = Callable[[types.ServerRequest], Awaitable[types.InputResponse]]
 
 
 class Name(BaseModel):
-    """Answer to the questions asked here."""
+    """The answer to `who`."""
 
     name: str
 
 
 def who(key: str = "who", assumed: str | None = None) -> Question[Name]:
-    """A question about a name."""
+    """Make a question about a name."""
     fallback = None if assumed is None else Name(name=assumed)
     return Question(key, f"Who is {key}?", Name, fallback, f"Say who {key} is.")
 
 
 async def not_by_push(request: types.ServerRequest) -> types.InputResponse:
-    """The user of a client that must not be asked by push."""
-    raise AssertionError(f"was asked by push: {request}")
+    """Fail: this client must not be asked by push."""
+    raise AssertionError(f"the server asked by push: {request}")
 
 
 async def never(context: Any, params: Any) -> types.ElicitResult:
-    """The user of a client that declares forms, and whose rounds are driven by hand."""
-    raise AssertionError(f"was asked behind the test's back: {params}")
+    """Fail: the test drives the rounds by hand, so the client must not ask its user."""
+    raise AssertionError(f"the client asked its user without the test: {params}")
 
 
 @dataclass
 class FakeSession:
-    """A client: what it declares, whether it hears the server, and its user."""
+    """A client's session: its capabilities, whether the server can push to it, and its user."""
 
     client_capabilities: types.ClientCapabilities | None
     can_send_request: bool = False
@@ -66,13 +66,13 @@ class FakeSession:
     async def send_request(
         self, request: types.ServerRequest, result_type: type[Any], metadata: Any
     ) -> types.InputResponse:
-        assert metadata.related_request_id == 1, "pushed on another stream than the call's"
+        assert metadata.related_request_id == 1, "the push is not on the call's stream"
         self.pushed.append(request)
         return await self.user(request)
 
 
 def capabilities(*, form: bool = False, url: bool = False) -> types.ClientCapabilities:
-    """An elicitation capability with these modes; with neither, it is there and empty."""
+    """Declare elicitation with these modes; without any, the capability is empty."""
     return types.ClientCapabilities(
         elicitation=types.ElicitationCapability(
             form=types.FormElicitationCapability() if form else None,
@@ -82,7 +82,7 @@ def capabilities(*, form: bool = False, url: bool = False) -> types.ClientCapabi
 
 
 def of_session(session: FakeSession, *, modern: bool) -> Context:
-    """A request of this client's."""
+    """Make a request of this client."""
     return ServerRequestContext(
         session=cast(ServerSession, session),
         lifespan_context=None,
@@ -93,13 +93,13 @@ def of_session(session: FakeSession, *, modern: bool) -> Context:
 
 
 def modern(declared: types.ClientCapabilities | None = None, *, forms: bool = True) -> Context:
-    """A request of a modern client, which declares forms unless told otherwise."""
+    """Make a request of a modern client, which declares forms by default."""
     able = declared or (capabilities(form=True) if forms else types.ClientCapabilities())
     return of_session(FakeSession(able), modern=True)
 
 
 def params(answers: types.InputResponses | None = None, asked: Response | None = None) -> Params:
-    """The parameters of a call's first round, or of the one after the response that asked."""
+    """Make the parameters of a first round, or of the round after the response that asked."""
     state = asked.request_state if isinstance(asked, types.InputRequiredResult) else None
     return Params(name="tool", arguments={"x": 1}, input_responses=answers, request_state=state)
 
@@ -113,14 +113,18 @@ async def deliver(
     key: object = None,
     **arguments: Any,
 ) -> Response:
-    """One delivery of a round, for a bounded time: of the first one, or of the one that answers
-    `asked`. Where the response is a repeat, it comes without the entry that says so.
+    """Deliver a round to a handler, for a bounded time.
+
+    The round is the first one, or the one that answers `asked`. If the response is a repeat, it is
+    returned without the entry that says so.
 
     Args:
-        handler: What it is delivered to.
-        asked, answers: The response that asked, and what the client says to it.
-        ctx: The client; a modern one if there is none.
-        key, arguments: A call key, and the arguments, if not those of `params`.
+        handler: The handler.
+        asked: The response that asked.
+        answers: The client's answers.
+        ctx: The client's request; by default one of a modern client.
+        key: The call key.
+        **arguments: The tool's arguments; by default those of `params`.
     """
     request = params(answers, asked)
     meta: Any = None if key is None else {CALL_KEY: key}
@@ -130,13 +134,13 @@ async def deliver(
 
 
 def first_of(response: Response) -> Response:
-    """Return a repeat as the first one was."""
+    """Return a response without the entry that marks it as a repeat."""
     meta = {name: value for name, value in (response.meta or {}).items() if name != REPEAT}
     return response.model_copy(update={"meta": meta or None})
 
 
 def called_by(name: Callable[[], str | None]) -> Any:
-    """A patch under which requests that come from no server are this caller's."""
+    """Patch the caller of requests that come from no server."""
 
     def principal(ctx: Context) -> str | None:
         return name()
@@ -145,7 +149,7 @@ def called_by(name: Callable[[], str | None]) -> Any:
 
 
 def key_made(at: float) -> str:
-    """A call key that was made at a time, in seconds since 1970."""
+    """Make a call key as of a time, in seconds since 1970."""
     random = uuid.UUID(new_call_key()).int & (1 << 80) - 1
     return str(uuid.UUID(int=int(at * 1000) << 80 | random))
 
@@ -153,7 +157,7 @@ def key_made(at: float) -> str:
 async def play(
     handler: Callable[[Any, Any], Awaitable[Response]], *answers: types.InputResponses | None
 ) -> Response:
-    """What a call comes to whose rounds are answered so."""
+    """Play a call with these answers, and return its last response."""
     response = await deliver(handler)
     for each in answers:
         response = await deliver(handler, response, each)
@@ -166,36 +170,36 @@ async def refused(
     answers: types.InputResponses | None = None,
     **more: Any,
 ) -> tuple[int, str]:
-    """The code and the reason of the error that a delivery gets."""
+    """Deliver a round that is refused, and return the code and the reason of the error."""
     with pytest.raises(MCPError) as refusal:
         await deliver(handler, asked, answers, **more)
     return refusal.value.code, refusal.value.data["reason"]
 
 
 def named(name: str, key: str = "who") -> types.InputResponses:
-    """An answer to `who(key)`."""
+    """Make an answer to `who(key)`."""
     return {key: types.ElicitResult(action="accept", content={"name": name})}
 
 
 def result(text: str) -> types.CallToolResult:
-    """A result of one text."""
+    """Make a result of one text."""
     return types.CallToolResult(content=[types.TextContent(text=text)])
 
 
 def key_of(response: Response) -> str:
-    """The key of the one question that a response asks."""
+    """Return the key of the one question in a response."""
     (key,) = keys_of(response)
     return key
 
 
 def keys_of(response: Response) -> set[str]:
-    """The keys of the questions that a response asks."""
-    assert isinstance(response, types.InputRequiredResult), f"asks nothing: {response}"
+    """Return the keys of the questions in a response."""
+    assert isinstance(response, types.InputRequiredResult), f"not a question: {response}"
     return set(response.input_requests or {})
 
 
 async def until(holds: Callable[[], bool]) -> None:
-    """Let the others run until something holds, for a bounded time."""
+    """Let other tasks run until a condition holds, for a bounded time."""
     with anyio.fail_after(SECONDS):
         while not holds():
             await anyio.lowlevel.checkpoint()

@@ -1,5 +1,4 @@
-"""An event loop whose clock moves only when a test moves it, for machines that draw when time
-passes.
+"""An event loop whose clock moves only when a test moves it, for Hypothesis's state machines.
 
 The loop runs in a thread of its own, on asyncio or trio, so that its tasks outlive a machine's
 rules.
@@ -20,7 +19,7 @@ from anyio.from_thread import BlockingPortal
 T = TypeVar("T")
 
 TURNS = 40
-"""More than any task here takes from one wait to the next."""
+"""More turns of the loop than any task takes between two waits."""
 
 
 class _AsyncioLoop(asyncio.SelectorEventLoop):
@@ -36,7 +35,7 @@ async def _let_all_run() -> None:
 
 
 class StoppedTime:
-    """An event loop of which each step is told.
+    """An event loop that runs only when it is told to.
 
     Attributes:
         now: The loop's time, in seconds.
@@ -57,29 +56,29 @@ class StoppedTime:
                 ready.set_result(portal)
                 await portal.sleep_until_stopped()
 
-        if self._loop is None:  # anyio before 4.14 hands no clock to trio
+        if self._loop is None:  # anyio before 4.14 cannot hand a clock to trio
             trio.run(serve, clock=self._clock)
         else:
             anyio.run(serve, backend_options={"loop_factory": lambda: self._loop})
 
     def run(self, function: Callable[..., Any], *args: Any) -> None:
-        """Call a function in the loop; then all that can go on has gone on."""
+        """Call a function in the loop, and let all tasks run until they wait."""
         self._portal.call(function, *args)
         self._portal.call(_let_all_run)
 
     def start(self, function: Callable[..., Awaitable[T]], *args: Any) -> Future[T]:
-        """A task; cancelling the future cancels it. By now it has come as far as it can."""
+        """Start a task and let it run until it waits; cancelling the future cancels it."""
         future = self._portal.start_task_soon(function, *args)
         self._portal.call(_let_all_run)
         return future
 
     def cancel(self, future: Future[Any]) -> None:
-        """Cancel a task, as the end of its client's connection does."""
+        """Cancel a task, as happens when its client's connection ends."""
         future.cancel()
         self._portal.call(_let_all_run)
 
     def move(self, seconds: float) -> None:
-        """Let time pass, in one step."""
+        """Move the clock in one step."""
         self.now += seconds
         if self._loop is None:
             self._portal.call(self._clock.jump, seconds)
@@ -88,6 +87,6 @@ class StoppedTime:
         self._portal.call(_let_all_run)
 
     def close(self) -> None:
-        """Cancel what is left and end the loop."""
+        """Cancel all tasks and end the loop."""
         self._portal.call(self._portal.stop, True)
         self._thread.join()

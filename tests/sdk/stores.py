@@ -1,4 +1,4 @@
-"""Databases that guards share, and what a test changes in them behind the stores' backs."""
+"""Databases that guards share, and changes to them that bypass the stores."""
 
 import sqlite3
 from collections.abc import Callable
@@ -16,22 +16,22 @@ from scoreboard.postgres import fresh
 
 @dataclass
 class Database:
-    """What instances share: each opens a store of its own on it.
+    """A database that instances share; an instance opens a store of its own on it.
 
     Attributes:
-        make: Makes a store on it; takes what bounds a store.
-        connect: A connection of the driver's.
+        make: Makes a store on it, with these bounds.
+        connect: Opens a connection of the driver.
     """
 
     make: Callable[..., Any]
     connect: Callable[[], Any]
 
     def open(self, **bounds: Any) -> AbstractContextManager[SqlStore]:
-        """A store on it; see `SqliteStore`."""
+        """Open a store on it; see `SqliteStore`."""
         return closing(self.make(**bounds))
 
     def execute(self, *statements: str) -> list[tuple[Any, ...]]:
-        """Execute statements in one transaction; the rows of the last one."""
+        """Execute statements in one transaction, and return the rows of the last one."""
         with closing(self.connect()) as db:
             cursors: list[Any] = [db.execute(statement) for statement in statements]
             rows: list[tuple[Any, ...]] = cursors[-1].fetchall() if cursors[-1].description else []
@@ -39,12 +39,12 @@ class Database:
         return rows
 
     def rounds(self) -> list[tuple[str, bool]]:
-        """Oldest first: the number, and whether an outcome is recorded."""
+        """List the rounds, oldest first: the number, and whether an outcome is recorded."""
         rows = self.execute("SELECT number, outcome IS NOT NULL FROM guard_rounds ORDER BY seq")
         return [(number, bool(recorded)) for number, recorded in rows]
 
     def grow_older(self, seconds: float) -> None:
-        """Let what is recorded be older than it is."""
+        """Set all recorded times back."""
         self.execute(
             f"UPDATE guard_rounds SET made = made - {seconds}, keeps = keeps - {seconds},"
             f" ends = ends - {seconds}",
@@ -53,12 +53,12 @@ class Database:
 
 
 def sqlite(path: Path) -> Database:
-    """A SQLite file."""
+    """Use a SQLite file."""
     return Database(partial(SqliteStore, path), partial(sqlite3.connect, path))
 
 
 def postgres(server: str) -> Database:
-    """A database of its own on a PostgreSQL server."""
+    """Make a database of its own on a PostgreSQL server."""
     import psycopg
 
     from mrtr_options.sdk.single_use.postgres import PostgresStore
@@ -68,7 +68,7 @@ def postgres(server: str) -> Database:
 
 
 async def claim(store: Store, number: str, **more: Any) -> Claim:
-    """A delivery's claim to a round whose number is handed out now."""
+    """Make a delivery's claim to a round whose number is handed out now."""
     stamp = await store.stamp()
     made = Claim(number, "", begins=stamp.at, lease_seconds=60, mark=stamp.mark)
     return replace(made, **more)

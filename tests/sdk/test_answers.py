@@ -1,4 +1,4 @@
-"""Answers that travel in the state: long ones, and those under a form's own names."""
+"""Tests of answers that travel in the state: long ones, and those under a form's own names."""
 
 from collections.abc import Callable
 from typing import Any
@@ -24,7 +24,7 @@ class Names(BaseModel):
 
 
 def by_hand(own: str = "") -> handlers.Handler:
-    """E's style: asks "who" and "next", and keeps the first answer in the state."""
+    """Write a handler in E's style: it asks "who" and "next", and keeps the first answer."""
 
     async def tool(ctx: Context, params: Params) -> handlers.Result:
         state = sdk.load_state(params, Names)
@@ -43,7 +43,7 @@ def by_hand(own: str = "") -> handlers.Handler:
 
 
 def built() -> handlers.Handler:
-    """G's style."""
+    """Write the same handler in G's style."""
 
     def first(ctx: Context, params: Params, values: sdk.Values) -> sdk.Question[Name]:
         return who()
@@ -90,7 +90,7 @@ async def test_the_last_answer_may_be_long_since_no_state_travels_after_it(style
 async def test_a_state_that_is_long_by_itself_is_not_the_answers_fault() -> None:
     tool = by_hand(own=LONG)
     response = await deliver(tool, await deliver(tool), named("Ann"))
-    assert key_of(response) == "next"  # refused where it is sealed, with the server's error
+    assert key_of(response) == "next"  # a server would refuse the state when it seals it
 
 
 class Sizes(BaseModel):

@@ -1,4 +1,4 @@
-"""Asking again where an answer does not fit, around every option that takes a wrapper."""
+"""Tests of `ask_again`, around every option that takes a wrapper."""
 
 from typing import Any
 
@@ -18,13 +18,13 @@ pytestmark = [pytest.mark.anyio, ON_ASYNCIO]
 PLACES = "'Springfield, Illinois', 'Springfield, Massachusetts' or 'Springfield, Missouri'"
 
 AUDITS = dict.fromkeys("ABCDEM", 5)
-"""How often the first line ran: in four rounds, and once more for the bad answer. Else it ran
-once.
+"""The options whose first line ran in all four rounds, and once more for the bad answer. In the
+other options it ran once.
 """
 
 
 class User:
-    """Gives a first answer that is none of the choices."""
+    """A user whose first answer is not a choice; without `learns`, no answer is."""
 
     def __init__(self, *, learns: bool = True) -> None:
         self.asked: list[str] = []
@@ -43,7 +43,8 @@ class User:
 
 @pytest.mark.parametrize("letter", sorted(set(all_options()) - {"I"}))
 async def test_a_bad_answer_is_asked_for_again_and_the_call_goes_on(letter: str) -> None:
-    ledger, user = weather.MemoryLedger(), User()
+    ledger = weather.MemoryLedger()
+    user = User()
     server = instance(letter, Settings(ledger, wrappers=[ask_again]))
     async with Client(server, mode="2026-07-28", elicitation_callback=user) as client:
         result = await client.call_tool("weather", {"location": "Springfield"})

@@ -1,17 +1,18 @@
-"""The continuation store: what its machine (`test_suspended_machine`) leaves to the author's own
-code, to memory, to shutdown and to a server's life.
+"""Tests of the continuation store, besides its state machine (`test_suspended_machine`).
+
+They are about the author's own code, memory, shutdown, and the life of a server.
 """
 
 import asyncio
 import gc
 import traceback
 import weakref
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import replace
 from functools import partial
-from typing import Any, Self
+from typing import Any
 
 import anyio
 import anyio.lowlevel
@@ -19,86 +20,30 @@ import mcp_types as types
 import pytest
 from mcp import MCPError
 
-from mrtr_options.sdk.questions import NotBegun
-from mrtr_options.sdk.suspended import Call, CallAbandoned, ContinuationStore, LinearContext
+from mrtr_options.sdk.suspended import Call, CallAbandoned, ContinuationStore
 from mrtr_options.sdk.suspended import store as suspended_store
 from mrtr_options.tool.server import build_server
 from mrtr_options.tool.settings import configured
 from tests import rounds
 from tests.bounds import SECONDS
 from tests.rounds import Response, connected, settings, text_of
+from tests.sdk.asking_handlers import (
+    Failed,
+    Linear,
+    Log,
+    Numbered,
+    Quit,
+    is_unknown,
+    raising,
+)
 from tests.sdk.fakes import called_by, deliver, key_of, modern, named, result, until, who
 
 pytestmark = pytest.mark.anyio
 
-Linear = LinearContext[Any]
-Handler = Callable[[Linear, Call], Awaitable[types.CallToolResult]]
-
-
-async def is_unknown(*delivery: Any) -> None:
-    """The round gets the one clear error there is for a call that is not here, and was not
-    begun.
-    """
-    with pytest.raises(NotBegun, match="is not waiting on this server") as unknown:
-        await deliver(*delivery)
-    assert unknown.value.data == {"reason": "unknown_continuation"}
-
-
-class Failed(Exception):
-    """An author's exception, whose constructor takes more than its arguments."""
-
-    def __init__(self, name: str, *, reason: str) -> None:
-        super().__init__(name)
-        self.reason = reason
-
-
-class Numbered(Exception):
-    """An author's exception that cannot be made without what only its author knows."""
-
-    def __new__(cls, number: int, of: int) -> Self:
-        return super().__new__(cls)
-
-    def __init__(self, number: int, of: int) -> None:
-        super().__init__(f"{number} of {of}")
-
-
-class Quit(BaseException):
-    """An author's own way out."""
-
-
-def raising(error: BaseException) -> Handler:
-    """A handler that asks, and then raises."""
-
-    async def handler(ctx: Linear, call: Call) -> types.CallToolResult:
-        await ctx.elicit(who())
-        raise error
-
-    return handler
-
-
-class Log(list[str]):
-    """What the author's code did."""
-
-    def asking(self, *keys: str) -> Handler:
-        """A handler that asks for one name after the other."""
-
-        async def handler(ctx: Linear, call: Call) -> types.CallToolResult:
-            names: list[str] = []
-            self.append("above")
-            try:
-                for key in keys:
-                    names.append((await ctx.elicit(who(key))).name)
-                    self.append(f"after {key}")
-            finally:
-                self.append("finally")
-            return result(" and ".join(names))
-
-        return handler
-
 
 @pytest.fixture
 async def store() -> AsyncGenerator[ContinuationStore]:
-    """A store with room and time enough, closed after the test."""
+    """Open a store with enough room and time, and close it after the test."""
     async with ContinuationStore() as store:
         yield store
     assert len(store) == 0
@@ -111,9 +56,7 @@ def log() -> Log:
 
 @pytest.fixture(autouse=True)
 def _cleanups_have_time(monkeypatch: pytest.MonkeyPatch) -> None:  # pyright: ignore[reportUnusedFunction]
-    """More than a test has: what waits for one to be cut short is told from a machine that is
-    slow.
-    """
+    """Give cleanups more time than a test has, so that a test fails if it waits for their limit."""
     monkeypatch.setattr(suspended_store, "CLEANUP_SECONDS", 2 * SECONDS)
 
 
@@ -159,7 +102,8 @@ async def test_a_call_that_is_given_up_closes_its_task_group_and_is_no_failure_t
         asked = await deliver(caller)
         await until(lambda: len(store) == 0)
         await is_unknown(caller, asked, named("Ann"))
-    assert (log, caplog.records) == (["abandoned"], [])
+    assert log == ["abandoned"]
+    assert caplog.records == []
 
 
 async def test_shutdown_waits_for_cleanup_also_in_a_cancelled_scope_and_leaves_no_task(
@@ -200,7 +144,7 @@ async def test_a_cleanup_that_hangs_is_cut_short(by: str, monkeypatch: pytest.Mo
                 await anyio.sleep_forever()
             finally:
                 cut.set()
-                raise ZeroDivisionError  # nor does that keep the call
+                raise ZeroDivisionError  # an error in the cleanup does not keep the call either
         raise AssertionError("went on")
 
     async with ContinuationStore(idle_seconds=0.2) as store:
@@ -222,7 +166,7 @@ async def test_a_token_that_names_no_question_here_is_one_clear_error(
     asked = await deliver(caller)
     assert isinstance(asked, types.InputRequiredResult)
     name = (asked.request_state or "").rpartition(".")[0]
-    for _ in range(2):  # while it waits, and when it has ended
+    for _ in range(2):  # while the call waits, and after it has ended
         token = {"request_state": changed.format(name)}
         await is_unknown(caller, asked.model_copy(update=token), named("Ann"))
         assert text_of(await deliver(caller, asked, named("Ann"))) == "Ann"
@@ -261,7 +205,8 @@ async def test_a_cancelled_first_round_leaves_no_call_behind(
 async def test_each_delivery_raises_an_exception_of_its_own_which_keeps_no_frame_alive(
     store: ContinuationStore, error: Exception
 ) -> None:
-    said, fields = repr(error), {**vars(error)}
+    said = repr(error)
+    fields = {**vars(error)}
 
     caller = store.linear(raising(error))
     asked = await deliver(caller)
@@ -269,7 +214,7 @@ async def test_each_delivery_raises_an_exception_of_its_own_which_keeps_no_frame
     deliveries: list[weakref.ref[Log]] = []
 
     async def hear() -> None:
-        body = Log("held")  # of the frames that a traceback holds
+        body = Log("held")  # it lives as long as a traceback holds this frame
         deliveries.append(weakref.ref(body))
         with pytest.raises(type(error)) as reply:
             await deliver(caller, asked, named("Ann"))
@@ -284,7 +229,7 @@ async def test_each_delivery_raises_an_exception_of_its_own_which_keeps_no_frame
     assert len(set(depths)) == 1, f"tracebacks grow: {depths}"
     first = seen[0]
     seen.clear()
-    first.__traceback__ = None  # the author's own, which the test holds
+    first.__traceback__ = None  # the test still holds the author's exception
     gc.collect()
     assert [ref() for ref in deliveries] == [None] * 5
 
@@ -327,7 +272,7 @@ async def test_a_store_full_of_bytes_refuses_more_and_forgets_the_oldest_result(
         caller = store.linear(log.asking("one", "two"))
         first, second = await deliver(caller), await deliver(caller)
         asked = await deliver(caller, first, named("A" * 2000, "one"))
-        for _ in range(2):  # nothing of what was refused is counted
+        for _ in range(2):  # a refused answer takes no room
             with pytest.raises(
                 MCPError, match="bytes of unanswered calls and takes no more"
             ) as full:
@@ -360,11 +305,11 @@ async def test_one_caller_cannot_fill_the_store_with_bytes(log: Log) -> None:
             anns = [await deliver(caller) for _ in range(2)]
             with pytest.raises(MCPError, match="of yours and takes no more"):
                 await deliver(caller, anns[0], named("A" * 900))
-            for name in ("Bob", None):  # the unknown ones cannot be told apart
+            for name in ("Bob", None):  # unknown callers have no limit of their own
                 others = await deliver(caller)
                 if name is None:
                     await deliver(caller, others, named("A" * 900))
-            for asked in anns:  # what the first one held is free when it has ended
+            for asked in anns:  # the second fits, since the end of the first frees its room
                 await deliver(caller, asked, named("A" * 80))
 
 
@@ -397,7 +342,7 @@ async def test_a_late_answer_hears_of_the_timeout_that_came_before_it(
     caller = store.linear(handler)
     asked = await deliver(caller)
     await until(lambda: len(store) == 0)
-    for name in ("Ann", "Ann", "Bob"):  # no answer was taken, so none is a different one
+    for name in ("Ann", "Ann", "Bob"):  # no answer was taken, so any answer may come
         assert text_of(await deliver(caller, asked, named(name))) == "too late"
 
 
@@ -417,14 +362,14 @@ async def test_shutdown_in_the_turn_of_one_answer_of_two_does_not_wait_for_the_o
     asked = await deliver(caller)
 
     async def answer() -> None:
-        with suppress(MCPError):  # on trio either may come first
+        with suppress(MCPError):  # on trio, the answer or the shutdown may come first
             await deliver(caller, asked, named("Ann", "one"))
 
     with anyio.fail_after(SECONDS):
         async with anyio.create_task_group() as both:
             both.start_soon(answer)
             both.start_soon(store.aclose)
-        await anyio.lowlevel.checkpoint()  # `aclose` is shielded: the time is checked here
+        await anyio.lowlevel.checkpoint()  # check the time limit, as `aclose` is shielded from it
     assert len(store) == 0
     assert log == ["finally"]
 
@@ -465,8 +410,9 @@ async def test_a_task_that_a_handler_left_behind_waits_for_no_answer_when_its_ca
 
 @pytest.mark.parametrize("why", ["given up", "not asked", "none of both asked"])
 async def test_a_loop_that_asks_again_and_again_holds_up_no_other_call(why: str) -> None:
-    """Where its question is not put to the user, and it takes that for a failure."""
-    turns, enough = 0, 10_000
+    """Let its question fail without reaching the user, so that the loop asks at once again."""
+    turns = 0
+    enough = 10_000
 
     async def handler(ctx: Linear, call: Call) -> types.CallToolResult:
         nonlocal turns
@@ -504,8 +450,10 @@ async def test_a_store_ends_with_the_last_connection_of_its_last_server(
         async with connected(made[-1]) as second:
             await rounds.send(second, "Tokyo")
         assert key_of(await rounds.send(first, "Tokyo", asked, named("Ann", "one"))) == "two"
-        assert (len(store), log) == (2, ["above", "above", "after one"])
-    assert (len(store), log[3:]) == (0, ["finally"] * 2)
+        assert len(store) == 2
+        assert log == ["above", "above", "after one"]
+    assert len(store) == 0
+    assert log[3:] == ["finally"] * 2
 
 
 NO_JSON = types.CallToolResult(content=[], structured_content={"x": b"\xff"})
@@ -524,7 +472,7 @@ async def test_a_handler_that_returns_no_result_is_told_what_it_returned(
     async with ContinuationStore() as store:
         caller = store.linear(handler)
         asked = await deliver(caller)
-        for _ in range(2):  # a round that is sent again
+        for _ in range(2):  # send the round twice
             with pytest.raises((TypeError, ValueError), match=says):
                 await deliver(caller, asked, named("Ann"))
         assert len(store) == 0

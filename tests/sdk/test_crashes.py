@@ -1,4 +1,4 @@
-"""An exception of the author's is -32603 without its text, for each client on each transport."""
+"""Tests that an author's exception is -32603 without its text, for all clients and transports."""
 
 import contextlib
 import json
@@ -24,7 +24,7 @@ SECRET = "password=hunter2"
 
 
 class Nothing(BaseModel):
-    """No arguments but one, so that there is a schema."""
+    """Arguments with one field, so that there is a schema."""
 
     name: str = ""
 
@@ -49,7 +49,7 @@ RAISES: tuple[Callable[[], None], ...] = (plain, grouped, of_the_authors_own_dat
 
 
 def server_that(fails: Callable[[], None]) -> Server[Any]:
-    """A server whose one tool fails so."""
+    """Make a server whose one tool fails like this."""
 
     async def tool(ctx: sdk.Context, params: sdk.Params) -> sdk.Result:
         fails()
@@ -74,7 +74,8 @@ async def test_a_client_is_not_told_the_text_of_an_exception_and_the_log_is(
     async with reached(server_that(fails)) as where, Client(where, mode=mode) as client:
         with pytest.raises(MCPError) as told:
             await client.call_tool("tool", {})
-    assert (told.value.code, told.value.message) == (-32603, "Internal server error")
+    assert told.value.code == -32603
+    assert told.value.message == "Internal server error"
     assert SECRET not in str(told.value.error)
     assert SECRET in caplog.text
 
@@ -92,4 +93,5 @@ async def test_a_number_that_json_cannot_carry_is_refused_before_the_handler(
     request = replace(request, params={"name": "pay", "arguments": arguments})
     with pytest.raises(MCPError) as told:
         await ProtectedRounds(RequestStateSecurity.ephemeral())(request, entered)
-    assert (told.value.code, told.value.error.data) == (-32602, {"reason": "number_out_of_range"})
+    assert told.value.code == -32602
+    assert told.value.error.data == {"reason": "number_out_of_range"}

@@ -1,4 +1,4 @@
-"""Option L on DBOS: a name is of one process, and only what can be kept is done."""
+"""Tests of option L on DBOS: one process holds a name, and only recordable work is done."""
 
 import asyncio
 import time
@@ -27,7 +27,7 @@ _HOLDERS = "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND granted"
 
 
 def end_holder(url: str) -> None:
-    """End the connection that has the name, as a restart of the database does."""
+    """End the connection that holds the name, as a restart of the database does."""
     with psycopg.connect(url, autocommit=True) as db:
         for (holder,) in db.execute(_HOLDERS).fetchall():
             db.execute("SELECT pg_terminate_backend(%s, 5000)", [holder])
@@ -54,13 +54,14 @@ async def test_a_name_whose_connection_ends_is_still_refused_to_another_process(
 
 @pytest.mark.evidence("on PostgreSQL")
 async def test_a_process_that_lost_its_name_for_good_does_no_effect_any_more(postgres: str) -> None:
-    url, world = real_postgres.database(postgres), World()
+    url = real_postgres.database(postgres)
+    world = World()
     async with served(url, world) as send:
         first = await send()
         second = await send(named("Ann", "one"), first)
         async with process(None) as here:
             with psycopg.connect(url, autocommit=True) as other:
-                # It stands in the queue for the name, and has it as soon as the holder's is gone.
+                # It is in the queue for the name, and gets it when the holder's connection ends.
                 async with anyio.create_task_group() as group:
                     group.start_soon(anyio.to_thread.run_sync, _queue, other)
                     await anyio.to_thread.run_sync(_until_queued, url)
@@ -138,7 +139,8 @@ async def test_a_step_whose_key_no_database_holds_does_nothing(engine: str, key:
 async def test_a_handler_that_does_something_else_does_no_effect_when_it_runs_again(
     engine: str, kinds: str
 ) -> None:
-    world, now = World(), ["old"]
+    world = World()
+    now = ["old"]
 
     async def handler(ctx: Ctx, call: Call) -> types.CallToolResult:
         for kind in now:
@@ -171,7 +173,7 @@ async def test_a_clock_that_is_ahead_for_one_sweep_deletes_no_call(
         patched: Any = lambda: real() + 25 * 3600  # noqa: E731
         monkeypatch.setattr(time, "time", patched)
         assert await here.sweep(24 * 3600) == 0
-        assert await here.sweep(24 * 3600) == 1  # two looks agree
+        assert await here.sweep(24 * 3600) == 1  # the second look at the clock agrees
 
 
 @pytest.mark.parametrize("in_step", [False, True])

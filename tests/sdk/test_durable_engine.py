@@ -1,6 +1,6 @@
-"""Option L on DBOS: its start and end, what it gives up, and what it keeps.
+"""Tests of option L on DBOS: its start and end, abandoned calls, and deleted calls.
 
-A file of its own, since where several processes run the tests a file is run by one of them.
+They have a file of their own, since one process runs a whole file.
 """
 
 import asyncio
@@ -112,7 +112,7 @@ async def test_one_engine_is_kept_for_many_servers_whose_calls_are_apart(sqlite:
             async with served(name, world) as send:
                 firsts.append(await send())
         for name, world, first in zip(names, worlds, firsts, strict=True):
-            async with served(name, world) as send:  # the same run, restarted
+            async with served(name, world) as send:  # restart the same run
                 assert await finish(send, first, send) == "Ann and Bob"
     assert [(world.kinds(), world.entered) for world in worlds] == [(["first", "last"], 2)] * 2
 
@@ -139,7 +139,7 @@ async def test_a_call_begins_on_its_own_store_though_another_has_a_handler_of_it
 async def test_a_step_that_is_fatal_is_given_up(
     sqlite: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A call that waits for its user all the while is not to blame."""
+    """Check that only the fatal call is given up, and not one that waits for its user meanwhile."""
     monkeypatch.setattr(live, "ATTEMPTS", 2)
     tries: list[str] = []
 
@@ -169,7 +169,7 @@ async def test_a_step_that_is_fatal_is_given_up(
 
 
 async def test_the_database_knows_the_time_that_dbos_asks_for_on_python_3_12(sqlite: str) -> None:
-    """SQLite itself knows it from 3.42 on, and not in whole seconds."""
+    """Compare with SQLite's own function, which is there from 3.42 on and has fractions."""
     asked: list[tuple[Any]] = []
 
     def connected(connection: Any, record: Any) -> None:
@@ -194,8 +194,9 @@ async def test_a_call_that_waits_outlives_a_server_that_starts_again_and_again(s
 async def test_what_the_database_does_not_take_at_first_is_recorded_later_and_found_after_a_restart(
     sqlite: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """As on a disk that is full for a moment, between an effect and its record."""
-    world, failures = World(), [OperationalError("", {}, OSError("disk full"))]
+    """Fail once between an effect and its record, as on a disk that is full for a moment."""
+    world = World()
+    failures = [OperationalError("", {}, OSError("disk full"))]
     monkeypatch.setattr(live, "AGAIN_SECONDS", 0)
 
     def full(connection: Any, cursor: Any, statement: str, *rest: Any) -> None:
@@ -210,14 +211,16 @@ async def test_what_the_database_does_not_take_at_first_is_recorded_later_and_fo
     async with served(sqlite, world) as send:
         first = await send()
     sqlalchemy.event.remove(sqlalchemy.Engine, "before_cursor_execute", full)
-    assert (failures, "disk full" in caplog.text) == ([], True)
+    assert failures == []
+    assert "disk full" in caplog.text
     async with served(sqlite, world) as send:
         assert await finish(send, first, send) == "Ann and Bob"
-    assert (world.kinds(), world.entered) == (["first", "last"], 2)
+    assert world.kinds() == ["first", "last"]
+    assert world.entered == 2
 
 
 async def test_a_result_is_told_once_it_is_on_record(sqlite: str) -> None:
-    """Or else a process that dies right then leaves a call whose result no round can get."""
+    """Check the order: if the process died in between, no round could get the result."""
     file = sqlite.removeprefix("sqlite:///")
     with closing(sqlite3.connect(file, isolation_level=None)) as other:
 
@@ -236,7 +239,8 @@ async def test_a_result_is_told_once_it_is_on_record(sqlite: str) -> None:
 async def test_an_effect_that_happened_is_put_on_record_though_its_store_closes(
     sqlite: str,
 ) -> None:
-    world, file = World(), sqlite.removeprefix("sqlite:///")
+    world = World()
+    file = sqlite.removeprefix("sqlite:///")
     with closing(sqlite3.connect(file, isolation_level=None)) as other:
 
         async def handler(ctx: Ctx, call: Call) -> types.CallToolResult:
@@ -273,11 +277,9 @@ async def test_a_call_whose_record_cannot_be_read_is_left_alone_for_its_key(sqli
 async def test_a_first_round_on_a_full_disk_begins_its_call_once_when_there_is_room(
     sqlite: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    start, world, full = (
-        DBOS.start_workflow_async,
-        World(),
-        [OperationalError("", {}, OSError("full"))],
-    )
+    start = DBOS.start_workflow_async
+    world = World()
+    full = [OperationalError("", {}, OSError("full"))]
 
     async def fails_once(*arguments: Any) -> Any:
         if full:
@@ -287,7 +289,8 @@ async def test_a_first_round_on_a_full_disk_begins_its_call_once_when_there_is_r
     monkeypatch.setattr(DBOS, "start_workflow_async", fails_once)
     async with served(sqlite, world, wait_seconds=0.3) as send:
         assert key_of(await ended(send, await send())) == "one"
-    assert (world.kinds(), full) == (["first"], [])
+    assert world.kinds() == ["first"]
+    assert full == []
 
 
 @pytest.mark.parametrize(("name", "next"), [("Ann", "two"), (9_000 * "A", "one")])
@@ -308,7 +311,8 @@ async def test_a_round_during_an_outage_gets_a_state_that_carries_its_answer_of_
 async def test_an_answer_that_comes_while_postgres_is_down_is_not_asked_for_again(
     postgres: str,
 ) -> None:
-    url, world = real_postgres.database(postgres), World()
+    url = real_postgres.database(postgres)
+    world = World()
     async with served(url, world) as send:
         first = await send()
     async with served(url, world, wait_seconds=1.0, rounds=1000) as send:
@@ -348,7 +352,7 @@ async def test_a_call_goes_when_its_time_is_over_and_not_while_it_runs(sqlite: s
         waiting = await send()
         assert text_of(await send(named("Bob", "two"), second)) == "Ann and Bob"
         assert await here.sweep(3600.0) == 0
-        while await here.sweep(-1.0) == 0:  # a second ahead: what has ended, has ended long ago
+        while await here.sweep(-1.0) == 0:  # a limit in the future covers every ended call
             await anyio.lowlevel.checkpoint()
         assert await refused(send, named("Bob", "two"), second) == "unknown_call"
         assert await here.sweep(-1.0) == 0

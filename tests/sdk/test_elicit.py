@@ -1,6 +1,6 @@
-"""What `await ctx.elicit()` does in every option that has it: B, M, J, H, L and K, side by side.
+"""Tests of `await ctx.elicit()` in every option that has it: B, M, J, H, L and K, side by side.
 
-The matrix plays their weather tools; here is what an author's own code may do around a question.
+The matrix plays their weather tools; these tests have an author's own code around a question.
 """
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -27,7 +27,9 @@ Linear = Callable[[Any, Any], Awaitable[types.CallToolResult]]
 
 HANDLERS = {"B": exception_shim, "M": positional_replay, "J": sdk.keyed_replay}
 STORES = {"H": sdk.ContinuationStore, "L": sdk.DurableStore, "K": sdk.TaskStore}
-REPLAYED, KEYED, HELD = ("B", "M"), ("J",), ("H", "L", "K")
+REPLAYED = ("B", "M")
+KEYED = ("J",)
+HELD = ("H", "L", "K")
 every = pytest.mark.parametrize("option", [*REPLAYED, *KEYED, *HELD])
 together = pytest.mark.parametrize("option", [*KEYED, *HELD])
 
@@ -36,8 +38,10 @@ together = pytest.mark.parametrize("option", [*KEYED, *HELD])
 async def calling(
     option: str, handler: Linear
 ) -> AsyncGenerator[Callable[..., Awaitable[Response]]]:
-    """A client of a server whose tool is written in an option: sends a round, of a call that
-    asked.
+    """Connect to a server with a tool in this option's style.
+
+    Yields:
+        A function that sends a first round, or the round after the response that asked.
     """
     made: Any = HANDLERS.get(option)
     more: dict[str, Any] = {}
@@ -63,7 +67,7 @@ async def calling(
 
 
 class NoArguments(sdk.Markers):
-    """What the tool is called with."""
+    """The tool's arguments."""
 
 
 @every
@@ -91,7 +95,7 @@ async def test_a_no_is_raised_where_it_was_asked(
 async def test_the_authors_except_and_finally_meet_a_question_as_the_option_says(
     option: str,
 ) -> None:
-    """B and M raise an `Exception`; J one that is none. In H, L and K the code waits."""
+    """Ask inside `try`: B and M raise an `Exception`, J a `BaseException`; H, L and K wait."""
     log: list[str] = []
 
     async def tool(ctx: Any, params: Any) -> types.CallToolResult:
@@ -148,7 +152,7 @@ async def test_questions_asked_together_are_answered_one_by_one_in_any_order(opt
         assert keys_of(asked) == {"one", "two"}
         left = await send(asked, named("Bob", "two"))
         assert keys_of(left) == {"one"}
-        late = named("Ann", "one") | named("Eve", "two")  # the second is answered
+        late = named("Ann", "one") | named("Eve", "two")  # question two has its answer already
         assert text_of(await send(left, late)) == "Ann and Bob"
 
 
@@ -168,7 +172,8 @@ async def test_of_questions_asked_together_only_those_that_can_be_asked_go_out(o
 @pytest.mark.parametrize("option", [*REPLAYED, *KEYED])
 async def test_an_answer_with_which_the_state_is_too_long_is_refused_by_name(option: str) -> None:
     async def tool(ctx: Any, params: Any) -> types.CallToolResult:
-        one, two = await ctx.elicit(who("one")), await ctx.elicit(who("two"))
+        one = await ctx.elicit(who("one"))
+        two = await ctx.elicit(who("two"))
         return sdk.text(f"{one.name} and {two.name}")
 
     async with calling(option, tool) as send:

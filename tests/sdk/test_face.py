@@ -1,4 +1,4 @@
-"""`mrtr_options.sdk` imports a name when it is first used, and has each name once."""
+"""Tests of `mrtr_options.sdk`: it imports a name when it is first used, and has every name once."""
 
 import ast
 import inspect
@@ -10,14 +10,14 @@ import pytest
 from mrtr_options import sdk
 from tests.commands import REPOSITORY, python
 
-# `mcp` itself imports uvicorn; none of these is imported by it.
+# `mcp` itself imports uvicorn, but none of these.
 HEAVY = {"mrtr_options.sdk.serving", "sqlalchemy", "dbos", "temporalio", "psycopg"}
 
 OPTIONS = sorted(path.stem for path in (REPOSITORY / "mrtr_options").glob("option_*.py"))
 
 
 def loaded_by(statement: str) -> set[str]:
-    """The modules of a process that runs a statement."""
+    """Run a statement in a process of its own, and return the modules that are loaded."""
     ran = python("-c", f"import sys\n{statement}\nprint(*sys.modules)")
     assert ran.returncode == 0, ran.stderr
     return set(ran.stdout.split())

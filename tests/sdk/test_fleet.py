@@ -1,7 +1,7 @@
-"""Option L on Temporal: workers and the server come and go, and the calls go on.
+"""Tests of option L on Temporal: workers and the server come and go, and the calls go on.
 
-One test of `make test`, so that a session starts the server once; `make evidence` plays the others
-and `test_durable` on it, too.
+`make test` plays only one of them; `make evidence` plays the others, and also plays `test_durable`
+and `test_durable_versions` on Temporal.
 """
 
 import asyncio
@@ -41,12 +41,13 @@ async def test_an_effect_is_found_though_the_block_of_an_earlier_replay_ends_lat
     async def earlier() -> Stepped:
         raise AssertionError
 
-    place, effects = ("run", "key"), fleet.Effects(Seal(None))
+    place = ("run", "key")
+    effects = fleet.Effects(Seal(None))
     with ExitStack() as again:
         with effects.ready(place, earlier):
             again.enter_context(effects.ready(place, effect))
         assert '"done"' in await ActivityEnvironment().run(effects.step, *place)
-    # Its call did not hear of it.
+    # The call did not get the record, so it runs the step again.
     assert '"done"' in await ActivityEnvironment().run(effects.step, *place)
     effects.forget(place)
     with pytest.raises(ApplicationError, match="another worker"):
@@ -56,7 +57,9 @@ async def test_an_effect_is_found_though_the_block_of_an_earlier_replay_ends_lat
 async def test_a_call_outlives_its_worker_and_the_server_and_is_sealed_there(
     temporal: Server,
 ) -> None:
-    world, url, codec = World(), temporal.apart(), AESGCMRequestStateCodec([KEY.encode()])
+    world = World()
+    url = temporal.apart()
+    codec = AESGCMRequestStateCodec([KEY.encode()])
     async with served(url, world, codec=codec) as send:
         first = await send()
         assert key_of(first) == "one"
@@ -65,14 +68,14 @@ async def test_a_call_outlives_its_worker_and_the_server_and_is_sealed_there(
         assert key_of(second) == "two"
         assert await ended(send, await send(named("Ann Abelard", "one"), first)) == second
         await anyio.to_thread.run_sync(temporal.kill)
-        # What comes while the server is away travels in the state: the user is not asked again.
+        # An answer that comes while the server is away travels in the state, so the user is not
+        # asked again.
         held = await send(named("Bob", "two"), second)
         assert isinstance(held, types.InputRequiredResult)
         assert held.input_requests is None
         await anyio.to_thread.run_sync(temporal.start)
         assert text_of(await ended(send, await send(None, held))) == "Ann Abelard and Bob"
-    # A step whose record the server could not take runs again, for a destination that knows its
-    # key.
+    # A step runs again if the server could not take its record, and the destination knows its key.
     assert sorted(kind for kind, _ in {*world.effects}) == ["first", "last"]
     kept = b"".join(
         each.read_bytes() for each in temporal.file.parent.glob(f"{temporal.file.name}*")
@@ -85,8 +88,10 @@ async def test_a_call_outlives_its_worker_and_the_server_and_is_sealed_there(
 async def test_steps_at_once_run_once_each_also_where_another_worker_has_some(
     temporal: Server,
 ) -> None:
-    """It hands a worker three steps of a call at once; the others go through its queues."""
-    world, url, kinds = World(), temporal.apart(), [f"{number}" for number in range(12)]
+    """Start more than three steps: a worker gets three at once, the others go through queues."""
+    world = World()
+    url = temporal.apart()
+    kinds = [f"{number}" for number in range(12)]
 
     async def handler(ctx: Ctx, call: Call) -> types.CallToolResult:
         async def do(kind: str) -> None:
@@ -109,7 +114,8 @@ async def test_a_step_whose_worker_falls_silent_each_time_is_given_up(
 ) -> None:
     monkeypatch.setattr("mrtr_options.sdk.durable.effects.ALIVE_SECONDS", 1.0)
     monkeypatch.setattr("temporalio.activity.heartbeat", lambda: None)
-    tries, is_left = list[str](), anyio.Event()
+    tries = list[str]()
+    is_left = anyio.Event()
 
     async def effect(key: str) -> None:
         tries.append(key)
@@ -122,7 +128,8 @@ async def test_a_step_whose_worker_falls_silent_each_time_is_given_up(
     async with served(temporal.apart(), None, fatal, wait_seconds=1, rounds=1000) as send:
         with pytest.raises(MCPError) as refused:
             await ended(send, await send())
-    assert (reason(refused), len({*tries})) == ("gave_up", 1)
+    assert reason(refused) == "gave_up"
+    assert len({*tries}) == 1
 
 
 @pytest.mark.evidence("on Temporal")
@@ -173,8 +180,9 @@ async def test_a_call_says_how_it_stands_and_can_be_stopped_while_a_step_takes_l
                 await store.engine.stop(handle)
                 await is_cancelled.wait()
             may_end.set()
-            while (output := (await store.engine.look(handle)).output) is None:
-                pass
+            output = None
+            while output is None:
+                output = (await store.engine.look(handle)).output
     assert isinstance(output, Ended)
     if ends == "finished":
         assert isinstance(output.outcome, types.CallToolResult)
@@ -199,7 +207,7 @@ async def test_a_process_that_ends_when_temporal_has_answered_does_not_abort(
     temporal: Server,
 ) -> None:
     program = "import sys; sys.setswitchinterval(5); from mrtr_options.sdk.durable import fleet; "
-    for _ in range(12):  # its threads get their turn late
+    for _ in range(12):  # with this switch interval, threads get their turn late
         await anyio.run_process([sys.executable, "-c", f"{program}fleet.try_url({temporal.url!r})"])
 
 

@@ -1,4 +1,4 @@
-"""A key means one thing in a round, in each way to write a tool that reads its answers by key."""
+"""Tests that a key means one thing in a round, in every style that reads answers by key."""
 
 from collections.abc import Callable
 from functools import partial
@@ -40,7 +40,7 @@ YES: types.InputResponses = {"ok": types.ElicitResult(action="accept", content={
 
 
 def by_hand(first: sdk.Question[Yes], second: sdk.Question[Yes], wiped: list[str]) -> Handler:
-    """E's style: one answer of the round is read for two questions."""
+    """Write a handler in E's style that reads one answer of the round for two questions."""
 
     async def tool(ctx: Context, params: Params) -> handlers.Result:
         for question in (first, second):
@@ -53,7 +53,7 @@ def by_hand(first: sdk.Question[Yes], second: sdk.Question[Yes], wiped: list[str
 
 
 def replayed(first: sdk.Question[Yes], second: sdk.Question[Yes], wiped: list[str]) -> Handler:
-    """B's style."""
+    """Write the handler in B's style."""
 
     async def tool(ctx: ReplayContext[Any], params: Params) -> types.CallToolResult:
         for question in (first, second):
@@ -65,7 +65,7 @@ def replayed(first: sdk.Question[Yes], second: sdk.Question[Yes], wiped: list[st
 
 
 def built(first: sdk.Question[Yes], second: sdk.Question[Yes], wiped: list[str]) -> Handler:
-    """G's style, with a step that reads the answer of another one by hand."""
+    """Write the handler in G's style, with a step that reads another step's answer by hand."""
 
     def one(ctx: Context, params: Params, values: sdk.Values) -> sdk.Question[Yes]:
         return first

@@ -1,4 +1,4 @@
-"""Old clients: pushed questions, and the shim in which a handler knows nothing of them."""
+"""Tests of old clients: pushed questions, and the shim that hides these clients from a handler."""
 
 import importlib
 from collections.abc import Callable
@@ -57,7 +57,8 @@ async def test_without_a_back_channel_the_handler_sees_the_old_client_as_it_is()
         seen.append((ctx, params))
         return result("as it is")
 
-    ctx, call = legacy(can_send_request=False), params()
+    ctx = legacy(can_send_request=False)
+    call = params()
     assert text_of(await legacy_shim(handler)(ctx, call)) == "as it is"
     assert seen == [(ctx, call)]
     assert not is_modern(seen[0][0])
@@ -68,7 +69,7 @@ async def test_every_question_of_a_round_is_answered_and_the_state_comes_back() 
         ctx: Context, params: Params
     ) -> types.CallToolResult | types.InputRequiredResult:
         assert is_modern(ctx)
-        if params.request_state is None:  # not every round asks
+        if params.request_state is None:  # only the first round asks
             return types.InputRequiredResult(request_state="later")
         if params.request_state == "later":
             both = {
@@ -84,7 +85,7 @@ async def test_every_question_of_a_round_is_answered_and_the_state_comes_back() 
 
 
 class Time:
-    """Time that passes when somebody sleeps, and each sleep."""
+    """A clock that moves only in sleeps, with the list of the sleeps."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -100,7 +101,7 @@ class Time:
 
 @pytest.fixture
 def time(monkeypatch: pytest.MonkeyPatch) -> Time:
-    """The time of the shim."""
+    """Replace the clock of the shim."""
     time = Time()
     monkeypatch.setattr(shim, "anyio", time)
     return time

@@ -1,4 +1,4 @@
-"""`once`: an effect runs unless its marker came back."""
+"""Tests of `once`: an effect runs unless its marker came back."""
 
 from functools import partial
 from typing import Any
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.anyio
 
 
 class Counter:
-    """An effect that takes a while and counts how often it took place."""
+    """An effect that takes a while, and counts its runs."""
 
     def __init__(self) -> None:
         self.times = 0
@@ -29,7 +29,9 @@ class Counter:
 async def test_an_effect_that_fails_or_is_cancelled_leaves_no_marker_and_may_be_tried_again() -> (
     None
 ):
-    state, effect, booked = Markers(), Counter(), list[str]()
+    state = Markers()
+    effect = Counter()
+    booked = list[str]()
     with anyio.move_on_after(0):
         await state.once("audit", anyio.sleep_forever)
     with pytest.raises(ZeroDivisionError):
@@ -40,7 +42,9 @@ async def test_an_effect_that_fails_or_is_cancelled_leaves_no_marker_and_may_be_
         await state.once("another", lambda: booked.append("by a plain function"))
         later = Markers.model_validate_json(state.model_dump_json())
         await later.once("audit", effect)
-    assert (effect.times, len(booked), state.done) == (1, 1, ["audit", "another"])
+    assert effect.times == 1
+    assert len(booked) == 1
+    assert state.done == ["audit", "another"]
 
 
 @pytest.mark.parametrize("has_run_before", [False, True])
@@ -61,7 +65,8 @@ async def test_a_key_is_one_effects_in_a_round_and_a_second_use_names_both_place
 
 
 async def test_a_key_that_two_tasks_use_at_once_is_one_effects() -> None:
-    effect, state = Counter(), Markers()
+    effect = Counter()
+    state = Markers()
     refused: list[str] = []
 
     async def use() -> None:
@@ -74,14 +79,18 @@ async def test_a_key_that_two_tasks_use_at_once_is_one_effects() -> None:
         async with anyio.create_task_group() as tasks:
             for _ in range(5):
                 tasks.start_soon(use)
-    assert (effect.times, len(refused), state.done) == (1, 4, ["audit"])
+    assert effect.times == 1
+    assert len(refused) == 4
+    assert state.done == ["audit"]
 
 
 @pytest.mark.parametrize(("key", "error"), [(7, TypeError), ("\ud800", ValueError)])
 async def test_a_key_that_no_state_can_hold_is_refused_before_the_effect(
     key: Any, error: type[Exception]
 ) -> None:
-    effect, state = Counter(), Markers()
+    effect = Counter()
+    state = Markers()
     with pytest.raises(error, match="the effect"):
         await state.once(key, effect)
-    assert (effect.times, state.done) == (0, [])
+    assert effect.times == 0
+    assert state.done == []

@@ -1,4 +1,4 @@
-"""Questions and answers: who can be asked, what counts as an answer, and what never does."""
+"""Tests of questions and answers: the clients that can be asked, and the answers that count."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from tests.sdk.fakes import FakeSession, capabilities, modern, of_session, param
 
 
 class State(BaseModel):
-    """A state of the author's."""
+    """An author's state."""
 
     place: str | None = None
 

@@ -1,4 +1,4 @@
-"""A state that a later round would read otherwise is refused where it is made."""
+"""Tests that a state which a later round would read differently is refused when it is made."""
 
 from collections import Counter, OrderedDict
 from collections.abc import Callable

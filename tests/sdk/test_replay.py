@@ -1,4 +1,4 @@
-"""Keyed replay: what has a key is taken from the record, and a round that has asked is over."""
+"""Tests of keyed replay: recorded values are used again, and a round ends when it has asked."""
 
 import json
 from collections.abc import Awaitable, Callable, Coroutine
@@ -38,7 +38,7 @@ Replay = ReplayContext[Any]
 
 
 class World:
-    """Effects and computations: what was done, in order, under which idempotency keys."""
+    """A world that lists effects and computations in order, and their idempotency keys."""
 
     def __init__(self) -> None:
         self.done: list[str] = []
@@ -81,7 +81,7 @@ CHANGED: tuple[Any, ...] = (
     Decimal("19.90"),
     "\ud800",
 )
-"""What JSON does not hold, or makes another value of."""
+"""Values that JSON cannot hold, or turns into other values."""
 
 
 async def test_a_memo_is_the_same_value_in_each_round_or_an_error() -> None:
@@ -94,7 +94,7 @@ async def test_a_memo_is_the_same_value_in_each_round_or_an_error() -> None:
                 await ctx.memo("bad", partial(copy, bad))
         value: Any = await ctx.memo("value", lambda: {"1": ["a", 2.5, None]})
         seen.append(copy(value))
-        value["changed"] = True  # the record is not the author's to change
+        value["changed"] = True  # this must not change the record
         await ctx.elicit(who())
         return result("")
 
@@ -173,7 +173,7 @@ async def test_a_key_is_one_effects_or_one_memos_in_a_round(use: str, at_once: b
                 for name in "AB":
                     tasks.start_soon(USES[use], ctx, world, name)
         for name in "AB":
-            with suppress(Exception):  # it ends the round all the same
+            with suppress(Exception):  # the round ends anyway
                 await USES[use](ctx, world, name)
         return result("")
 
@@ -236,7 +236,7 @@ NotAnn = Annotated[str, Predicate("Ann".__ne__)]
 Stricter = Question(
     "who", "Who is who?", create_model("Name", __doc__=Name.__doc__, name=(NotAnn, ...))
 )
-"""Its schema is the same, and its check is not."""
+"""A question with the same schema and a stricter check."""
 
 
 @pytest.mark.parametrize(
@@ -247,7 +247,7 @@ Stricter = Question(
 async def test_an_answer_to_a_question_that_was_changed_is_asked_for_again(
     reworded: Question[Any], settled: bool
 ) -> None:
-    """As when a new version is deployed while the user thinks, or after they have answered."""
+    """Change the question as a new version does that is deployed before or after the answer."""
     first: Question[Any] = who()
 
     @keyed_replay
@@ -380,7 +380,7 @@ async def test_an_effects_key_is_of_its_call_and_name_and_the_same_in_every_roun
         return result("")
 
     asked = await deliver(tool)
-    for _ in range(2):  # delivered twice: the second effect's record is not in the state yet
+    for _ in range(2):  # deliver twice, while the state has no record of the second effect yet
         await deliver(tool, asked, named("Ann"))
     assert world.done == ["first", "second", "second"]
     assert world.keys[1] == world.keys[2] != world.keys[0]
@@ -389,15 +389,17 @@ async def test_an_effects_key_is_of_its_call_and_name_and_the_same_in_every_roun
     assert state_of(asked)["call"] not in "".join(world.keys), (
         "a destination learns the call's number"
     )
-    key, before = new_call_key(), len(world.keys)
+    key = new_call_key()
+    before = len(world.keys)
     for given, x in (key, 1), (key, 1), (key, 2), (new_call_key(), 1), (None, 1), (None, 1):
         await deliver(tool, key=given, x=x)
     first, again, *others = world.keys[before:]
-    assert (first, len({first, *others})) == (again, 5), "two requests of one call have two keys"
+    assert first == again, "two requests of one call have two keys"
+    assert len({first, *others}) == 5, "two requests of one call have two keys"
 
 
 async def test_a_round_waits_for_an_effect_that_is_in_flight() -> None:
-    """A task that no code awaits any more, as `asyncio.gather` leaves them."""
+    """Leave a task that no code awaits any more, as `asyncio.gather` does."""
     world = World()
     begun, may_end = anyio.Event(), anyio.Event()
     responses: list[Response] = []

@@ -1,4 +1,4 @@
-"""The sessions of old clients that `serve` keeps: so many at once, and so long."""
+"""Tests of the sessions of old clients in `serve`: their number and their lifetime."""
 
 from typing import Any
 
@@ -42,7 +42,7 @@ def server() -> Any:
 
 
 async def opened(http: httpx2.AsyncClient, url: str) -> httpx2.Response:
-    """The response to a request that opens a session."""
+    """Open a session, and return the response."""
     return await http.post(url, json=INITIALIZE, headers=HEADERS)
 
 
@@ -69,7 +69,7 @@ async def test_a_session_without_a_request_ends_after_its_time(
             session = (await opened(http, url)).headers["mcp-session-id"]
             known = 200
             while known != 404:
-                # Each request begins the time again.
+                # Every request starts the lifetime again.
                 await anyio.sleep(0.2)
                 headers = {**HEADERS, "mcp-session-id": session}
                 known = (await http.post(url, json=LIST, headers=headers)).status_code

@@ -1,36 +1,23 @@
-"""The single-use guard: what its machine (`test_single_use_machine`) leaves to tables and real
-files.
-"""
+"""Tests of the single-use guard by examples; `test_single_use_machine` compares it with a model."""
 
-import contextlib
 import json
-import re
-import sqlite3
-import threading
 import time
 import uuid
-from collections.abc import Awaitable, Callable
-from contextlib import closing
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 import anyio
-import anyio.to_thread
 import mcp_types as types
 import pytest
 from mcp import MCPError
-from pydantic import BaseModel
 
 from mrtr_options.sdk.call_key import CALL_KEY, call_key_of, new_call_key
 from mrtr_options.sdk.legacy_shim import legacy_shim
 from mrtr_options.sdk.protection import MAX_TOKEN_BYTES, make_codec, new_key
-from mrtr_options.sdk.questions import BadAnswer, answer_to, ask, link, load_state, request_for
-from mrtr_options.sdk.single_use import SqliteStore, rounds, running, single_use, sql
+from mrtr_options.sdk.questions import BadAnswer, answer_to, ask, link, request_for
 from mrtr_options.sdk.single_use import guard as guards
-from mrtr_options.sdk.single_use.store import Claim, Full, Pending, Stamp, Store, Unusable
-from mrtr_options.tool.server import Handler
-from tests.bounds import SECONDS
+from mrtr_options.sdk.single_use import rounds, running, single_use
+from mrtr_options.sdk.single_use.store import Claim, Store
 from tests.rounds import Response, connected, counts, instance, send, settings, text_of
 from tests.sdk.fakes import (
     Context,
@@ -39,7 +26,6 @@ from tests.sdk.fakes import (
     capabilities,
     deliver,
     key_made,
-    key_of,
     modern,
     named,
     of_session,
@@ -49,61 +35,13 @@ from tests.sdk.fakes import (
     until,
     who,
 )
-from tests.sdk.stores import Database, claim
+from tests.sdk.guarded_tool import ADA, BOB, INDETERMINATE, SPENT, State, Tool, guarded
+from tests.sdk.stores import Database
 
 pytestmark = pytest.mark.anyio
 
-ADA, BOB = named("Ada"), named("Bob")
 
 around_options = pytest.mark.parametrize("letter", "EFG")
-
-
-class State(BaseModel):
-    """The state of the tool below: how often it has asked."""
-
-    asked: int = 0
-
-
-@dataclass
-class Tool:
-    """A handler that asks for a name and then does one effect.
-
-    Attributes:
-        entered: How often it was entered.
-        effects: The names of the effects, in order.
-        half_way: What happens right after the effect.
-    """
-
-    entered: int = 0
-    effects: list[str] = field(default_factory=list[str])
-    half_way: Callable[[], Awaitable[None]] | None = None
-
-    async def __call__(self, ctx: Context, params: Params) -> Response:
-        self.entered += 1
-        state = load_state(params, State)
-        name = answer_to(who(), ctx, params)
-        if name is None:
-            return ask(who(), State(asked=state.asked + 1))
-        self.effects.append(name.name)
-        if self.half_way is not None:
-            await self.half_way()
-        return result(f"{name.name}, asked {state.asked} times")
-
-
-def guarded(handler: Handler, store: Store) -> Handler:
-    """A handler inside the guard; a second delivery waits for the first."""
-    return single_use(store, wait_seconds=SECONDS)(handler)
-
-
-async def begun(store: Store, **more: Any) -> tuple[Tool, Handler, Response]:
-    """A tool, the same inside the guard, and what it has asked."""
-    tool = Tool(**more)
-    handler = guarded(tool, store)
-    return tool, handler, await deliver(handler)
-
-
-SPENT = (types.INVALID_PARAMS, "answered_differently")
-INDETERMINATE = (types.INTERNAL_ERROR, "indeterminate")
 
 
 SIGN_IN = link("url", "Sign in", "http://127.0.0.1/").request
@@ -132,7 +70,7 @@ SIGN_IN = link("url", "Sign in", "http://127.0.0.1/").request
     ids=["result", "meta", "prompt", "resource", "questions"],
 )
 async def test_a_recorded_response_says_all_that_the_first_did(response: Any, store: Store) -> None:
-    """Whatever the order of the keys, and although there is an answer to no question."""
+    """Repeat the round with keys in another order, and with an answer to no question."""
 
     async def tool(ctx: Context, params: Params) -> Response:
         assert set(params.input_responses or {}) <= {"who"}, "is given what it did not ask"
@@ -152,7 +90,7 @@ async def test_a_recorded_response_says_all_that_the_first_did(response: Any, st
 
 
 class Gone(FakeSession):
-    """Of a client that takes nothing any more."""
+    """The stream of a client that receives nothing any more."""
 
     async def report_progress(self, progress: float) -> None:
         await anyio.sleep_forever()
@@ -175,7 +113,7 @@ async def test_a_round_whose_client_has_left_goes_on_and_its_reports_are_dropped
 async def test_a_spent_round_without_answers_is_refused_to_who_cannot_be_asked(
     store: Store,
 ) -> None:
-    """It would end the call with what the question assumes."""
+    """Refuse it, since it would end the call with the question's assumed answer."""
     effects: list[str] = []
 
     async def tool(ctx: Context, given: Params) -> Response:
@@ -249,7 +187,7 @@ async def test_what_is_too_long_is_refused_or_given_once_and_no_effect_happens_a
     if not too_long or what == "response":
         first = await deliver(handler, asked, answer)
         assert too_long or await deliver(handler, asked, answer) == first
-        if isinstance(first, types.InputRequiredResult):  # a token has room for it
+        if isinstance(first, types.InputRequiredResult):  # the state fits into a token
             state = json.dumps({"state": first.request_state, "bound to": "x" * 500})
             assert len(make_codec([new_key()], sealed=False).seal(state.encode())) < MAX_TOKEN_BYTES
     refusals = {
@@ -260,7 +198,7 @@ async def test_what_is_too_long_is_refused_or_given_once_and_no_effect_happens_a
     for _ in range(2 * too_long):
         assert await refused(handler, asked, answer) == refusals[what]
     if too_long and what == "answer":
-        assert await deliver(handler, asked, ADA) == result("")  # it may be corrected
+        assert await deliver(handler, asked, ADA) == result("")  # a second answer is allowed
     assert effects == ["done"]
 
 
@@ -305,7 +243,8 @@ async def test_a_crowd_on_one_round_does_not_wait(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(guards, "MAX_WAITERS", 3)
-    over, others = anyio.Event(), list[object]()
+    over = anyio.Event()
+    others = list[object]()
     tool = Tool(half_way=over.wait)
     handler = guarded(tool, store)
     bystander, asked = await deliver(handler), await deliver(handler)
@@ -321,215 +260,10 @@ async def test_a_crowd_on_one_round_does_not_wait(
             group.start_soon(add)
         await until(lambda: len(others) == 16)
         assert others == ["still_at_work"] * 16
-        group.start_soon(deliver, handler, bystander, BOB)  # a crowd is one round's
+        group.start_soon(deliver, handler, bystander, BOB)  # another round is not crowded out
         over.set()
     assert others[16:] == [result("Ada, asked 1 times")] * 4
     assert sorted(tool.effects) == ["Ada", "Bob"]
-
-
-@pytest.mark.parametrize(
-    ("statement", "scans"),
-    [
-        ("_SEE_ROUND", 0),
-        ("_SEE_CALL", 0),
-        ("_TAKE", 1),  # the count, where the span of `seq` is too long
-        ("_FORGET", 0),
-        ("_OUTCOME", 0),
-        ("_RECORD", 0),
-        ("_RELEASE", 0),
-        ("_TAKE_OVER", 0),
-        ("_SET_ASIDE", 0),
-    ],
-)
-def test_no_statement_scans_the_table_of_rounds(statement: str, scans: int, path: Path) -> None:
-    text = getattr(sql, statement).format(now=":now", serial="INTEGER")
-    names = re.findall(r":(\w+)", text)
-    with closing(SqliteStore(path)), closing(sqlite3.connect(path)) as db:
-        plan = db.execute(f"EXPLAIN QUERY PLAN {text}", dict.fromkeys(names, 0)).fetchall()
-    found = [step for *_, step in plan if step.startswith("SCAN guard_rounds")]
-    assert len(found) == scans, plan
-
-
-async def test_a_delivery_that_waits_for_another_writes_nothing(path: Path) -> None:
-    with closing(SqliteStore(path)) as store, closing(sqlite3.connect(path, timeout=0)) as other:
-        assert await store.reserve(await claim(store, "number")) is None
-        other.execute("BEGIN IMMEDIATE")
-        with anyio.fail_after(SECONDS), pytest.raises(Pending):
-            await store.reserve(await claim(store, "number"))
-
-
-@pytest.mark.parametrize(
-    ("statement", "reason"),
-    [
-        ("UPDATE guard_rounds SET outcome = '{}'", "indeterminate"),
-        ("DELETE FROM guard_horizon", "store_unusable"),
-        ("ALTER TABLE guard_rounds RENAME TO away", "store_unusable"),
-    ],
-)
-async def test_what_a_store_cannot_read_is_refused_with_a_reason_and_one_line(
-    database: Database, statement: str, reason: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    with database.open() as store:
-        tool, handler, asked = await begun(store)
-        await deliver(handler, asked, ADA)
-        database.execute(statement)
-        assert await refused(handler, asked, ADA) == (types.INTERNAL_ERROR, reason)
-    assert [len(line.splitlines()) for line in caplog.messages] == [1]
-    assert tool.effects == ["Ada"]
-
-
-async def test_a_store_of_an_older_version_is_taken_on(database: Database) -> None:
-    with database.open():
-        pass
-    database.execute("DROP INDEX guard_rounds_of_caller")
-    database.execute("ALTER TABLE guard_rounds DROP COLUMN caller")
-    database.execute("ALTER TABLE guard_rounds DROP COLUMN owner")
-    with database.open(max_rounds_per_caller=1) as store:
-        await store.reserve(await claim(store, "1", caller="ada"))
-        with pytest.raises(Full):
-            await store.reserve(await claim(store, "2", caller="ada"))
-
-
-@pytest.mark.parametrize("steps", [(800, 0), (0, -800), (800, -800), (-800, 800)])
-async def test_no_step_of_the_machines_clock_runs_a_round_twice(
-    steps: tuple[int, ...], path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    offset, real = 0, time.time_ns
-    monkeypatch.setattr(time, "time_ns", lambda: real() + offset * 10**9)
-    with closing(SqliteStore(path)) as store:
-        tool, handler, asked = await begun(store)
-        await deliver(handler, asked, ADA)
-        for offset in steps:  # noqa: B007
-            with contextlib.suppress(MCPError):
-                await deliver(handler, await deliver(handler), BOB)
-            with contextlib.suppress(MCPError):
-                await deliver(handler, asked, ADA)
-    assert tool.effects.count("Ada") == 1
-
-
-def lose(path: Path) -> None:
-    path.rename(path.with_name("elsewhere"))
-
-
-@pytest.mark.parametrize("replaced", [False, True])
-async def test_a_file_that_is_gone_is_noticed_and_no_round_is_taken(
-    replaced: bool, path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    with closing(SqliteStore(path)) as store:
-        tool, handler, asked = await begun(store)
-        lose(path)
-        if replaced:
-            SqliteStore(path).close()
-        assert await refused(handler, asked, ADA) == (types.INTERNAL_ERROR, "store_unusable")
-    assert f"{path} was deleted or replaced" in caplog.text
-    assert tool.effects == []
-
-
-async def test_a_state_from_before_a_file_was_lost_is_refused(path: Path) -> None:
-    tool = Tool()
-    with closing(SqliteStore(path)) as store:
-        asked = await deliver(guarded(tool, store))
-        await deliver(guarded(tool, store), asked, ADA)
-    lose(path)
-    with closing(SqliteStore(path)) as store:
-        expected = (types.INVALID_PARAMS, "request_state_expired")
-        assert await refused(guarded(tool, store), asked, ADA) == expected
-    assert tool.effects == ["Ada"]
-
-
-class FailingStore(SqliteStore):
-    """Cannot be used as often as `fails` says."""
-
-    fails: float = 0
-
-    def _fail(self) -> None:
-        if self.fails:
-            self.fails -= 1
-            raise Unusable("the disk is full")
-
-    async def stamp(self) -> Stamp:
-        self._fail()
-        return await super().stamp()
-
-    async def record(self, claim: Claim, outcome: str) -> bool:
-        self._fail()
-        return await super().record(claim, outcome)
-
-    async def release(self, claim: Claim) -> None:
-        self._fail()
-        await super().release(claim)
-
-
-@pytest.mark.parametrize("answers", [ADA, None], ids=["recorded", "given back"])
-async def test_a_round_that_has_begun_is_recorded_or_given_back_when_the_store_is_back(
-    answers: types.InputResponses | None, path: Path
-) -> None:
-    with closing(FailingStore(path)) as store:
-        tool, handler, asked = await begun(store)
-        store.fails = 3
-        first = await deliver(handler, asked, answers)
-        assert answers or key_of(first) == key_of(asked)
-        assert await deliver(handler, asked, ADA) == result("Ada, asked 1 times")
-    assert (tool.effects, store.fails) == (["Ada"], 0)
-
-
-async def test_a_round_that_cannot_be_recorded_in_time_is_indeterminate(path: Path) -> None:
-    with closing(FailingStore(path)) as store:
-        tool = Tool()
-        handler = single_use(store, round_seconds=0.2, wait_seconds=0.4)(tool)
-        asked = await deliver(handler)
-        store.fails = float("inf")
-        for _ in range(2):
-            assert await refused(handler, asked, ADA) == INDETERMINATE
-    assert tool.effects == ["Ada"]
-
-
-async def test_a_call_that_cannot_be_given_a_round_is_refused_with_a_reason(path: Path) -> None:
-    with closing(FailingStore(path)) as store:
-        store.fails, handler = 1, guarded(Tool(), store)
-        assert await refused(handler) == (types.INTERNAL_ERROR, "store_unusable")
-        assert key_of(await deliver(handler)) == "who"
-
-
-def test_a_database_that_cannot_be_used_is_refused_in_one_line(path: Path) -> None:
-    path.write_bytes(b"not a database" * 1000)
-    for name in (path, "", path.parent / "no" / "folder"):
-        with pytest.raises(Unusable, match=r"^cannot use .*; name a writable SQLite file$"):
-            SqliteStore(name)
-
-
-async def test_rounds_are_taken_while_every_thread_of_the_process_hangs(store: Store) -> None:
-    _, handler, asked = await begun(store)
-    limiter = anyio.to_thread.current_default_thread_limiter()
-    tokens, let_go = limiter.total_tokens, threading.Event()
-    limiter.total_tokens = 1
-    late = anyio.move_on_after(SECONDS / 2)
-    try:
-        async with anyio.create_task_group() as group:
-            group.start_soon(anyio.to_thread.run_sync, let_go.wait, SECONDS)
-            await until(lambda: limiter.borrowed_tokens == 1)
-            with late:
-                assert await deliver(handler, asked, ADA) == result("Ada, asked 1 times")
-            let_go.set()
-    finally:
-        limiter.total_tokens = tokens
-    assert not late.cancelled_caught
-
-
-def test_two_processes_may_open_a_new_file_at_once(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with closing(sqlite3.connect(path, isolation_level=None)) as other:
-        other.execute("BEGIN IMMEDIATE")
-        slept: list[float] = []
-
-        def sleep(seconds: float) -> None:
-            slept.append(seconds)
-            other.execute("COMMIT")
-
-        monkeypatch.setattr(time, "sleep", sleep)
-        with closing(SqliteStore(path)):
-            assert slept
 
 
 @around_options
@@ -556,7 +290,8 @@ def test_a_key_is_a_uuid_of_version_7_that_says_when_it_was_made() -> None:
     text = new_call_key()
     found = call_key_of(modern(), keyed(text))
     assert found is not None
-    assert (uuid.UUID(text).version, uuid.UUID(text).variant) == (7, uuid.RFC_4122)
+    assert uuid.UUID(text).version == 7
+    assert uuid.UUID(text).variant == uuid.RFC_4122
     assert before - 0.001 <= found.made <= time.time() + 0.001
     exact = call_key_of(modern(), keyed(key_made(5.0)))
     assert exact is not None
@@ -584,17 +319,17 @@ def test_what_is_no_key_is_refused(key: object) -> None:
 
 @pytest.mark.parametrize(("seconds", "method"), [(-700.0, "tools/call"), (700.0, "prompts/get")])
 async def test_a_key_too_old_or_ahead_is_refused(seconds: float, method: str, store: Store) -> None:
-    tool, ctx = Tool(), replace(modern(), method=method)
+    tool = Tool()
+    ctx = replace(modern(), method=method)
     expired = await refused(single_use(store)(tool), ctx=ctx, key=key_made(time.time() + seconds))
-    assert (expired, tool.entered) == ((types.INVALID_PARAMS, "call_key_expired"), 0)
+    assert expired == (types.INVALID_PARAMS, "call_key_expired")
+    assert tool.entered == 0
 
 
 async def test_a_round_has_one_outcome_where_its_server_hears_late_that_it_took_it(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its lease began earlier than its server knows of it, and another delivery has run it
-    since.
-    """
+    """Let a server hear late that it took a round, when another delivery has run the round."""
     results = [result("second"), result("late")]
     taken, heard = anyio.Event(), anyio.Event()
 
@@ -602,7 +337,8 @@ async def test_a_round_has_one_outcome_where_its_server_hears_late_that_it_took_
         return results.pop(0)
 
     with database.open() as slow, database.open() as store:
-        key, reserve = new_call_key(), slow.reserve
+        key = new_call_key()
+        reserve = slow.reserve
 
         async def reserve_and_hear_late(claim: Claim) -> str | None:
             found = await reserve(claim)
@@ -622,4 +358,4 @@ async def test_a_round_has_one_outcome_where_its_server_hears_late_that_it_took_
             assert await deliver(again, key=key) == result("second")
             heard.set()
         assert await deliver(again, key=key) == result("second")
-    assert results == [result("late")], "the delivery that heard late ran the handler, too"
+    assert results == [result("late")], "the late delivery ran the handler, too"

@@ -1,12 +1,10 @@
-"""Calls that the guard knows by a name: made again by mistake, on purpose, by others, too late."""
+"""Tests of calls that have a name: made again by mistake, on purpose, by others, or too late."""
 
 from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager, closing
-from dataclasses import dataclass, field
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
@@ -16,150 +14,28 @@ import httpx2
 import mcp_types as types
 import pytest
 from mcp import Client, MCPError
-from pydantic import BaseModel
 
 from mrtr_options import sdk
 from mrtr_options.sdk.call_key import CALL, REPEAT
-from mrtr_options.sdk.protection import new_key
 from mrtr_options.sdk.single_use.store import Claim
 from mrtr_options.sdk.testing import Losing, client, served
 from tests.bounds import SECONDS
 from tests.rounds import Response
+from tests.sdk.bank import (
+    DECLINED,
+    SURE,
+    Bank,
+    Transfer,
+    Yes,
+    at,
+    calling,
+    reason_of,
+    said,
+    since,
+)
 from tests.sdk.fakes import ON_ASYNCIO, Context, Params, first_of, modern, until
 
 pytestmark = pytest.mark.anyio
-
-KEY = new_key()
-Action = Literal["accept", "decline", "cancel"]
-
-
-class Transfer(BaseModel):
-    """What a transfer is about."""
-
-    reference: str
-    amount: int = 100
-
-
-class Yes(BaseModel):
-    """The user's consent."""
-
-    sure: bool
-
-
-def question(params: Params) -> sdk.Question[Yes]:
-    """Return the question about a transfer."""
-    amount = (params.arguments or {})["amount"]
-    return sdk.Question("confirm", f"Transfer {amount}?", Yes)
-
-
-@dataclass
-class Bank:
-    """A tool that asks and transfers, and a client that calls it.
-
-    Attributes:
-        transfers: The amounts that were transferred.
-        asked: How often the handler was entered without an answer.
-        caller: Who calls; None for an unknown caller.
-        half_way: What happens right after a transfer.
-    """
-
-    transfers: list[int] = field(default_factory=list[int])
-    asked: int = 0
-    caller: str | None = "ada"
-    half_way: Callable[[], Awaitable[None]] | None = None
-
-    async def transfer(self, ctx: sdk.Context, params: sdk.Params) -> sdk.Result:
-        answer = sdk.answer_to(question(params), ctx, params)
-        if answer is None:
-            self.asked += 1
-            return sdk.ask(question(params))
-        if not answer.sure:
-            raise sdk.Declined("confirm")
-        amount = (params.arguments or {})["amount"]
-        self.transfers.append(amount)
-        if self.half_way is not None:
-            await self.half_way()
-        return sdk.text(f"{amount} transferred")
-
-    def server(self, guard: Any, name: str = "bank") -> Any:
-        """Return an instance: a server with this tool in a guard."""
-        tool = sdk.Tool("transfer", "Transfers.", Transfer, self.transfer, [guard])
-        settings = sdk.Settings(keys=[KEY], principal=lambda ctx: self.caller)
-        return sdk.build_server(name, tool, settings=settings)
-
-
-class Caller:
-    """A client in memory that sends one round at a time."""
-
-    def __init__(self, connected: Client) -> None:
-        self._session = connected.session
-
-    async def send(
-        self,
-        reference: str = "R1",
-        amount: int = 100,
-        *,
-        asked: Response | None = None,
-        action: Action = "accept",
-        key: str | None = None,
-        sure: bool = True,
-    ) -> Any:
-        """Send a first request, or the answer to what was asked."""
-        answers: types.InputResponses | None = None
-        if isinstance(asked, types.InputRequiredResult):
-            content: Any = {"sure": sure} if action == "accept" else None
-            answers = {"confirm": types.ElicitResult(action=action, content=content)}
-        meta: Any = None if key is None else {sdk.CALL_KEY: key}
-        with anyio.fail_after(SECONDS):
-            return await self._session.call_tool(
-                "transfer",
-                {"reference": reference, "amount": amount},
-                input_responses=answers,
-                request_state=getattr(asked, "request_state", None),
-                meta=meta,
-                allow_input_required=True,
-            )
-
-
-@asynccontextmanager
-async def calling(*servers: Any) -> AsyncGenerator[list[Caller]]:
-    """Connect a client to each server."""
-
-    async def never(context: Any, params: Any) -> types.ElicitResult:
-        raise AssertionError("asked behind the test's back")
-
-    async with AsyncExitStack() as stack:
-        callers: list[Caller] = []
-        for server in servers:
-            made = Client(server, mode="2026-07-28", elicitation_callback=never)
-            callers.append(Caller(await stack.enter_async_context(made)))
-        yield callers
-
-
-@asynccontextmanager
-async def at(bank: Bank, store: Any, **more: Any) -> AsyncGenerator[Caller]:
-    """Call a bank whose calls are named by their reference."""
-    guard = sdk.single_use(store, call="reference", wait_seconds=SECONDS, **more)
-    async with calling(bank.server(guard)) as (caller,):
-        yield caller
-
-
-def said(response: Any) -> str:
-    """Return the text of a result."""
-    assert isinstance(response, types.CallToolResult), response
-    return " ".join(getattr(each, "text", "") for each in response.content)
-
-
-def since(response: Any) -> datetime:
-    """Return the time of the first, as a repeat says it."""
-    return datetime.fromisoformat(response.meta[REPEAT]["since"])
-
-
-async def reason_of(sending: Awaitable[Any]) -> tuple[int, str]:
-    """Return the code and the reason of the error that a request gets."""
-    with pytest.raises(MCPError) as refusal:
-        await sending
-    return refusal.value.code, refusal.value.data["reason"]
 
 
 REUSED = (types.INVALID_PARAMS, "call_reused")
@@ -174,11 +50,13 @@ async def test_an_open_call_that_is_made_again_gets_its_open_question(store: Any
         assert REPEAT not in (first.meta or {})
         done = await caller.send(asked=again)
         assert said(done) == said(await caller.send(asked=first)) == "100 transferred"
-    assert (bank.asked, bank.transfers) == (1, [100])
+    assert bank.asked == 1
+    assert bank.transfers == [100]
 
 
 async def test_an_ended_call_that_is_made_again_gets_its_result_which_says_so(store: Any) -> None:
-    bank, before = Bank(), datetime.now(UTC)
+    bank = Bank()
+    before = datetime.now(UTC)
     async with at(bank, store) as caller:
         done = await caller.send(asked=await caller.send())
         assert REPEAT not in (done.meta or {})
@@ -198,11 +76,13 @@ async def test_a_round_that_is_sent_again_gets_a_result_that_says_so_without_any
         asked = await caller.send()
         done, again = await caller.send(asked=asked), await caller.send(asked=asked)
     assert first_of(again) == done
-    assert (REPEAT in (done.meta or {}), REPEAT in again.meta) == (False, True)
+    assert REPEAT not in (done.meta or {})
+    assert REPEAT in again.meta
 
 
 async def test_a_model_is_told_of_a_repeated_call_and_not_of_a_repeated_round(store: Any) -> None:
-    bank, note = Bank(), "This was done at {since}; nothing was done now."
+    bank = Bank()
+    note = "This was done at {since}; nothing was done now."
     async with at(bank, store, repeat_note=note) as caller:
         asked = await caller.send()
         for _ in range(2):
@@ -256,7 +136,8 @@ async def test_the_reference_comes_before_a_call_key(store: Any) -> None:
 
 
 async def test_a_call_key_names_a_call_without_a_reference(store: Any) -> None:
-    bank, key = Bank(), sdk.new_call_key()
+    bank = Bank()
+    key = sdk.new_call_key()
     async with at(bank, store) as caller:
         await caller.send("", asked=await caller.send("", key=key), key=key)
         assert REPEAT in (await caller.send("", key=key)).meta
@@ -308,34 +189,37 @@ async def test_a_round_whose_outcome_is_not_known_refuses_another_answer(store: 
         assert (await reason_of(caller.send(asked=asked)))[1] == "indeterminate"
         bank.half_way = None
         refused = (types.INVALID_PARAMS, "answered_differently")
-        assert await reason_of(caller.send(asked=asked, sure=False)) == refused
+        unsure = types.ElicitResult(action="accept", content={"sure": False})
+        assert await reason_of(caller.send(asked=asked, answer=unsure)) == refused
         assert said(await caller.send(asked=asked)) == "100 transferred"
 
 
 @pytest.mark.parametrize("action", ["decline", "cancel"])
 async def test_a_refused_call_that_is_wanted_after_all_is_asked_again_and_done_once(
-    action: Action, store: Any
+    action: Literal["decline", "cancel"], store: Any
 ) -> None:
+    no = types.ElicitResult(action=action)
     bank = Bank()
     async with at(bank, store) as caller:
         for _ in range(2):
             asked = await caller.send()
-            refused = await caller.send(asked=asked, action=action)
+            refused = await caller.send(asked=asked, answer=no)
             assert "'confirm' was" in said(refused)
-            resent = await caller.send(asked=asked, action=action)
+            resent = await caller.send(asked=asked, answer=no)
             assert first_of(resent) == refused, "a round that is sent again is a repeat"
         asked = await caller.send(amount=300)
         assert said(await caller.send(amount=300, asked=asked)) == "300 transferred"
         assert said(await caller.send(amount=300)) == "300 transferred"
         assert await reason_of(caller.send()) == REUSED
-    assert (bank.asked, bank.transfers) == (3, [300])
+    assert bank.asked == 3
+    assert bank.transfers == [300]
 
 
 async def test_two_at_once_after_a_refusal_are_one_call(store: Any) -> None:
     bank = Bank()
     responses: list[Any] = []
     async with at(bank, store) as caller:
-        await caller.send(asked=await caller.send(), action="decline")
+        await caller.send(asked=await caller.send(), answer=DECLINED)
 
         async def again() -> None:
             responses.append(await caller.send())
@@ -346,16 +230,19 @@ async def test_two_at_once_after_a_refusal_are_one_call(store: Any) -> None:
         calls = {response.meta[CALL] for response in responses}
         for response in responses:
             await caller.send(asked=response)
-    assert (len(calls), bank.transfers) == (1, [100])
+    assert len(calls) == 1
+    assert bank.transfers == [100]
 
 
 async def test_a_refused_call_stays_with_its_call_key(store: Any) -> None:
-    bank, key = Bank(), sdk.new_call_key()
+    bank = Bank()
+    key = sdk.new_call_key()
     async with at(bank, store) as caller:
         asked = await caller.send("", key=key)
-        refused = await caller.send("", asked=asked, action="decline", key=key)
+        refused = await caller.send("", asked=asked, answer=DECLINED, key=key)
         assert first_of(await caller.send("", key=key)) == refused
-    assert (bank.asked, bank.transfers) == (1, [])
+    assert bank.asked == 1
+    assert bank.transfers == []
 
 
 async def test_a_call_whose_client_cannot_be_asked_leaves_its_name_to_one_that_can(
@@ -393,7 +280,7 @@ async def test_a_call_made_again_at_once_waits_for_the_one_at_work(store: Any) -
 
 
 async def fail() -> None:
-    """Fail half-way."""
+    """Fail right after a transfer."""
     raise OSError("the network is down")
 
 
@@ -422,7 +309,7 @@ async def test_a_name_is_forgotten_in_its_time_and_no_earlier(path: Path) -> Non
     with closing(sdk.SqliteStore(path, keep_seconds=600, clock=lambda: now)) as store:
         async with at(bank, store, call_seconds=5000) as caller:
             await caller.send(asked=await caller.send())
-            for reference in range(60):  # epochs end, and rounds are forgotten
+            for reference in range(60):  # meanwhile epochs end, and the store forgets rounds
                 now += 80
                 await caller.send(f"R-{reference}")
                 assert said(await caller.send()) == "100 transferred"
@@ -448,7 +335,8 @@ async def test_an_open_call_is_known_by_its_latest_round(path: Path) -> None:
 
 
 async def test_two_servers_on_one_store_share_no_call(store: Any) -> None:
-    bank, key = Bank(), sdk.new_call_key()
+    bank = Bank()
+    key = sdk.new_call_key()
     guard = sdk.single_use(store, call="reference")
     async with calling(bank.server(guard), bank.server(guard, "other")) as (here, there):
         for name in (None, key):
@@ -464,13 +352,14 @@ async def test_an_old_client_that_calls_again_gets_the_result(store: Any) -> Non
     server = sdk.build_server("bank", tool, settings=settings)
 
     async def user(context: Any, params: Any) -> types.ElicitResult:
-        return types.ElicitResult(action="accept", content={"sure": True})
+        return SURE
 
     async with Client(server, mode="legacy", elicitation_callback=user) as old:
         for _ in range(3):
             result = await old.call_tool("transfer", {"reference": "R1", "amount": 100})
             assert said(result) == "100 transferred"
-    assert (bank.asked, bank.transfers) == (1, [100])
+    assert bank.asked == 1
+    assert bank.transfers == [100]
 
 
 @pytest.mark.parametrize("rounds", [1, 5])
@@ -491,7 +380,7 @@ async def test_a_repeat_takes_one_read_however_many_rounds_its_call_had(
     request = Params(name="tool", arguments={"reference": "R1"})
     response: Any = await handler(modern(), request)
     while isinstance(response, types.InputRequiredResult):
-        yes = types.ElicitResult(action="accept", content={"sure": True})
+        yes = SURE
         answers: Any = dict.fromkeys(response.input_requests or {}, yes)
         update = {"input_responses": answers, "request_state": response.request_state}
         response = await handler(modern(), request.model_copy(update=update))
@@ -510,7 +399,7 @@ async def test_a_repeat_takes_one_read_however_many_rounds_its_call_had(
 async def test_a_call_takes_as_many_steps_where_thousands_are_kept(
     caller: str | None, path: Path
 ) -> None:
-    """Steps of SQLite's machine, so that no clock is asked."""
+    """Count the steps of SQLite's machine, since times would vary."""
     with closing(sdk.SqliteStore(path, max_rounds_per_caller=5_000)) as store:
         steps = 0
 
@@ -538,15 +427,16 @@ async def test_a_call_takes_as_many_steps_where_thousands_are_kept(
 async def test_over_http_on_two_instances_a_lost_result_and_a_call_made_again_transfer_once(
     declines: int, path: Path
 ) -> None:
-    """Each connection is new, as a host's is that calls again."""
-    bank, answered = Bank(caller=None), 0
+    """Make a new connection for every call, as a host does that calls again."""
+    bank = Bank(caller=None)
+    answered = 0
 
     async def user(context: Any, params: Any) -> types.ElicitResult:
         nonlocal answered
         answered += 1
         if answered <= declines:
-            return types.ElicitResult(action="decline")
-        return types.ElicitResult(action="accept", content={"sure": True})
+            return DECLINED
+        return SURE
 
     async def call(url: str, reference: str = "R1", losing: Losing | None = None) -> Any:
         async with client(url, user, losing) as connected:
@@ -575,14 +465,15 @@ async def test_over_http_on_two_instances_a_lost_result_and_a_call_made_again_tr
 
 
 async def test_a_question_that_nobody_answered_in_time_frees_its_name(path: Path) -> None:
-    """Its state is too old to be answered, so the call with this name is begun again."""
-    now, bank = 1_000_000_000.0, Bank()
+    """Begin the call with this name again, since its state is too old to be answered."""
+    now = 1_000_000_000.0
+    bank = Bank()
     with closing(sdk.SqliteStore(path, keep_seconds=600, clock=lambda: now)) as store:
         async with at(bank, store) as caller:
             await caller.send()
             now += 599
             asked = await caller.send()
-            assert bank.asked == 1  # it may still be answered
+            assert bank.asked == 1  # the question may still be answered
             now += 2
             asked_anew = await caller.send()
             assert bank.asked == 2
@@ -590,12 +481,14 @@ async def test_a_question_that_nobody_answered_in_time_frees_its_name(path: Path
             assert await reason_of(caller.send(asked=asked)) == expired
             await caller.send(asked=asked_anew)
             now += 601
-            assert said(await caller.send()) == "100 transferred"  # a result stays for longer
+            assert said(await caller.send()) == "100 transferred"  # a result is stored for longer
     assert bank.transfers == [100]
 
 
 async def test_a_question_that_nobody_answered_in_time_stays_with_its_call_key(path: Path) -> None:
-    now, bank, key = time.time(), Bank(), sdk.new_call_key()
+    now = time.time()
+    bank = Bank()
+    key = sdk.new_call_key()
     with closing(sdk.SqliteStore(path, keep_seconds=600, clock=lambda: now)) as store:
         async with at(bank, store) as caller:
             now += 1

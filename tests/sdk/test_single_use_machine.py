@@ -1,8 +1,7 @@
-"""The guard against a model: deliveries to two instances, in any order of what they, handlers and
-time do.
+"""The guard against a model: deliveries to two instances in any order, with handlers and time.
 
-A handler that has been given answers goes on when the machine says how it ends. The clock stops
-between the machine's steps, and is the store's clock, too.
+A handler that got answers goes on when the machine says how it ends. The clock stops between the
+machine's steps, and is the store's clock, too.
 """
 
 from __future__ import annotations
@@ -39,7 +38,9 @@ from tests.sdk.fakes import (
 )
 from tests.sdk.stopped_time import StoppedTime
 
-WAIT, ROUND, KEEP = 10, 60, 1e6
+WAIT = 10
+ROUND = 60
+KEEP = 1e6
 INVALID = types.INVALID_PARAMS
 SPENT = (INVALID, "answered_differently")
 REUSED = (INVALID, "call_reused")
@@ -48,10 +49,11 @@ AWAY = (INVALID, "unknown_continuation")
 CLOSED = (-32050, "closed")
 INDETERMINATE = (types.INTERNAL_ERROR, "indeterminate")
 AT_WORK = (types.REQUEST_TIMEOUT, "still_at_work")
-FAILED, DIED = ("raises", "OSError"), ("raises", "Died")
+FAILED = ("raises", "OSError")
+DIED = ("raises", "Died")
 
 Outcome = tuple[object, str]
-"""The code and the reason of an error, or what a response says and its JSON text."""
+"""(code, reason) of an error, or (kind, JSON) of a response."""
 RAISES: dict[str, Callable[[], BaseException]] = {
     "closed": lambda: MCPError(*CLOSED[:1], "Closed.", {"reason": "closed"}),
     "bad": lambda: BadAnswer("who", "it is unknown"),
@@ -62,7 +64,7 @@ RAISES: dict[str, Callable[[], BaseException]] = {
 
 
 class Died(BaseException):
-    """The process of a round is gone: nothing in it sees or records that."""
+    """The death of a round's process, which no code in it can see or record."""
 
 
 class Asked(BaseModel):
@@ -71,15 +73,15 @@ class Asked(BaseModel):
 
 @dataclass(eq=False)
 class Round:
-    """What is known of a round.
+    """The model of a round.
 
     Attributes:
         call: The rounds of its call, in order.
         states: The responses that carry it. A request without answers gets one more.
-        taken: The answer it is taken with.
-        ends: When its lease ends.
+        taken: The answer of the delivery that took it.
+        ends: The end of its lease.
         holder: The delivery that runs it, or ran it last.
-        outcome: What is recorded.
+        outcome: The recorded outcome.
     """
 
     call: list[Round]
@@ -110,7 +112,7 @@ class Delivery:
 
 @dataclass(eq=False)
 class Run:
-    """A handler that has been given an answer, and waits for how it is to end."""
+    """A handler that got an answer, and waits until the machine says how it ends."""
 
     delivery: Delivery
     over: anyio.Event
@@ -120,7 +122,7 @@ class Run:
 
 
 def seen(response: Response) -> Outcome:
-    """Return what a response says, whether it is the first or a repeat."""
+    """Return the kind and the JSON of a response; a repeat equals the first one."""
     kind = "asks" if isinstance(response, types.InputRequiredResult) else "result"
     return kind, first_of(response).model_dump_json()
 
@@ -130,7 +132,8 @@ class Guarded(RuleBasedStateMachine):
 
     def __init__(self, backend: str, attempts: int) -> None:
         super().__init__()
-        self.time, self.attempts = StoppedTime(backend), attempts
+        self.time = StoppedTime(backend)
+        self.attempts = attempts
         self.store = SqliteStore(":memory:", keep_seconds=KEEP, clock=lambda: self.time.now)
         guard = single_use(self.store, wait_seconds=WAIT, round_seconds=ROUND, attempts=attempts)
         self.instances: list[Handler] = [guard(self.tool), guard(self.tool)]
@@ -168,7 +171,7 @@ class Guarded(RuleBasedStateMachine):
             raise RAISES[run.ending]()
         return ask(who(), Asked(times=asked + 1)) if run.ending == "asks" else result(run.ending)
 
-    # --- what is expected -----------------------------------------------------------------------
+    # --- the model ------------------------------------------------------------------------------
 
     def is_open(self, delivery: Delivery) -> bool:
         of = delivery.of
@@ -176,8 +179,9 @@ class Guarded(RuleBasedStateMachine):
         return of.outcome is None and (of.taken is None or over)
 
     def expected(self, delivery: Delivery) -> Outcome | None:
-        """What it is to get if it does not run its round; None while it waits."""
-        of, now = delivery.of, self.time.now
+        """Return the outcome for a delivery that does not run its round; None while it waits."""
+        of = delivery.of
+        now = self.time.now
         if delivery.is_first:
             of = next(each for each in of.call if each.outcome is None or each.outcome[0] != "asks")
             if of.outcome is None and (of.taken is None or (self.attempts > 1 and of.ends <= now)):
@@ -189,22 +193,25 @@ class Guarded(RuleBasedStateMachine):
         return AT_WORK if delivery.since + WAIT <= now else None
 
     def taken(self, run: Run) -> None:
-        """A handler was entered: that has to be right."""
+        """Check that a handler was rightly entered, and take the round."""
         delivery = run.delivery
         of = delivery.of
         if not delivery.tries_again:
-            assert self.is_open(delivery), "a round is run that is not to be run"
-            of.taken, of.ends, of.holder = delivery.name, self.time.now + ROUND, delivery
+            assert self.is_open(delivery), "a handler ran a round that is not open"
+            of.taken = delivery.name
+            of.ends = self.time.now + ROUND
+            of.holder = delivery
         run.ends = of.ends
         delivery.attempts += 1
         delivery.tries_again = False
         assert delivery.attempts <= self.attempts
 
     def settle(self) -> None:
-        """Hold all that has happened against what is expected."""
+        """Compare all entered handlers and all replies with the model."""
         opened = [each for each in self.waiting if not each.is_first and self.is_open(each)]
         before = {id(each): {self.expected(each)} for each in self.waiting if each.is_first}
-        entered, self.entered = self.entered, []
+        entered = self.entered
+        self.entered = []
         self.runs += entered
         for run in entered:
             self.taken(run)
@@ -218,7 +225,7 @@ class Guarded(RuleBasedStateMachine):
             wanted = {self.expected(delivery)} | before.get(id(delivery), set())
             beside = [each for each in opened if each.of.call is delivery.of.call]
             if delivery in opened or any(each.name is None for each in beside):
-                wanted |= {None, AT_WORK}  # another has just had it, and has given it back
+                wanted |= {None, AT_WORK}  # another delivery has taken it and given it back
             if delivery in opened and delivery.of.taken is None:
                 assert any(each.name is None for each in beside), "its handler does not run"
             if delivery.of.outcome == INDETERMINATE:
@@ -245,7 +252,7 @@ class Guarded(RuleBasedStateMachine):
     def asked_again(self, delivery: Delivery) -> None:
         delivery.of.states.append(delivery.reply.result(0))
 
-    # --- what happens ---------------------------------------------------------------------------
+    # --- the rules ------------------------------------------------------------------------------
 
     def send(self, of: Round | None, name: str | None, request: Params, instance: int) -> Delivery:
         ctx = replace(modern(), lifespan_context=object())
@@ -271,10 +278,11 @@ class Guarded(RuleBasedStateMachine):
         self.rounds.append(call[-1])
         return call[-1]
 
-    which, instance = st.sampled_from([0, 0, 0, 1, 2]), st.integers(0, 1)
+    which = st.sampled_from([0, 0, 0, 1, 2])
+    instance = st.integers(0, 1)
     names = st.sampled_from(["Ada", "Ada", "Ada", "Bob", None, "5"])
 
-    @precondition(lambda self: sum(each.taken is None for each in self.rounds) < 2)
+    @precondition(lambda self: len([each for each in self.rounds if each.taken is None]) < 2)
     @rule(instance=instance, keyed=st.booleans())
     def begin(self, instance: int, keyed: bool) -> None:
         key = key_made(self.time.now)
@@ -302,7 +310,11 @@ class Guarded(RuleBasedStateMachine):
         bad: types.InputResponses = {
             "who": types.ElicitResult(action="accept", content={"name": 5})
         }
-        answers = None if name is None else bad if name == "5" else named(name)
+        answers: types.InputResponses | None = None
+        if name == "5":
+            answers = bad
+        elif name is not None:
+            answers = named(name)
         delivery = self.send(of, name, params(answers, of.states[state % len(of.states)]), instance)
         if name == "5":
             self.came(delivery, BAD)
@@ -320,7 +332,8 @@ class Guarded(RuleBasedStateMachine):
     @rule(which=which, ending=st.sampled_from(["Done.", "asks", *RAISES]))
     def end(self, which: int, ending: str) -> None:
         run = self.runs.pop(which % len(self.runs))
-        delivery, of = run.delivery, run.delivery.of
+        delivery = run.delivery
+        of = run.delivery.of
         run.ending = ending
         is_late = run.ends <= self.time.now
         is_fenced = of.holder is not delivery or of.outcome is not None
@@ -354,14 +367,15 @@ class Guarded(RuleBasedStateMachine):
     @precondition(lambda self: self.runs)
     @rule(which=which)
     def pause(self, which: int) -> None:
-        """A process stops in the middle of a round: no deadline ends it."""
+        """Stop a process in the middle of a round, so that no deadline ends the handler."""
         self.time.run(setattr, self.runs[which % len(self.runs)].scope, "shield", True)
 
     @precondition(lambda self: self.runs or self.waiting)
     @rule(which=which)
     def leave(self, which: int) -> None:
         held = [run.delivery for run in self.runs if not run.delivery.gone]
-        if deliveries := held + self.waiting:
+        deliveries = held + self.waiting
+        if deliveries:
             delivery = deliveries[which % len(deliveries)]
             self.time.cancel(delivery.reply)
             delivery.gone = True

@@ -1,5 +1,6 @@
-"""Names of calls: where they come from, what they are bound to, and who is refused one."""
+"""Tests of the names of calls: their sources, their scope, and the callers who get none."""
 
+from dataclasses import dataclass, field
 from typing import Any
 
 import mcp_types as types
@@ -24,21 +25,31 @@ REFERENCE = CallNaming("reference")
 SECRET = CallNaming("reference", call_is_secret=True)
 
 
-def name_of(
-    naming: CallNaming,
-    arguments: dict[str, Any] | None,
-    *,
-    caller: str | None = "ada",
-    tool: str = "transfer",
-    server: str = "bank",
-    key: str | None = None,
-    ctx: Context | None = None,
-) -> CallName | None:
-    """Return the name of a request's call."""
-    meta: Any = None if key is None else {CALL_KEY: key}
-    given = Params(name=tool, arguments=arguments, _meta=meta)
-    with protected(server):
-        return naming.name_of(ctx or modern(), given, caller)
+@dataclass
+class Sender:
+    """The sender of a request, and where it is sent.
+
+    Attributes:
+        caller: The caller; None for an unknown caller.
+        tool, server: The tool, and its server.
+        key: The call key.
+        ctx: The client's request.
+    """
+
+    caller: str | None = "ada"
+    tool: str = "transfer"
+    server: str = "bank"
+    key: str | None = None
+    ctx: Context = field(default_factory=modern)
+
+
+def name_of(naming: CallNaming, arguments: dict[str, Any] | None, **sender: Any) -> CallName | None:
+    """Return the name of a request's call; see `Sender` for the other arguments."""
+    sent = Sender(**sender)
+    meta: Any = None if sent.key is None else {CALL_KEY: sent.key}
+    given = Params(name=sent.tool, arguments=arguments, _meta=meta)
+    with protected(sent.server):
+        return naming.name_of(sent.ctx, given, sent.caller)
 
 
 def test_a_call_key_comes_before_an_argument_and_an_argument_before_none() -> None:
@@ -49,7 +60,8 @@ def test_a_call_key_comes_before_an_argument_and_an_argument_before_none() -> No
     assert by_key == name_of(CallNaming(), {}, key=key)
     assert by_key.is_key
     assert by_argument is not None
-    assert (by_argument.is_key, by_argument.source) == (False, "argument 'reference'")
+    assert by_argument.is_key is False
+    assert by_argument.source == "argument 'reference'"
     assert by_argument != by_key
     assert name_of(CallNaming(), {"reference": "R1"}) is None
 
@@ -124,7 +136,7 @@ def test_what_names_no_calls_is_refused(call: Any) -> None:
 
 
 class Transfer(BaseModel):
-    """What a transfer is about."""
+    """The arguments of a transfer."""
 
     reference: str
     amount: int = 1
@@ -135,7 +147,7 @@ async def transfer(ctx: sdk.Context, params: sdk.Params) -> sdk.Result:
 
 
 def tool_named_by(naming: CallNaming) -> sdk.Tool:
-    """Return a tool whose calls are named so, in a wrapper of another kind."""
+    """Return a tool in a guard with this naming, inside another wrapper."""
 
     def wrap(handler: sdk.Handler) -> sdk.Handler:
         async def named(ctx: sdk.Context, params: sdk.Params) -> sdk.Result:

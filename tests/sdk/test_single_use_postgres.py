@@ -1,6 +1,4 @@
-"""What is of PostgreSQL alone in the guard's store; the guard's tests hold both stores to the
-rest.
-"""
+"""Tests of the guard's store on PostgreSQL alone; the guard's other tests run on both stores."""
 
 import threading
 from collections.abc import Callable, Generator
@@ -27,19 +25,19 @@ pytestmark = [pytest.mark.anyio, ON_ASYNCIO]
 
 @pytest.fixture
 def url(postgres: str) -> str:
-    """A database with nothing in it."""
+    """Make an empty database."""
     return fresh(postgres)
 
 
 @pytest.fixture
 def store(url: str) -> Generator[PostgresStore]:
-    """A store with nothing in it."""
+    """Open an empty store."""
     with closing(PostgresStore(url)) as store:
         yield store
 
 
 async def take(store: PostgresStore, number: str) -> str | None:
-    """What `reserve` says to a round whose number is handed out now."""
+    """Reserve a round whose number is handed out now, and return the answer."""
     return await store.reserve(await claim(store, number))
 
 
@@ -79,7 +77,7 @@ async def test_a_connection_that_broke_in_a_round_is_replaced_to_give_it_back_or
 async def test_a_connection_that_broke_while_a_round_was_taken_leaves_no_round_that_never_begins(
     store: PostgresStore, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The database has taken the round, or given it to another, and the store has not heard so."""
+    """Break the connection after the database has taken the round, before the store hears so."""
 
     def lose_the_response_to(statement: bytes) -> None:
         db = store._db  # pyright: ignore[reportPrivateUsage]
@@ -104,7 +102,7 @@ async def test_a_connection_that_broke_while_a_round_was_taken_leaves_no_round_t
 
 @contextmanager
 def stalled(url: str) -> Generator[Callable[[], None]]:
-    """The database serves no round meanwhile, or until what this yields is called."""
+    """Stall the database for the block, or until the yielded function is called."""
     with psycopg.connect(url) as db:
         db.execute(f"SET idle_in_transaction_session_timeout = '{SECONDS}s'")
         db.execute("LOCK TABLE guard_rounds")
@@ -115,7 +113,8 @@ async def test_a_connection_that_stalls_is_broken_off_and_replaced(
     store: PostgresStore, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(guards_database, "STALL_SECONDS", 1)
-    held, connect = await claim(store, "number"), store._connect  # pyright: ignore[reportPrivateUsage]
+    held = await claim(store, "number")
+    connect = store._connect  # pyright: ignore[reportPrivateUsage]
     assert await store.reserve(held) is None
     with anyio.fail_after(SECONDS), stalled(url) as serve_again:
         monkeypatch.setattr(store, "_connect", lambda: (serve_again(), connect())[1])
@@ -140,16 +139,15 @@ async def test_a_database_that_does_not_answer_refuses_rounds_in_bounded_time(
         async with anyio.create_task_group() as group:
             for each in claims:
                 group.start_soon(refuse, each)
-    assert (
-        sum("it does not answer" in each for each in refused) == 2
-    )  # those that waited for the first
+    waited = [each for each in refused if "it does not answer" in each]
+    assert len(waited) == 2  # two waited for the first one
     assert await take(store, "after") is None
 
 
 async def test_no_statement_is_prepared_which_a_pooler_would_run_elsewhere(
     store: PostgresStore,
 ) -> None:
-    """A pooler in transaction mode hands each transaction to any of its connections."""
+    """Prepare nothing, since a pooler may hand a transaction to any of its connections."""
     for number in range(12):
         held = await claim(store, f"{number}")
         assert await store.reserve(held) is None

@@ -1,8 +1,7 @@
-"""The guard's stores against a model in Python: two processes, any order of what they and time may
-do.
+"""The guard's stores against a model in Python: two processes and time, in any order.
 
-Time moves in steps of 100 s and every bound of a store lies between two of them, so a machine that
-is slow changes no outcome.
+Time moves in steps of 100 s, and every bound of a store lies between two of them, so a slow machine
+changes no outcome.
 """
 
 import asyncio
@@ -25,7 +24,9 @@ from tests.sdk.stores import Database, postgres, sqlite
 
 T = TypeVar("T")
 
-KEEP, EPOCH, EPOCHS = 1050, 105, 12
+KEEP = 1050
+EPOCH = 105
+EPOCHS = 12
 BOUNDS = {"keep_seconds": KEEP, "max_rounds": 4, "max_rounds_per_caller": 2}
 
 
@@ -34,8 +35,8 @@ class Row:
     """A round that is taken.
 
     Attributes:
-        ends: When its lease ends.
-        lasts: The last epoch in which it is remembered.
+        ends: The end of its lease.
+        lasts: The last epoch in which the store remembers it.
     """
 
     claim: Claim
@@ -45,12 +46,12 @@ class Row:
 
 
 class Model:
-    """What a store is to do.
+    """A model of a store.
 
     Attributes:
-        time: In seconds since the store was made.
+        time: The seconds since the store was made.
         epoch: The number of epochs that have ended.
-        started: When the present one began.
+        started: The time at which the present epoch began.
         rows: The rounds that are taken, by number, oldest first.
     """
 
@@ -77,7 +78,8 @@ class Model:
 
     def end_epoch(self) -> None:
         if self.time - self.started > EPOCH:
-            self.epoch, self.started = self.epoch + 1, self.time
+            self.epoch += 1
+            self.started = self.time
             for number in [each for each, row in self.rows.items() if row.lasts < self.epoch]:
                 del self.rows[number]
 
@@ -87,7 +89,8 @@ class Model:
         ]
         if len(self.rows) >= BOUNDS["max_rounds"] or len(mine) >= BOUNDS["max_rounds_per_caller"]:
             raise Full
-        ends, lasts = self.time + claim.lease_seconds, self.epoch + EPOCHS
+        ends = self.time + claim.lease_seconds
+        lasts = self.epoch + EPOCHS
         self.rows[claim.number] = Row(claim, ends, lasts)
 
     def reserve(self, claim: Claim) -> str | None:
@@ -98,15 +101,13 @@ class Model:
         return recorded
 
     def reserve_after_a_pause(self, claim: Claim) -> str | None:
-        """The rest of `reserve`, for a process that was paused when it had found that it may take
-        it.
-        """
+        """Finish `reserve` in a process that was paused after it had found the round free."""
         if claim.number in self.rows or epoch_of(claim) < self.epoch - EPOCHS:
             return self.reserve(claim)
         try:
             self.take(claim)
         except Full:
-            self.found(claim)  # it looks once more
+            self.found(claim)  # a store looks once more before it says that it is full
             raise
         return None
 
@@ -147,12 +148,12 @@ class Rounds(RuleBasedStateMachine):
     """Two processes that share a database, each with a store object of its own.
 
     Attributes:
-        numbers: Of the rounds that were handed out, with the time and the epoch of that.
-        claims: What each delivery had of a round, whether it got the round or not.
+        numbers: The rounds that were handed out: (number, time, epoch).
+        claims: The claims of all deliveries, whether they got the round or not.
         finished: The rounds that have had an outcome.
     """
 
-    which = st.sampled_from([0, 0, 0, 1, 2])  # how late it was handed out, or claimed
+    which = st.sampled_from([0, 0, 0, 1, 2])  # 0 is the latest one
     processes = st.integers(0, 1)
     said = st.sampled_from("aab")
     leases = st.sampled_from([50, 150])
@@ -160,7 +161,8 @@ class Rounds(RuleBasedStateMachine):
 
     def __init__(self, database: Database) -> None:
         super().__init__()
-        self.database, self.model = database, Model()
+        self.database = database
+        self.model = Model()
         self.loop = asyncio.Runner()
         self.numbers: list[tuple[str, int, int]] = []
         self.claims: list[Claim] = []
@@ -168,7 +170,8 @@ class Rounds(RuleBasedStateMachine):
         self.opened: list[AbstractContextManager[Any]] = []
         self.stores = [self.open_store(), self.open_store()]
         stamp = self.loop.run(self.stores[0].stamp())
-        self.begun, self.name = stamp.at, stamp.mark.rpartition(".")[0]
+        self.begun = stamp.at
+        self.name = stamp.mark.rpartition(".")[0]
         self.hand_out(0)
 
     def teardown(self) -> None:
@@ -181,7 +184,8 @@ class Rounds(RuleBasedStateMachine):
         return self.opened[-1].__enter__()
 
     def both(self, expected: Callable[[], object], use: Coroutine[Any, Any, object]) -> object:
-        wanted, got = outcome_of(expected), outcome_of(lambda: self.loop.run(use))
+        wanted = outcome_of(expected)
+        got = outcome_of(lambda: self.loop.run(use))
         assert got == wanted
         return got
 
@@ -194,7 +198,7 @@ class Rounds(RuleBasedStateMachine):
         return self.claims[-1]
 
     def aged(self, claim: Claim) -> Claim:
-        """What is recorded grows older in place of time passing, and so does what is claimed."""
+        """Make a claim older by the model's time, since records grow older instead of the clock."""
         begins = self.begun + claim.begins - self.model.time
         return replace(claim, begins=begins, mark=f"{self.name}.{claim.mark}")
 
@@ -203,7 +207,8 @@ class Rounds(RuleBasedStateMachine):
         early=st.sampled_from([0, 0, 1, -1, 11, 12, 13]),
     )
     def hand_out(self, ahead: int, early: int = 0) -> None:
-        at, epoch = self.model.time + ahead, max(self.model.epoch - early, 0)
+        at = self.model.time + ahead
+        epoch = max(self.model.epoch - early, 0)
         self.numbers.append((str(len(self.numbers)), at, epoch))
 
     @rule(back=which, process=processes, answers=said, lease=leases, caller=callers)
@@ -264,10 +269,14 @@ class Rounds(RuleBasedStateMachine):
 
     @rule(process=processes, meanwhile=st.lists(happenings, max_size=6))
     def pause_while_taking(self, process: int, meanwhile: list[str]) -> None:
-        """A process is paused right before it takes a round, and the other one goes on."""
+        """Pause a process right before it takes a round, and let the other one go on."""
         self.hand_out(0)
-        back, store, other = 0, self.stores[process], 1 - process
-        claim, outer, inner = self.claim(0), self.loop, asyncio.Runner()
+        back = 0
+        store = self.stores[process]
+        other = 1 - process
+        claim = self.claim(0)
+        outer = self.loop
+        inner = asyncio.Runner()
         aged = self.aged(claim)
         execute = store._execute  # pyright: ignore[reportPrivateUsage]
 
@@ -280,16 +289,19 @@ class Rounds(RuleBasedStateMachine):
                     self.record(0, other)
                 elif what == "release":
                     self.release(0, other)
+                elif what == "another":
+                    self.hand_out(0)
+                    back += 1
+                    self.reserve(0, other)
                 else:
-                    self.hand_out(0) if what == "another" else None
-                    back += what == "another"
-                    self.reserve(0 if what == "another" else back, other)
+                    self.reserve(back, other)
 
         def paused(statement: str, values: Any) -> Any:
             if "INSERT INTO guard_rounds" in statement:
                 del store._execute  # pyright: ignore[reportPrivateUsage, reportAttributeAccessIssue]
-                since, self.loop = self.model.time, inner
-                with ThreadPoolExecutor(1) as another_process:  # this one's loop stands still
+                since = self.model.time
+                self.loop = inner
+                with ThreadPoolExecutor(1) as another_process:  # this process's loop is busy
                     another_process.submit(go_on).result()
                 self.loop = outer
                 begins = aged.begins - (self.model.time - since)
@@ -311,7 +323,7 @@ class Rounds(RuleBasedStateMachine):
 
 
 def test_a_store_keeps_what_is_recorded_and_takes_nothing_from_far_ahead(path: Path) -> None:
-    """Steps that the machine draws too rarely."""
+    """Take steps that the machine draws too rarely."""
     machine = Rounds(sqlite(path))
     machine.reserve(0, 0)
     for outcome in "xyx":

@@ -1,4 +1,4 @@
-"""The guard's stores in trouble: clocks that jump, files that are locked, much to forget."""
+"""Tests of the guard's stores in trouble: jumping clocks, locked files, many expired rounds."""
 
 from __future__ import annotations
 
@@ -23,12 +23,13 @@ from mrtr_options.sdk.single_use.store import Unusable
 from tests.bounds import SECONDS
 from tests.rounds import Response
 from tests.sdk.fakes import deliver, key_made, named, refused, result
+from tests.sdk.guarded_tool import Tool
 from tests.sdk.stores import Database, claim
-from tests.sdk.test_single_use import Tool
 
 pytestmark = pytest.mark.anyio
 
-HOUR, YEAR = 3600.0, 365 * 24 * 3600.0
+HOUR = 3600.0
+YEAR = 365 * 24 * 3600.0
 ADA = named("Ada")
 
 
@@ -69,9 +70,11 @@ async def test_a_clock_that_jumps_again_and_again_has_no_round_run_twice(
 ) -> None:
     now = 2_000_000_000.0
     with closing(SqliteStore(path, clock=lambda: now)) as store:
-        tool, key = Tool(), key_made(now)
+        tool = Tool()
+        key = key_made(now)
         handler = single_use(store)(tool)
-        early, keyed = await deliver(handler), await deliver(handler, key=key)
+        early = await deliver(handler)
+        keyed = await deliver(handler, key=key)
         await deliver(handler, early, ADA)
         await deliver(handler, keyed, ADA, key=key)
         for number in range(3 * EPOCHS):
@@ -218,7 +221,8 @@ async def test_what_is_written_goes_into_the_file_itself_again_and_again(
     between: int, grows: bool, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sqlite, "WRITES_BETWEEN_CHECKPOINTS", between)
-    beside, sizes = path.with_name(f"{path.name}-wal"), list[int]()
+    beside = path.with_name(f"{path.name}-wal")
+    sizes = list[int]()
     with closing(SqliteStore(path)) as store:
         for number in range(100):
             held = await claim(store, f"{number}")
@@ -229,7 +233,7 @@ async def test_what_is_written_goes_into_the_file_itself_again_and_again(
 
 
 def mode_of(path: Path) -> str:
-    """Return who may do what with a file, in octal."""
+    """Return the permissions of a file, in octal."""
     return oct(stat.S_IMODE(path.stat().st_mode))
 
 

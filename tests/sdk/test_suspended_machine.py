@@ -1,5 +1,4 @@
-"""The store of frames against a model: calls that are begun, answered, sent again, left alone and
-ended.
+"""The store of frames against a model: calls begin, are answered, sent again, left and ended.
 
 A handler asks `one`, then `two` and `three` together, and then may wait until the machine lets it
 go on. The clock stops between the machine's steps; every bound of the store lies between two of
@@ -24,7 +23,8 @@ from tests.rounds import text_of
 from tests.sdk.fakes import Params, called_by, modern, named, result, who
 from tests.sdk.stopped_time import StoppedTime
 
-IDLE, KEEP = 125, 75
+IDLE = 125
+KEEP = 75
 BOUNDS: dict[str, Any] = {"max_parked": 4, "max_parked_per_caller": 2, "max_finished": 2}
 AWAY = (types.INVALID_PARAMS, "unknown_continuation")
 BAD = (types.INVALID_PARAMS, "invalid_answer")
@@ -38,14 +38,14 @@ Asked = tuple[tuple[str, ...], str]
 
 @dataclass(eq=False)
 class Parked:
-    """What is known of a call.
+    """The model of a call.
 
     Attributes:
-        asked: What it has asked, in order: the keys, and the state that came with them.
-        told: What it was told, by the number of what it asked.
-        log: What its code has done.
-        gate: What its code waits for in the end.
-        ended: Its result, while that is kept.
+        asked: Its questions in order: the keys, and the state that came with them.
+        told: The answers that it took, by the number of the questions.
+        log: The steps of its code.
+        gate: An event for which its code waits in the end.
+        ended: Its result, while the store keeps it.
         waiting: The deliveries that wait for it.
     """
 
@@ -61,7 +61,7 @@ class Parked:
 
 
 class Suspended(stateful.RuleBasedStateMachine):
-    """The calls of one store, and of those before it."""
+    """The calls of one store, and of the stores before it."""
 
     def __init__(self, backend: str) -> None:
         super().__init__()
@@ -86,7 +86,8 @@ class Suspended(stateful.RuleBasedStateMachine):
 
     async def tool(self, ctx: LinearContext[Any], call: Call) -> types.CallToolResult:
         number: int = (call.arguments or {})["number"]
-        done, gate = self.done[number], self.calls[number].gate
+        done = self.done[number]
+        gate = self.calls[number].gate
         done.append("above")
         try:
             one = await ctx.elicit(who("one"))
@@ -136,8 +137,9 @@ class Suspended(stateful.RuleBasedStateMachine):
         call.asked.append((keys, str(got[2])))
 
     def end(self, call: Parked, outcome: Outcome | None) -> None:
-        """It has ended: with what is kept for a while, or (None) given up."""
-        call.is_live, call.ended = False, outcome
+        """End a call: its outcome is kept for a while, or (None) it is given up."""
+        call.is_live = False
+        call.ended = outcome
         call.log.append("finally")
         if outcome is not None:
             call.expires = self.time.now + KEEP
@@ -146,7 +148,7 @@ class Suspended(stateful.RuleBasedStateMachine):
                 self.finished.pop(0).ended = None
 
     def expected(self, call: Parked, asked: int, answers: dict[str, str]) -> Outcome | None:
-        """What a round gets at once; None where its answers are taken, or it waits."""
+        """Return the immediate outcome of a round; None if its answers are taken, or it waits."""
         if not call.is_live and call.ended is None:
             return AWAY
         keys, state = call.asked[asked]
@@ -165,7 +167,7 @@ class Suspended(stateful.RuleBasedStateMachine):
         return call.ended
 
     def told(self, call: Parked, asked: int, answers: dict[str, str], got: Outcome | None) -> None:
-        """The handler has been told something and has gone on; None: its delivery waits."""
+        """Take the answers and check how the handler went on; `got` is None if it waits."""
         keys, _ = call.asked[asked]
         said = {key: answers[key] for key in keys if key in answers}
         call.told[asked] = said
@@ -198,7 +200,8 @@ class Suspended(stateful.RuleBasedStateMachine):
         self.caller = caller
         mine = [call for call in self.live if call.caller == caller]
         is_full = len(self.live) >= BOUNDS["max_parked"]
-        is_full |= caller is not None and len(mine) >= BOUNDS["max_parked_per_caller"]
+        if caller is not None and len(mine) >= BOUNDS["max_parked_per_caller"]:
+            is_full = True
         call = Parked(caller, anyio.Event() if waits else None, log=["above"])
         self.calls.append(call)
         self.done.append([])
@@ -271,7 +274,7 @@ class Suspended(stateful.RuleBasedStateMachine):
     @precondition(lambda self: any(call.waiting for call in self.calls))
     @rule(which=which)
     def leave(self, which: int) -> None:
-        """The client of a request that waits goes away; its call goes on."""
+        """Disconnect the client of a waiting request; its call goes on."""
         waited_for = [call for call in self.calls if call.waiting]
         call = waited_for[which % len(waited_for)]
         self.time.cancel(call.waiting.pop())
@@ -280,7 +283,7 @@ class Suspended(stateful.RuleBasedStateMachine):
     @precondition(lambda self: any(call.log[-1] == "below" for call in self.calls))
     @rule(which=which)
     def go_on(self, which: int) -> None:
-        """What a handler waits for has come."""
+        """Let a handler go on that waits at its gate."""
         held = [call for call in self.calls if call.log[-1] == "below"]
         call = held[which % len(held)]
         assert call.gate is not None

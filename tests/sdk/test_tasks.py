@@ -1,14 +1,10 @@
-"""Option K's stand-in, the server's side: what a task is on the wire, and who may do what with it.
+"""Tests of option K's stand-in on the server: tasks on the wire, and the rights of callers.
 
 K runs a handler as L does (`test_durable`). The schedules named `task-...` play whole tasks with
-what may go wrong; `judge/test_matrix` holds K to them on two instances, `bench/test_processes` on
-processes.
+faults; `judge/test_matrix` plays them on two instances, `bench/test_processes` on processes.
 """
 
 import threading
-from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from typing import Any, cast
 
 import anyio
@@ -18,179 +14,40 @@ import mcp_types as types
 import pytest
 from dbos import DBOS
 from mcp import Client, MCPError
-from mcp.client.extension import ClientExtension, advertise
-from mcp.server import Server, ServerRequestContext
 from mcp_types.version import LATEST_MODERN_VERSION
 from pydantic import RootModel
 
 from examples.tasks_client import TasksClient, cancel_task, get_task, update_task
 from mrtr_options.sdk.call_key import CALL_KEY, new_call_key
 from mrtr_options.sdk.durable.embedded import process
-from mrtr_options.sdk.server import add_extension
-from mrtr_options.sdk.tasks import Call, TaskContext, TaskHandler, TaskStore
+from mrtr_options.sdk.tasks import Call
 from mrtr_options.sdk.tasks.store import MAX_STATUS
 from mrtr_options.sdk.tasks.wire import IDENTIFIER
 from tests.bounds import SECONDS
 from tests.rounds import over_http
 from tests.sdk.durable_calls import away
-from tests.sdk.fakes import ON_ASYNCIO, never, result, who
+from tests.sdk.fakes import ON_ASYNCIO, result, who
+from tests.sdk.task_server import (
+    FIELDS,
+    NEEDED,
+    UNDECLARED,
+    Ctx,
+    Taker,
+    Task,
+    World,
+    asks_first,
+    named,
+    pair,
+    said,
+    served,
+    slow,
+    with_ann,
+)
 
 pytestmark = [pytest.mark.anyio, ON_ASYNCIO]
 
-TERMINAL = ("completed", "failed", "cancelled")
-POLL_SECONDS = 0.01
-"""A client of tasks polls; without a pause it would do nothing else."""
-Ctx = TaskContext[Any]
-Task = dict[str, Any]
-FIELDS = {"resultType", "taskId", "status", "createdAt", "lastUpdatedAt", "ttlMs", "pollIntervalMs"}
-"""Of a task that has been created."""
-UNDECLARED = types.MISSING_REQUIRED_CLIENT_CAPABILITY
-NEEDED: dict[str, Any] = {"requiredCapabilities": {"extensions": {IDENTIFIER: {}}}}
-
-
-@dataclass
-class World:
-    effects: list[str] = field(default_factory=list[str])
-    began: anyio.Event = field(default_factory=anyio.Event)
-    may_end: anyio.Event = field(default_factory=anyio.Event)
-
-    async def do(self, effect: str) -> None:
-        self.effects.append(effect)
-
-
-async def couple(ctx: Ctx, call: Call) -> types.CallToolResult:
-    one = await ctx.elicit(who("one"))
-    two = await ctx.elicit(who("two"))
-    return result(f"{one.name} and {two.name}")
-
-
-async def pair(ctx: Ctx, call: Call) -> types.CallToolResult:
-    one, two = await ctx.elicit_all(who("one"), who("two"))
-    return result(f"{one.name} and {two.name}")
-
-
-async def asks_first(ctx: Ctx, call: Call) -> types.CallToolResult:
-    world: World = ctx.lifespan_context
-    one = await ctx.elicit(who("one"))
-    await ctx.become_task()
-    await ctx.step("last", lambda key: world.do("last"))
-    two = await ctx.elicit(who("two"))
-    return result(f"{one.name} and {two.name}")
-
-
-async def slow(ctx: Ctx, call: Call) -> types.CallToolResult:
-    world: World = ctx.lifespan_context
-    world.began.set()
-    try:
-        await world.may_end.wait()
-    finally:
-        world.effects.append("ended")
-    return result("done")
-
-
-@dataclass
-class Taker:
-    client: Client
-
-    async def send(self, method: str, **params: Any) -> dict[str, Any]:
-        request = types.Request[dict[str, Any], str](method=method, params=params)
-        return (await self.client.session.send_request(request, RootModel[dict[str, Any]])).root
-
-    async def call(self, **params: Any) -> dict[str, Any]:
-        return await self.send("tools/call", name="tool", arguments={"x": 1}, **params)
-
-    async def get(self, task: Task) -> Task:
-        return await self.send("tasks/get", taskId=task["taskId"])
-
-    async def update(self, task: Task, responses: dict[str, Any]) -> dict[str, Any]:
-        return await self.send("tasks/update", taskId=task["taskId"], inputResponses=responses)
-
-    async def cancel(self, task: Task) -> dict[str, Any]:
-        return await self.send("tasks/cancel", taskId=task["taskId"])
-
-    async def until(self, task: Task, *statuses: str, asked: str | None = None) -> Task:
-        """The task as soon as it stands so."""
-        while True:
-            task = await self.get(task)
-            if task["status"] in statuses and (asked is None or asked in task["inputRequests"]):
-                return task
-            assert task["status"] not in TERMINAL, task
-            await anyio.sleep(POLL_SECONDS)
-
-    async def answer(self, task: Task, key: str, name: str) -> None:
-        """Answer a question as soon as it is asked."""
-        await self.update(await self.until(task, "input_required", asked=key), {key: named(name)})
-
-    async def is_refused(self, code: int, method: str, **params: Any) -> Any:
-        """The data of the error with this code that a request gets."""
-        with pytest.raises(MCPError) as refused:
-            await self.send(method, **params)
-        assert refused.value.code == code
-        return refused.value.data
-
-
-@dataclass
-class Served:
-    store: TaskStore
-    server: Server[Any]
-
-    @asynccontextmanager
-    async def taker(
-        self, *, takes: bool = True, forms: bool = True, mode: str = "2026-07-28"
-    ) -> AsyncGenerator[Taker]:
-        extensions: list[ClientExtension] = [advertise(IDENTIFIER)] if takes else []
-        user = never if forms else None
-        client = Client(self.server, mode=mode, elicitation_callback=user, extensions=extensions)
-        async with client:
-            yield Taker(client)
-
-
-@asynccontextmanager
-async def served(
-    url: str | None,
-    world: object = None,
-    handler: TaskHandler[Any] = couple,
-    *,
-    required: bool = False,
-    asks_first: bool = False,
-    clock: Callable[[], float] | None = None,
-    named_by: str | None = None,
-    **options: Any,
-) -> AsyncGenerator[Served]:
-    """A server of one tool, for a bounded time."""
-    usual: dict[str, Any] = {"version": "1", "wait_seconds": SECONDS}
-    store = TaskStore(**usual | options)
-    call = store.task(
-        handler, required=required, asks_first=asks_first, call=named_by, call_is_secret=True
-    )
-    store.task(handler, asks_first=not asks_first)  # which changes nothing
-
-    async def list_tools(
-        ctx: ServerRequestContext[Any, Any], params: types.PaginatedRequestParams | None
-    ) -> types.ListToolsResult:
-        return types.ListToolsResult(
-            tools=[types.Tool(name="tool", input_schema={"type": "object"})]
-        )
-
-    server = Server[Any]("tasks", on_call_tool=call, on_list_tools=list_tools)
-    add_extension(server, store)
-    with anyio.fail_after(SECONDS):
-        async with store.serving(world, database=url, clock=clock):
-            yield Served(store, server)
-
-
-def named(name: str) -> dict[str, Any]:
-    return {"action": "accept", "content": {"name": name}}
-
-
-def with_ann(asked: dict[str, Any]) -> dict[str, Any]:
-    """The rest of a round that answers the first question."""
-    return {"requestState": asked["requestState"], "inputResponses": {"one": named("Ann")}}
-
-
-def said(task: Task) -> str:
-    assert task["status"] == "completed", task
-    return task["result"]["content"][0]["text"]
+NAMED = {"call": "x", "call_is_secret": True}
+"""Options of a task whose calls are named by an argument."""
 
 
 async def test_a_task_asks_is_answered_and_has_its_result(engine: str) -> None:
@@ -198,10 +55,13 @@ async def test_a_task_asks_is_answered_and_has_its_result(engine: str) -> None:
         created = await client.call(task={"ttl": 5})  # a parameter of the old protocol
         assert set(created) - {"_meta"} == FIELDS
         assert len(created["taskId"]) >= 22  # 128 bits in base64
-        assert (created["resultType"], created["status"]) == ("task", "working")
-        assert (created["ttlMs"], created["pollIntervalMs"]) == (3_600_000, 200)
+        assert created["resultType"] == "task"
+        assert created["status"] == "working"
+        assert created["ttlMs"] == 3_600_000
+        assert created["pollIntervalMs"] == 200
         one = await client.until(created, "input_required")
-        assert (one["resultType"], list(one["inputRequests"])) == ("complete", ["one"])
+        assert one["resultType"] == "complete"
+        assert list(one["inputRequests"]) == ["one"]
         assert one["inputRequests"]["one"]["params"]["message"] == "Who is one?"
         assert (await client.update(one, {"one": named("Ann")}))["resultType"] == "complete"
         two = await client.until(created, "input_required", asked="two")
@@ -212,11 +72,12 @@ async def test_a_task_asks_is_answered_and_has_its_result(engine: str) -> None:
         assert done["createdAt"] == created["createdAt"] <= done["lastUpdatedAt"]
         assert not {"inputRequests", "error", "requestState"} & set(done)
         found = (await client.send("server/discover"))["capabilities"]
-        assert (found["extensions"], "tasks" in found) == ({IDENTIFIER: {}}, False)
+        assert found["extensions"] == {IDENTIFIER: {}}
+        assert "tasks" not in found
 
 
 class Misrouted(types.Request[dict[str, Any], str]):
-    """A request whose routing header is another parameter's value."""
+    """A request whose routing header has the value of another parameter."""
 
     name_param = "other"
 
@@ -260,7 +121,8 @@ async def test_questions_asked_at_once_are_answered_one_by_one_or_at_once(engine
                 await one.update(task, {"one": bad})
         await one.update(task, answers[0])
         task = await one.get(task)
-        assert (task["status"], list(task["inputRequests"])) == ("input_required", ["one"])
+        assert task["status"] == "input_required"
+        assert list(task["inputRequests"]) == ["one"]
         await other.update(task, answers[1])
         assert said(await one.until(task, "completed")) == "Ann and Bob"
         for _ in range(5):
@@ -335,19 +197,19 @@ async def test_a_request_that_may_not_have_tasks_is_refused(engine: str) -> None
         task = await client.call()
         asked = await plain.call(task={"ttl": 5})
         call = asked["requestState"].partition(".")[0]
-        for unknown in (call, "made-up", ""):  # a call in rounds is no task
+        for unknown in (call, "made-up", ""):  # `call` is a call in rounds, not a task
             told = await client.is_refused(types.INVALID_PARAMS, "tasks/get", taskId=unknown)
             assert told == {"reason": "unknown_task"}
         for method in ("tasks/get", "tasks/update", "tasks/cancel"):
             assert await plain.is_refused(UNDECLARED, method, taskId=task["taskId"]) == NEEDED
-        for method in ("tasks/result", "tasks/list"):  # of the old protocol
+        for method in ("tasks/result", "tasks/list"):  # methods of the old protocol
             await client.is_refused(types.METHOD_NOT_FOUND, method, taskId=task["taskId"])
         async with here.taker(mode="legacy") as old:
             await old.is_refused(types.METHOD_NOT_FOUND, "tasks/get", taskId=task["taskId"])
 
 
 async def test_a_tool_that_works_as_a_task_only_refuses_other_clients(engine: str) -> None:
-    async with served(engine, required=True) as here:
+    async with served(engine, how={"required": True}) as here:
         async with here.taker(takes=False) as client:
             assert await client.is_refused(UNDECLARED, "tools/call", name="tool") == NEEDED
         async with here.taker() as client:
@@ -365,10 +227,12 @@ async def test_a_client_that_cannot_be_asked_is_not_shown_a_question(engine: str
 @pytest.mark.parametrize("required", [False, True])
 async def test_a_tool_may_ask_before_it_becomes_a_task(engine: str, required: bool) -> None:
     world = World()
-    serving = served(engine, world, asks_first, asks_first=True, required=required)
+    how = {"asks_first": True, "required": required}
+    serving = served(engine, world, asks_first, how=how)
     async with serving as here, here.taker() as client:
         asked = await client.call()
-        assert (asked["resultType"], list(asked["inputRequests"])) == ("input_required", ["one"])
+        assert asked["resultType"] == "input_required"
+        assert list(asked["inputRequests"]) == ["one"]
         assert "taskId" not in asked
         answer = with_ann(asked)
         task = await client.call(**answer)
@@ -381,7 +245,7 @@ async def test_a_tool_may_ask_before_it_becomes_a_task(engine: str, required: bo
 
 
 async def test_a_round_that_does_not_declare_the_extension_never_gets_a_task(engine: str) -> None:
-    serving = served(engine, World(), asks_first, asks_first=True)
+    serving = served(engine, World(), asks_first, how={"asks_first": True})
     async with serving as here, here.taker() as client, here.taker(takes=False) as plain:
         assert list((await plain.call(**with_ann(await client.call())))["inputRequests"]) == ["two"]
         rest = with_ann(await client.call())
@@ -452,8 +316,9 @@ async def test_an_author_may_say_how_far_the_work_is_as_often_as_they_like(sqlit
 
     async with served(sqlite, None, handler) as here, here.taker() as client:
         task = await client.call()
-        while (task := await client.get(task)).get("statusMessage") != "1999 of 2000":
+        while task.get("statusMessage") != "1999 of 2000":
             await anyio.lowlevel.checkpoint()
+            task = await client.get(task)
         await client.until(task, "input_required")
         assert len(await DBOS.list_workflow_steps_async(task["taskId"])) < 10
         await client.answer(task, "who", "Ann")
@@ -504,7 +369,9 @@ async def test_a_task_at_work_when_its_time_is_over_is_stopped(sqlite: str) -> N
 async def test_a_task_whose_effect_is_under_way_is_not_forgotten_when_its_time_is_over(
     sqlite: str, ends: str
 ) -> None:
-    now, began, may_end = [1_000_000.0], anyio.Event(), threading.Event()
+    now = [1_000_000.0]
+    began = anyio.Event()
+    may_end = threading.Event()
     charges = list[str]()
 
     def charge(key: str) -> None:
@@ -552,7 +419,7 @@ async def test_a_no_of_the_user_is_a_result_where_the_author_says_nothing_of_it(
 
 @pytest.mark.parametrize("action", ["decline", "cancel", "tasks/cancel"])
 async def test_a_task_that_its_user_does_not_want_frees_its_name(engine: str, action: str) -> None:
-    async with served(engine, named_by="x") as here, here.taker() as client:
+    async with served(engine, how=NAMED) as here, here.taker() as client:
 
         async def call() -> Task:
             return await client.send("tools/call", name="tool", arguments={"x": action})
@@ -574,7 +441,7 @@ async def test_a_task_that_its_user_does_not_want_frees_its_name(engine: str, ac
 
 async def test_a_task_that_was_cancelled_at_work_keeps_its_name(sqlite: str) -> None:
     world = World()
-    async with served(sqlite, world, slow, named_by="x") as here, here.taker() as client:
+    async with served(sqlite, world, slow, how=NAMED) as here, here.taker() as client:
         task = await client.call()
         await world.began.wait()
         await client.cancel(task)
@@ -584,7 +451,7 @@ async def test_a_task_that_was_cancelled_at_work_keeps_its_name(sqlite: str) -> 
 
 @pytest.mark.parametrize("ttl", [3600, None])
 async def test_a_task_is_kept_for_as_long_as_its_time_to_live(sqlite: str, ttl: int | None) -> None:
-    # By the engine's time alone, what has ended has ended long ago.
+    # The engine's own limits would delete an ended call at once.
     kept: dict[str, Any] = {"ttl_seconds": ttl, "keep_seconds": 1e-9, "idle_seconds": 1e-9}
     async with served(sqlite, None, pair, **kept) as here, here.taker() as client:
         task = await client.until(await client.call(), "input_required")
@@ -613,7 +480,7 @@ async def test_an_answer_waits_until_a_restarted_task_is_back_at_its_question(sq
         async with anyio.create_task_group() as group:
             await back.wait()
             group.start_soon(client.update, task, {"one": named("Ann")})
-            for _ in range(100):  # it is on its way
+            for _ in range(100):  # let the answer reach the server
                 await anyio.lowlevel.checkpoint()
             may_ask.set()
         assert said(await client.until(task, "completed")) == "Ann"

@@ -1,4 +1,4 @@
-"""ToolBuilder: what it refuses to build, and when it enters which step."""
+"""Tests of ToolBuilder: the tools that it refuses to build, and the order of its steps."""
 
 from collections.abc import Callable
 from functools import partial
@@ -45,7 +45,7 @@ def test_a_name_can_be_given_once_also_to_steps_that_are_added_together() -> Non
         builder.together({"other": ann, "who": ann})
     with pytest.raises(ValueError, match="needs a name"):
         builder.together({"other": ann, "": ann})
-    builder.step("other", ann)  # those that were refused added nothing
+    builder.step("other", ann)  # refused steps have not been added
 
 
 def test_a_tool_without_steps_or_end_is_not_built() -> None:
@@ -93,9 +93,11 @@ async def test_a_finished_step_is_not_entered_again_and_the_end_step_once() -> N
     builder = ToolBuilder[Any]().step("one", one).step("between", between).step("two", two)
     tool = builder.end(last).build()
     asked = await deliver(tool)
-    assert (key_of(asked), entered) == ("one", ["one"])
+    assert key_of(asked) == "one"
+    assert entered == ["one"]
     asked = await deliver(tool, asked, named("Ann", "one"))
-    assert (key_of(asked), entered) == ("two", ["one", "one", "between", "two"])
+    assert key_of(asked) == "two"
+    assert entered == ["one", "one", "between", "two"]
     assert text_of(await deliver(tool, asked, named("Bob", "two"))) == "Ann, ANN, Bob"
     assert entered == ["one", "one", "between", "two", "two", "end"]
 
@@ -120,7 +122,7 @@ async def test_steps_that_are_added_together_may_be_answered_one_by_one() -> Non
     assert key_of(left) == "one"
     assert isinstance(left, types.InputRequiredResult)
     assert left.request_state == '{"finished":{"second":{"name":"Bob"}}}'
-    late = named("Ann", "one") | named("Eve", "two")  # the second is finished
+    late = named("Ann", "one") | named("Eve", "two")  # the second step is finished already
     assert text_of(await deliver(TOGETHER, left, late)) == "Ann and Bob"
 
 

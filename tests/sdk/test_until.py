@@ -1,4 +1,4 @@
-"""`ctx.until` of H and L: a tool waits for what is done elsewhere, with seconds for minutes."""
+"""Tests of `ctx.until` of H and L: a tool waits for work done elsewhere, seconds for minutes."""
 
 import os
 import signal
@@ -31,14 +31,14 @@ class Folder:
         self.path = path
 
     async def receipt_of(self, order: str) -> str | None:
-        """Return what the file says, if it is there."""
+        """Return the receipt, if its file is there."""
         with (self.path / "looks").open("a") as looks:
             looks.write("look\n")
         file = self.path / order
         return file.read_text() if file.exists() else None
 
     async def ship(self, order: str, key: str) -> str:
-        """Write a line."""
+        """Write a line for a parcel."""
         with (self.path / "parcels").open("a") as parcels:
             parcels.write(f"{order} {key}\n")
         return "parcel"

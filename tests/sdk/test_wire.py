@@ -1,4 +1,4 @@
-"""What a server says besides its questions: hints, deadlines, and why it refuses."""
+"""Tests of a server's responses besides its questions: hints, deadlines, reasons of refusals."""
 
 import re
 from datetime import UTC, datetime

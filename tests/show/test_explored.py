@@ -1,4 +1,4 @@
-"""What RESULTS says of every set of faults is what happens now."""
+"""Tests that the stored explorations behind RESULTS are what an exploration finds now."""
 
 import json
 from pathlib import Path
@@ -25,16 +25,20 @@ ROWS: list[dict[str, Any]] = json.loads(FILE.read_text(encoding="utf-8"))
 
 NAMED = {f"{row['subject']}, {row['policy']}": row for row in ROWS}
 ONE_OF_EACH = (
-    *("E, resends", "F, resends", "F, calls again", "H, resends"),
-    *("F+single-use, resends", "F+single-use+call-key, calls again"),
+    "E, resends",
+    "F, resends",
+    "F, calls again",
+    "H, resends",
+    "F+single-use, resends",
+    "F+single-use+call-key, calls again",
 )
-"""Of `make test`: an option that keeps nothing, one with markers, one with a frame, and the guard,
+"""The explorations of `make test`: options that keep nothing, markers or a frame, and the guard,
 alone and with a call key.
 """
 
 
 def found(row: dict[str, Any], bound: int) -> dict[str, Any]:
-    """What is found now of what a row is about."""
+    """Explore a row now, and return the new row."""
     if row["subject"].endswith("+temporal") and not temporal.installed():
         pytest.skip(temporal.MISSING)
     subject = subject_named(row["subject"])
@@ -50,7 +54,7 @@ def found(row: dict[str, Any], bound: int) -> dict[str, Any]:
 
 
 def differences(kept: dict[str, Any], now: dict[str, Any]) -> list[str]:
-    """What is kept and is not so now; empty where nothing is."""
+    """Return the differences between a stored row and a new one, as texts."""
     told: list[str] = []
     for name in {**kept["witnesses"], **now["witnesses"]}:
         one, other = (set(each["witnesses"].get(name, ())) for each in (kept, now))
@@ -68,7 +72,8 @@ def differences(kept: dict[str, Any], now: dict[str, Any]) -> list[str]:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ONE_OF_EACH)
 def test_the_counterexamples_of_one_fault_that_are_kept_are_those_of_now(name: str) -> None:
-    kept, now = dict(NAMED[name]), found(NAMED[name], 1)
+    kept = dict(NAMED[name])
+    now = found(NAMED[name], 1)
     few = {each for sets in kept["witnesses"].values() for each in sets if len(each.split()) <= 1}
     sets = {anomaly: few & {*each} for anomaly, each in kept["witnesses"].items()}
     kept |= {"witnesses": {anomaly: each for anomaly, each in sets.items() if each}}
@@ -83,9 +88,8 @@ def test_what_is_kept_of_every_set_of_faults_is_what_is_found_now(row: dict[str,
 
     told = now()
     if told and subject_named(row["subject"]).option.extra is not None:
-        again = (
-            now()
-        )  # a durable engine works in threads: what differs once and not again is a race
+        # A durable engine works in threads: a difference that does not repeat is a race.
+        again = now()
         told = [each for each in told if each in again]
     assert not told, told
 

@@ -1,4 +1,4 @@
-"""The notebooks run from top to bottom, and what they keep is what a run says today."""
+"""Tests of the notebooks: they run from top to bottom, and give their stored outputs."""
 
 import json
 import re
@@ -28,12 +28,12 @@ every_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: pat
 
 
 def read(path: Path) -> Any:
-    """A notebook as it is kept."""
+    """Read a stored notebook."""
     return cast("Any", nbformat).read(path, as_version=4)
 
 
 def shown(notebook: Any) -> list[str]:
-    """All that it shows in words: tables, what is printed, and drawings, which are text too."""
+    """Return the outputs of a notebook that are texts: tables, prints, and drawings."""
     found: list[str] = []
     for output in outputs(notebook):
         data: dict[str, str] = output.get("data", {"text/plain": output.get("text", "")})
@@ -53,7 +53,7 @@ def test_a_notebook_runs_from_top_to_bottom_and_says_what_it_keeps(
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     kept = read(path)
-    # Sockets in a folder: ports would be open to everyone on the machine.
+    # Use sockets in a folder, since ports would be open to everyone on the machine.
     client = NotebookClient(
         deepcopy(kept),
         config=Config({"KernelManager": {"transport": "ipc", "ip": str(tmp_path / "kernel")}}),
@@ -62,7 +62,7 @@ def test_a_notebook_runs_from_top_to_bottom_and_says_what_it_keeps(
         resources={"metadata": {"path": str(path.parent)}},
     )
     now = cast("Any", client).execute()
-    assert "".join(shown(now)) == "".join(shown(kept)), RENEW  # what is printed may come in parts
+    assert "".join(shown(now)) == "".join(shown(kept)), RENEW  # a print may come in parts
 
 
 @every_notebook

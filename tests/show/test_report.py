@@ -1,4 +1,4 @@
-"""`check --html` writes one file that says all and loads nothing."""
+"""Tests of `check --html`: it writes one file that has everything and loads nothing."""
 
 import base64
 import hashlib
@@ -21,7 +21,7 @@ from mrtr_options.review.show.report import page
 
 
 def report_of(target: str, *faults: str) -> Report:
-    """A report of an option under some sets of faults."""
+    """Make a report of F under these sets of faults."""
     called = subject_named("F"), calling()
     report = Report(target, explored=Explored(*called, 1))
     assert report.explored is not None
@@ -36,7 +36,7 @@ def report_of(target: str, *faults: str) -> Report:
 
 
 class Loads(HTMLParser):
-    """Collects what could load something or run."""
+    """A parser that collects whatever could load or run something."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""What commands print while they work, without colours, and of themselves."""
+"""Tests of commands' output: progress, no colours, and help."""
 
 import json
 import pkgutil
@@ -40,7 +40,7 @@ def test_a_step_is_named_once_it_takes_more_than_two_seconds() -> None:
 
 
 class AtOnce:
-    """A timer whose time is over when it starts."""
+    """A timer that ends when it starts."""
 
     def __init__(
         self, seconds: float, function: Callable[[str], None], arguments: list[str]
@@ -80,7 +80,7 @@ PRINTING = {
     "play": ["E", "F¹", "--faults", "lost3 crash@audit2"],
     "schedules": ["--run", "F"],
 }
-"""Every command, called so that it prints what it can."""
+"""Every command, with arguments that make it print as much as it can."""
 
 NOT_PRINTING = {"serve"}
 

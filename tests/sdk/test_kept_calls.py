@@ -1,0 +1,330 @@
+"""Tests of the calls that the client's half keeps in a folder."""
+
+import os
+import resource
+import shutil
+import stat
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import anyio
+import mcp_types as types
+import pytest
+from mcp import MCPError
+
+from mrtr_options.sdk.call_key import new_call_key
+from mrtr_options.sdk.protection import new_key
+from mrtr_options.sdk.resuming import (
+    CallFolder,
+    Unanswered,
+)
+from mrtr_options.sdk.resuming.kept import MAX_BYTES, CannotKeep, KeptCall, read, write
+from mrtr_options.sdk.single_use import SqliteStore, single_use
+from tests.sdk.fakes import key_made
+from tests.sdk.resuming_world import ADA, CALLED, World, guarded
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.mark.parametrize("full_at", [1, 2, 3, 4])
+async def test_a_folder_that_is_full_loses_nothing(full_at: int, tmp_path: Path) -> None:
+    """Let no file grow at one of the times when a call is kept: begun, asked, answered, sent."""
+    size, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    class Full(CallFolder):
+        times = 0
+
+        def keep(self, call: KeptCall) -> None:
+            self.times += 1
+            try:
+                if self.times == full_at:
+                    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
+                super().keep(call)
+            finally:
+                resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+
+    async with guarded() as world:
+        with pytest.raises(CannotKeep, match=r"cannot write .*json \(File too large\)") as full:
+            await world.call(calls=Full(tmp_path))
+        assert full.value.call is not None
+        calls = CallFolder(tmp_path)
+        assert len([*calls]) == (full_at > 1)
+        calls.keep(full.value.call)
+        assert await world.resume(full.value.call, calls=calls) == "done"
+    assert world.effects == ["audit", "bill"]
+    assert world.asked == ["Who is who?"]
+    assert os.listdir(tmp_path) == []
+
+
+async def test_a_result_is_returned_where_its_call_cannot_be_dropped(tmp_path: Path) -> None:
+    path = tmp_path / "calls"
+
+    class Vanishing(CallFolder):
+        def forget(self, call: KeptCall) -> None:
+            path.rename(tmp_path / "elsewhere")
+            path.touch()
+            super().forget(call)
+
+    async with guarded() as world:
+        assert await world.call(calls=Vanishing(path)) == "done"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"tool": "other"}, {"arguments": {"x": 2}}, {"server": "other"}, {"principal": "other"}],
+)
+async def test_a_key_of_another_call_is_refused_unsent(
+    change: dict[str, Any], tmp_path: Path
+) -> None:
+    calls = CallFolder(tmp_path)
+    world = World()
+    call = CALLED.model_copy(update=change)
+    calls.keep(call)
+    with pytest.raises(ValueError, match="another call"):
+        await world.call(calls=calls, key=call.key)
+    assert world.requests == []
+    assert [*calls] == [call]
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", "\0", '{"server": 1}'])
+def test_calls_come_oldest_first_and_a_file_of_none_hides_none(
+    content: str, tmp_path: Path
+) -> None:
+    calls = CallFolder(tmp_path)
+    keys = [key_made(at) for at in range(5)]
+    (tmp_path / "0.json").write_text(content)
+    for key in keys:
+        calls.keep(CALLED.model_copy(update={"key": key}))
+    assert [call.key for call in calls] == keys
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
+    assert [mode for name, mode in modes.items() if name != "0.json"] == [0o600] * 5
+
+
+def test_what_cannot_be_kept_or_read_is_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "call.json"
+    call = CALLED
+    with pytest.raises(CannotKeep, match=r"cannot write .*call\.json"):
+        write(path, call.model_copy(update={"tool": "\ud800"}))
+    with pytest.raises(CannotKeep, match="at most"):
+        write(path, call.model_copy(update={"tool": "x" * MAX_BYTES}))
+    assert list(tmp_path.iterdir()) == []
+    with path.open("wb") as file:
+        file.truncate(MAX_BYTES + 1)
+    with pytest.raises(CannotKeep, match="does not hold an interrupted call"):
+        read(path)
+    with pytest.raises(CannotKeep, match="cannot be a folder"):
+        CallFolder(path)
+
+
+def test_a_folder_not_ones_own_alone_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tmp_path.chmod(0o702)
+    with pytest.raises(CannotKeep, match="not yours alone"):
+        CallFolder(tmp_path)
+    tmp_path.chmod(0o700)
+    CallFolder(tmp_path)
+    monkeypatch.setattr("os.geteuid", lambda: tmp_path.stat().st_uid + 1)
+    with pytest.raises(CannotKeep, match="not yours alone"):
+        CallFolder(tmp_path)
+
+
+HOUR = 3600.0
+DAY = 86_400.0
+
+
+@dataclass
+class Left:
+    """A call that was left.
+
+    Attributes:
+        world: Its server and its caller.
+        call: The call as it was kept.
+        path: The folder in which it is kept.
+        principal: The principal as which the host connects.
+    """
+
+    world: World
+    call: KeptCall
+    path: Path
+    principal: str = "alice"
+
+    @property
+    def file(self) -> Path:
+        (file,) = self.path.glob("*.json")
+        return file
+
+    def change(self, **fields: object) -> None:
+        self.call = self.call.model_copy(update=fields)
+        write(self.file, self.call)
+
+    def bob_has_it(self, **edits: object) -> None:
+        """Connect as bob, who may have edited the file."""
+        self.world.caller = self.principal = "bob"
+        if edits:
+            self.change(**edits)
+
+    def replace(self, make: Callable[[Path, Path], object]) -> None:
+        path = self.file
+        path.unlink()
+        make(path, path)
+
+    def at(self, seconds: float) -> None:
+        self.world.now = lambda: time.time() + seconds
+
+    def renew_store(self) -> None:
+        self.world.guard = single_use(SqliteStore(":memory:", keep_seconds=HOUR))
+
+
+BEGUN: dict[str, Any] = {"principal": "bob", "pending": None, "answers": {}}
+FORGED = types.InputRequiredResult(request_state="made up")
+EVE = types.ElicitResult(action="accept", content={"name": "Eve"})
+
+TROUBLES: dict[str, tuple[Callable[[Left], object], type[Exception] | None]] = {
+    "bob takes the folder": (lambda left: left.bob_has_it(), ValueError),
+    "bob writes his name into it": (lambda left: left.bob_has_it(principal="bob"), MCPError),
+    "bob begins it again under her key": (lambda left: left.bob_has_it(**BEGUN), Unanswered),
+    "bob waits for long": (
+        lambda left: [left.bob_has_it(principal="bob"), left.at(1200)],
+        MCPError,
+    ),
+    "the host has lost its login": (lambda left: setattr(left.world, "caller", None), MCPError),
+    "the state is made up": (lambda left: left.change(pending=FORGED), MCPError),
+    "the arguments are edited": (lambda left: left.change(arguments={"x": 2}), MCPError),
+    "the key is edited": (lambda left: left.change(key=new_call_key()), ValueError),
+    "the answer is edited": (lambda left: left.change(answers={"who": EVE}), MCPError),
+    "the file is cut short": (lambda left: os.truncate(left.file, 20), CannotKeep),
+    "others may write the file": (lambda left: left.file.chmod(0o602), CannotKeep),
+    "the file is a link to itself": (lambda left: left.replace(Path.symlink_to), CannotKeep),
+    "the file is a folder": (lambda left: left.replace(lambda path, _: path.mkdir()), CannotKeep),
+    "the file is gone": (lambda left: left.file.unlink(), ValueError),
+    "the folder is gone": (lambda left: shutil.rmtree(left.path), CannotKeep),
+    "the lock is a folder": (lambda left: left.file.with_suffix(".lock").mkdir(), CannotKeep),
+    "a lock is left over": (lambda left: left.file.with_suffix(".lock").touch(), None),
+    "the file is there twice": (lambda left: shutil.copy(left.file, left.path / "copy.json"), None),
+    "the server has other keys": (lambda left: left.world.keys.__setitem__(0, new_key()), MCPError),
+    "the server has another store": (lambda left: left.renew_store(), MCPError),
+    "the server is two days ahead": (lambda left: left.at(2 * DAY), None),
+    "the server is a day behind": (lambda left: left.at(-DAY), None),
+}
+"""Changes before the call goes on, and the error with which it then ends; None for its result."""
+
+
+@pytest.mark.parametrize("trouble", TROUBLES)
+async def test_whatever_happens_to_a_left_call_it_is_paid_once(
+    trouble: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "calls"
+    happen, end = TROUBLES[trouble]
+    calls = CallFolder(path)
+    async with guarded(lost={2, 3, 4, 5}, caller="alice") as world:
+        with pytest.raises(Unanswered):
+            await world.call(calls=calls, principal="alice", honours_keys=True)
+        (call,) = calls
+        left = Left(world, call, path)
+        happen(left)
+        sent = len(world.requests)
+        goes_on = world.resume(left.call, calls=calls, principal=left.principal, honours_keys=True)
+        if end is None:
+            assert await goes_on == "done"
+        else:
+            with pytest.raises(end) as ended:
+                await goes_on
+            assert "\n" not in str(ended.value)
+            assert end is not CannotKeep or len(world.requests) == sent
+    assert world.effects.count("bill") == 1
+    assert world.asked == ["Who is who?"]
+
+
+async def test_a_call_that_another_client_is_making_is_in_use(tmp_path: Path) -> None:
+    calls = CallFolder(tmp_path)
+    asked = anyio.Event()
+    said = anyio.Event()
+
+    async def thinks() -> types.ElicitResult:
+        asked.set()
+        await said.wait()
+        return ADA
+
+    async with guarded(caller="alice", answers=thinks) as world:
+        key = new_call_key()  # a key must not be older than the guard's store
+
+        async def make() -> None:
+            assert (
+                await world.call(key=key, calls=calls, principal="alice", honours_keys=True)
+                == "done"
+            )
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(make)
+            await asked.wait()
+            with pytest.raises(CannotKeep, match="is in use"):
+                await make()
+            said.set()
+    assert world.effects == ["audit", "bill"]
+    assert world.asked == ["Who is who?"]
+    assert [*calls] == []
+
+
+@pytest.mark.parametrize("x", [float("nan"), float("inf"), {"deep": [float("-inf")]}])
+async def test_arguments_that_json_cannot_carry_are_refused_unsent(x: Any, tmp_path: Path) -> None:
+    world = World()
+    calls = CallFolder(tmp_path)
+    async with world.client(calls=calls) as client:
+        with pytest.raises(ValueError, match="JSON cannot carry the arguments"):
+            await client.call_tool("tool", {"x": x})
+    assert world.requests == []
+    assert [*calls] == []
+
+
+async def test_a_call_made_again_under_its_key_may_have_its_arguments_as_python_has_them(
+    tmp_path: Path,
+) -> None:
+    world = World(lost={1})
+    calls = CallFolder(tmp_path)
+    key = new_call_key()
+    async with world.client(calls=calls) as client:
+        for _ in range(2):
+            with pytest.raises(Unanswered, match="no response to the first request"):
+                await client.call_tool("tool", {"x": (1, 2)}, key=key)
+    assert len(world.requests) == 1
+
+
+@pytest.mark.parametrize("suffix", [".json", ".lock"])
+def test_a_pipe_among_kept_calls_keeps_no_reader_waiting(
+    suffix: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    calls = CallFolder(tmp_path)
+    call = KeptCall(server="", principal="", tool="tool")
+    calls.keep(call)
+    (path,) = tmp_path.glob("*.json")
+    pipe = path.with_suffix(suffix)
+    pipe.unlink(missing_ok=True)
+    os.mkfifo(pipe)
+    with pytest.raises(CannotKeep, match="is not a file"):  # noqa: SIM117
+        with calls.held(call.key):
+            raise AssertionError("was held")
+    assert [*calls] == ([call] if suffix == ".lock" else [])
+    assert ("is left out" in caplog.text) == (suffix == ".json")
+
+
+def test_a_folder_that_others_may_write_later_is_used_no_more(tmp_path: Path) -> None:
+    folder = tmp_path / "calls"
+    calls = CallFolder(folder)
+    call = KeptCall(server="", principal="", tool="tool")
+    calls.keep(call)
+    folder.chmod(0o777)
+    uses: tuple[Callable[[], object], ...] = (
+        lambda: calls.keep(call),
+        lambda: calls.get(call.key),
+        lambda: [*calls],
+        lambda: calls.held(call.key).__enter__(),
+    )
+    for use in uses:
+        with pytest.raises(CannotKeep, match="is not yours alone"):
+            use()
+    folder.chmod(0o700)
+    assert [*calls] == [call]

@@ -1,0 +1,239 @@
+"""Tests of the single-use guard's database: its statements, its files, and its failures."""
+
+import contextlib
+import re
+import sqlite3
+import threading
+import time
+from contextlib import closing
+from pathlib import Path
+
+import anyio
+import anyio.to_thread
+import mcp_types as types
+import pytest
+from mcp import MCPError
+
+from mrtr_options.sdk.single_use import SqliteStore, single_use, sql
+from mrtr_options.sdk.single_use.store import Claim, Full, Pending, Stamp, Store, Unusable
+from tests.bounds import SECONDS
+from tests.sdk.fakes import (
+    deliver,
+    key_of,
+    refused,
+    result,
+    until,
+)
+from tests.sdk.guarded_tool import ADA, BOB, INDETERMINATE, Tool, begun, guarded
+from tests.sdk.stores import Database, claim
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.mark.parametrize(
+    ("statement", "scans"),
+    [
+        ("_SEE_ROUND", 0),
+        ("_SEE_CALL", 0),
+        ("_TAKE", 1),  # it counts the rounds if the span of `seq` is too long
+        ("_FORGET", 0),
+        ("_OUTCOME", 0),
+        ("_RECORD", 0),
+        ("_RELEASE", 0),
+        ("_TAKE_OVER", 0),
+        ("_SET_ASIDE", 0),
+    ],
+)
+def test_no_statement_scans_the_table_of_rounds(statement: str, scans: int, path: Path) -> None:
+    text = getattr(sql, statement).format(now=":now", serial="INTEGER")
+    names = re.findall(r":(\w+)", text)
+    with closing(SqliteStore(path)), closing(sqlite3.connect(path)) as db:
+        plan = db.execute(f"EXPLAIN QUERY PLAN {text}", dict.fromkeys(names, 0)).fetchall()
+    found = [step for *_, step in plan if step.startswith("SCAN guard_rounds")]
+    assert len(found) == scans, plan
+
+
+async def test_a_delivery_that_waits_for_another_writes_nothing(path: Path) -> None:
+    with closing(SqliteStore(path)) as store, closing(sqlite3.connect(path, timeout=0)) as other:
+        assert await store.reserve(await claim(store, "number")) is None
+        other.execute("BEGIN IMMEDIATE")
+        with anyio.fail_after(SECONDS), pytest.raises(Pending):
+            await store.reserve(await claim(store, "number"))
+
+
+@pytest.mark.parametrize(
+    ("statement", "reason"),
+    [
+        ("UPDATE guard_rounds SET outcome = '{}'", "indeterminate"),
+        ("DELETE FROM guard_horizon", "store_unusable"),
+        ("ALTER TABLE guard_rounds RENAME TO away", "store_unusable"),
+    ],
+)
+async def test_what_a_store_cannot_read_is_refused_with_a_reason_and_one_line(
+    database: Database, statement: str, reason: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with database.open() as store:
+        tool, handler, asked = await begun(store)
+        await deliver(handler, asked, ADA)
+        database.execute(statement)
+        assert await refused(handler, asked, ADA) == (types.INTERNAL_ERROR, reason)
+    assert [len(line.splitlines()) for line in caplog.messages] == [1]
+    assert tool.effects == ["Ada"]
+
+
+async def test_a_store_of_an_older_version_is_taken_on(database: Database) -> None:
+    with database.open():
+        pass
+    database.execute("DROP INDEX guard_rounds_of_caller")
+    database.execute("ALTER TABLE guard_rounds DROP COLUMN caller")
+    database.execute("ALTER TABLE guard_rounds DROP COLUMN owner")
+    with database.open(max_rounds_per_caller=1) as store:
+        await store.reserve(await claim(store, "1", caller="ada"))
+        with pytest.raises(Full):
+            await store.reserve(await claim(store, "2", caller="ada"))
+
+
+@pytest.mark.parametrize("steps", [(800, 0), (0, -800), (800, -800), (-800, 800)])
+async def test_no_step_of_the_machines_clock_runs_a_round_twice(
+    steps: tuple[int, ...], path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    offset = 0
+    real = time.time_ns
+    monkeypatch.setattr(time, "time_ns", lambda: real() + offset * 10**9)
+    with closing(SqliteStore(path)) as store:
+        tool, handler, asked = await begun(store)
+        await deliver(handler, asked, ADA)
+        for offset in steps:  # noqa: B007
+            with contextlib.suppress(MCPError):
+                await deliver(handler, await deliver(handler), BOB)
+            with contextlib.suppress(MCPError):
+                await deliver(handler, asked, ADA)
+    assert tool.effects.count("Ada") == 1
+
+
+def lose(path: Path) -> None:
+    path.rename(path.with_name("elsewhere"))
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+async def test_a_file_that_is_gone_is_noticed_and_no_round_is_taken(
+    replaced: bool, path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with closing(SqliteStore(path)) as store:
+        tool, handler, asked = await begun(store)
+        lose(path)
+        if replaced:
+            SqliteStore(path).close()
+        assert await refused(handler, asked, ADA) == (types.INTERNAL_ERROR, "store_unusable")
+    assert f"{path} was deleted or replaced" in caplog.text
+    assert tool.effects == []
+
+
+async def test_a_state_from_before_a_file_was_lost_is_refused(path: Path) -> None:
+    tool = Tool()
+    with closing(SqliteStore(path)) as store:
+        asked = await deliver(guarded(tool, store))
+        await deliver(guarded(tool, store), asked, ADA)
+    lose(path)
+    with closing(SqliteStore(path)) as store:
+        expected = (types.INVALID_PARAMS, "request_state_expired")
+        assert await refused(guarded(tool, store), asked, ADA) == expected
+    assert tool.effects == ["Ada"]
+
+
+class FailingStore(SqliteStore):
+    """A store that fails the next `fails` times."""
+
+    fails: float = 0
+
+    def _fail(self) -> None:
+        if self.fails:
+            self.fails -= 1
+            raise Unusable("the disk is full")
+
+    async def stamp(self) -> Stamp:
+        self._fail()
+        return await super().stamp()
+
+    async def record(self, claim: Claim, outcome: str) -> bool:
+        self._fail()
+        return await super().record(claim, outcome)
+
+    async def release(self, claim: Claim) -> None:
+        self._fail()
+        await super().release(claim)
+
+
+@pytest.mark.parametrize("answers", [ADA, None], ids=["recorded", "given back"])
+async def test_a_round_that_has_begun_is_recorded_or_given_back_when_the_store_is_back(
+    answers: types.InputResponses | None, path: Path
+) -> None:
+    with closing(FailingStore(path)) as store:
+        tool, handler, asked = await begun(store)
+        store.fails = 3
+        first = await deliver(handler, asked, answers)
+        assert answers or key_of(first) == key_of(asked)
+        assert await deliver(handler, asked, ADA) == result("Ada, asked 1 times")
+    assert tool.effects == ["Ada"]
+    assert store.fails == 0
+
+
+async def test_a_round_that_cannot_be_recorded_in_time_is_indeterminate(path: Path) -> None:
+    with closing(FailingStore(path)) as store:
+        tool = Tool()
+        handler = single_use(store, round_seconds=0.2, wait_seconds=0.4)(tool)
+        asked = await deliver(handler)
+        store.fails = float("inf")
+        for _ in range(2):
+            assert await refused(handler, asked, ADA) == INDETERMINATE
+    assert tool.effects == ["Ada"]
+
+
+async def test_a_call_that_cannot_be_given_a_round_is_refused_with_a_reason(path: Path) -> None:
+    with closing(FailingStore(path)) as store:
+        store.fails = 1
+        handler = guarded(Tool(), store)
+        assert await refused(handler) == (types.INTERNAL_ERROR, "store_unusable")
+        assert key_of(await deliver(handler)) == "who"
+
+
+def test_a_database_that_cannot_be_used_is_refused_in_one_line(path: Path) -> None:
+    path.write_bytes(b"not a database" * 1000)
+    for name in (path, "", path.parent / "no" / "folder"):
+        with pytest.raises(Unusable, match=r"^cannot use .*; name a writable SQLite file$"):
+            SqliteStore(name)
+
+
+async def test_rounds_are_taken_while_every_thread_of_the_process_hangs(store: Store) -> None:
+    _, handler, asked = await begun(store)
+    limiter = anyio.to_thread.current_default_thread_limiter()
+    tokens = limiter.total_tokens
+    let_go = threading.Event()
+    limiter.total_tokens = 1
+    late = anyio.move_on_after(SECONDS / 2)
+    try:
+        async with anyio.create_task_group() as group:
+            group.start_soon(anyio.to_thread.run_sync, let_go.wait, SECONDS)
+            await until(lambda: limiter.borrowed_tokens == 1)
+            with late:
+                assert await deliver(handler, asked, ADA) == result("Ada, asked 1 times")
+            let_go.set()
+    finally:
+        limiter.total_tokens = tokens
+    assert not late.cancelled_caught
+
+
+def test_two_processes_may_open_a_new_file_at_once(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        slept: list[float] = []
+
+        def sleep(seconds: float) -> None:
+            slept.append(seconds)
+            other.execute("COMMIT")
+
+        monkeypatch.setattr(time, "sleep", sleep)
+        with closing(SqliteStore(path)):
+            assert slept

@@ -1,0 +1,175 @@
+"""Tests that every wrong way to put a server together is refused at once, in one line."""
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any, cast
+from unittest.mock import Mock
+
+import mcp_types as types
+import pytest
+from mcp.server.mcpserver import Context as HighTierContext
+from pydantic import RootModel
+
+from mrtr_options import sdk
+from tests.restaurant import WHEN, Booking, Hour, book_in_line, high_tier, tool
+
+
+async def _text(guest: str, ctx: HighTierContext[Any]) -> str:
+    return guest
+
+
+async def _three_arguments(ctx: Any, guest: str, party: int) -> str:
+    return guest
+
+
+async def _in_line(ctx: sdk.LinearContext[None], params: sdk.Call) -> types.CallToolResult:
+    return sdk.text("")
+
+
+def _plain(ctx: Any, params: Any) -> Any:
+    return sdk.text("")
+
+
+WRAPPERS: dict[str, Callable[[Any], object]] = {
+    "single_use": sdk.single_use(sdk.SqliteStore(":memory:")),
+    "legacy_shim": sdk.legacy_shim,
+    "ask_again": sdk.ask_again,
+    "Tool": tool,
+}
+LINEAR: dict[str, Callable[[Any], object]] = {
+    "keyed_replay": sdk.keyed_replay,
+    "H's store.linear": sdk.ContinuationStore().linear,
+    "L's store.linear": lambda handler: sdk.DurableStore().linear(handler),
+    "store.task": lambda handler: sdk.TaskStore().task(handler),
+}
+
+
+@pytest.mark.parametrize("user", [*WRAPPERS, *LINEAR])
+def test_what_is_no_handler_is_refused_where_it_is_used(user: str) -> None:
+    pytest.importorskip("dbos")
+    others = [_three_arguments, _in_line] if user in WRAPPERS else []
+    said = (
+        rf"{user}.* takes a handler, .* Tool\("
+        if user in WRAPPERS
+        else r"takes .*async def .*\(ctx"
+    )
+    for handler in (_text, _plain, "book", *others):
+        with pytest.raises(sdk.NotAHandler, match=said) as refusal:
+            (WRAPPERS | LINEAR)[user](handler)
+        assert "\n" not in str(refusal.value)
+
+
+def test_a_step_that_takes_something_else_is_refused_where_it_is_added() -> None:
+    steps = cast("Any", sdk.ToolBuilder[Any]())
+    for add in (partial(steps.step, "when"), steps.end):
+        with pytest.raises(sdk.NotAHandler, match=r"\(ctx, params, values\)"):
+            add(_plain)
+
+
+CONTINUED = cast("Any", sdk.ContinuationStore().linear(cast("Any", book_in_line)))
+
+
+def durable(of: Any) -> None:
+    sdk.build_server("restaurant", of(handler=sdk.DurableStore().linear(cast("Any", book_in_line))))
+
+
+def task(of: Any, serve: Callable[[sdk.Tool, Any], object]) -> None:
+    store = sdk.TaskStore()
+    serve(of(handler=store.task(cast("Any", book_in_line))), store)
+
+
+NOT_OPEN = r"build_server\(\.\.\., resources=\[store\]\)"
+SERVING = NOT_OPEN.replace("store", r"store\.serving")
+LISTS = r"build_server takes lists, as in resources=\[store\.serving\]"
+FOREIGN = Mock(middleware=[])  # like fastmcp's FastMCP, which has `middleware` and `add_tool`
+SAMPLED = types.CreateMessageRequestParams(messages=[], max_tokens=9, tools=[tool().listed])
+MISTAKES: list[tuple[str, Callable[[Any], object]]] = [
+    ("takes a list of wrappers", lambda of: of(wrappers=sdk.legacy_shim)),
+    ("takes a list of", lambda of: of(wrappers=[sdk.SqliteStore(":memory:")])),
+    ("single_use takes a store first", lambda of: of(wrappers=[sdk.single_use])),
+    ("goes around a handler then", lambda of: sdk.single_use(cast("Any", "rounds.sqlite"))),
+    ("goes around a handler then", lambda of: sdk.single_use(cast("Any", sdk.SqliteStore))),
+    (
+        r"takes sdk\.Settings\(",
+        lambda of: sdk.build_server("x", settings=cast("Any", sdk.Settings)),
+    ),
+    (
+        "Settings takes a function for principal",
+        lambda of: sdk.Settings(principal=cast("Any", None)),
+    ),
+    ("takes a function for connect", lambda of: sdk.ResumingClient(cast("Any", "http://"))),
+    (r"'when' assumes .* no Hour\(\.\.\.\)", lambda of: replace(WHEN, assumed=cast("Any", Hour))),
+    ("a wrapper of Tool.'book_table'. takes a handler", lambda of: of(wrappers=[str])),
+    ("takes a pydantic model", lambda of: of(arguments={"type": "object"})),
+    ("takes a pydantic model", lambda of: of(arguments=Booking(guest="Ada"))),
+    ("with a field for each argument", lambda of: of(arguments=RootModel[list[str]])),
+    ("takes a name and tools", lambda of: sdk.build_server("restaurant", cast("Any", [of()]))),
+    ("a name and tools", lambda of: sdk.build_server(of())),
+    (LISTS, lambda of: sdk.build_server("x", of(), resources=cast("Any", sdk.ContinuationStore()))),
+    (LISTS, lambda of: sdk.build_server("x", of(), resources=[cast("Any", sdk.ContinuationStore)])),
+    (
+        LISTS,
+        lambda of: sdk.build_server("x", of(), extensions=[cast("Any", sdk.ContinuationStore())]),
+    ),
+    (r"Tool\('book_table'\) takes a function for outcome_of", lambda of: of(outcome_of=None)),
+    ("'draft' takes no tools", lambda of: sdk.sampling("draft", SAMPLED)),
+    ("two tools have one name", lambda of: sdk.build_server("restaurant", of(), of())),
+    (NOT_OPEN, lambda of: sdk.build_server("restaurant", of(handler=CONTINUED))),
+    (NOT_OPEN, lambda of: sdk.build_server("restaurant", of(handler=sdk.legacy_shim(CONTINUED)))),
+    (SERVING, durable),
+    (SERVING, lambda of: task(of, lambda made, store: sdk.build_server("x", made))),
+    (
+        r"extensions=\[store\]",
+        lambda of: task(
+            of, lambda made, store: sdk.build_server("x", made, resources=[store.serving])
+        ),
+    ),
+    (
+        "makes a text of the task of 'book_table'",
+        lambda of: task(of, lambda made, _: high_tier(made)),
+    ),
+    (r"MCPServer\(\.\.\., lifespan=\.\.\.\)", lambda of: high_tier(of(handler=CONTINUED))),
+    ("not an MCPServer of the package mcp", lambda of: of().add_to(FOREIGN)),
+    *(
+        ("not an MCPServer or Server of the package mcp", lambda of, use=use: use(FOREIGN))
+        for use in (sdk.protect, sdk.serve)
+    ),
+]
+
+
+@pytest.mark.parametrize(("said", "make"), MISTAKES)
+def test_what_cannot_work_is_refused_at_start(said: str, make: Callable[[Any], object]) -> None:
+    def of(**changes: Any) -> Any:
+        return replace(tool(), **changes)
+
+    if "serving" in said or "extensions" in said or "task" in said:
+        pytest.importorskip("dbos")
+    with pytest.raises((TypeError, ValueError), match=said):
+        make(of)
+
+
+@pytest.mark.parametrize("number", [0, -1, math.inf, math.nan, "5"])
+@pytest.mark.parametrize(
+    ("make", "name"),
+    [
+        (sdk.Settings, "ttl_seconds"),
+        (partial(sdk.SqliteStore, ":memory:"), "max_rounds"),
+        (partial(sdk.single_use, sdk.SqliteStore(":memory:")), "round_seconds"),
+        (sdk.ContinuationStore, "idle_seconds"),
+        (partial(sdk.ResumingClient, Mock()), "round_seconds"),
+        (sdk.DurableStore, "rounds"),
+        (sdk.TaskStore, "ttl_seconds"),
+    ],
+)
+def test_a_time_or_a_size_that_can_be_none_is_refused_where_it_is_given(
+    make: Callable[..., object], name: str, number: object
+) -> None:
+    with pytest.raises(ValueError, match=f"takes a number over 0, not {number!r}"):
+        make(**{name: number})
+
+
+def test_no_pause_and_no_wait_for_another_delivery_can_be_asked_for() -> None:
+    sdk.ResumingClient(Mock(), pause_seconds=0)
+    sdk.single_use(sdk.SqliteStore(":memory:"), wait_seconds=0)
