@@ -10,8 +10,8 @@ from mcp import MCPError
 
 from mrtr_options.sdk.call_key import REPEAT, check_naming
 from mrtr_options.sdk.durable import Call, DurableStore
-from mrtr_options.sdk.durable.rounds import GO_ON
 from mrtr_options.sdk.tasks import TaskStore
+from mrtr_options.sdk.waiting import GO_ON
 from tests.rounds import Response, text_of
 from tests.sdk.durable_calls import Ctx, World, asked_by, refused, served
 from tests.sdk.fakes import ON_ASYNCIO, deliver, key_of, modern, named, params, result, who
