@@ -1,6 +1,6 @@
 """The smallest inputs that once did harm, played on the package as it is installed.
 
-    python -m tests.smallest_inputs            # all of them, 2 minutes
+    python -m tests.smallest_inputs            # all of them, a few minutes
     python -m tests.smallest_inputs 1 5 --json
 
 Each line: the point, what was tried, what happened, and whether the promise is kept. The exit code
@@ -25,9 +25,11 @@ import anyio
 from rich.console import Console
 from rich.table import Table
 
-from tests.smallest import calls, effects, wire  # noqa: F401 - each registers its inputs
+from tests.smallest import calls, effects, wire
 from tests.smallest.shared import INPUTS, Input, Seen
 
+PARTS = (effects, calls, wire)
+"""The modules whose inputs are played; each registers them when it is imported."""
 SECONDS = 60.0
 """How long one may take; it ends what hangs."""
 WIDTH = 100
@@ -95,9 +97,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         (only,) = (each for each in INPUTS if each.name == given.alone)
         print(json.dumps(vars(play(only))))
         return 0
-    chosen = [each for each in INPUTS if not given.points or each.point in given.points]
+    points = sorted({each.point for each in INPUTS})
+    chosen = [each for point in given.points or points for each in INPUTS if each.point == point]
     if not chosen:
-        parser.error("no such point; there are 1 to 21")
+        parser.error(f"no such point; there are {points[0]} to {points[-1]}")
     lines = [line_of(each) for each in chosen]
     if given.json:
         print(json.dumps([vars(line) for line in lines], indent=2))

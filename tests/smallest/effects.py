@@ -152,6 +152,7 @@ async def a_name_is_of_one_process_though_its_connection_ends(folder: Path) -> S
     with postgres.running(fsync=False) as server:
         url, shop = postgres.database(server), Shop(folder / "ledger")
         command = [sys.executable, "-c", _SECOND, url, str(shop.ledger)]
+        second = subprocess.CompletedProcess(command, 0, "", "")
         with anyio.fail_after(60):
             async with (
                 client_of(durable(charge_once, folder, shop, database=url)) as client,
@@ -183,7 +184,7 @@ async def a_handler_that_does_something_else_does_no_effect(folder: Path) -> See
         await ctx.elicit(who())
         return sdk.text("done")
 
-    bounds: dict[str, Any] = {"wait_seconds": 2.0}
+    bounds: dict[str, Any] = {"wait_seconds": 5.0}
     async with client_of(durable(tool, folder, **bounds)) as client:
         asked = await send(client)
     step[0] = "bill, renamed"

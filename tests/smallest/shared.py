@@ -135,7 +135,7 @@ def server_of(
         name,
         made,
         lifespan_context=world,
-        settings=sdk.Settings(**{"keys": [KEY], **settings}),
+        settings=sdk.Settings(keys=[KEY], **settings),
         resources=[store.serving] if store else [],
         extensions=extensions,
     )
@@ -145,7 +145,8 @@ def durable(handler: Any, folder: Path, world: Any = None, **bounds: Any) -> Any
     """Build a server of option L whose calls are in a SQLite file, unless a database is given."""
     database = bounds.pop("database", f"sqlite:///{folder / 'calls.sqlite'}")
     wrappers = bounds.pop("wrappers", [])
-    store = sdk.DurableStore(**{"version": "1", "wait_seconds": 10.0, **bounds})
+    usual: dict[str, Any] = {"version": "1", "wait_seconds": 10.0}
+    store = sdk.DurableStore(**usual | bounds)
     return server_of(store.linear(handler), *wrappers, store=store, world=world, database=database)
 
 
@@ -194,8 +195,8 @@ async def said(sending: Awaitable[Response]) -> str:
     try:
         return in_words(await sending)
     except MCPError as error:
-        data = error.error.data
-        reason = data.get("reason") if isinstance(data, dict) else None
+        data: dict[str, Any] = error.error.data or {}
+        reason = data.get("reason")
         return f"error {error.code} {reason or error.error.message}"
 
 

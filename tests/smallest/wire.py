@@ -109,14 +109,14 @@ MANY = 1100
 @smallest_input(18, f"{MANY:,} old clients open a session and leave", is_slow=True)
 async def sessions_of_old_clients_are_bounded(folder: Path) -> Seen:
     """Each session stayed for ever, at 59 kB."""
-    opened = 0
+    opened, status = 0, 200
     async with served(server_of(asks_once)) as url, httpx2.AsyncClient() as http:
         for _ in range(MANY):
-            response = await http.post(url, json=INITIALIZE, headers=ACCEPT)
-            if response.status_code != 200:
+            status = (await http.post(url, json=INITIALIZE, headers=ACCEPT)).status_code
+            if status != 200:
                 break
             opened += 1
-    refused = f"the next gets status {response.status_code}" if opened < MANY else "none is refused"
+    refused = f"the next gets status {status}" if opened < MANY else "none is refused"
     return Seen(f"{opened:,} are open; {refused}", opened < MANY)
 
 
@@ -282,11 +282,13 @@ async def a_repeated_result_says_so(folder: Path) -> Seen:
             asked = await send(client)
             first, again = [await send(client, asked, named()) for _ in range(2)]
     assert in_words(first) == in_words(again)
-    new = sorted({*(again.meta or {})} - {*(first.meta or {})})
+    before: dict[str, Any] = first.meta or {}
+    after: dict[str, Any] = again.meta or {}
+    new = [name for name in after if name not in before]
     return Seen(f"new in _meta: {', '.join(new) or 'nothing'}", new == ["mrtr-options/repeat"])
 
 
-@smallest_input(20, "Tool(annotations=ToolAnnotations(read_only_hint=True))")
+@smallest_input(20, "Tool(..., annotations=...) with a hint")
 async def a_tool_has_annotations(folder: Path) -> Seen:
     """There was no way to give them."""
     if "annotations" not in inspect.signature(sdk.Tool).parameters:
@@ -302,8 +304,10 @@ async def a_question_says_until_when_it_may_be_answered(folder: Path) -> Seen:
     """No client could tell its user."""
     async with client_of(server_of(asks_once), user=never_asked) as client:
         asked = await send(client)
-    deadline = (asked.meta or {}).get("mrtr-options/answer-by")
-    return Seen(f"answer by: {'a time' if deadline else 'nothing'}", bool(deadline))
+    said_beside: dict[str, Any] = asked.meta or {}
+    has_deadline = "mrtr-options/answer-by" in said_beside
+    told = "a time" if has_deadline else "nothing"
+    return Seen(f"to be answered by: {told}", has_deadline)
 
 
 @smallest_input(21, "L: pay by link, and the payment arrives at the third look")
