@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -30,9 +31,13 @@ def test_each_point_has_a_smallest_input_and_each_a_claim_of_its_own() -> None:
     assert all(each.play.__doc__ for each in INPUTS)
 
 
-def line(verdict: str) -> Any:
-    """Return what says the same of each input."""
-    return lambda each: Line(each.point, each.name, each.tried, "word " * 40, verdict)
+def lines_with(verdict: str) -> Callable[[Input], Line]:
+    """Return what makes a line with this verdict of each input."""
+
+    def line_with(each: Input) -> Line:
+        return Line(each.point, each.name, each.tried, "word " * 40, verdict)
+
+    return line_with
 
 
 @pytest.mark.parametrize(("verdict", "code"), [("kept", 0), ("not there", 0), ("broken", 1)])
@@ -42,7 +47,7 @@ def test_the_exit_code_says_whether_one_is_broken(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(smallest_inputs, "line_of", line(verdict))
+    monkeypatch.setattr(smallest_inputs, "line_of", lines_with(verdict))
     assert main(["1", "20"]) == code
     printed = capsys.readouterr().out.splitlines()
     assert max(map(len, printed)) <= smallest_inputs.WIDTH
