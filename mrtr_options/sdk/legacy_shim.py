@@ -5,8 +5,9 @@ inside one request: whatever the handler asks, the shim pushes to the client, an
 again with the answers and the state. The handler cannot tell the difference, so it works around
 *any* handler: E's, F's, G's or H's.
 
-- A round makes progress if it asks something that this call has not asked before. Rounds without
-  progress are bounded; the number of questions is not, as far as a user answers them.
+- A round makes progress if it asks something that this call has not asked before, or whether to go
+  on waiting. Rounds without progress are bounded; the number of questions is not, as far as a user
+  answers them.
 - A response with a state alone puts the result off. The handler is called again after a pause that
   grows, for a bounded time.
 - After a decline or a cancel the other questions of the round are not shown.
@@ -16,7 +17,7 @@ not sealed. It needs a back-channel, that is a connection held open for the whol
 (stateless HTTP) the handler sees the legacy client as it is. That depends on the deployment; the
 tool's code does not show it.
 
-Knows `handlers` and `push`.
+Knows `handlers`, `push` and the key of `waiting`.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from mcp_types.version import LATEST_MODERN_VERSION
 
 from mrtr_options.sdk.handlers import Context, Handler, Params, Result, check_handler
 from mrtr_options.sdk.push import can_push, push_request
+from mrtr_options.sdk.waiting import GO_ON
 
 MAX_IDLE_ROUNDS = 10
 """How many rounds of one request may ask nothing new."""
@@ -101,7 +103,9 @@ class _Asking:
             MCPError: -32603, too many have asked nothing new, or too many have asked.
         """
         shown = {f"{key}\n{each.model_dump_json()}" for key, each in requests.items()}
-        if shown <= self._asked:
+        # Whoever waits on purpose asks the same again; its store bounds how often.
+        asks_to_wait = requests.keys() == {GO_ON}
+        if shown <= self._asked and not asks_to_wait:
             self._idle += 1
         self._asked |= shown
         self._rounds += 1

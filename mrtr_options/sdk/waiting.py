@@ -17,6 +17,8 @@ from mrtr_options.sdk.handlers import settled
 
 T = TypeVar("T")
 
+GO_ON = "mrtr-go-on"
+"""The key of the form that asks a user whether to wait further."""
 POLL_SECONDS = 1.0
 """How often the author's function is asked."""
 

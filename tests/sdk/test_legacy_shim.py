@@ -23,6 +23,7 @@ from mrtr_options.sdk.questions import (
     load_state,
     request_for,
 )
+from mrtr_options.sdk.waiting import GO_ON
 from tests.rounds import text_of
 from tests.sdk.fakes import (
     Context,
@@ -120,6 +121,17 @@ async def test_a_handler_that_asks_the_same_for_ever_is_stopped(asks: tuple[str,
         await legacy_shim(handler)(legacy(user=accepting), params())
     assert refusal.value.code == types.INTERNAL_ERROR
     assert rounds == len(asks) + shim.MAX_IDLE_ROUNDS
+
+
+async def test_a_user_who_goes_on_waiting_waits_for_as_long_as_the_handler_asks() -> None:
+    rounds = 0
+
+    async def handler(ctx: Context, params: Params) -> Result:
+        nonlocal rounds
+        rounds += 1
+        return ask(who(GO_ON)) if rounds < 3 * shim.MAX_IDLE_ROUNDS else result("done")
+
+    assert text_of(await legacy_shim(handler)(legacy(user=accepting), params())) == "done"
 
 
 async def test_a_tool_with_more_questions_than_idle_rounds_gets_each_answer() -> None:

@@ -74,6 +74,7 @@ from mrtr_options.sdk.durable.round import Round, handle_after
 from mrtr_options.sdk.handlers import Call, NotAHandler, check_handler, needing
 from mrtr_options.sdk.questions import declares_forms, is_modern, kinds
 from mrtr_options.sdk.settings import DATABASE_VARIABLE
+from mrtr_options.sdk.waiting import GO_ON
 
 ResultT = TypeVar("ResultT", types.CallToolResult, types.GetPromptResult)
 
@@ -81,8 +82,6 @@ STOP_SECONDS = 5.0
 """How long a first request that was cancelled waits until its call has ended."""
 _AHEAD = 0.1
 """How far ahead a call key may be, as a share of the time that calls are kept."""
-GO_ON = "mrtr-go-on"
-"""The key of the form that asks a user whether to wait further."""
 _GO_ON = types.ElicitRequest(
     params=types.ElicitRequestFormParams(
         message="This is still being worked at. Go on waiting?",
