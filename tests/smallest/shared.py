@@ -123,12 +123,14 @@ def server_of(
     """Build a server of one tool.
 
     Args:
-        handler, wrappers: The tool's.
+        handler: The tool's handler.
+        *wrappers: The tool's wrappers.
         store: The store of L or K, which is open while the server serves.
         world: What handlers find as `ctx.lifespan_context`.
         extensions: Extensions of the protocol.
         name: The server's name.
-        tool, settings: More for the tool, and for the settings.
+        tool: More options of the tool.
+        **settings: More options of the settings.
     """
     made = sdk.Tool("tool", "Does it.", Anything, handler, wrappers, **(tool or {}))
     return sdk.build_server(
