@@ -1,6 +1,8 @@
 """Tests of the names of calls: their sources, their scope, and the callers who get none."""
 
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import mcp_types as types
@@ -19,7 +21,18 @@ from mrtr_options.sdk.call_key import (
     new_call_key,
 )
 from mrtr_options.sdk.handlers import protected
-from tests.sdk.fakes import Context, FakeSession, Params, modern, of_session, result
+from tests.sdk.fakes import (
+    Context,
+    FakeSession,
+    Params,
+    deliver,
+    modern,
+    named,
+    of_session,
+    refused,
+    result,
+    who,
+)
 
 REFERENCE = CallNaming("reference")
 SECRET = CallNaming("reference", call_is_secret=True)
@@ -192,3 +205,32 @@ def test_a_repeat_says_so_and_since_when() -> None:
     assert isinstance(told.content[0], types.TextContent)
     assert told.content[0].text == "This was done at 2001-09-09T01:46:40.500+00:00."
     assert told.content[1:] == first.content
+
+
+@pytest.mark.anyio
+async def test_an_instance_with_a_store_of_its_own_refuses_other_rounds_and_knows_no_other_name(
+    tmp_path: Path,
+) -> None:
+    charges: list[str] = []
+
+    async def handler(ctx: sdk.Context, params: sdk.Params) -> sdk.Result:
+        if sdk.answer_to(who(), ctx, params) is None:
+            return sdk.ask(who())
+        charges.append("charge")
+        return sdk.text("done")
+
+    with ExitStack() as stack:
+        here, there = (
+            sdk.single_use(
+                stack.enter_context(closing(sdk.SqliteStore(tmp_path / name))),
+                call="x",
+                call_is_secret=True,
+            )(handler)
+            for name in ("one", "two")
+        )
+        asked = await deliver(here)
+        code, _ = await refused(there, asked, named("Ann"))
+        assert (code, charges) == (types.INVALID_PARAMS, [])
+        for instance in here, there:
+            await deliver(instance, await deliver(instance), named("Ann"))
+    assert charges == ["charge", "charge"]

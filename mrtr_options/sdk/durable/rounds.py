@@ -259,7 +259,7 @@ class DurableStore:
             handler: The author's.
             call: What names a call beside the client's call key: an argument, or a function of
                 caller and arguments. A call that is made again under its name while it is kept is
-                the same call.
+                the same call, unless its user refused a question or did not answer it in time.
             call_is_secret: Whether only one caller can know what names a call.
 
         Raises:
