@@ -128,7 +128,7 @@ async def test_a_resource_that_fails_to_open_closes_those_before_it_and_can_be_t
     lifespan = lifespan_of(held, second)
     with pytest.raises(OSError, match="no database"):
         async with lifespan():
-            raise AssertionError("was opened")
+            raise AssertionError("the lifespan opened without its database")
     assert held.log == ["opens", "open", "closes", "closed"]
     fails.append(False)
     async with lifespan():

@@ -35,7 +35,7 @@ async def test_a_ctrl_c_while_an_instance_is_dead_is_not_taken_for_its_death(
     async def never(client: Client, request: Request, gone: anyio.Event | None) -> Reply:
         waiting.set()
         await anyio.sleep_forever()
-        raise AssertionError("went on")
+        raise AssertionError("the request went on")
 
     monkeypatch.setattr(memory, "exchange", never)
     with anyio.fail_after(SECONDS):

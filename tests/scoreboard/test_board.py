@@ -171,7 +171,7 @@ def test_what_python_writes_beside_the_sources_is_none_of_them(
     assert peer.digest == before
     note = peer.folder / "peer.toml"
     note.write_text(note.read_text(encoding="utf-8") + "# a remark\n", encoding="utf-8")
-    assert peer.digest == before, "what a page says of a library is no part of how it is run"
+    assert peer.digest == before, "a remark for the page must not change the digest"
     (peer.folder / "server.py").write_text("", encoding="utf-8")
     assert peer.digest != before
 

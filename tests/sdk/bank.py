@@ -117,7 +117,7 @@ async def calling(*servers: Any) -> AsyncGenerator[list[Caller]]:
     """Connect a client to each server."""
 
     async def never(context: Any, params: Any) -> types.ElicitResult:
-        raise AssertionError("asked behind the test's back")
+        raise AssertionError("the client asked its user without the test")
 
     async with AsyncExitStack() as stack:
         callers: list[Caller] = []

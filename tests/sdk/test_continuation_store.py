@@ -95,7 +95,7 @@ async def test_a_call_that_is_given_up_closes_its_task_group_and_is_no_failure_t
         async with anyio.create_task_group() as helpers:
             helpers.start_soon(anyio.sleep_forever)
             helpers.start_soon(asking)
-        raise AssertionError("went on")
+        raise AssertionError("the handler went on")
 
     async with ContinuationStore(idle_seconds=0.2) as store:
         caller = store.linear(handler)
@@ -145,7 +145,7 @@ async def test_a_cleanup_that_hangs_is_cut_short(by: str, monkeypatch: pytest.Mo
             finally:
                 cut.set()
                 raise ZeroDivisionError  # an error in the cleanup does not keep the call either
-        raise AssertionError("went on")
+        raise AssertionError("the handler went on")
 
     async with ContinuationStore(idle_seconds=0.2) as store:
         caller = store.linear(handler)
@@ -356,7 +356,7 @@ async def test_shutdown_in_the_turn_of_one_answer_of_two_does_not_wait_for_the_o
             await ctx.elicit_all(who("one"), who("two"))
         finally:
             log.append("finally")
-        raise AssertionError("went on")
+        raise AssertionError("the handler went on")
 
     caller = store.linear(both_at_once)
     asked = await deliver(caller)

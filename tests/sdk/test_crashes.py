@@ -86,7 +86,7 @@ async def test_a_number_that_json_cannot_carry_is_refused_before_the_handler(
     number: str, is_modern: bool
 ) -> None:
     async def entered(ctx: Context) -> HandlerResult:
-        raise AssertionError("was entered")
+        raise AssertionError("the handler was entered")
 
     arguments = json.loads(f'{{"amount": {number}}}')
     request = of_session(FakeSession(None), modern=is_modern)

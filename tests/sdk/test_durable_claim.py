@@ -41,7 +41,7 @@ async def test_a_name_whose_connection_ends_is_still_refused_to_another_process(
 
     def second() -> None:
         with taken(url):
-            raise AssertionError("two at once")
+            raise AssertionError("two processes hold the name")
 
     async with served(url, World()) as send:
         first = await send()

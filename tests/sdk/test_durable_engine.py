@@ -332,7 +332,7 @@ async def test_a_name_is_of_one_process_at_once(
     url = real_postgres.database(postgres)
     with taken(url):
         with pytest.raises(WrongDatabase, match="another process has the name 'local'"), taken(url):
-            raise AssertionError("two at once")
+            raise AssertionError("two processes hold the name")
         monkeypatch.setenv("MRTR_INSTANCE", "other")
         with taken(url):
             pass

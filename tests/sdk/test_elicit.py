@@ -84,7 +84,7 @@ async def test_a_no_is_raised_where_it_was_asked(
             await ctx.elicit(who("one"))
         except outcome:
             return sdk.text("said no")
-        raise AssertionError("went on")
+        raise AssertionError("the handler went on")
 
     async with calling(option, tool) as send:
         asked = await send()
@@ -188,7 +188,7 @@ async def test_an_answer_with_which_the_state_is_too_long_is_refused_by_name(opt
 async def test_an_old_client_is_told_of_a_question_by_the_name_that_its_author_gave_it() -> None:
     async def tool(ctx: Any, params: Any) -> types.CallToolResult:
         await ctx.elicit(who("one"))
-        raise AssertionError("went on")
+        raise AssertionError("the handler went on")
 
     async def declines(context: Any, params: Any) -> types.ElicitResult:
         return types.ElicitResult(action="decline")
@@ -203,7 +203,7 @@ async def test_an_old_client_is_told_of_a_question_by_the_name_that_its_author_g
 async def test_two_different_questions_asked_together_need_two_keys(option: str) -> None:
     async def tool(ctx: Any, params: Any) -> types.CallToolResult:
         await ctx.elicit_all(who("one"), Question("one", "Who is the boss?", Name))
-        raise AssertionError("went on")
+        raise AssertionError("the handler went on")
 
     async with calling(option, tool) as send:
         with pytest.raises(MCPError):

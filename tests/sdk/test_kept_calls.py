@@ -306,7 +306,7 @@ def test_a_pipe_among_kept_calls_keeps_no_reader_waiting(
     os.mkfifo(pipe)
     with pytest.raises(CannotKeep, match="is not a file"):  # noqa: SIM117
         with calls.held(call.key):
-            raise AssertionError("was held")
+            raise AssertionError("a pipe was held as a call")
     assert [*calls] == ([call] if suffix == ".lock" else [])
     assert ("is left out" in caplog.text) == (suffix == ".json")
 
