@@ -70,6 +70,7 @@ conformance: .venv/installed
 scoreboard: .venv/installed
 	$(BIN)/python -m scoreboard.servers $(SERVERS)
 	$(BIN)/python -m scoreboard.frameworks $(FRAMEWORKS)
+	$(BIN)/python -m scoreboard.proxies $(PROXIES)
 	$(BIN)/python -m documents --kept
 
 suite-score: .venv/installed
