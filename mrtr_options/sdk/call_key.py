@@ -1,4 +1,4 @@
-"""How a server knows a call that is made again: by its name.
+"""The names by which a server knows a call that is made again.
 
 A client that got no response to a first request holds no state, so a server takes what it sends
 next for another call. A name says that it is the same one. It comes, in this order, from
@@ -172,9 +172,11 @@ class CallNaming:
             return None
         arguments: dict[str, Any] = getattr(params, "arguments", None) or {}
         if isinstance(self.call, str):
-            value, source = arguments.get(self.call), f"argument {self.call!r}"
+            value = arguments.get(self.call)
+            source = f"argument {self.call!r}"
         else:
-            value, source = self.call(caller, arguments), "arguments"
+            value = self.call(caller, arguments)
+            source = "arguments"
         if value is None or value == "":
             return None
         if caller is None and not self.call_is_secret:
