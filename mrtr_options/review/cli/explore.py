@@ -23,8 +23,9 @@ from mrtr_options.review.cli._shared import (
 from mrtr_options.terminal import refuse
 
 if TYPE_CHECKING:
-    from mrtr_options.review.bench.scenario import Scenario
+    from mrtr_options.review.bench.scenario import Policy, Scenario
     from mrtr_options.review.bench.subjects import Subject
+    from mrtr_options.tool.weather import Destination
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -110,8 +111,10 @@ def _calls(
     """Return the calls to explore, with the most faults of each."""
     from mrtr_options.review.bench.scenario import calling
 
-    policies = [each for name, each in CLIENTS.items() if args.policy in (name, "all")]
-    destinations = [
+    policies: list[Policy] = [
+        each for name, each in CLIENTS.items() if args.policy in (name, "all")
+    ]
+    destinations: list[Destination] = [
         each for name, each in DESTINATIONS.items() if args.destination in (name, "all")
     ]
     calls: dict[tuple[Subject, Scenario], int] = {}
