@@ -42,18 +42,21 @@ def ask_again(handler: Handler) -> Handler:
 
     @wraps(handler)
     async def asking(ctx: Context, params: Params) -> Result:
-        times, state = 0, params.request_state
+        times = 0
+        state = params.request_state
         if state is not None and state.startswith(_MARK):
             check_protected()
             count, _, state = state.removeprefix(_MARK).partition(":")
-            times, params = int(count), params.model_copy(update={"request_state": state or None})
+            times = int(count)
+            params = params.model_copy(update={"request_state": state or None})
         wrong: dict[str, str] = {}
         while True:
             try:
                 result = await handler(ctx, params)
                 return _asked_again(result, wrong, times + 1)
             except MCPError as error:
-                given, bad = params.input_responses or {}, bad_answer(error)
+                given = params.input_responses or {}
+                bad = bad_answer(error)
                 if (
                     bad is None or bad not in given or times == TIMES
                 ):  # also a pushed question's answer

@@ -1,4 +1,4 @@
-"""How a server knows a call that is made again: by its name.
+"""The names by which a server knows a call that is made again.
 
 A client that got no response to a first request holds no state, so a server takes what it sends
 next for another call. A name says that it is the same one. It comes, in this order, from

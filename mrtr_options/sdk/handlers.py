@@ -1,4 +1,4 @@
-"""What a handler is, what is refused as one, and the request that it answers.
+"""Handlers: their types, the refusal of other objects, and the request that a handler answers.
 
 A handler answers `tools/call` on the lowlevel server: `async def (ctx, params)`. Everything here is
 either one, goes around one, or makes one. One that awaits its answers gets a context of its own and
@@ -254,7 +254,8 @@ class Request:
 
     def begin_call(self) -> None:
         """Make it the first round of a new call."""
-        self.call, self.number = secrets.token_urlsafe(16), 1
+        self.call = secrets.token_urlsafe(16)
+        self.number = 1
 
 
 current_request: ContextVar[Request | None] = ContextVar("request", default=None)

@@ -59,7 +59,8 @@ def legacy_shim(handler: Handler) -> Handler:
         if not can_push(ctx):
             return await handler(ctx, params)
         as_modern = replace(ctx, protocol_version=LATEST_MODERN_VERSION)
-        asking, waiting = _Asking(), _Waiting()
+        asking = _Asking()
+        waiting = _Waiting()
         while True:
             result = await handler(as_modern, params)
             if isinstance(result, types.CallToolResult):

@@ -1,4 +1,4 @@
-"""How the state travels: signed or sealed, under a ring of keys, bounded in size.
+"""The protection of states: signed or sealed, under a ring of keys, bounded in size.
 
 The SDK's `RequestStateBoundary` binds every state to time, method, tool, arguments, audience and
 principal. This module gives it a codec, and makes it the one middleware of a server: it opens the
@@ -183,7 +183,8 @@ class AgingCodec:
 
     def seal(self, payload: bytes) -> str:
         if self._clock is not None:  # the SDK's boundary stamps a state by the system's time
-            claims, ahead = json.loads(payload), self._clock() - time.time()
+            claims = json.loads(payload)
+            ahead = self._clock() - time.time()
             claims |= {stamp: claims[stamp] + ahead for stamp in ("iat", "exp")}
             payload = json.dumps(claims, separators=(",", ":"), ensure_ascii=False).encode()
         return self._codec.seal(payload)

@@ -1,4 +1,4 @@
-"""What all stand-ins share: questions, how they are sent, and how answers are read.
+"""The shared part of all stand-ins: questions, how they are sent, and how answers are read.
 
 A `Question` is a form. An `Inquiry` asks for something else: a message from the client's model, its
 folders, or that the user visits an address. Knows the SDK's types, `handlers` and `keys`.
@@ -188,7 +188,7 @@ def declares_forms(ctx: ServerRequestContext[Any, Any]) -> bool:
 
 
 Kinds = frozenset[str]
-"""Which kinds of question a client can be asked: of "form", "url", "sampling" and "roots"."""
+"""The kinds of question that a client can be asked: of "form", "url", "sampling" and "roots"."""
 
 
 def kinds(ctx: ServerRequestContext[Any, Any]) -> Kinds:
@@ -299,7 +299,8 @@ def checked_form(key: str, validator: Any, response: types.ElicitResult) -> dict
     wrong = next(validator.iter_errors(content), None)
     if wrong is None:
         return content
-    path, asked = [str(part) for part in wrong.path], wrong.validator_value
+    path = [str(part) for part in wrong.path]
+    asked = wrong.validator_value
     match wrong.validator:
         case "required":
             path.append(next(name for name in asked if name not in wrong.instance))

@@ -1,4 +1,4 @@
-"""Why a server refuses a request, for programs: `reason` in the data of a JSON-RPC error.
+"""The reasons why a server refuses a request, for programs: `reason` in a JSON-RPC error's data.
 
 One word for one thing, whichever stand-in says it. A client decides by the word; the text of the
 error is for people.

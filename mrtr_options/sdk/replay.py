@@ -93,8 +93,9 @@ destination.
 
 
 MAX_READS = 1_000
-"""How often one answer can be had in a round, recorded or assumed. A loop that waits for another
-one would hold up all calls.
+"""The most reads of one answer in a round, recorded or assumed.
+
+A loop that waits for another answer would hold up all calls.
 """
 
 
@@ -144,7 +145,8 @@ class Round(Generic[DeskT]):
         self, ctx: ServerRequestContext[DeskT, Any], params: types.InputResponseRequestParams
     ) -> None:
         self.record = load_state(params, Record)
-        if params.request_state is None and (key := call_key_of(ctx, params)) is not None:
+        key = call_key_of(ctx, params) if params.request_state is None else None
+        if key is not None:
             self.record.call = key.call_of(caller_of(ctx), _target_of(params))
         self.commits: dict[str, Effect] = {}
         self._ctx = ctx

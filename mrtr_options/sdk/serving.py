@@ -32,8 +32,9 @@ MAX_CONNECTIONS = 1000
 MAX_SESSIONS = 1000
 """The most sessions of old clients at once; one more gets status 503. Each takes about 60 kB."""
 SESSION_IDLE_SECONDS = 600.0
-"""How long a session without a request at work is kept: as long as a state. A user who is asked has
-a request at work.
+"""The time for which a session without a request at work is kept: as long as a state.
+
+While a user is asked, a request is at work.
 """
 
 

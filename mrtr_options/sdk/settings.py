@@ -1,4 +1,4 @@
-"""What one instance of a server is run with: its keys, its database, what it keeps open.
+"""The settings with which one instance of a server is run: its keys, its database, its resources.
 
 Knows `handlers` and `protection`.
 
@@ -159,7 +159,10 @@ def _is_database(url: str) -> bool:
 # --- what is open while a server serves ----------------------------------------------------------
 
 Resource = AbstractAsyncContextManager[Any] | Callable[..., AbstractAsyncContextManager[Any]]
-"""What a handler needs while its server serves, or what opens it: see `build_server`."""
+"""A resource that a handler needs while its server serves, or a function that opens it.
+
+See `build_server`.
+"""
 
 
 class _Shared:

@@ -1,4 +1,4 @@
-"""What an operator sees of a round: the name of its call on the span, and one line in the log.
+"""An operator's view of a round: the name of its call on the span, and one line in the log.
 
 The rounds of one call are requests of their own, perhaps on different instances and, with a client
 that traces each request by itself, in different traces. What they share is the state, so the name
@@ -54,7 +54,9 @@ class RoundTold:
     """
 
     def __init__(self, server: str | None, method: str, this: Request) -> None:
-        self._server, self._method, self._this = server, method, this
+        self._server = server
+        self._method = method
+        self._this = this
         self.result: HandlerResult | None = None
 
     def __enter__(self) -> Self:
@@ -102,7 +104,8 @@ def take_name(payload: bytes, this: Request) -> bytes:
     """Return what a codec protected without the call's name, which the request takes."""
     match, rest = _parted(payload)
     if match is not None:
-        this.call, this.number = match["call"].decode(), int(match["number"]) + 1
+        this.call = match["call"].decode()
+        this.number = int(match["number"]) + 1
     return rest
 
 

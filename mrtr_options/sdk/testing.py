@@ -29,18 +29,20 @@ from mrtr_options.sdk.resuming import ResumingClient, Unanswered
 from mrtr_options.sdk.serving import PATH, listen, web_server
 
 Policy = Literal["stops", "calls again", "resends"]
-"""What a client does when a response is lost: it tells its user of the error and does no more; it,
-or its model, calls the tool again from scratch; or it sends the same request again.
+"""A client's policy after a lost response.
+
+It tells its user of the error and does no more; it, or its model, calls the tool again from
+scratch; or it sends the same request again.
 """
 POLICIES: tuple[Policy, ...] = get_args(Policy)
 
 NO_RESPONSE = "error: no response"
-"""What the user of a client is told where a response is lost and nothing more is done."""
+"""The text that the user of a client gets if a response is lost and nothing more is done."""
 
 
 @asynccontextmanager
 async def served(server: Server[Any] | MCPServer[Any]) -> AsyncGenerator[str]:
-    """Serve over HTTP on a free port of 127.0.0.1 while the block lasts; the URL.
+    """Serve over HTTP on a free port of 127.0.0.1 while the block lasts. Yields the URL.
 
     What the block raises comes out as it is, when the server has ended.
     """

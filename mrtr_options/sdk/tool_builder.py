@@ -202,7 +202,8 @@ class ToolBuilder(Generic[DeskT, ParamsT, ResultT]):
         Raises:
             ValueError: No step, or no end step.
         """
-        groups, end = list(self._groups), self._end
+        groups = list(self._groups)
+        end = self._end
         if not any(groups) or end is None:
             raise ValueError("a tool needs at least one step and an end step")
 

@@ -33,7 +33,8 @@ class NotInTime(Exception):
 
     def __init__(self, key: str, seconds: float) -> None:
         super().__init__(f"{key!r} was not there after {seconds:g} s")
-        self.key, self.seconds = key, seconds
+        self.key = key
+        self.seconds = seconds
 
 
 def check_seconds(seconds: float, poll_seconds: float) -> None:

@@ -1,1 +1,1 @@
-"""What plays a call and records it: schedules, faults, deployments, clients."""
+"""The bench: it plays a call and records it. It has schedules, faults, deployments and clients."""

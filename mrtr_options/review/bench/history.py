@@ -396,7 +396,7 @@ class Recording:
 
     @property
     def count(self) -> int:
-        """How many events there are so far."""
+        """The number of events so far."""
         return len(self._events)
 
     @property

@@ -129,7 +129,7 @@ def _ignore(*_: object) -> None:
 
 @dataclass(frozen=True)
 class Extent:
-    """How thoroughly a proposal is reviewed.
+    """The extent of a review.
 
     Attributes:
         drawn: The number of runs that are drawn at random. A number of seconds would make the

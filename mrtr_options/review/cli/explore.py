@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mrtr_options.review.cli._shared import (
     CLIENTS,
@@ -19,6 +21,11 @@ from mrtr_options.review.cli._shared import (
     subjects,
 )
 from mrtr_options.terminal import refuse
+
+if TYPE_CHECKING:
+    from mrtr_options.review.bench.scenario import Policy, Scenario
+    from mrtr_options.review.bench.subjects import Subject
+    from mrtr_options.tool.weather import Destination
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -61,7 +68,6 @@ def run(args: argparse.Namespace) -> int:
     context("mrtr_options.review.explore.workers")  # it imports while this process does
 
     from mrtr_options.review.bench import temporal
-    from mrtr_options.review.bench.scenario import Policy, calling
     from mrtr_options.review.bench.subjects import (
         all_subjects,
         fleet_subjects,
@@ -72,7 +78,6 @@ def run(args: argparse.Namespace) -> int:
     from mrtr_options.review.explore.workers import results
     from mrtr_options.review.show.progress import sharing
     from mrtr_options.tool.notation import LEGACY_SHIM
-    from mrtr_options.tool.weather import Destination
 
     if not args.subjects:
         name_left_out()
@@ -84,26 +89,40 @@ def run(args: argparse.Namespace) -> int:
     if args.era == "modern":  # an old client has a whole call in one request
         everyone += [*keyed_subjects(), *named_subjects(), *fleet_subjects()]
     chosen = subjects(args.subjects) if args.subjects else everyone
+    calls = _calls(args, chosen)
+    fewer = sorted({called.name for (called, _), most in calls.items() if most < args.faults})
+    if fewer:
+        where = ", ".join(map(short, fewer))
+        print(f"left out: more than one fault at a time on {where}; name them", file=sys.stderr)
+    form = "text"
+    if args.json:
+        form = "json"
+    elif args.markdown:
+        form = "markdown"
+    with sharing(calls, quiet=args.json) as on_share:
+        done, proofs = results(calls, Path(args.resume) if args.resume else None, on_share)
+    show(done, proofs, form)
+    return name_unclassified(done)
+
+
+def _calls(
+    args: argparse.Namespace, chosen: Sequence[Subject]
+) -> dict[tuple[Subject, Scenario], int]:
+    """Return the calls to explore, with the most faults of each."""
+    from mrtr_options.review.bench.scenario import calling
+
     policies: list[Policy] = [
         each for name, each in CLIENTS.items() if args.policy in (name, "all")
     ]
     destinations: list[Destination] = [
         each for name, each in DESTINATIONS.items() if args.destination in (name, "all")
     ]
-    calls = {
-        (
-            subject,
-            calling(args.location, args.fleet, policy, args.era, destination=destination),
-        ): (args.faults if args.subjects or subject.option.extra is None else min(args.faults, 1))
-        for subject in chosen
-        for destination in destinations
-        for policy in policies
-    }
-    if fewer := sorted({called.name for (called, _), most in calls.items() if most < args.faults}):
-        where = ", ".join(map(short, fewer))
-        print(f"left out: more than one fault at a time on {where}; name them", file=sys.stderr)
-    form = "json" if args.json else "markdown" if args.markdown else "text"
-    with sharing(calls, quiet=args.json) as on_share:
-        done, proofs = results(calls, Path(args.resume) if args.resume else None, on_share)
-    show(done, proofs, form)
-    return name_unclassified(done)
+    calls: dict[tuple[Subject, Scenario], int] = {}
+    for subject in chosen:
+        is_quick = subject.option.extra is None
+        bound = args.faults if args.subjects or is_quick else min(args.faults, 1)
+        for destination in destinations:
+            for policy in policies:
+                call = calling(args.location, args.fleet, policy, args.era, destination=destination)
+                calls[subject, call] = bound
+    return calls

@@ -54,7 +54,11 @@ def run(args: argparse.Namespace) -> int:
             "nothing of this can be played together; leave out --only, --options, --era or"
             " --deployment"
         )
-    form = "json" if args.json else "markdown" if args.markdown else "table"
+    form = "table"
+    if args.json:
+        form = "json"
+    elif args.markdown:
+        form = "markdown"
     with counting("schedules", len(to_run), quiet=form != "table") as begin:
         observations = anyio.run(matrix.run, to_run, begin)
     judged = {column: matrix.judge(column, observations) for column in columns}

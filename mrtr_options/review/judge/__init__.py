@@ -1,1 +1,1 @@
-"""What holds a recorded call against what was guaranteed."""
+"""The judge: it holds a recorded call against the contract, the anomalies and the guarantees."""

@@ -1,1 +1,1 @@
-"""What people see: one telling of a history and of what was found, on the terminal and as SVG."""
+"""The views: one telling of a history and of its findings, on the terminal and as SVG."""

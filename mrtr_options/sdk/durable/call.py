@@ -309,7 +309,8 @@ class DurableContext(AsksTogether, Generic[DeskT]):
 
     async def _ask(self, questions: dict[str, Question[Any] | Inquiry[Any]]) -> dict[str, Any]:
         """Ask the questions and return the answers, by the questions' own keys."""
-        record, running = self._record, self._running
+        record = self._record
+        running = self._running
         answers: dict[str, Any] = {}
         self._asking = True
         try:

@@ -1,4 +1,4 @@
-"""What one process has alone: a SQLite file, or a name in a PostgreSQL database.
+"""The claim of one process: a SQLite file, or a name in a PostgreSQL database.
 
 DBOS runs the calls of a name again wherever that name starts. So no second process may start under
 it while the first one runs.
@@ -28,13 +28,14 @@ from mrtr_options.sdk.durable.rounds import WrongDatabase
 GRACE_SECONDS = 1.0
 """How long a name has to be free before another process has it."""
 LOOK_SECONDS = 0.2
-"""How often the thread looks whether the name is to be let go."""
+"""The pause between two looks of the thread whether the name is to be released."""
 AGAIN_SECONDS = 0.05
-"""How long is waited before a name that is lost is taken again."""
+"""The delay before a lost name is taken again."""
 
 _UNTIL_GONE = "-c lock_timeout=2s -c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5"
-"""How PostgreSQL soon finds a process gone that held a name; one that has just died is waited
-for.
+"""Options by which PostgreSQL soon notices that the holder of a name is gone.
+
+It waits for a holder that has just died.
 """
 _LOCK = "SELECT pg_advisory_lock(hashtextextended(%s, 0))"
 _TRY_LOCK = "SELECT pg_try_advisory_lock(hashtextextended(%s, 0))"
@@ -129,7 +130,8 @@ def _name(url: str) -> Generator[Claim]:
         raise ValueError("this URL cannot be read") from error
     except (OSError, psycopg.Error) as error:
         raise WrongDatabase(_line(error)) from error
-    claim, ends = Claim(), threading.Event()
+    claim = Claim()
+    ends = threading.Event()
     holding = threading.Thread(target=_hold, args=(url, db, claim, ends), name="mrtr-name")
     holding.daemon = True
     holding.start()

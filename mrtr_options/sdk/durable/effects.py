@@ -15,11 +15,12 @@ from temporalio import activity, exceptions
 from mrtr_options.sdk.durable.messages import Seal, Stepped
 
 ALIVE_SECONDS = 30.0
-"""How long it may be silent in a step before another one begins that step again."""
+"""The longest silence of a process in a step, before another process begins that step again."""
 KEPT = 100
-"""How many results are kept of effects that held up the loop for too long."""
+"""The most stored results of effects that held up the loop for too long."""
 
-ELSEWHERE, ENDED = "elsewhere", "ended"
+ELSEWHERE = "elsewhere"
+ENDED = "ended"
 
 Place = tuple[str, str]
 """A step: the run of its call, and its key."""

@@ -259,9 +259,11 @@ class Engine:
     def __init__(
         self, process: Process, work: DurableStore, codec: RequestStateCodec | None, apart: str
     ) -> None:
-        self.work, self.seal = work, Seal(codec)
+        self.work = work
+        self.seal = Seal(codec)
         self.names = {name + apart for name in work.handlers}
-        self._process, self._apart = process, apart
+        self._process = process
+        self._apart = apart
 
     async def may_run(self) -> None:
         """See `Process.may_run`."""

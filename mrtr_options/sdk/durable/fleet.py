@@ -269,7 +269,8 @@ class Engine:
         return await self._asked(Reply, handle, begin)
 
     async def visit(self, handle: str, number: int, answers: Answers) -> Reply | Record:
-        text, plain = self._seal.write(answers, handle), Seal(None).write(answers, handle)
+        text = self._seal.write(answers, handle)
+        plain = Seal(None).write(answers, handle)
         # Delivered twice it is one update; without answers it may come to something else each time.
         said = (
             hashlib.sha256(plain.encode()).hexdigest()

@@ -111,7 +111,8 @@ class Live(Running):
     def __init__(
         self, store: Host, name: str, handle: str, begun: str, log: list[str], is_again: bool
     ) -> None:
-        self.store, self.handle = store, handle
+        self.store = store
+        self.handle = handle
         first = store.seal.read(Begun, begun, handle)
         self.record = Record(first, first.at)
         entries = [store.seal.read(_Entry, text, handle) for text in log]
@@ -142,7 +143,8 @@ class Live(Running):
     async def step(
         self, key: str, run: Callable[[], Coroutine[Any, Any, Stepped]], *, is_wait: bool = False
     ) -> Stepped:
-        of, again = f"step {key}", f"again {key}"
+        of = f"step {key}"
+        again = f"again {key}"
         if (entry := self._known(of)) is not None:
             return cast(Stepped, entry.what)
         if not await self._goes_on():  # no effect of a handler that does something else

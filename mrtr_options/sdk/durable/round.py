@@ -1,4 +1,4 @@
-"""What the state of a durable call says: which call, and where it stands."""
+"""The state of a durable call: its handle, and its position."""
 
 from __future__ import annotations
 
@@ -49,5 +49,5 @@ class Round:
 
     @property
     def state(self) -> str:
-        """What the client is to bring back."""
+        """The text that the client is to bring back."""
         return f"{self.handle}.{self.number + 1}.{self.waited}.{self.asked}.{self.said}"

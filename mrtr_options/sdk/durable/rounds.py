@@ -317,7 +317,8 @@ class DurableStore:
         """
         if self._engine is not None:
             raise RuntimeError("this store is open already: it is one server's")
-        self._lifespan_context, self._principal = lifespan_context, principal
+        self._lifespan_context = lifespan_context
+        self._principal = principal
         self.clock = clock or self.clock
         opened, _ = _adapter(database)
         async with opened(database, self, codec) as self._engine:

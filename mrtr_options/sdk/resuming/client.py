@@ -295,7 +295,8 @@ class ResumingClient(anyio.AsyncContextManagerMixin):
     async def _answer_one(self, call: KeptCall, knows: bool) -> KeptCall:
         """Answer one of a call's open questions: the user does, unless the answer is on record."""
         key, question = next(iter(call.open.items()))
-        if knows and (before := call.said.get(digest_of(key, question))) is not None:
+        before = call.said.get(digest_of(key, question)) if knows else None
+        if before is not None:
             return call.answered(key, before)
         try:
             session = await self.use(_session)

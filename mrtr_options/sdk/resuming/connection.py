@@ -27,11 +27,12 @@ _GATEWAY = "Server returned an error response"
 
 
 _NO_JSON = "Failed to parse JSON response"
-"""What it makes of a body that is empty or cut off."""
-_DISPATCHER, _LAST_ID = "_dispatcher", "_next_id"
-"""Where the SDK's client counts its requests; it has no public way to go on counting."""
+"""The SDK's text for a body that is empty or cut off."""
+_DISPATCHER = "_dispatcher"
+_LAST_ID = "_next_id"
+"""The attributes in which the SDK's client counts its requests; it has no public way to go on."""
 _IDS = 1_000_000
-"""How many requests a connection has ids for, before those of the next one."""
+"""The number of request ids of one connection, before those of the next one."""
 
 
 class Lost(Exception):

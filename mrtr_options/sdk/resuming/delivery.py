@@ -24,7 +24,7 @@ Response = types.CallToolResult | types.InputRequiredResult
 LONGEST_PAUSE_SECONDS = 10.0
 
 _LATER = ("store_unusable", "store_full", "too_many_continuations")
-"""What a server says that could not finish a request, or not begin it, and takes it later."""
+"""The reasons of a server that could not finish or begin a request, and takes it later."""
 
 
 class _WithoutKeys(Exception):
@@ -105,7 +105,8 @@ class Delivery:
             except CannotConnect as error:
                 self._lost = str(error)
             except Lost as error:
-                self._begun, self._lost = True, str(error)
+                self._begun = True
+                self._lost = str(error)
             except MCPError as error:
                 await self._take_refusal(error)
             else:
@@ -217,7 +218,8 @@ class Delivery:
 
     async def _may_begin_again(self) -> bool:
         tool = await self._listed()
-        if tool is None or (hints := tool.annotations) is None:
+        hints = None if tool is None else tool.annotations
+        if hints is None:
             return False  # without hints a tool is presumed destructive
         return bool(hints.read_only_hint or hints.idempotent_hint)
 

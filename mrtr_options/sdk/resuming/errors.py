@@ -1,4 +1,4 @@
-"""How a call ends that has no result. Knows `kept`."""
+"""The ends of a call without a result. Knows `kept`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a client keeps of a call that has not ended, and where.
+"""A client's record of a call that has not ended, and its folder.
 
 Whoever has it can go on with the call, so a file can be read by its owner only. Knows MCP's types.
 """
@@ -24,7 +24,7 @@ from pydantic_core import to_jsonable_python
 from mrtr_options.sdk.call_key import CALL, new_call_key
 
 MAX_BYTES = 16 * 2**20
-"""How long the file of a call may be."""
+"""The longest file of a call."""
 
 _logger = logging.getLogger(__name__)
 

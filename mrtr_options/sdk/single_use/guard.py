@@ -229,7 +229,8 @@ class _Guard:
 
     async def deliver(self, ctx: Context, params: Params) -> Result:
         """Return the response to one delivery of a round."""
-        caller, name = caller_of(ctx), None
+        caller = caller_of(ctx)
+        name = None
         if params.request_state is not None:
             state = load(params.request_state)
         elif (name := self.naming.name_of(ctx, params, caller)) is not None:
@@ -372,7 +373,8 @@ class _Guard:
             MCPError: Still at work (-32001); indeterminate or without a store (-32603).
         """
         give_up = anyio.current_time() + self.wait_seconds
-        waits, pause = False, 0.005
+        waits = False
+        pause = 0.005
         try:
             while True:
                 try:
@@ -385,7 +387,8 @@ class _Guard:
                     raise store_unusable(error, "and has not begun this one") from None
                 except Abandoned:
                     raise indeterminate() from None
-                self.waiting[number] += not waits
+                if not waits:
+                    self.waiting[number] += 1
                 waits = True
                 await anyio.sleep(pause)
                 pause = min(pause * 2, 0.1)

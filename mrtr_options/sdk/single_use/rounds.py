@@ -1,4 +1,4 @@
-"""What the guard puts into a state and into its store: a round, its answers, its outcome.
+"""The guard's data in a state and in its store: a round, its answers, its outcome.
 
 Knows MCP's types, `questions` and `call_key`; of stores, what a stamp is.
 """

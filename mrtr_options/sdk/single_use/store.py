@@ -1,4 +1,4 @@
-"""Where the guard reserves rounds and records their outcomes: the interface of a store.
+"""The interface of a store, in which the guard reserves rounds and records their outcomes.
 
 Knows nothing of MCP and of no database.
 """

@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 Asked = tuple[Question[BaseModel] | Inquiry[BaseModel], ...]
 Output = Asked | types.Result | BaseException
-"""What a handler asks at once, or how it ended."""
+"""The questions that a handler asks at once, or its end."""
 
 
 class Frame:

@@ -68,7 +68,7 @@ CANCELLED = (
 )
 
 MAX_STATUS = 4096
-"""How many characters a status has at most."""
+"""The most characters of a status."""
 
 logger = logging.getLogger("mrtr_options.tasks")
 
@@ -253,7 +253,8 @@ class TaskStore(DurableStore, Extension):
     async def _update(
         self, ctx: ServerRequestContext[Any, Any], params: UpdateTaskParams
     ) -> types.EmptyResult:
-        task, given = params.task_id, params.input_responses
+        task = params.task_id
+        given = params.input_responses
         while True:
             record = await self._found(ctx, task)
             number, asked = record.asked if isinstance(record.output, Asked) else (0, Asked({}))
