@@ -9,6 +9,7 @@ import threading
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, cast
 
 import anyio
@@ -582,6 +583,49 @@ async def test_an_answer_waits_until_a_restarted_task_is_back_at_its_question(sq
                 await anyio.lowlevel.checkpoint()
             may_ask.set()
         assert said(await client.until(task, "completed")) == "Ann"
+
+
+REQUESTS: dict[str, Callable[[Taker, Task], Any]] = {
+    "tasks/get": Taker.get,
+    "tasks/update": lambda client, task: client.update(task, {}),
+    "tasks/cancel": Taker.cancel,
+}
+
+
+@pytest.mark.parametrize("asks_first", [False, True])
+@pytest.mark.parametrize("method", REQUESTS)
+async def test_a_restarted_task_is_known_before_its_handler_becomes_a_task_again(
+    method: str, asks_first: bool, sqlite: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    back, may_go_on = anyio.Event(), anyio.Event()
+    may_go_on.set()
+    become_task = TaskContext[Any].become_task
+
+    async def slowly(ctx: Ctx) -> None:
+        back.set()
+        await may_go_on.wait()
+        await become_task(ctx)
+
+    async def handler(ctx: Ctx, call: Call) -> types.CallToolResult:
+        await ctx.become_task()
+        await anyio.sleep_forever()
+        raise AssertionError
+
+    monkeypatch.setattr(TaskContext, "become_task", slowly)
+    serving = partial(served, sqlite, None, handler, asks_first=asks_first)
+    async with serving() as here, here.taker() as client:
+        task = await client.call()
+    back, may_go_on = anyio.Event(), anyio.Event()
+    async with serving() as here, here.taker() as client:
+        async with anyio.create_task_group() as group:
+            await back.wait()
+            group.start_soon(REQUESTS[method], client, task)
+            for _ in range(100):  # it is on its way
+                await anyio.lowlevel.checkpoint()
+            may_go_on.set()
+        again = await client.get(task)
+    assert again["status"] == ("cancelled" if method == "tasks/cancel" else "working")
+    assert again["createdAt"] == task["createdAt"]
 
 
 async def test_a_task_of_another_version_is_refused_until_that_version_is_back(engine: str) -> None:

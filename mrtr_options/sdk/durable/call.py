@@ -117,6 +117,9 @@ class Running(ABC):
         self.record.updated = self.now()
         return True
 
+    async def hands_over(self) -> None:
+        """Record that the call becomes a task, before its client is told."""
+
     @abstractmethod
     async def takes(self, number: int, answers: Answers) -> None:
         """Have new answers recorded and taken, unless others come first."""

@@ -331,6 +331,10 @@ class DurableStore:
         handler = self.handlers[name]
         return Ended(await context.outcome(handler(context, running.record.begun.call)))
 
+    def begins_as_task(self, name: str, begun: Begun) -> bool:
+        """Whether a call of the handler of this name is a task from its first line."""
+        return False
+
     def caller(self, ctx: ServerRequestContext[Any, Any]) -> Caller:
         """Return what a call is told of the client of this round."""
         return Caller(kinds(ctx), principal=self._principal(ctx))
