@@ -22,6 +22,7 @@ INTERNAL = frozenset(
     (
         "register",
         "perform",
+        "begins_as_task",
         "caller",
         "begun",
         "rounds",

@@ -8,6 +8,7 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import date
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -293,6 +294,20 @@ CASES = {
     "a first request put off": Case({"raises": {1: refusal("store_full")}}, {}, MAY, 1, 0, ()),
     "a new key found too old": Case({"raises": {1: OLD}}, {}, "done", 3, 1),
     "two of them": Case({"raises": {1: OLD, 2: OLD}}, {}, "call_key_expired", 2, 0, (), kept=False),
+    **{
+        f"a host's key refused, {reason}": Case(
+            {"raises": {1: refusal(reason, INVALID)}}, HOSTS, reason, 1, 0, (), kept=False
+        )
+        for reason in ("bad_call_key", "call_reused")
+    },
+    "one refused after a lost response": Case(
+        {"lost": {1}, "raises": {2: refusal("call_reused", INVALID)}, "guard": World.guard},
+        HOSTS,
+        "call_reused",
+        2,
+        0,
+        (),
+    ),
     "a host's key found too old": Case({"raises": {1: OLD}}, HOSTS, "call_key_expired", 1, 0, ()),
     "the same question twice": Case(
         {"questions": ("who", "who")}, {}, "done", 3, 1, ("who", "who")
@@ -469,6 +484,20 @@ async def test_a_key_of_another_call_is_refused_unsent(
     with pytest.raises(ValueError, match="another call"):
         await world.call(calls=calls, key=call.key)
     assert (world.requests, [*calls]) == ([], [call])
+
+
+async def test_a_key_that_the_server_knows_for_another_call_is_free_for_that_call(
+    tmp_path: Path,
+) -> None:
+    calls = CallFolder(tmp_path)
+    async with guarded() as world, world.client(calls=calls, honours_keys=True) as client:
+        key = new_call_key()
+        assert text_of(await client.call_tool("tool", {"x": 1}, key=key)) == "done"
+        with pytest.raises(MCPError) as reused:
+            await client.call_tool("tool", {"x": 2}, key=key)
+        assert (reused.value.error.data, [*calls]) == ({"reason": "call_reused"}, [])
+        assert text_of(await client.call_tool("tool", {"x": 1}, key=key)) == "done"
+    assert world.effects == ["audit", "bill"]
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", "\0", '{"server": 1}'])
@@ -774,12 +803,43 @@ async def test_a_time_limit_goes_on_where_it_stopped() -> None:
 # --- what is kept -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("x", [float("nan"), float("inf"), {"deep": [float("-inf")]}])
-async def test_arguments_that_json_cannot_carry_are_refused_unsent(x: Any, tmp_path: Path) -> None:
-    world, calls = World(), CallFolder(tmp_path)
-    async with world.client(calls=calls) as client:
-        with pytest.raises(ValueError, match="JSON cannot carry the arguments"):
+NOT_JSON = {
+    "no number": (float("nan"), "not JSON compliant"),
+    "infinite": (float("inf"), "not JSON compliant"),
+    "infinite within": ({"deep": [float("-inf")]}, "not JSON compliant"),
+    "bytes": (b"x", "of type bytes"),
+    "a set": ([{1}], "of type set"),
+    "a date": (date(2026, 7, 28), "of type date"),
+    "half a pair": ("\ud800", "half of a surrogate pair"),
+    "half a pair as a key": ([{"\udc00": 1}], "half of a surrogate pair"),
+    "a number as a key": ({"deep": ({1: 2},)}, "a key is no text: 1"),
+    "a long number": (10**5000, "digits"),
+}
+
+
+@pytest.mark.parametrize("is_kept", [False, True])
+@pytest.mark.parametrize("name", NOT_JSON)
+async def test_arguments_that_json_cannot_carry_are_refused_unsent(
+    name: str, is_kept: bool, tmp_path: Path
+) -> None:
+    (x, why), world, calls = NOT_JSON[name], World(), CallFolder(tmp_path)
+    async with world.client(calls=calls if is_kept else None) as client:
+        with pytest.raises(ValueError, match=f"JSON cannot carry the argument 'x': .*{why}"):
             await client.call_tool("tool", {"x": x})
+    assert (world.requests, [*calls]) == ([], [])
+
+
+@pytest.mark.parametrize(
+    "half", [{"name": "\ud800"}, {"name": "tool", "key": "\ud800"}, {"arguments": {"\ud800": 1}}]
+)
+async def test_a_name_or_a_key_with_half_a_pair_is_refused_unsent(
+    half: dict[str, Any], tmp_path: Path
+) -> None:
+    world, calls = World(), CallFolder(tmp_path)
+    request: dict[str, Any] = {"name": "tool", **half}
+    async with world.client(calls=calls) as client:
+        with pytest.raises(ValueError, match="has half of a surrogate pair"):
+            await client.call_tool(**request)
     assert (world.requests, [*calls]) == ([], [])
 
 

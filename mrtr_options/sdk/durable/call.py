@@ -117,6 +117,7 @@ class Running(ABC):
         self.record.updated = self.now()
         return True
 
+    @abstractmethod
     async def hands_over(self) -> None:
         """Record that the call becomes a task, before its client is told."""
 
