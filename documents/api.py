@@ -24,6 +24,7 @@ NAMES = re.findall(r"^ {4}(\w+)  ", sdk.__doc__ or "", re.MULTILINE)
 INTERNAL = {
     "register",
     "perform",
+    "begins_as_task",
     "caller",
     "begun",
     "rounds",

@@ -7,6 +7,7 @@ import stat
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from mrtr_options.sdk.resuming import (
 )
 from mrtr_options.sdk.resuming.kept import MAX_BYTES, CannotKeep, KeptCall, read, write
 from mrtr_options.sdk.single_use import SqliteStore, single_use
+from tests.rounds import text_of
 from tests.sdk.fakes import key_made
 from tests.sdk.resuming_world import ADA, CALLED, World, guarded
 
@@ -87,6 +89,21 @@ async def test_a_key_of_another_call_is_refused_unsent(
         await world.call(calls=calls, key=call.key)
     assert world.requests == []
     assert [*calls] == [call]
+
+
+async def test_a_key_that_the_server_knows_for_another_call_is_free_for_that_call(
+    tmp_path: Path,
+) -> None:
+    calls = CallFolder(tmp_path)
+    async with guarded() as world, world.client(calls=calls, honours_keys=True) as client:
+        key = new_call_key()
+        assert text_of(await client.call_tool("tool", {"x": 1}, key=key)) == "done"
+        with pytest.raises(MCPError) as reused:
+            await client.call_tool("tool", {"x": 2}, key=key)
+        assert reused.value.error.data == {"reason": "call_reused"}
+        assert [*calls] == []
+        assert text_of(await client.call_tool("tool", {"x": 1}, key=key)) == "done"
+    assert world.effects == ["audit", "bill"]
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", "\0", '{"server": 1}'])
@@ -269,13 +286,48 @@ async def test_a_call_that_another_client_is_making_is_in_use(tmp_path: Path) ->
     assert [*calls] == []
 
 
-@pytest.mark.parametrize("x", [float("nan"), float("inf"), {"deep": [float("-inf")]}])
-async def test_arguments_that_json_cannot_carry_are_refused_unsent(x: Any, tmp_path: Path) -> None:
+NOT_JSON = {
+    "no number": (float("nan"), "not JSON compliant"),
+    "infinite": (float("inf"), "not JSON compliant"),
+    "infinite within": ({"deep": [float("-inf")]}, "not JSON compliant"),
+    "bytes": (b"x", "of type bytes"),
+    "a set": ([{1}], "of type set"),
+    "a date": (date(2026, 7, 28), "of type date"),
+    "half a pair": ("\ud800", "half of a surrogate pair"),
+    "half a pair as a key": ([{"\udc00": 1}], "half of a surrogate pair"),
+    "a number as a key": ({"deep": ({1: 2},)}, "a key is no text: 1"),
+    "a long number": (10**5000, "digits"),
+}
+"""Values that JSON cannot carry, and a part of the refusal."""
+
+
+@pytest.mark.parametrize("is_kept", [False, True])
+@pytest.mark.parametrize("name", NOT_JSON)
+async def test_arguments_that_json_cannot_carry_are_refused_unsent(
+    name: str, is_kept: bool, tmp_path: Path
+) -> None:
+    x, why = NOT_JSON[name]
     world = World()
     calls = CallFolder(tmp_path)
-    async with world.client(calls=calls) as client:
-        with pytest.raises(ValueError, match="JSON cannot carry the arguments"):
+    async with world.client(calls=calls if is_kept else None) as client:
+        with pytest.raises(ValueError, match=f"JSON cannot carry the argument 'x': .*{why}"):
             await client.call_tool("tool", {"x": x})
+    assert world.requests == []
+    assert [*calls] == []
+
+
+@pytest.mark.parametrize(
+    "half", [{"name": "\ud800"}, {"name": "tool", "key": "\ud800"}, {"arguments": {"\ud800": 1}}]
+)
+async def test_a_name_or_a_key_with_half_a_pair_is_refused_unsent(
+    half: dict[str, Any], tmp_path: Path
+) -> None:
+    world = World()
+    calls = CallFolder(tmp_path)
+    request: dict[str, Any] = {"name": "tool", **half}
+    async with world.client(calls=calls) as client:
+        with pytest.raises(ValueError, match="has half of a surrogate pair"):
+            await client.call_tool(**request)
     assert world.requests == []
     assert [*calls] == []
 

@@ -175,6 +175,20 @@ CASES = {
     "a first request put off": Case({"raises": {1: refusal("store_full")}}, {}, MAY, 1, 0, ()),
     "a new key found too old": Case({"raises": {1: OLD}}, {}, "done", 3, 1),
     "two of them": Case({"raises": {1: OLD, 2: OLD}}, {}, "call_key_expired", 2, 0, (), kept=False),
+    **{
+        f"a host's key refused, {reason}": Case(
+            {"raises": {1: refusal(reason, INVALID)}}, HOSTS, reason, 1, 0, (), kept=False
+        )
+        for reason in ("bad_call_key", "call_reused")
+    },
+    "one refused after a lost response": Case(
+        {"lost": {1}, "raises": {2: refusal("call_reused", INVALID)}, "guard": World.guard},
+        HOSTS,
+        "call_reused",
+        2,
+        0,
+        (),
+    ),
     "a host's key found too old": Case({"raises": {1: OLD}}, HOSTS, "call_key_expired", 1, 0, ()),
     "the same question twice": Case(
         {"questions": ("who", "who")}, {}, "done", 3, 1, ("who", "who")

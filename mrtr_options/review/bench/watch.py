@@ -78,6 +78,7 @@ _NAMES = {
     "mrtr.asked": "the question",
     "mrtr.answered": "the answer",
     "mrtr.again": "that a step begins again",
+    "mrtr.task": "that it is a task",
 }
 
 

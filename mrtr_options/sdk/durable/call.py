@@ -118,6 +118,10 @@ class Running(ABC):
         return True
 
     @abstractmethod
+    async def hands_over(self) -> None:
+        """Record that the call becomes a task, before its client is told."""
+
+    @abstractmethod
     async def takes(self, number: int, answers: Answers) -> None:
         """Record new answers and take them, unless others come first."""
 

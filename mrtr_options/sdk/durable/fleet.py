@@ -192,6 +192,9 @@ class _Call(Running):
                         raise
         return Stepped(gave_up=True)
 
+    async def hands_over(self) -> None:
+        """Nothing: the handler is never behind Temporal's own record of it."""
+
     async def takes(self, number: int, answers: Answers) -> None:
         self.record.take(number, answers)
         self.record.updated = self.now()

@@ -36,6 +36,7 @@ REPEAT_SECONDS = 1.0
 
 T = TypeVar("T")
 
+_TASK = "task"
 _LOG = logging.getLogger(__name__)
 _PASSING = DisconnectionError, InterfaceError, InternalError, OperationalError, TimeoutError
 """The errors of a database that may take the same statement later."""
@@ -123,6 +124,8 @@ class Live(Running):
         self._log = log
         self._is_again = is_again
         self._given: dict[int, Answers] = {}
+        if store.work.begins_as_task(self._name, first):  # it needs no entry in the log
+            self.ahead[_TASK] = _Entry(_TASK, first.at)
         self._bell = Bell()
         self._scope = anyio.CancelScope()
         self._is_stopped = False
@@ -166,6 +169,11 @@ class Live(Running):
         if goes_on and is_new:
             await self._append("mrtr.asked", of)
         return goes_on
+
+    async def hands_over(self) -> None:
+        # While this is still ahead, a request about the task waits: see `Engine._found`.
+        if self._known(_TASK) is None:
+            await self._append("mrtr.task", _TASK)
 
     async def answered(self, number: int, seconds: float) -> bool:
         of = f"answer {number}"

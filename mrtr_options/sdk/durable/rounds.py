@@ -334,6 +334,10 @@ class DurableStore:
         outcome = await context.outcome(handler(context, running.record.begun.call))
         return running.record.ended(outcome)
 
+    def begins_as_task(self, name: str, begun: Begun) -> bool:
+        """Whether a call of the handler of this name is a task from its first line."""
+        return False
+
     def caller(self, ctx: ServerRequestContext[Any, Any]) -> Caller:
         """Return the client of this round, as the call sees it."""
         return Caller(kinds(ctx), principal=self._principal(ctx))

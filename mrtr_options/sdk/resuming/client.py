@@ -68,6 +68,7 @@ from mrtr_options.sdk.resuming.kept import (
     KeptCall,
     Records,
     as_json,
+    check_text,
     digest_of,
 )
 
@@ -186,12 +187,16 @@ class ResumingClient(anyio.AsyncContextManagerMixin):
                 is kept after these, as it is after an error of the host's own; not after a
                 StateRefused that `is_over`.
             CannotKeep: The folder cannot be used, or somebody else is going on with the call.
-            TypeError, ValueError: JSON cannot carry the arguments, or the key is that of another
-                call.
+            TypeError: A callback of the host's returned no result.
+            ValueError: JSON cannot carry the arguments, the name or the key, or the key is that of
+                another call.
             MCPError: The server refused, or a callback of the host's did. The call is kept, unless
                 it was refused before anything can have happened; `CallFolder.forget` drops it.
         """
         server, principal = self._whose
+        check_text("the tool's name", name)
+        if key is not None:
+            check_text("the key", key)
         given = None if arguments is None else as_json(arguments)
         call = KeptCall(server=server, principal=principal, tool=name, arguments=given)
         if key is not None:

@@ -26,6 +26,9 @@ LONGEST_PAUSE_SECONDS = 10.0
 _LATER = ("store_unusable", "store_full", "too_many_continuations")
 """The reasons of a server that could not finish or begin a request, and takes it later."""
 
+_NOT_UNDER_THE_KEY = ("bad_call_key", "call_reused")
+"""What a server says where the key is none, or another call's: this call has not happened."""
+
 
 class _WithoutKeys(Exception):
     """The connection is of the legacy era, where a request is a whole call.
@@ -177,7 +180,12 @@ class Delivery:
         self._records.keep(self.call, sent=True)
 
     def _end_with(self, error: MCPError) -> None:
-        may_have_effects = self._begun or not self._is_first or self.call.called_before
+        match error.data:
+            case {"reason": str(reason)} if reason in _NOT_UNDER_THE_KEY:
+                was_called_before = False
+            case _:
+                was_called_before = self.call.called_before
+        may_have_effects = self._begun or not self._is_first or was_called_before
         if error.code != types.INTERNAL_ERROR and not may_have_effects:
             self._records.forget(self.call)
         raise error

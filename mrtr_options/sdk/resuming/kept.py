@@ -12,14 +12,13 @@ import logging
 import os
 import stat
 import tempfile
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 
 import mcp_types as types
 from pydantic import BaseModel, Field, ValidationError
-from pydantic_core import to_jsonable_python
 
 from mrtr_options.sdk.call_key import CALL, new_call_key
 
@@ -110,18 +109,52 @@ def digest_of(key: str, question: types.InputRequest) -> str:
 
 
 def as_json(arguments: dict[str, object]) -> dict[str, Any]:
-    """Return arguments as JSON carries them.
+    """Return arguments as JSON carries them: a tuple becomes a list.
 
     Raises:
-        TypeError, ValueError: It carries none or others, as of a number that is not finite.
+        ValueError: JSON cannot carry an argument, or would carry another value.
     """
-    plain = to_jsonable_python(arguments, inf_nan_mode="constants")
+    return {name: _value_as_json(name, value) for name, value in arguments.items()}
+
+
+def _value_as_json(name: str, value: object) -> Any:
+    check_text("the name of an argument", name)
     try:
-        return json.loads(json.dumps(plain, allow_nan=False))
-    except ValueError:
-        raise ValueError(
-            "JSON cannot carry the arguments: a number in them is not finite"
-        ) from None
+        carried = json.loads(json.dumps(value, allow_nan=False))
+        _check_texts(value)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ValueError(f"JSON cannot carry the argument {name!r}: {error}") from None
+    return carried
+
+
+def _check_texts(value: object) -> None:
+    """Check every text of a value that has JSON's kinds, and that its keys are texts."""
+    match value:
+        case str():
+            check_text("a text", value)
+        case dict():
+            for key, within in cast("dict[object, object]", value).items():
+                check_text("a key", key)
+                _check_texts(within)
+        case list() | tuple():
+            for within in cast("Sequence[object]", value):
+                _check_texts(within)
+        case _:
+            pass
+
+
+def check_text(what: str, text: object) -> None:
+    """Check that something is a text of whole characters.
+
+    Raises:
+        ValueError: It is not.
+    """
+    if not isinstance(text, str):
+        raise ValueError(f"{what} is no text: {text!r}")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"{what} has half of a surrogate pair: {text!r}") from None
 
 
 @contextmanager

@@ -39,6 +39,7 @@ from mrtr_options.sdk.durable.messages import (
     MAX_BYTES,
     Answers,
     Asked,
+    Begun,
     Caller,
     Ended,
     Handed,
@@ -108,6 +109,9 @@ class TaskContext(DurableContext[DeskT], Generic[DeskT]):
         self._check()
         record = self._record
         if record.task_at is not None or not record.caller.takes_tasks:
+            return
+        await self._running.hands_over()
+        if record.task_at is not None:  # another task of the handler's was faster
             return
         record.outputs.append(Handed(record.updated))
         ttl_ms = record.begun.ttl_ms
@@ -215,9 +219,12 @@ class TaskStore(DurableStore, Extension):
         caller = super().caller(ctx)
         return Caller(caller.askable, _takes_tasks(ctx), caller.principal)
 
+    def begins_as_task(self, name: str, begun: Begun) -> bool:
+        return name.startswith("task.") and begun.caller.takes_tasks
+
     async def perform(self, name: str, running: Running) -> Output:
         context = TaskContext(self._lifespan_context, running, idle_seconds=self.idle_seconds)
-        if name.startswith("task."):
+        if self.begins_as_task(name, running.record.begun):
             await context.become_task()
         outcome = await context.outcome(self.handlers[name](context, running.record.begun.call))
         ended = running.record.ended(outcome)
