@@ -129,10 +129,10 @@ async def test_a_call_that_its_user_declined_frees_its_name(engine: str, action:
 async def test_a_call_that_its_user_declined_keeps_its_call_key(sqlite: str) -> None:
     key = new_call_key()
     async with served(sqlite, World()) as send:
-        asked = await send(key=key)
+        asked = await send(reference="", key=key)
         for round in (no("decline"), asked), ():
             with pytest.raises(Declined):
-                await send(*round, key=key)
+                await send(*round, reference="", key=key)
 
 
 async def test_a_call_whose_question_found_no_answer_in_time_frees_its_name(sqlite: str) -> None:

@@ -188,8 +188,11 @@ class Guarded(RuleBasedStateMachine):
                 return seen(of.states[0])
         if of.outcome is not None:
             return of.outcome if delivery.name in ("", of.taken) else SPENT
-        if self.attempts == 1 and of.ends <= now:
+        is_abandoned = of.taken is not None and of.ends <= now
+        if is_abandoned and self.attempts == 1:
             return INDETERMINATE
+        if is_abandoned and delivery.name != of.taken:
+            return SPENT
         return AT_WORK if delivery.since + WAIT <= now else None
 
     def taken(self, run: Run) -> None:

@@ -65,17 +65,17 @@ def name_of(naming: CallNaming, arguments: dict[str, Any] | None, **sender: Any)
         return naming.name_of(sent.ctx, given, sent.caller)
 
 
-def test_a_call_key_comes_before_an_argument_and_an_argument_before_none() -> None:
+def test_an_argument_comes_before_a_call_key_and_a_call_key_before_none() -> None:
     key = new_call_key()
-    by_key = name_of(REFERENCE, {"reference": "R1"}, key=key)
-    by_argument = name_of(REFERENCE, {"reference": "R1"})
+    by_argument = name_of(REFERENCE, {"reference": "R1"}, key=key)
+    by_key = name_of(REFERENCE, {}, key=key)
+    assert by_argument is not None
+    assert by_argument == name_of(REFERENCE, {"reference": "R1"})
+    assert by_argument.is_key is False
+    assert by_argument.source == "argument 'reference'"
     assert by_key is not None
     assert by_key == name_of(CallNaming(), {}, key=key)
     assert by_key.is_key
-    assert by_argument is not None
-    assert by_argument.is_key is False
-    assert by_argument.source == "argument 'reference'"
-    assert by_argument != by_key
     assert name_of(CallNaming(), {"reference": "R1"}) is None
 
 

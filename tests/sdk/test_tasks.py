@@ -5,8 +5,6 @@ faults; `judge/test_matrix` plays them on two instances, `bench/test_processes` 
 """
 
 import threading
-from collections.abc import Callable
-from functools import partial
 from typing import Any, cast
 
 import anyio
@@ -22,7 +20,7 @@ from pydantic import RootModel
 from examples.tasks_client import TasksClient, cancel_task, get_task, update_task
 from mrtr_options.sdk.call_key import CALL_KEY, new_call_key
 from mrtr_options.sdk.durable.embedded import process
-from mrtr_options.sdk.tasks import Call, TaskContext
+from mrtr_options.sdk.tasks import Call
 from mrtr_options.sdk.tasks.store import MAX_STATUS
 from mrtr_options.sdk.tasks.wire import IDENTIFIER
 from tests.bounds import SECONDS
@@ -463,81 +461,3 @@ async def test_a_task_is_kept_for_as_long_as_its_time_to_live(sqlite: str, ttl: 
         async with process(None) as engine:
             await engine.sweep(here.store.keep_seconds)
         assert said(await client.get(task)) == "Ann and Bob"
-
-
-async def test_an_answer_waits_until_a_restarted_task_is_back_at_its_question(sqlite: str) -> None:
-    back, may_ask = anyio.Event(), anyio.Event()
-    may_ask.set()
-
-    async def handler(ctx: Ctx, call: Call) -> types.CallToolResult:
-        await ctx.step("first", lambda key: None)
-        back.set()
-        await may_ask.wait()
-        return result((await ctx.elicit(who("one"))).name)
-
-    async with served(sqlite, None, handler) as here, here.taker() as client:
-        task = await client.until(await client.call(), "input_required")
-    back, may_ask = anyio.Event(), anyio.Event()
-    async with served(sqlite, None, handler) as here, here.taker() as client:
-        async with anyio.create_task_group() as group:
-            await back.wait()
-            group.start_soon(client.update, task, {"one": named("Ann")})
-            for _ in range(100):  # let the answer reach the server
-                await anyio.lowlevel.checkpoint()
-            may_ask.set()
-        assert said(await client.until(task, "completed")) == "Ann"
-
-
-REQUESTS: dict[str, Callable[[Taker, Task], Any]] = {
-    "tasks/get": Taker.get,
-    "tasks/update": lambda client, task: client.update(task, {}),
-    "tasks/cancel": Taker.cancel,
-}
-
-
-@pytest.mark.parametrize("asks_first", [False, True])
-@pytest.mark.parametrize("method", REQUESTS)
-async def test_a_restarted_task_is_known_before_its_handler_becomes_a_task_again(
-    method: str, asks_first: bool, sqlite: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    back = anyio.Event()
-    may_go_on = anyio.Event()
-    may_go_on.set()
-    become_task = TaskContext[Any].become_task
-
-    async def slowly(ctx: Ctx) -> None:
-        back.set()
-        await may_go_on.wait()
-        await become_task(ctx)
-
-    async def handler(ctx: Ctx, call: Call) -> types.CallToolResult:
-        await ctx.become_task()
-        await anyio.sleep_forever()
-        raise AssertionError
-
-    monkeypatch.setattr(TaskContext, "become_task", slowly)
-    serving = partial(served, sqlite, None, handler, how={"asks_first": asks_first})
-    async with serving() as here, here.taker() as client:
-        task = await client.call()
-    back = anyio.Event()
-    may_go_on = anyio.Event()
-    async with serving() as here, here.taker() as client:
-        async with anyio.create_task_group() as group:
-            await back.wait()
-            group.start_soon(REQUESTS[method], client, task)
-            for _ in range(100):  # it is on its way
-                await anyio.lowlevel.checkpoint()
-            may_go_on.set()
-        again = await client.get(task)
-    assert again["status"] == ("cancelled" if method == "tasks/cancel" else "working")
-    assert again["createdAt"] == task["createdAt"]
-
-
-async def test_a_task_of_another_version_is_refused_until_that_version_is_back(engine: str) -> None:
-    async with served(engine) as here, here.taker() as client:
-        task = await client.until(await client.call(), "input_required")
-    async with served(engine, version="2") as here, here.taker() as client:
-        with pytest.raises(MCPError, match="another version"):
-            await client.get(task)
-    async with served(engine) as here, here.taker() as client:
-        assert (await client.get(task))["status"] == "input_required"
