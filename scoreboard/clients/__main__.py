@@ -30,7 +30,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = Parser(
         prog="python -m scoreboard.clients",
         description="What clients do when something goes wrong. Without arguments: all of it, in"
-        " about ten minutes. Clients that met every trouble and every server are kept in"
+        " a quarter of an hour. Clients that met every trouble and every server are kept in"
         " docs/clients.json; `make clients` also writes docs/CLIENTS.md.",
         allow_abbrev=False,
     )
