@@ -47,6 +47,13 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.import_plugin("tests.fixtures")
 
 
+def pytest_runtest_setup() -> None:
+    """Begin each test outside of any request; a test of code without a server may leave one."""
+    from mrtr_options.sdk.handlers import current_request
+
+    current_request.set(None)
+
+
 def pytest_collection_finish() -> None:
     """Collect garbage from here on, but leave the imported modules out."""
     gc.freeze()

@@ -29,7 +29,7 @@ from scoreboard.cost import __main__ as command
 from scoreboard.cost import bounds, calls, guard, http, named, parked, report, rounds
 from scoreboard.cost.lines import count_lines, counted_now, stand_ins
 from scoreboard.cost.questions import WAYS
-from scoreboard.cost.report import BY_HAND, ENGINES_HEAD, FLOOR, SHARED, Spread
+from scoreboard.cost.report import BY_HAND, DEFAULT, ENGINES_HEAD, FLOOR, SHARED, Spread
 from scoreboard.cost.timing import in_turns, ratio, spread
 from tests.bounds import SECONDS
 from tests.rounds import text_of
@@ -107,7 +107,7 @@ async def test_options_and_the_guard_are_timed_beside_the_floor() -> None:
     with anyio.fail_after(SECONDS):
         timed = await calls.time_calls([subject_named("L"), subject_named("F¹ᵏ")], lambda: None)
         guards = await guard.time_guards(None, lambda: None)
-    assert names(timed) == [FLOOR, SHARED, "L", "F+single-use+call-key"]
+    assert names(timed) == [FLOOR, SHARED, "L", "F+single-use+call-key", DEFAULT]
     assert timed[0].ratio == Spread(median=1, low=1, high=1)
     assert [each.store for each in guards] == ["SQLite"]
 
@@ -117,7 +117,7 @@ async def test_calls_over_http_are_timed_for_each_number_of_callers() -> None:
     subjects = [subject_named("H"), subject_named("F¹ᵏ")]
     with anyio.fail_after(SECONDS):
         loads = await http.time_http(subjects, lambda: None)
-    every = (FLOOR, "H", "F+single-use+call-key")
+    every = (FLOOR, "H", "F+single-use+call-key", DEFAULT)
     assert [(each.callers, each.subject) for each in loads] == [*product((1, 3), every)]
     assert not multiprocessing.active_children()
 
