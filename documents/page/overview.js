@@ -15,7 +15,7 @@ function overviewView(data, state, set) {
           return [h("dt", {}, `A client that ${client}`), h("dd", {},
             h("span", { role: "img", "aria-label": `${many} of ${names.length} charge twice` },
               [...names].sort((one, other) => other[1] - one[1]).map(([name, twice]) =>
-                h("i", { class: twice ? "dot twice" : "dot", title: data.bySubject.get(name).short }))),
+                h("i", { class: twice ? "dot twice" : "dot", title: data.bySubject.get(name)?.short ?? name }))),
             h("b", {}, ` ${many} of ${names.length}`))];
         })),
         h("p", { class: "caption" }, "A dot is an option, alone or in the single-use guard. No shipped client that we tried resends a lost round.")),
