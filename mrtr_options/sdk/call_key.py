@@ -110,7 +110,7 @@ class CallName:
 
     @property
     def is_key(self) -> bool:
-        """Whether the client made it."""
+        """Return whether the client made it."""
         return self.made is not None
 
     def other_arguments(self) -> MCPError:

@@ -190,7 +190,7 @@ class Round(Generic[DeskT]):
 
     @property
     def is_over(self) -> bool:
-        """Whether a question or a bad answer has ended it."""
+        """Return whether a question or a bad answer has ended it."""
         return bool(self._questions) or self._refusal is not None
 
     def check_open(self) -> None:

@@ -86,7 +86,7 @@ class Settings:
 
     @property
     def knows_callers(self) -> bool:
-        """Whether two callers can be told apart."""
+        """Return whether two callers can be told apart."""
         return self.authenticated or self.principal is not authenticated_principal
 
     @staticmethod

@@ -42,7 +42,7 @@ def _forget_imported() -> None:
 
 
 def _is_beside(name: str, folders: tuple[Path, ...]) -> bool:
-    """Whether a module, or the package that it is in, lies directly in one of the folders."""
+    """Return whether a module, or its package, lies directly in one of the folders."""
     top = sys.modules.get(name.partition(".")[0])
     file = getattr(top, "__file__", None)
     places = [file] if file is not None else [*getattr(top, "__path__", ())]

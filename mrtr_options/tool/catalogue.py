@@ -82,7 +82,7 @@ class Option:
 
     @property
     def is_foreign(self) -> bool:
-        """Whether it is a stranger's proposal, which may build its server as it likes."""
+        """Return whether it is a stranger's proposal, which may build its server as it likes."""
         return self.letter == "?"
 
     @property
@@ -103,7 +103,7 @@ class Option:
 
     @property
     def takes_tasks(self) -> bool:
-        """Whether it hands tasks to clients that take them."""
+        """Return whether it hands tasks to clients that take them."""
         return self.guarantees is not None and self.guarantees.task
 
     @property
@@ -141,7 +141,7 @@ def _one_line() -> Generator[None]:
 
 
 def installed(extra: str) -> bool:
-    """Whether what an extra of this package brings is there."""
+    """Return whether what an extra of this package brings is there."""
     return importlib.util.find_spec(_EXTRAS[extra]) is not None
 
 

@@ -96,7 +96,7 @@ class Sent:
 
     @property
     def begins(self) -> bool:
-        """Whether it is the first round of a call."""
+        """Return whether it is the first round of a call."""
         return self.params.keys().isdisjoint(("requestState", "inputResponses"))
 
 
@@ -276,7 +276,7 @@ class _Connection:
 
     @property
     def has_begun(self) -> bool:
-        """Whether a part of the response has been sent."""
+        """Return whether a part of the response has been sent."""
         return self._http.our_state not in (h11.SEND_RESPONSE, h11.IDLE)
 
     async def request(self) -> tuple[h11.Request, bytes] | None:

@@ -166,7 +166,7 @@ class Serving:
 
     @property
     def honours_keys(self) -> bool:
-        """Whether to tell a client that the server honours call keys."""
+        """Return whether to tell a client that the server honours call keys."""
         return self.way.subject.keyed
 
 

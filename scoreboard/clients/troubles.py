@@ -54,12 +54,12 @@ class Trouble:
 
     @property
     def meets_server(self) -> bool:
-        """Whether a server answers the call; otherwise the responses are made up."""
+        """Return whether a server answers the call; otherwise the responses are made up."""
         return self.hostile is None
 
     @property
     def loses(self) -> bool:
-        """Whether one response of a call that is made once does not reach the client.
+        """Return whether one response of a call that is made once does not reach the client.
 
         A late response is not lost.
         """

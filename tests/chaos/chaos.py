@@ -118,7 +118,7 @@ class Report:
 
     @property
     def holds(self) -> bool:
-        """Whether the oracle holds."""
+        """Return whether the oracle holds."""
         return not (self.broken or self.overdue)
 
 

@@ -114,7 +114,7 @@ class Found:
 
     @property
     def holds(self) -> bool:
-        """Whether every call ended with its result, billed once."""
+        """Return whether every call ended with its result, billed once."""
         return len(self.replied) == len(self.bills) == self.calls
 
     @property

@@ -18,7 +18,6 @@ import anyio.lowlevel
 import mcp_types as types
 import psycopg
 from mcp import Client, MCPError
-from pydantic import BaseModel, Field
 
 from mrtr_options import sdk
 from mrtr_options.sdk.resuming.kept import KeptCall
@@ -27,6 +26,7 @@ from tests.smallest.shared import (
     ANN,
     MODERN,
     OLD,
+    Names,
     Seen,
     agreeing,
     asks_once,
@@ -66,18 +66,12 @@ async def the_shim_waits_for_a_result_that_is_put_off(folder: Path) -> Seen:
     return Seen(f"entered {entered} times; told: {told}", told == "done")
 
 
-class Answers(BaseModel):
-    """Answers so far."""
-
-    names: list[str] = Field(default_factory=list[str])
-
-
 @smallest_input(9, "the shim: a tool with ten questions")
 async def the_shim_asks_ten_questions(folder: Path) -> Seen:
     """It lost the tenth answer; a modern client had its result."""
 
     async def tool(ctx: sdk.Context, params: sdk.Params) -> sdk.Result:
-        state = sdk.load_state(params, Answers)
+        state = sdk.load_state(params, Names)
         answer = sdk.answer_to(who(f"q{len(state.names)}"), ctx, params)
         if answer is not None:
             state.names.append(answer.name)

@@ -16,7 +16,7 @@ import anyio
 import mcp_types as types
 from mcp import Client, MCPError
 from mcp.client.extension import ClientExtension
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from mrtr_options import sdk
 from mrtr_options.sdk.protection import new_key
@@ -92,6 +92,12 @@ class Name(BaseModel):
 def who(key: str = "who") -> sdk.Question[Name]:
     """Make a question about a name."""
     return sdk.Question(key, f"Who is {key}?", Name)
+
+
+class Names(BaseModel):
+    """A state with the answers so far."""
+
+    names: list[str] = Field(default_factory=list[str])
 
 
 ANN = types.ElicitResult(action="accept", content={"name": "Ann"})

@@ -27,6 +27,7 @@ from tests.smallest.shared import (
     ANN,
     NOT_THERE,
     OLD,
+    Names,
     Seen,
     asks_once,
     called,
@@ -150,12 +151,6 @@ async def a_no_of_the_user_is_no_failed_task(folder: Path) -> Seen:
             while task["status"] not in ("completed", "failed"):
                 task = await request("tasks/get", taskId=number)
     return Seen(f"the task is {task['status']}", task["status"] == "completed")
-
-
-class Names(BaseModel):
-    """A state with the answers so far."""
-
-    names: list[str] = Field(default_factory=list[str])
 
 
 @smallest_input(19, "E: an answer of 20 kB that travels in the state")

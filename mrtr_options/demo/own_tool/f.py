@@ -36,7 +36,7 @@ class Arguments(BaseModel):
     reference: str = Field(
         min_length=1,
         max_length=50,
-        description="What it is for, an order's number for example. A call with the"
+        description="What it is for, an invoice for example. A call with the"
         " same reference is the same call; take another one to have it done once more.",
     )
 

@@ -146,17 +146,17 @@ class Kind:
 
     @property
     def is_after(self) -> bool:
-        """Whether it ends the instance, or makes the client leave, once the effect has happened."""
+        """Return whether the effect happens before the instance ends or the client leaves."""
         return self.what in ("crash", "gone")
 
     @property
     def is_another_call(self) -> bool:
-        """Whether the user means another call than the one under review."""
+        """Return whether the user means another call than the one under review."""
         return self.name in ("other", "again")
 
     @property
     def is_of_ledger(self) -> bool:
-        """Whether it happens in the ledger, and the instance and the client stay."""
+        """Return whether it happens in the ledger, and the instance and the client stay."""
         return self.what in ("fail", "once", "slow", "lock")
 
 

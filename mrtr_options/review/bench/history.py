@@ -141,17 +141,17 @@ class Reply:
 
     @property
     def is_result(self) -> bool:
-        """Whether this ends the call."""
+        """Return whether this ends the call."""
         return self.text is not None
 
     @property
     def failed(self) -> bool:
-        """Whether the client got nothing that it can continue with."""
+        """Return whether the client got nothing that it can continue with."""
         return self.code is not None or self.nothing is not None or self.malformed is not None
 
     @property
     def is_refusal(self) -> bool:
-        """Whether this is an error: of the protocol, or of the tool."""
+        """Return whether this is an error: of the protocol, or of the tool."""
         return self.code is not None or self.is_error
 
     @property

@@ -461,12 +461,12 @@ class Scenario:
 
     @property
     def is_deadly(self) -> bool:
-        """Whether an instance dies in a round, which may leave work behind that later runs meet."""
+        """Return whether an instance dies in a round, so that later runs may meet its work."""
         return any(isinstance(step, Send) and step.dies for step in self.steps)
 
     @property
     def takes_tasks(self) -> bool:
-        """Whether its client takes tasks."""
+        """Return whether its client takes tasks."""
         return any(
             isinstance(step, TaskStep) or (isinstance(step, WholeCall) and step.takes_tasks)
             for step in self.steps
@@ -484,12 +484,12 @@ class Scenario:
 
     @property
     def needs_two(self) -> bool:
-        """Whether it needs more than one instance."""
+        """Return whether it needs more than one instance."""
         return self.mixes_versions or any(fault.kind.needs_two for fault in self.faults)
 
     @property
     def mixes_versions(self) -> bool:
-        """Whether instances of two versions serve at once."""
+        """Return whether instances of two versions serve at once."""
         return any(isinstance(step, Redeploy) and step.only is not None for step in self.script)
 
     @property

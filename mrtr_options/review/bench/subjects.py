@@ -76,22 +76,22 @@ class Subject:
 
     @property
     def on_temporal(self) -> bool:
-        """Whether Temporal keeps its calls."""
+        """Return whether Temporal keeps its calls."""
         return TEMPORAL in self.wrappers
 
     @property
     def keyed(self) -> bool:
-        """Whether its client sends a call key."""
+        """Return whether its client sends a call key."""
         return CALL_KEY in self.wrappers
 
     @property
     def is_one_call(self) -> bool:
-        """Whether its guard recognizes a call that is made again, by a key or a name."""
+        """Return whether its guard recognizes a call that is made again, by a key or a name."""
         return self.keyed or self.is_named
 
     @property
     def is_named(self) -> bool:
-        """Whether its guard names calls."""
+        """Return whether its guard names calls."""
         return NAMED in self.wrappers
 
     def attempts(self, destination: Destination) -> int:

@@ -49,7 +49,7 @@ class Pace:
 
     @property
     def is_slow(self) -> bool:
-        """Whether the cases are too long for the server."""
+        """Return whether the cases are too long for the server."""
         return self.seconds > SLOW_SECONDS
 
     @property

@@ -96,7 +96,7 @@ class Report:
 
     @property
     def stopped_early(self) -> bool:
-        """Whether so many requests go unanswered that the rest need not be tried."""
+        """Return whether so many requests go unanswered that the rest need not be tried."""
         return self.unanswered >= GIVE_UP
 
     @property
@@ -164,7 +164,7 @@ class Report:
 
     @property
     def holds(self) -> bool:
-        """Whether the proposal keeps the contract and what it guarantees itself."""
+        """Return whether the proposal keeps the contract and what it guarantees itself."""
         return not (self.findings or self.broken)
 
     def as_json(self) -> dict[str, Any]:

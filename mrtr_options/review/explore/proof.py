@@ -56,7 +56,7 @@ class Proof:
 
     @property
     def holds(self) -> bool:
-        """Whether reply and effects depend on the message alone."""
+        """Return whether reply and effects depend on the message alone."""
         return self.refuted is None
 
     def doing(self, effect: str) -> list[Message]:

@@ -103,7 +103,7 @@ class Behaviour:
 
     @property
     def is_compared(self) -> bool:
-        """Whether every kind of fault was tried, so that it can be compared with the others."""
+        """Return whether every kind of fault was tried, as a comparison needs."""
         return not any(map(left_out, self.rows.values()))
 
 

@@ -314,7 +314,7 @@ class Reading:
 
     @cached_property
     def is_stale(self) -> bool:
-        """Whether call 1 completed with an answer to a question that has changed.
+        """Return whether call 1 completed with an answer to a question that has changed.
 
         The version that made the result asks it in other words or with other choices.
         """
@@ -329,7 +329,7 @@ class Reading:
 
     @cached_property
     def is_asked_again(self) -> bool:
-        """Whether the user of call 1 had to answer a question twice."""
+        """Return whether the user of call 1 had to answer a question twice."""
         asked: set[str] = set()
         answered: set[str] = set()
         for event in self.history.events:
@@ -345,7 +345,7 @@ class Reading:
 
     @cached_property
     def agrees(self) -> bool:
-        """Whether equal deliveries got equal responses, and a finished task stayed as it was."""
+        """Return whether equal deliveries got equal responses, and finished tasks stayed."""
         first: dict[int, Reply] = {}
         for sent, got in self.deliveries:
             whole = got.reply.nothing is None

@@ -219,7 +219,8 @@ class Process:
         for start in range(0, len(unused), SWEEP_LIMIT):
             portion = unused[start : start + SWEEP_LIMIT]
             followed = await self._followed(portion)
-            if calls := [call for call in portion if call not in followed]:
+            calls = [call for call in portion if call not in followed]
+            if calls:
                 await DBOS.delete_workflows_async(calls)
                 return len(calls)
         return 0

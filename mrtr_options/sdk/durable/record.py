@@ -83,8 +83,11 @@ class Record:
 
     @property
     def has_freed_its_name(self) -> bool:
-        """Whether the next first request of its name begins another call."""
-        return bool(self.outputs) and isinstance(last := self.outputs[-1], Ended) and last.frees
+        """Return whether the next first request of its name begins another call."""
+        if not self.outputs:
+            return False
+        last = self.outputs[-1]
+        return isinstance(last, Ended) and last.frees
 
     @property
     def task_at(self) -> float | None:

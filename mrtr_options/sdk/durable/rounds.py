@@ -257,9 +257,10 @@ class DurableStore:
 
         Args:
             handler: The author's.
-            call: What names a call beside the client's call key: an argument, or a function of
-                caller and arguments. A call that is made again under its name while it is kept is
-                the same call, unless its user refused a question or did not answer it in time.
+            call: The name of a call: an argument, or a function of caller and arguments; without
+                one, the client's call key. A call that is made again under its name while it is
+                kept is the same call, unless its user refused a question or did not answer it in
+                time.
             call_is_secret: Whether only one caller can know what names a call.
 
         Raises:
@@ -335,7 +336,7 @@ class DurableStore:
         return running.record.ended(outcome)
 
     def begins_as_task(self, name: str, begun: Begun) -> bool:
-        """Whether a call of the handler of this name is a task from its first line."""
+        """Return whether a call of the handler of this name is a task from its first line."""
         return False
 
     def caller(self, ctx: ServerRequestContext[Any, Any]) -> Caller:
@@ -435,15 +436,16 @@ class DurableStore:
     async def _begin(
         self, name: str, round: Round, begun: Begun, named: CallName | None
     ) -> tuple[Reply | Record, Record | None]:
-        """Begin a call, or find the one that has its name now; what it says, and its record."""
+        """Begin a call, or find the one that has its name now; return its output and its record."""
         found = await self.engine.begin(name, round.handle, begun)
         if named is None:
             return found, None
-        while (record := await self.engine.look(round.handle)).has_freed_its_name:
-            if named.is_key:  # another intention has another key
-                break
+        record = await self.engine.look(round.handle)
+        # A call under a key keeps its name: another intention has another key.
+        while record.has_freed_its_name and not named.is_key:
             round.handle = cast(str, handle_after(round.handle))
             found = await self.engine.begin(name, round.handle, begun)
+            record = await self.engine.look(round.handle)
         return found, record
 
     async def _latest(

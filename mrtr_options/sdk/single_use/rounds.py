@@ -82,7 +82,7 @@ class RoundState(BaseModel):
 
     @property
     def is_first(self) -> bool:
-        """Whether it is of the first round of a named call. What asked nothing has a state."""
+        """Return whether this is the first round of a named call, which has no state."""
         return not self.asked and self.state is None
 
 

@@ -93,7 +93,7 @@ class Claim:
 
     @property
     def is_first(self) -> bool:
-        """Whether it is of the first round of a named call."""
+        """Return whether it is of the first round of a named call."""
         return self.number == self.call
 
 

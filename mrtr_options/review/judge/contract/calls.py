@@ -138,7 +138,7 @@ class Exchange:
 
     @property
     def genuine(self) -> bool:
-        """Whether it has no state, or one that was handed out."""
+        """Return whether it has no state, or one that was handed out."""
         return self.request.state is None or self.token is not None
 
     @cached_property
