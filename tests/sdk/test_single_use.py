@@ -1,8 +1,10 @@
 """Tests of the single-use guard by examples; `test_single_use_machine` compares it with a model."""
 
+import asyncio
 import json
 import time
 import uuid
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
 
@@ -20,6 +22,7 @@ from mrtr_options.sdk.single_use import rounds, running, single_use
 from mrtr_options.sdk.single_use.store import Claim, Store
 from tests.rounds import Response, connected, counts, instance, send, settings, text_of
 from tests.sdk.fakes import (
+    ON_ASYNCIO,
     Context,
     FakeSession,
     Params,
@@ -225,6 +228,39 @@ async def test_a_round_without_a_result_that_can_be_kept_is_indeterminate_at_onc
         await deliver(caller, asked, ADA)
     for _ in range(2):
         assert await refused(caller, asked, ADA) == INDETERMINATE
+    assert tool.effects == ["Ada"]
+
+
+async def exit_process() -> None:
+    """End the process, as a handler may that finds its machine unusable."""
+    raise SystemExit(3)
+
+
+async def interrupt() -> None:
+    """Fail as Ctrl-C does."""
+    raise KeyboardInterrupt
+
+
+async def wait_for_a_cancelled_task() -> None:
+    """Fail with the cancellation of another task, which is no cancellation of this one."""
+    task = asyncio.ensure_future(anyio.sleep_forever())
+    task.cancel()
+    await task
+
+
+@ON_ASYNCIO
+@pytest.mark.parametrize("end", [exit_process, interrupt, wait_for_a_cancelled_task])
+async def test_a_round_whose_handler_ends_without_an_exception_is_indeterminate_at_once(
+    end: Callable[[], Awaitable[None]], store: Store
+) -> None:
+    tool = Tool(half_way=end)
+    handler = guarded(tool, store)
+    asked = await deliver(handler)
+    with pytest.raises((SystemExit, KeyboardInterrupt, asyncio.CancelledError)):
+        await deliver(handler, asked, ADA)
+    tool.half_way = None
+    for _ in range(2):
+        assert await refused(handler, asked, ADA) == INDETERMINATE
     assert tool.effects == ["Ada"]
 
 
