@@ -1,6 +1,5 @@
 """Tests of the single-use guard by examples; `test_single_use_machine` compares it with a model."""
 
-import asyncio
 import json
 import time
 import uuid
@@ -22,7 +21,6 @@ from mrtr_options.sdk.single_use import rounds, running, single_use
 from mrtr_options.sdk.single_use.store import Claim, Store
 from tests.rounds import Response, connected, counts, instance, send, settings, text_of
 from tests.sdk.fakes import (
-    ON_ASYNCIO,
     Context,
     FakeSession,
     Params,
@@ -241,22 +239,14 @@ async def interrupt() -> None:
     raise KeyboardInterrupt
 
 
-async def wait_for_a_cancelled_task() -> None:
-    """Fail with the cancellation of another task, which is no cancellation of this one."""
-    task = asyncio.ensure_future(anyio.sleep_forever())
-    task.cancel()
-    await task
-
-
-@ON_ASYNCIO
-@pytest.mark.parametrize("end", [exit_process, interrupt, wait_for_a_cancelled_task])
-async def test_a_round_whose_handler_ends_without_an_exception_is_indeterminate_at_once(
+@pytest.mark.parametrize("end", [exit_process, interrupt])
+async def test_a_round_whose_handler_ends_the_process_is_indeterminate_at_once(
     end: Callable[[], Awaitable[None]], store: Store
 ) -> None:
     tool = Tool(half_way=end)
     handler = guarded(tool, store)
     asked = await deliver(handler)
-    with pytest.raises((SystemExit, KeyboardInterrupt, asyncio.CancelledError)):
+    with pytest.raises((SystemExit, KeyboardInterrupt)):
         await deliver(handler, asked, ADA)
     tool.half_way = None
     for _ in range(2):

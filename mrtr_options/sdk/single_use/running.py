@@ -106,7 +106,7 @@ class TakenRound:
             else:
                 await self._record(write_error(error))
             raise
-        except (Exception, *ENDS, anyio.get_cancelled_exc_class()):
+        except (Exception, *ENDS):
             if self.attempts > 1:
                 await self._release()
             else:
