@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from mrtr_options.review.bench.history import Event, History, Sent
 from mrtr_options.review.bench.telling import DATABASE, EFFECTS, Row, Telling, outcome
-from mrtr_options.review.judge import anomalies
+from mrtr_options.review.judge.anomalies import anomalies_in
 from mrtr_options.review.judge.facts import Reading
 from mrtr_options.review.show.svg import Lanes, drawn, heads, is_drawn, lanes_of
 
@@ -210,7 +210,7 @@ def story(history: History, watched: Watched) -> Story:
         took["audit"],
         took["bill"],
         due,
-        anomalies.found(history),
+        anomalies_in(history),
     )
 
 

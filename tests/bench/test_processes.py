@@ -23,7 +23,7 @@ from mrtr_options.review.bench.subjects import Subject, all_subjects, subject_na
 from mrtr_options.review.explore.counterexamples import wrong
 from mrtr_options.review.judge import grid
 from mrtr_options.review.judge.facts import Observation, observe
-from mrtr_options.review.judge.guarantees import guarantees_of, observed
+from mrtr_options.review.judge.guarantees import guarantees_of, judge_history
 from mrtr_options.tool.catalogue import option_at, option_named
 from tests.bounds import SECONDS
 from tests.evidence import every
@@ -144,7 +144,7 @@ SLUGS = {
 @pytest.mark.parametrize("slug", every("tasks on two processes", SLUGS, ONE_OF_EACH))
 async def test_a_task_on_two_processes_keeps_every_guarantee(slug: str) -> None:
     with anyio.fail_after(SECONDS):
-        seen = observed(await run(K, named(slug), Processes()), guarantees_of(K))
+        seen = judge_history(await run(K, named(slug), Processes()), guarantees_of(K))
     assert not grid.judge(K, [seen])
 
 

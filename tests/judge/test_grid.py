@@ -21,7 +21,7 @@ def test_no_guarantee_of_an_option_is_refuted(
     own = guarantees.guarantees_of(subject)
     assert own is not None
     seen = [each for each in observations if each.subject == subject.name]
-    assert len(guarantees.kept(seen, guarantees.declared(own), own)) >= 10
+    assert len(guarantees.find_kept(seen, guarantees.declared(own), own)) >= 10
 
 
 @pytest.mark.slow
@@ -48,7 +48,7 @@ def test_a_guarantee_that_does_not_hold_is_refuted(observations: list[Observatio
     assert own is not None
     guaranteed = guarantees.declared(own.model_copy(update={"bill_once": ("lost-final",)}))
     seen = [each for each in observations if each.subject == "E"]
-    refuted = guarantees.broken(seen, guaranteed, own)
+    refuted = guarantees.find_broken(seen, guaranteed, own)
     assert {each.name for each, _ in refuted} == {"bill-once-lost-final"}
 
 

@@ -25,7 +25,7 @@ from mrtr_options.review.bench.scenario import (
 )
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.review.check.report import Report
-from mrtr_options.review.judge import anomalies
+from mrtr_options.review.judge.anomalies import anomalies_in
 from mrtr_options.review.judge.contract import violations
 from mrtr_options.review.show.html import broken as broken_lines
 from mrtr_options.sdk.protection import MAX_TOKEN_BYTES
@@ -232,4 +232,4 @@ def test_a_refusal_by_a_tool_error_shows_what_one_by_an_error_does(
 ) -> None:
     history = with_habit(played(slug), errors_are_results)
     assert history != played(slug)
-    assert anomalies.found(history) - {"duplicate audit"} == anomaly
+    assert anomalies_in(history) - {"duplicate audit"} == anomaly

@@ -15,7 +15,8 @@ from mrtr_options.review.bench.subjects import subject_named
 from mrtr_options.review.check.report import Report
 from mrtr_options.review.check.risks import risks
 from mrtr_options.review.explore.counterexamples import Explored
-from mrtr_options.review.judge import anomalies, guarantees
+from mrtr_options.review.judge import guarantees
+from mrtr_options.review.judge.anomalies import anomalies_in
 from mrtr_options.review.judge.facts import observe
 from mrtr_options.review.show.html import page
 
@@ -28,7 +29,7 @@ def report_of(target: str, *faults: str) -> Report:
     for each in faults:
         subject, call = called
         history = anyio.run(run, subject, call.under(parse(each)))
-        report.explored.take(history.scenario.faults, anomalies.found(history))
+        report.explored.take(history.scenario.faults, anomalies_in(history))
         report.histories[each] = history
     report.risks = risks(report.explored, {})
     report.left_out["that need <time> to pass"] = 7

@@ -26,8 +26,7 @@ from mrtr_options.review.bench.scenario import (
 )
 from mrtr_options.review.check.cases import rounds
 from mrtr_options.review.explore.combinations import Play
-from mrtr_options.review.judge.contract import EFFECTS, violations
-from mrtr_options.review.judge.contract.allowed import PLAIN
+from mrtr_options.review.judge.contract import RULES, violations
 from mrtr_options.review.judge.properties import Problem
 
 T = TypeVar("T")
@@ -112,7 +111,8 @@ def findings(history: History, tools: dict[str, dict[str, Any]]) -> list[Finding
     found = violations(history, tools=tools)
     causes: dict[int | None, str] = {}
     for each in found:
-        if each.property not in EFFECTS and causes.get(each.exchange, FORM) == FORM:
+        is_about_effects = RULES[each.property].about_effects
+        if not is_about_effects and causes.get(each.exchange, FORM) == FORM:
             causes[each.exchange] = each.property
 
     calls = {sent.exchange: sent.call for sent, _ in history.exchanges}
@@ -120,7 +120,7 @@ def findings(history: History, tools: dict[str, dict[str, Any]]) -> list[Finding
 
     def follows(each: Problem) -> str:
         cause = causes.get(each.exchange) or misled.get(calls.get(each.exchange or 0), "")
-        if each.property in EFFECTS:
+        if RULES[each.property].about_effects:
             return cause
         is_about_form = each.property == FORM
         return cause if is_about_form and cause != FORM else ""
@@ -191,7 +191,11 @@ def _same(history: History, like: Finding, tools: dict[str, dict[str, Any]]) -> 
     """Return the same finding in a run, or the same response under a plain rule; else None."""
     found = violations(history, tools=tools)
     same = [each for each in found if each.property == like.rule]
-    same += [each for each in found if each.property in PLAIN and each.came == like.problem.came]
+    same += [
+        each
+        for each in found
+        if RULES[each.property].is_ordinary and each.came == like.problem.came
+    ]
     return Finding(history, same[0]) if same else None
 
 

@@ -12,7 +12,7 @@ from mrtr_options.review.check.findings import GIVE_UP, Finding, findings
 from mrtr_options.review.check.risks import Risk
 from mrtr_options.review.check.story import finding_as_json
 from mrtr_options.review.explore.counterexamples import Explored
-from mrtr_options.review.judge.contract import LISTED, RULES
+from mrtr_options.review.judge.contract import RULES
 from mrtr_options.review.judge.contract.task_rules import has_tasks
 from mrtr_options.review.judge.facts import Observation
 from mrtr_options.review.judge.properties import Property
@@ -136,12 +136,13 @@ class Report:
 
         A breach that follows from another finding is left out.
         """
-        return [each for each in self._found if each.rule not in LISTED and not each.follows]
+        in_verdict = [each for each in self._found if RULES[each.rule].in_verdict]
+        return [each for each in in_verdict if not each.follows]
 
     @property
     def departures(self) -> list[Finding]:
         """The breaches of rules that are reported and are no part of the verdict."""
-        return [each for each in self._found if each.rule in LISTED]
+        return [each for each in self._found if not RULES[each.rule].in_verdict]
 
     @property
     def _found(self) -> list[Finding]:

@@ -23,7 +23,8 @@ from mrtr_options.review.bench.schedules import SCHEDULES, name_of
 from mrtr_options.review.bench.scratch import scratch
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.review.explore.combinations import OWN_LEDGER, explore, not_tried, possible
-from mrtr_options.review.judge import anomalies, grid, guarantees
+from mrtr_options.review.judge import grid, guarantees
+from mrtr_options.review.judge.anomalies import ANOMALIES, anomalies_in
 from mrtr_options.review.judge.contract import violations
 
 
@@ -66,7 +67,7 @@ class Explored:
             "histories": self.histories,
             "witnesses": {
                 name: [names_of(faults) for faults in self.counterexamples[name]]
-                for name in (anomaly.name for anomaly in anomalies.ANOMALIES)
+                for name in (anomaly.name for anomaly in ANOMALIES)
                 if name in self.counterexamples
             },
             **left_out,
@@ -97,8 +98,8 @@ def wrong(subject: Subject, history: History) -> str | None:
     # Where rounds go to the instance that asked, one is enough.
     deployment = "two" if history.scenario.setup.fleet == "free" else "one"
     alike = replace(history, scenario=replace(history.scenario, name=like), deployment=deployment)
-    seen = guarantees.observed(alike, own)
-    for each, _ in guarantees.broken([seen], guarantees.declared(own), own):
+    seen = guarantees.judge_history(alike, own)
+    for each, _ in guarantees.find_broken([seen], guarantees.declared(own), own):
         if each.name not in departs:
             return f"{each.name}: {seen.breaks[each.name]}"
     return None
@@ -133,7 +134,7 @@ async def begin(subject: Subject, scenario: Scenario) -> tuple[Explored, Faults]
     breach = wrong(subject, history)
     if breach is not None:
         found.unclassified[()] = breach
-    found.take((), anomalies.found(history))
+    found.take((), anomalies_in(history))
     return found, tuple(possible(subject, history))
 
 
@@ -175,7 +176,7 @@ async def counterexamples(
             clean = frozenset[str]()
             async for history in explore(subject, scenario, bound, play, first=first):
                 faults = history.scenario.faults
-                shown = anomalies.found(history)
+                shown = anomalies_in(history)
                 if not faults:
                     clean = shown
                     found.not_tried = not_tried(subject, scenario, strikes=history.strikes)
@@ -196,7 +197,7 @@ def joined(bound: int, parts: Sequence[Explored]) -> Explored:
     """
     whole = Explored(parts[0].subject, parts[0].scenario, bound)
     whole.not_tried = parts[0].not_tried
-    for name in (anomaly.name for anomaly in anomalies.ANOMALIES):
+    for name in (anomaly.name for anomaly in ANOMALIES):
         sets = [faults for part in parts for faults in part.counterexamples.get(name, [])]
         for faults in sorted(sets, key=len):
             whole.take(faults, frozenset({name}))
@@ -240,7 +241,7 @@ async def of_schedules(
                 if cell.scenario.at_effects and not history.strikes:
                     leave_out(cell.subject, OWN_LEDGER, slug)
                     continue
-                for name in sorted(anomalies.found(history)):
+                for name in sorted(anomalies_in(history)):
                     shown[slug].setdefault(name, []).append(cell.subject.name)
     return shown, left_out
 

@@ -20,7 +20,12 @@ from mrtr_options.review.bench.scenario import Scenario, Send, Step, Together, U
 from mrtr_options.review.bench.schedules import SCHEDULES, Named
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.review.judge.facts import Observation, merged
-from mrtr_options.review.judge.guarantees import broken, guaranteed, guarantees_of, observed
+from mrtr_options.review.judge.guarantees import (
+    find_broken,
+    guaranteed,
+    guarantees_of,
+    judge_history,
+)
 from mrtr_options.review.judge.properties import Property
 
 IN_MEMORY = ("one", "two")
@@ -140,7 +145,7 @@ async def run(
         for cell in to_run:
             on_begin(cell.name)
             own = guarantees_of(cell.subject)
-            found = merged([observed(each, own) for each in await _histories(cell, here)])
+            found = merged([judge_history(each, own) for each in await _histories(cell, here)])
             observations.append(replace(found, deployment=cell.deployment))
     return observations
 
@@ -178,7 +183,7 @@ Broken = Sequence[tuple[Property, Observation]]
 def judge(subject: Subject, observations: Sequence[Observation]) -> Broken:
     """Hold one subject's observations against the contract and its own guarantees."""
     own = guarantees_of(subject)
-    return broken(
+    return find_broken(
         [each for each in observations if each.subject == subject.name], guaranteed(own), own
     )
 

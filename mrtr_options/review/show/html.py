@@ -20,7 +20,7 @@ from mrtr_options.review.check.risks import Risk
 from mrtr_options.review.check.story import story
 from mrtr_options.review.explore.summary import COUNTS, as_in, not_tried_cell, not_tried_lines
 from mrtr_options.review.judge.anomalies import ANOMALIES
-from mrtr_options.review.judge.contract import RULES, SOURCES
+from mrtr_options.review.judge.contract import RULES
 from mrtr_options.review.show.svg import STYLE, source_of, svg
 from mrtr_options.terminal import plural
 
@@ -134,13 +134,13 @@ def broken(report: Report) -> Iterator[tuple[str, bool, list[str]]]:
     """Yield each breach: a heading, whether it turns the verdict, and lines."""
     for finding in report.findings:
         yield (
-            f"breaks {finding.rule}: {RULES[finding.rule]}",
+            f"breaks {finding.rule}: {RULES[finding.rule].says}",
             True,
             _told(report, finding, "breaks"),
         )
     for finding in report.departures:
         told = _told(report, finding, "departs from")
-        yield f"departs from {finding.rule}: {RULES[finding.rule]}", False, told
+        yield f"departs from {finding.rule}: {RULES[finding.rule].says}", False, told
     if report.findings and report.raised:
         others = f", the first of {len(report.raised)}" if report.raised[1:] else ""
         yield f"what its code raised{others}:", False, report.raised[0].splitlines()
@@ -152,7 +152,8 @@ def broken(report: Report) -> Iterator[tuple[str, bool, list[str]]]:
 
 def _told(report: Report, finding: Finding, does: str) -> list[str]:
     """Return the specification's sentence on the rule, the run, and the rules that follow."""
-    lines = [SOURCES.get(finding.rule, "a rule of docs/CONTRACT.md alone"), *story(finding)]
+    source = RULES[finding.rule].source or "a rule of docs/CONTRACT.md alone"
+    lines = [source, *story(finding)]
     following = report.following(finding)
     if following:
         lines.append(f"so it also {does} {', '.join(following)}")

@@ -21,7 +21,7 @@ from mrtr_options.review.bench.schedules import SCHEDULES
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.review.explore.combinations import OWN_LEDGER
 from mrtr_options.review.explore.summary import sentence, short
-from mrtr_options.review.judge import anomalies
+from mrtr_options.review.judge.anomalies import anomalies_in
 from mrtr_options.review.judge.facts import observe
 from mrtr_options.review.show.transcript import Transcript, end_of, note_on_keys
 from mrtr_options.terminal import console
@@ -78,6 +78,6 @@ async def _played(subjects: Sequence[Subject], scenario: Scenario) -> list[Histo
 def _as_json(history: History) -> dict[str, Any]:
     return {
         **observe(history).as_json(),
-        "anomalies": sorted(anomalies.found(history)),
+        "anomalies": sorted(anomalies_in(history)),
         "events": history.as_json(),
     }

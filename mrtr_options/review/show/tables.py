@@ -17,7 +17,7 @@ from mrtr_options.review.explore.summary import NOT_TRIED, short
 from mrtr_options.review.judge import grid
 from mrtr_options.review.judge.contract import RULES
 from mrtr_options.review.judge.facts import Observation, Verdict
-from mrtr_options.review.judge.guarantees import declared, guarantees_of, kept, undeclared
+from mrtr_options.review.judge.guarantees import declared, find_kept, guarantees_of, undeclared
 from mrtr_options.review.judge.properties import Property
 from mrtr_options.terminal import console, in_colour, plural
 from mrtr_options.terminal import markdown as in_markdown
@@ -245,8 +245,8 @@ def _said(
     proven: list[Property] = []
     more: list[Property] = []
     if own is not None:
-        proven = kept(seen, declared(own), own)
-        more = kept(seen, undeclared(own), own)
+        proven = find_kept(seen, declared(own), own)
+        more = find_kept(seen, undeclared(own), own)
     held = [] if any(each.name in RULES for each, _ in lacks) else ["the contract"]
     if proven or not held:
         held.append(f"{plural(len(proven), 'guarantee')} of its own")

@@ -10,9 +10,9 @@ state, the response that handed that state out, and what happened to the servers
    request. It notes the time, the instance, and the state, if that was handed out before. The
    state's response tells the position of the call: which question is open, and which place is
    settled. It also notes which requests were open when an effect failed or an instance died.
-2. `allowed.due` computes the responses that the page allows to the request, and the rule that says
-   so. It does not look at the response that came. Where the page leaves a choice, each choice is in
-   the list, so any correct server passes.
+2. `allowed.rule_on` computes the responses that the page allows to the request, and the rule that
+   says so. It does not look at the response that came. Where the page leaves a choice, each choice
+   is in the list, so any correct server passes.
 3. `responses` compares the response with that list. If it fits none of them, the rule is broken. It
    also compares responses with each other: a repeated request gets the same response, and a
    question keeps its form.
@@ -47,11 +47,11 @@ from mrtr_options.review.judge.contract.effects import wrong_effects
 from mrtr_options.review.judge.contract.exchanges import Calls
 from mrtr_options.review.judge.contract.leaks import leaks
 from mrtr_options.review.judge.contract.responses import wrong_responses
-from mrtr_options.review.judge.contract.rules import EFFECTS, LISTED, RULES, SOURCES
+from mrtr_options.review.judge.contract.rules import RULES
 from mrtr_options.review.judge.contract.task_rules import has_tasks, wrong_tasks
 from mrtr_options.review.judge.properties import Problem
 
-__all__ = ["EFFECTS", "LISTED", "RULES", "SOURCES", "violations"]
+__all__ = ["RULES", "violations"]
 
 
 def violations(

@@ -27,7 +27,7 @@ _RESPONSES: TypeAdapter[types.InputResponses] = TypeAdapter(types.InputResponses
 
 
 @dataclass(frozen=True)
-class Said:
+class Meaning:
     """The meaning of a user's answer to a question.
 
     Attributes:
@@ -39,19 +39,19 @@ class Said:
     value: str = ""
 
 
-def said(answer: types.InputResponse, name: Name, choices: Sequence[str]) -> Said:
+def interpret(answer: types.InputResponse, name: Name, choices: Sequence[str]) -> Meaning:
     """Return the meaning of an answer to a question with some choices."""
     if not isinstance(answer, types.ElicitResult):
-        return Said("bad")
+        return Meaning("bad")
     if answer.action in ("decline", "cancel"):
-        return Said(answer.action)
+        return Meaning(answer.action)
     content: Any = answer.content
     if answer.action != "accept" or not isinstance(content, dict):
-        return Said("bad")
+        return Meaning("bad")
     value = cast("dict[str, Any]", content).get(name)
     if not isinstance(value, str) or value not in choices:
-        return Said("bad")
-    return Said("fits" if len(cast("dict[str, Any]", content)) == 1 else "loose", value)
+        return Meaning("bad")
+    return Meaning("fits" if len(cast("dict[str, Any]", content)) == 1 else "loose", value)
 
 
 def is_of_the_protocol(answers: types.InputResponses | None) -> bool:
@@ -92,7 +92,7 @@ def _matches(wanted: str) -> tuple[str, ...]:
 
 
 @lru_cache(256)
-def meanings(location: str) -> tuple[tuple[str, ...], ...]:
+def places_meant(location: str) -> tuple[tuple[str, ...], ...]:
     """Return the places that a location may mean; several sets if the page leaves it open."""
     strict = _matches(_plain(location))
     loose = _matches(_loosely(location))

@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import mrtr_options.review.judge.contract.rules as rules
 from mrtr_options.review.bench.history import Effect
 from mrtr_options.review.bench.telling import came, quoted
 from mrtr_options.review.judge.contract.answers import fits_the_schema, location_of
 from mrtr_options.review.judge.contract.exchanges import Calls, Exchange
 from mrtr_options.review.judge.contract.kinds import Reports
+from mrtr_options.review.judge.contract.rules import Rule
 from mrtr_options.review.judge.properties import Problem
 
 
@@ -20,8 +22,8 @@ def wrong_effects(calls: Calls) -> Iterator[Problem]:
     """Yield the effects that are not allowed, and those that are missing."""
     for turn, effect in calls.effects:
         yield from _effect(calls, turn, effect)
-    yield from _too_many(calls, "audit", "audit-comes-first", _audits)
-    yield from _too_many(calls, "bill", "bills-are-due", _bills)
+    yield from _too_many(calls, "audit", rules.AUDIT_COMES_FIRST, _audits)
+    yield from _too_many(calls, "bill", rules.BILLS_ARE_DUE, _bills)
     yield from _too_few(calls)
 
 
@@ -55,31 +57,30 @@ def _effect(calls: Calls, turn: int, effect: Effect) -> Iterator[Problem]:
     subject = effect.effect.subject
     at_work = calls.at_work(turn)
     if kind not in ("audit", "bill"):
-        yield _wrong(calls, "no-other-effects", turn, "effects audit and bill", effect)
+        yield _wrong(calls, rules.NO_OTHER_EFFECTS, turn, "effects audit and bill", effect)
     elif not at_work:
-        yield _wrong(calls, "no-other-effects", turn, "no effect outside a call", effect)
+        yield _wrong(calls, rules.NO_OTHER_EFFECTS, turn, "no effect outside a call", effect)
     elif kind == "bill":
         due = sorted({each for one in at_work for each in _bills(one)})
         if subject not in due:
             allowed = f"a bill of {' or '.join(due)}" if due else "no bill"
-            yield _wrong(calls, "bills-are-due", turn, allowed, effect)
+            yield _wrong(calls, rules.BILLS_ARE_DUE, turn, allowed, effect)
     else:
         if any(subject in _audits(one) for one in reversed(at_work)):
             return
         due = sorted({each for one in at_work for each in _audits(one)})
         if subject not in due:
             allowed = f"an audit of {' or '.join(map(quoted, due))}" if due else "no effect"
-            rule = "audit-comes-first" if due else "arguments-are-checked"
+            rule = rules.AUDIT_COMES_FIRST if due else rules.ARGUMENTS_ARE_CHECKED
             yield _wrong(calls, rule, turn, allowed, effect)
 
 
-def _wrong(calls: Calls, rule: str, turn: int, allowed: str, effect: Effect) -> Problem:
+def _wrong(calls: Calls, rule: Rule, turn: int, allowed: str, effect: Effect) -> Problem:
     # Of several requests that are at work, the one whose response is wrong, too.
     here = sorted(calls.at_work(turn), key=_is_answered_rightly)
     one = here[0].sent.exchange if here else None
-    return Problem(
-        rule, one, allowed, f"an effect: {effect.effect.kind} of {quoted(effect.effect.subject)}"
-    )
+    what = f"an effect: {effect.effect.kind} of {quoted(effect.effect.subject)}"
+    return rule.broken(one, allowed, what)
 
 
 def _is_answered_rightly(one: Exchange) -> bool:
@@ -87,7 +88,7 @@ def _is_answered_rightly(one: Exchange) -> bool:
 
 
 def _too_many(
-    calls: Calls, kind: str, rule: str, due: Callable[[Exchange], dict[str, int]]
+    calls: Calls, kind: str, rule: Rule, due: Callable[[Exchange], dict[str, int]]
 ) -> Iterator[Problem]:
     """Yield the effects of a kind for which no request is left."""
     here = [
@@ -142,12 +143,11 @@ def _too_few(calls: Calls) -> Iterator[Problem]:
     found = zip(wanted.items(), bills, strict=True)
     for number, (((root, location, place), one), billed) in enumerate(found):
         if number in without:  # then there is no bill for an audit to come before
-            yield one.breaks(
-                "a-report-is-billed", f"a bill of {place!r}", f"none before {came(one.reply)}"
-            )
+            unbilled = f"none before {came(one.reply)}"
+            yield one.breaks(rules.A_REPORT_IS_BILLED, f"a bill of {place!r}", unbilled)
         elif not any(turn < max(billed) for turn in turns("audit", location, root)):
             yield one.breaks(
-                "audit-comes-first", f"an audit of {quoted(location)} before the bill", "none"
+                rules.AUDIT_COMES_FIRST, f"an audit of {quoted(location)} before the bill", "none"
             )
 
 

@@ -14,6 +14,7 @@ from functools import cached_property
 
 import mcp_types as types
 
+import mrtr_options.review.judge.contract.rules as rules
 from mrtr_options.review.bench.attacks import spelling
 from mrtr_options.review.bench.history import (
     LOST,
@@ -36,11 +37,12 @@ from mrtr_options.review.judge.contract.answers import (
     UNITS,
     Name,
     fits_the_schema,
+    interpret,
     location_of,
-    meanings,
-    said,
+    places_meant,
 )
 from mrtr_options.review.judge.contract.kinds import Allowed
+from mrtr_options.review.judge.contract.rules import Rule
 from mrtr_options.review.judge.properties import Problem
 from mrtr_options.tool import weather
 
@@ -149,9 +151,9 @@ class Exchange:
         sent = (request.tool, request.sent_arguments, sorted(answers.items()))
         return repr((*sent, request.principal, request.asks))
 
-    def breaks(self, rule: str, allowed: str, came: str) -> Problem:
+    def breaks(self, rule: Rule, allowed: str, came: str) -> Problem:
         """Return the problem that a rule is broken at this request."""
-        return Problem(rule, self.sent.exchange, allowed, came)
+        return rule.broken(self.sent.exchange, allowed, came)
 
 
 @dataclass(frozen=True)
@@ -285,10 +287,12 @@ class Calls:
         name = one.position.open
         if answer is None or name is None:
             return False
-        choices: tuple[str, ...] = UNITS
-        if name == "place":
-            choices = meanings(location_of(one.request))[-1] if fits_the_schema(one.request) else ()
-        return said(answer, name, choices).what != "bad"
+        choices: tuple[str, ...] = ()
+        if name == "units":
+            choices = UNITS
+        elif fits_the_schema(one.request):
+            choices = places_meant(location_of(one.request))[-1]
+        return interpret(answer, name, choices).what != "bad"
 
     # --- reading --------------------------------------------------------------------------------
 
@@ -337,7 +341,7 @@ class Calls:
         if event.why is not None:
             last = max(self.exchanges, default=None)
             goes_on = "a response, and a server that goes on"
-            self.deaths.append(Problem("every-request-is-answered", last, goes_on, event.why))
+            self.deaths.append(rules.EVERY_REQUEST_IS_ANSWERED.broken(last, goes_on, event.why))
         self._lives[event.instance] += 1
 
     def _replaced(self, event: Restarted | Redeployed) -> None:
@@ -380,15 +384,15 @@ class Calls:
             root = self._begun.setdefault((name, sent.request.principal), root)
         self.exchanges[sent.exchange] = Exchange(
             sent,
-            self._now,
-            self._ring,
-            (sent.instance, self._lives[sent.instance]),
-            root,
-            token,
-            respelled,
-            position,
-            turn,
-            len(self._going_on),
+            at=self._now,
+            ring=self._ring,
+            home=(sent.instance, self._lives[sent.instance]),
+            root=root,
+            token=token,
+            respelled=respelled,
+            position=position,
+            begun=turn,
+            beside=len(self._going_on),
         )
 
     def _received(self, turn: int, got: Received) -> None:
@@ -417,7 +421,14 @@ class Calls:
         if one.request.state is not None:
             parents = (*parents, one.request.state)
         token = Token(
-            got.exchange, one.request, position, self._now, self._ring, one.home, one.root, parents
+            exchange=got.exchange,
+            request=one.request,
+            position=position,
+            at=self._now,
+            ring=self._ring,
+            home=one.home,
+            root=one.root,
+            parents=parents,
         )
         who = one.request.principal
         self._tokens.setdefault(reply.state, {}).setdefault(who, token)

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+import mrtr_options.review.judge.contract.rules as rules
 from mrtr_options.review.bench.attacks import readings
 from mrtr_options.review.bench.client import strings_in
 from mrtr_options.review.bench.history import as_json
@@ -72,14 +73,14 @@ def leaks(calls: Calls) -> Iterator[Problem]:
             texts |= {text for text in (*shown, *states) if beginning in text}
             if before < 2 <= len(texts):
                 came = f"the beginning of one, {_where(beginning, shown, states)}"
-                yield one.breaks("nothing-leaks", _NO_SECRET, came)
+                yield one.breaks(rules.NOTHING_LEAKS, _NO_SECRET, came)
         came_in = reply.nothing is None  # the message of a lost response is the client's own note
         if calls.history.scenario.at_effects and came_in:
             yield from _exceptions(one, shown)
         told = heard.setdefault(one.request.principal, set())
         for sky in sorted(_SKIES.intersection(states) - told):
             yield one.breaks(
-                "nothing-leaks", "a state without what the user was not told", repr(sky)
+                rules.NOTHING_LEAKS, "a state without what the user was not told", repr(sky)
             )
         told |= {sky for sky in _SKIES if sky in (reply.text or "")}
         yield from _words_of(theirs[one.request.principal], one, shown, states)
@@ -89,7 +90,7 @@ def _traces(one: Exchange, shown: list[str], states: Sequence[str]) -> Iterator[
     for text in (*shown, *states):
         found = _TRACE.search(text)
         if found is not None:
-            yield one.breaks("nothing-leaks", "no stack trace", _where(found[0], shown, states))
+            yield one.breaks(rules.NOTHING_LEAKS, "no stack trace", _where(found[0], shown, states))
             return
 
 
@@ -101,7 +102,7 @@ def _keys(
         for key in keys:
             if key in text:
                 came = f"a part {keys[key]}, {_where(key, shown, states)}"
-                yield one.breaks("nothing-leaks", _NO_SECRET, came)
+                yield one.breaks(rules.NOTHING_LEAKS, _NO_SECRET, came)
                 return
 
 
@@ -109,7 +110,7 @@ def _exceptions(one: Exchange, shown: list[str]) -> Iterator[Problem]:
     inside = [text for text in MADE_TO_FAIL if any(text in each for each in shown)]
     if inside:
         came = f"{inside[0]!r}, which the ledger's exception says"
-        yield one.breaks("exceptions-stay-inside", "the server's own words", came)
+        yield one.breaks(rules.EXCEPTIONS_STAY_INSIDE, "the server's own words", came)
 
 
 def _words_of(
@@ -122,13 +123,13 @@ def _words_of(
     """
     for word in others.said:
         if any(word in text for text in shown):
-            yield one.breaks("nothing-leaks", _NOT_THEIRS, f"{word!r} in the response")
+            yield one.breaks(rules.NOTHING_LEAKS, _NOT_THEIRS, f"{word!r} in the response")
     for word in others.words:
         if _is_told(word, states):
-            yield one.breaks("nothing-leaks", _NOT_THEIRS, f"{word!r} in the state")
+            yield one.breaks(rules.NOTHING_LEAKS, _NOT_THEIRS, f"{word!r} in the state")
     found = ", ".join(repr(name) for name in others.names if _is_named(name, shown))
     if found:
-        yield one.breaks("nothing-leaks", "no other user's name", f"{found} in the response")
+        yield one.breaks(rules.NOTHING_LEAKS, "no other user's name", f"{found} in the response")
 
 
 def _shown(one: Exchange) -> list[str]:

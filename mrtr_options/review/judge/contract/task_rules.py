@@ -14,10 +14,11 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import get_args
 
+import mrtr_options.review.judge.contract.rules as rules
 from mrtr_options.review.bench.history import HUNG, Effect, Elapsed, History, Received, Reply, Sent
 from mrtr_options.review.bench.scenario import ENDED, Create, Scenario, Send, Status, Update
 from mrtr_options.review.bench.telling import came, quoted
-from mrtr_options.review.judge.contract.answers import UNITS, Name, meanings, said
+from mrtr_options.review.judge.contract.answers import UNITS, Name, interpret, places_meant
 from mrtr_options.review.judge.contract.kinds import Asks, asks_place, asks_units, report
 from mrtr_options.review.judge.properties import Problem
 
@@ -89,12 +90,13 @@ class _Task:
         where = sent.exchange
         request = sent.request
         if reply.nothing == HUNG:
-            rule = "tasks-end" if request.method == "tasks/get" else "every-request-is-answered"
-            yield Problem(rule, where, "a response that goes on with the call", self._stuck())
+            is_look = request.method == "tasks/get"
+            rule = rules.TASKS_END if is_look else rules.EVERY_REQUEST_IS_ANSWERED
+            yield rule.broken(where, "a response that goes on with the call", self._stuck())
             return
         if reply.malformed is not None:
             allowed = "a response of the protocol"
-            yield Problem("content-is-one-text", where, allowed, reply.malformed)
+            yield rules.CONTENT_IS_ONE_TEXT.broken(where, allowed, reply.malformed)
             return
         match request.method:
             case "tools/call":
@@ -121,7 +123,7 @@ class _Task:
         self.ended = None
         if reply.status not in get_args(Status):
             allowed = f"a status: {', '.join(get_args(Status))}"
-            yield Problem("content-is-one-text", where, allowed, repr(reply.status))
+            yield rules.CONTENT_IS_ONE_TEXT.broken(where, allowed, repr(reply.status))
 
     def _is_owners(self, sent: Sent) -> bool:
         return sent.request.principal == OWNER and sent.request.task == self.task
@@ -131,24 +133,24 @@ class _Task:
         if not self._is_owners(sent):
             if reply.code is None:
                 allowed = "an error: the task is another principal's, or there is none"
-                yield Problem("tasks-are-their-owners", where, allowed, _state_of(reply))
+                yield rules.TASKS_ARE_THEIR_OWNERS.broken(where, allowed, _state_of(reply))
             return
         if not sent.request.takes_tasks:
             if reply.code is None:
                 allowed = "an error: this request does not declare the extension"
-                yield Problem("tasks-are-declared", where, allowed, _state_of(reply))
+                yield rules.TASKS_ARE_DECLARED.broken(where, allowed, _state_of(reply))
             return
         if reply.status is None:
             if not self.waited:
-                yield Problem("tasks-end", where, "the task, which was handed out", came(reply))
+                yield rules.TASKS_END.broken(where, "the task, which was handed out", came(reply))
             return
         if reply.status not in get_args(Status):
             allowed = f"a status: {', '.join(get_args(Status))}"
-            yield Problem("content-is-one-text", where, allowed, repr(reply.status))
+            yield rules.CONTENT_IS_ONE_TEXT.broken(where, allowed, repr(reply.status))
         yield from self._asked(where, reply)
         if self.ended is not None and not reply.same_as(self.ended):
             allowed = f"what it ended as: {_state_of(self.ended)}"
-            yield Problem("tasks-end", where, allowed, _state_of(reply))
+            yield rules.TASKS_END.broken(where, allowed, _state_of(reply))
         elif self.ended is None and reply.status in ENDED:
             self.ended = reply
             yield from self._outcome(where, reply)
@@ -161,16 +163,16 @@ class _Task:
             one = Reply(questions={key: message}, schemas={key: reply.schemas[key]})
             due = self._questions(location)
             if not any(question.fits(one) for question in due):
-                rule = "questions-are-asked-in-order"
-                yield Problem(rule, where, " or ".join(map(str, due)), came(one))
+                rule = rules.QUESTIONS_ARE_ASKED_IN_ORDER
+                yield rule.broken(where, " or ".join(map(str, due)), came(one))
 
     def _places(self, location: str) -> list[str]:
         """Return the places that the call may be about by now."""
-        matches = meanings(location)[-1]
+        matches = places_meant(location)[-1]
         return list(matches) if len(matches) < 2 else self.answers.get("place", [])
 
     def _questions(self, location: str) -> list[Asks]:
-        matches = meanings(location)[-1]
+        matches = places_meant(location)[-1]
         due = [asks_place(location, matches)] if len(matches) > 1 else []
         return [*due, *map(asks_units, self._places(location))]
 
@@ -180,13 +182,13 @@ class _Task:
             return
         if self.is_refused:
             if reply.text is not None and not reply.is_error and "declined" not in reply.text:
-                rule = "decline-ends-the-call"
-                yield Problem(rule, where, "a text with 'declined', or an error", came(reply))
+                rule = rules.DECLINE_ENDS_THE_CALL
+                yield rule.broken(where, "a text with 'declined', or an error", came(reply))
             return
         texts = self._reports()
         if texts and reply.text not in texts:
             allowed = " or ".join(map(quoted, texts))
-            yield Problem("tasks-end", where, f"the report {allowed}", _state_of(reply))
+            yield rules.TASKS_END.broken(where, f"the report {allowed}", _state_of(reply))
 
     def _reports(self) -> list[str]:
         """Return the reports of the answers; none while an answer is missing."""
@@ -199,7 +201,7 @@ class _Task:
         fits = self._take(sent)
         if reply.code is not None and fits and not self.waited and self.ended is None:
             allowed = "an empty result: the answers fit"
-            yield Problem("tasks-end", sent.exchange, allowed, came(reply))
+            yield rules.TASKS_END.broken(sent.exchange, allowed, came(reply))
 
     def _take(self, sent: Sent) -> bool:
         """Record the answers of an update. Return whether all of them fit."""
@@ -209,9 +211,9 @@ class _Task:
             name = self.open.get(key)
             if name not in ("place", "units"):
                 continue
-            choices = meanings(location)[-1] if name == "place" else UNITS
+            choices = places_meant(location)[-1] if name == "place" else UNITS
             which: Name = "place" if name == "place" else "units"
-            here = said(answer, which, choices)
+            here = interpret(answer, which, choices)
             if here.what in ("decline", "cancel"):
                 self.is_refused = True
             elif here.what in ("fits", "loose"):
@@ -225,7 +227,7 @@ class _Task:
             return
         self.is_stopped = True
         if reply.code is not None and not self.waited:
-            yield Problem("tasks-end", sent.exchange, "an empty result", came(reply))
+            yield rules.TASKS_END.broken(sent.exchange, "an empty result", came(reply))
 
     def _effects(self) -> Iterator[Problem]:
         """Hold the bills against the end of the task."""
@@ -239,11 +241,11 @@ class _Task:
             return
         reported = self.ended is not None and self.ended.text in self._reports()
         if reported and not bills:
-            yield Problem("a-report-is-billed", None, "a bill", "none")
+            yield rules.A_REPORT_IS_BILLED.broken(None, "a bill", "none")
         if bills and not reported and not self.is_stopped:
-            yield Problem("bills-are-due", None, "no bill", f"bill of {quoted(bills[0])}")
+            yield rules.BILLS_ARE_DUE.broken(None, "no bill", f"bill of {quoted(bills[0])}")
         if len(bills) > 1:
-            yield Problem("bills-are-due", None, "at most one bill", f"{len(bills)} bills")
+            yield rules.BILLS_ARE_DUE.broken(None, "at most one bill", f"{len(bills)} bills")
 
 
 def _state_of(reply: Reply) -> str:
