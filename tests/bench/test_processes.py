@@ -20,7 +20,7 @@ from mrtr_options.review.bench.run import run
 from mrtr_options.review.bench.scenario import Scenario, calling
 from mrtr_options.review.bench.schedules import SCHEDULES, named
 from mrtr_options.review.bench.subjects import Subject, all_subjects, subject_named
-from mrtr_options.review.explore.counterexamples import wrong
+from mrtr_options.review.explore.counterexamples import first_breach
 from mrtr_options.review.judge import grid
 from mrtr_options.review.judge.facts import Observation, observe
 from mrtr_options.review.judge.guarantees import guarantees_of, judge_history
@@ -152,4 +152,4 @@ async def test_work_that_is_begun_again_since_its_process_died_is_not_wrong() ->
     subject = subject_named("Lᵏ")
     with anyio.fail_after(SECONDS):
         history = await run(subject, calling().under(parse("crash@audit1 back2")))
-    assert wrong(subject, history) is None
+    assert first_breach(subject, history) is None

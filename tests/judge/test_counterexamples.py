@@ -26,7 +26,7 @@ from mrtr_options.review.explore.counterexamples import (
     Explored,
     counterexamples,
     is_part,
-    of_schedules,
+    play_schedules,
 )
 from mrtr_options.review.explore.proof import prove
 from mrtr_options.review.judge.anomalies import anomalies_in
@@ -170,7 +170,7 @@ def test_a_run_that_breaks_a_guarantee_and_shows_no_anomaly_fails_the_command(
     called = Subject(replace(option, guarantees=claims)), calling()
     found = anyio.run(counterexamples, *called, 0)
     monkeypatch.setattr(
-        "mrtr_options.review.explore.workers.results", Mock(return_value=([found], {}))
+        "mrtr_options.review.explore.workers.explore_all", Mock(return_value=([found], {}))
     )
     assert main(["explore", "F", "--markdown"]) == 1
     assert capsys.readouterr().err == (
@@ -205,7 +205,7 @@ def test_a_result_that_is_sent_after_a_redeploy_is_of_the_version_that_made_it()
 
 @pytest.mark.slow
 def test_the_schedules_name_what_their_histories_show() -> None:
-    shown, _ = anyio.run(of_schedules, [subject_named("F"), subject_named("H")])
+    shown, _ = anyio.run(play_schedules, [subject_named("F"), subject_named("H")])
     assert set(shown) == set(SCHEDULES)
     assert shown["lost-final"] == {"duplicate bill": ["F"]}
     assert shown["restart"] == {"lost call": ["H"]}

@@ -75,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
         named_subjects,
     )
     from mrtr_options.review.explore.summary import name_unclassified, short, show
-    from mrtr_options.review.explore.workers import results
+    from mrtr_options.review.explore.workers import explore_all
     from mrtr_options.review.show.progress import sharing
     from mrtr_options.tool.notation import LEGACY_SHIM
 
@@ -100,7 +100,7 @@ def run(args: argparse.Namespace) -> int:
     elif args.markdown:
         form = "markdown"
     with sharing(calls, quiet=args.json) as on_share:
-        done, proofs = results(calls, Path(args.resume) if args.resume else None, on_share)
+        done, proofs = explore_all(calls, Path(args.resume) if args.resume else None, on_share)
     show(done, proofs, form)
     return name_unclassified(done)
 

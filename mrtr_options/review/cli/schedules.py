@@ -34,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
     import anyio
 
     from mrtr_options.review.bench.schedules import SCHEDULES
-    from mrtr_options.review.explore.counterexamples import of_schedules
+    from mrtr_options.review.explore.counterexamples import play_schedules
     from mrtr_options.review.show.listing import show
     from mrtr_options.review.show.progress import counting
     from mrtr_options.tool.catalogue import all_options
@@ -45,6 +45,6 @@ def run(args: argparse.Namespace) -> int:
     left_out: dict[str, dict[str, list[str]]] = {}
     if chosen:
         with counting("schedules", len(SCHEDULES), quiet=args.json) as begin:
-            shown, left_out = anyio.run(of_schedules, chosen, begin)
+            shown, left_out = anyio.run(play_schedules, chosen, begin)
     show(chosen, shown, left_out, as_json=args.json)
     return 0

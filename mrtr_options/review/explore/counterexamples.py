@@ -77,12 +77,12 @@ class Explored:
         """Record a run and the anomalies it shows. Runs come with the fewest faults first."""
         self.histories += 1
         for name in shown:
-            smaller = self.counterexamples.setdefault(name, [])
-            if not any(is_part(each, faults) for each in smaller):
-                smaller.append(faults)
+            smallest = self.counterexamples.setdefault(name, [])
+            if not any(is_part(each, faults) for each in smallest):
+                smallest.append(faults)
 
 
-def wrong(subject: Subject, history: History) -> str | None:
+def first_breach(subject: Subject, history: History) -> str | None:
     """Return the first breach of the contract or of the option's guarantees, in a line.
 
     Return None without a breach. A guarantee under a schedule holds under the same set of faults.
@@ -117,7 +117,7 @@ def _at(fault: Fault) -> tuple[int, str]:
     return fault.round, fault.name
 
 
-async def begin(subject: Subject, scenario: Scenario) -> tuple[Explored, Faults]:
+async def explore_clean(subject: Subject, scenario: Scenario) -> tuple[Explored, Faults]:
     """Make the run without faults, and return it with the faults that are possible in it.
 
     Args:
@@ -131,7 +131,7 @@ async def begin(subject: Subject, scenario: Scenario) -> tuple[Explored, Faults]
         history = await run(subject, scenario, here)
     found = Explored(subject, scenario, 0)
     found.not_tried = not_tried(subject, scenario, strikes=history.strikes)
-    breach = wrong(subject, history)
+    breach = first_breach(subject, history)
     if breach is not None:
         found.unclassified[()] = breach
     found.take((), anomalies_in(history))
@@ -181,14 +181,14 @@ async def counterexamples(
                     clean = shown
                     found.not_tried = not_tried(subject, scenario, strikes=history.strikes)
                 if first is None or faults:
-                    breach = wrong(subject, history) if shown <= clean else None
+                    breach = first_breach(subject, history) if shown <= clean else None
                     if breach is not None:
                         found.unclassified[faults] = breach
                     found.take(faults, shown)
     return found
 
 
-def joined(bound: int, parts: Sequence[Explored]) -> Explored:
+def join(bound: int, parts: Sequence[Explored]) -> Explored:
     """Join the results of parts of a scenario's sets of faults.
 
     Args:
@@ -207,7 +207,7 @@ def joined(bound: int, parts: Sequence[Explored]) -> Explored:
     return whole
 
 
-async def of_schedules(
+async def play_schedules(
     subjects: Sequence[Subject], on_begin: Callable[[str], None] = lambda name: None
 ) -> tuple[dict[str, dict[str, list[str]]], dict[str, dict[str, list[str]]]]:
     """Play the schedules with names.

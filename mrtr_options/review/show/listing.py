@@ -29,7 +29,7 @@ def show(
 ) -> None:
     """Print every fault, and every schedule with its sentence and its anomalies in some subjects.
 
-    See `of_schedules`. Without subjects, nothing was played.
+    See `play_schedules`. Without subjects, nothing was played.
     """
     faults = {name: kind.says for name, kind in NAMED.items()}
     says = {slug: schedule.why for slug, schedule in SCHEDULES.items()}
