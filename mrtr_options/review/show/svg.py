@@ -140,11 +140,8 @@ def drawn(row: Row, lanes: Lanes, due: int = 1) -> str:
     at = dict(lanes)
     label = row.label or row.text
     match row.kind:
-        case "effect":
-            looks = " twice" if row.times > due else ""
-            return _effect(label, looks, row.effect == "audit", _at(row.start, at), at[EFFECTS])
-        case "skipped":
-            return _effect(label, " skipped", row.effect == "audit", None, at[EFFECTS])
+        case "effect" | "skipped":
+            return _effect_of(row, label, at, due)
         case "failure":
             return _failure(label, _at(row.start, at) or at[CLIENT], at[EFFECTS])
         case "crash":
@@ -155,6 +152,15 @@ def drawn(row: Row, lanes: Lanes, due: int = 1) -> str:
             return _kept(label, _at(row.start, at), at[DATABASE])
         case _:
             return _message_of(row, label, at)
+
+
+def _effect_of(row: Row, label: str, at: Mapping[Lane, int], due: int) -> str:
+    """Draw an effect, or one that was not repeated."""
+    is_audit = row.effect == "audit"
+    if row.kind == "skipped":
+        return _effect(label, " skipped", is_audit, None, at[EFFECTS])
+    looks = " twice" if row.times > due else ""
+    return _effect(label, looks, is_audit, _at(row.start, at), at[EFFECTS])
 
 
 def _message_of(row: Row, label: str, at: Mapping[Lane, int]) -> str:

@@ -23,6 +23,7 @@ from mrtr_options.review.bench.history import (
     Crashed,
     Effect,
     Elapsed,
+    Event,
     Failed,
     History,
     Received,
@@ -305,23 +306,35 @@ class Calls:
                     self._received(turn, event)
                 case Asked() | Answered():
                     self._pushed(event)
-                case Failed():
-                    for one in self._open():  # an engine may run its call on another instance
-                        one.failed = True
                 case Effect():
                     self.effects.append((turn, event))
-                case Crashed():
-                    self._crashed(event)
-                case Restarted() | Redeployed():
-                    self._replaced(event)
-                case Elapsed():
-                    self._now += event.seconds
                 case _:
-                    pass
+                    self._happened(event)
         self._find_work()
+        self._index_states()
+
+    def _happened(self, event: Event) -> None:
+        """Read what happens to the servers, and the time that passes."""
+        match event:
+            case Failed():
+                for one in self._open():  # an engine may run its call on another instance
+                    one.failed = True
+            case Crashed():
+                self._crashed(event)
+            case Restarted() | Redeployed():
+                self._replaced(event)
+            case Elapsed():
+                self._now += event.seconds
+            case _:
+                pass
+
+    def _index_states(self) -> None:
+        """Find the requests that brought each state, but for states that were made up."""
         for one in self.responses:
-            if one.request.state is not None and (one.respelled or one.request.forged is None):
-                self._by_state.setdefault(spelling(one.request.state), []).append(one)
+            state = one.request.state
+            is_handed_out = one.respelled or one.request.forged is None
+            if state is not None and is_handed_out:
+                self._by_state.setdefault(spelling(state), []).append(one)
 
     def _pushed(self, event: Asked | Answered) -> None:
         """Add a pushed question or its answer to the open request that it belongs to."""
