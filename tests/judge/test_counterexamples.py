@@ -235,7 +235,7 @@ def test_what_keeps_nothing_on_the_server_is_proved_for_any_number_of_faults(let
     proof = anyio.run(prove, subject_named(letter))
     assert proof.holds
     last = [message for message in proof.messages if len(message) == 2 and message[1] in UNITS]
-    assert proof.doing("bill") == last
+    assert proof.messages_with("bill") == last
     assert {"lost call", "stuck call", "lost effect"} <= set(proof.never)
 
 

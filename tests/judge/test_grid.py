@@ -17,7 +17,7 @@ SUBJECTS = {each.name: each for each in all_subjects()}
 def test_no_guarantee_of_an_option_is_refuted(
     subject: Subject, observations: list[Observation]
 ) -> None:
-    assert grid.broken_lines(subject, grid.judge(subject, observations)) == []
+    assert grid.describe_broken(subject, grid.judge(subject, observations)) == []
     own = guarantees.guarantees_of(subject)
     assert own is not None
     seen = [each for each in observations if each.subject == subject.name]
@@ -28,7 +28,7 @@ def test_no_guarantee_of_an_option_is_refuted(
 @pytest.mark.parametrize("subject", every("every run of the matrix, by subject", SUBJECTS))
 def test_no_run_of_a_column_refutes_a_guarantee(subject: Subject) -> None:
     lacks = grid.judge(subject, anyio.run(grid.run, grid.cells([subject])))
-    assert grid.broken_lines(subject, lacks) == []
+    assert grid.describe_broken(subject, lacks) == []
 
 
 def test_a_crash_under_the_guard_has_an_open_end_and_one_run(

@@ -17,8 +17,8 @@ from mrtr_options.review.cli._shared import (
     TOO_MANY_FAULTS,
     add_form,
     add_setup,
+    find_subjects,
     name_left_out,
-    subjects,
 )
 from mrtr_options.terminal import refuse
 
@@ -88,8 +88,8 @@ def run(args: argparse.Namespace) -> int:
     ]
     if args.era == "modern":  # an old client has a whole call in one request
         everyone += [*keyed_subjects(), *named_subjects(), *fleet_subjects()]
-    chosen = subjects(args.subjects) if args.subjects else everyone
-    calls = _calls(args, chosen)
+    chosen = find_subjects(args.subjects) if args.subjects else everyone
+    calls = _calls_to_explore(args, chosen)
     fewer = sorted({called.name for (called, _), most in calls.items() if most < args.faults})
     if fewer:
         where = ", ".join(map(short, fewer))
@@ -105,7 +105,7 @@ def run(args: argparse.Namespace) -> int:
     return name_unclassified(done)
 
 
-def _calls(
+def _calls_to_explore(
     args: argparse.Namespace, chosen: Sequence[Subject]
 ) -> dict[tuple[Subject, Scenario], int]:
     """Return the calls to explore, with the most faults of each."""

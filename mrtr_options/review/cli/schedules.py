@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from mrtr_options.review.cli._shared import add_form, refuse_if_played, subjects
+from mrtr_options.review.cli._shared import add_form, find_subjects, refuse_if_played
 from mrtr_options.terminal import refuse
 
 
@@ -40,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
     from mrtr_options.tool.catalogue import all_options
 
     played = ["E", "F", "H", "F¹", *("K" for letter in all_options() if letter == "K")]
-    chosen = subjects(args.subjects or played) if args.play else []
+    chosen = find_subjects(args.subjects or played) if args.play else []
     shown: dict[str, dict[str, list[str]]] = {}
     left_out: dict[str, dict[str, list[str]]] = {}
     if chosen:

@@ -110,10 +110,10 @@ def is_part(less: Faults, more: Faults) -> bool:
 
     A fault at a later attempt of a round counts as the same fault at the first attempt.
     """
-    return Counter(map(_at, less)) <= Counter(map(_at, more))
+    return Counter(map(_round_and_name, less)) <= Counter(map(_round_and_name, more))
 
 
-def _at(fault: Fault) -> tuple[int, str]:
+def _round_and_name(fault: Fault) -> tuple[int, str]:
     return fault.round, fault.name
 
 

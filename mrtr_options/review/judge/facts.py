@@ -151,7 +151,7 @@ class Observation:
             return "can"
         if self.outcome in ("lost", "hung"):
             return "---" if self.outcome == "lost" else "..."
-        return f"{_digit(self.most('audit'))}/{_digit(self.most('bill'))}"
+        return f"{_one_character(self.most('audit'))}/{_one_character(self.most('bill'))}"
 
     def as_json(self) -> dict[str, Any]:
         """Return one JSON object."""
@@ -174,7 +174,7 @@ class Observation:
         }
 
 
-def _digit(count: int) -> str:
+def _one_character(count: int) -> str:
     return str(count) if count < 10 else "+"
 
 
@@ -287,7 +287,7 @@ class Reading:
         return wrong | ((units or {self.report}) - said.get("units", set()))
 
     @cached_property
-    def _due(self) -> dict[str, Form]:
+    def _questions_due(self) -> dict[str, Form]:
         """The questions of the version that made the report, by name; empty without a redeploy."""
         history = self.history
         if self.report is None or not any(
@@ -325,7 +325,7 @@ class Reading:
                 shown[event.name] = event.form
             elif isinstance(event, Answered) and event.call == 1 and event.name in shown:
                 answered[event.name] = shown[event.name]
-        return any(answered.get(name) != form for name, form in self._due.items())
+        return any(answered.get(name) != form for name, form in self._questions_due.items())
 
     @cached_property
     def is_asked_again(self) -> bool:
@@ -396,7 +396,7 @@ class Reading:
                 taken.setdefault(request.round, (request, got))
         sent = [event for event in history.events if isinstance(event, Sent)]
         states = [got.reply.state for _, got in self.exchanges if got.reply.state is not None]
-        end = self._end(list(taken.values()))
+        end = self._summarize_end(list(taken.values()))
         return Observation(
             option,
             tuple(wrappers),
@@ -414,11 +414,11 @@ class Reading:
             state_bytes=tuple(map(len, states)),
             agreed=self.agrees,
             readable=readable_state(states[-1]) is not None if states else None,
-            fate=self._fate(end["outcome"]) if history.scenario.changes else None,
+            fate=self._judge_fate(end["outcome"]) if history.scenario.changes else None,
             **end,
         )
 
-    def _end(self, taken: Sequence[tuple[Sent, Received]]) -> dict[str, Any]:
+    def _summarize_end(self, taken: Sequence[tuple[Sent, Received]]) -> dict[str, Any]:
         """Return the end of the calls: the first that did not complete, or else the last."""
         end: dict[str, Any] = {}
         scenario = self.history.scenario
@@ -439,10 +439,10 @@ class Reading:
             end = {"outcome": "tool_error" if result.is_error else "completed", "text": result.text}
         return end
 
-    def _fate(self, outcome: Outcome) -> Fate:
+    def _judge_fate(self, outcome: Outcome) -> Fate:
         if outcome != "completed":
             return "lost" if outcome in ("lost", "hung") else "refused"
-        if self.is_stale or ("place" in self._due and self.place in self.unheeded):
+        if self.is_stale or ("place" in self._questions_due and self.place in self.unheeded):
             return "stale"
         return "asked again" if self.is_asked_again else "ok"
 
@@ -452,7 +452,7 @@ def observe(history: History) -> Observation:
     return Reading(history).observation
 
 
-def merged(runs: Sequence[Observation]) -> Observation:
+def merge(runs: Sequence[Observation]) -> Observation:
     """Merge several runs of one cell that differ in timing only.
 
     The result is the first run, with the counts and disagreements of all.

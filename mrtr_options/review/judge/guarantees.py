@@ -98,7 +98,7 @@ def _all(*checks: Check) -> Check:
     return check
 
 
-def _ended_by(word: str) -> Check:
+def _ends_by(word: str) -> Check:
     def check(seen: Observation) -> str | None:
         says = f"the text {seen.text!r} does not say that the user {word}"
         return None if word in (seen.text or "") else says
@@ -106,7 +106,7 @@ def _ended_by(word: str) -> Check:
     return _all(_is(outcome="completed", bills=0), check)
 
 
-def _refuses_an_answer(seen: Observation) -> str | None:
+def _check_refused_answer(seen: Observation) -> str | None:
     for refusal in seen.refusals:
         if refusal.code == -32602 and "units" in (refusal.message or ""):
             return None
@@ -152,10 +152,10 @@ def guaranteed(own: Guarantees | None) -> list[Property]:
 def declared(own: Guarantees) -> list[Guarantee]:
     """Return the properties that an option declares, one for each schedule."""
     found = [
-        _counts("modern", "clean-tokyo", own.modern_tokyo),
-        _counts("modern", "clean-springfield", own.modern_springfield),
-        _counts("legacy", "clean-tokyo", own.legacy_tokyo),
-        _counts("legacy", "clean-springfield", own.legacy_springfield),
+        _guarantee_counts("modern", "clean-tokyo", own.modern_tokyo),
+        _guarantee_counts("modern", "clean-springfield", own.modern_springfield),
+        _guarantee_counts("legacy", "clean-tokyo", own.legacy_tokyo),
+        _guarantee_counts("legacy", "clean-springfield", own.legacy_springfield),
         Guarantee(
             "old-clients-are-asked" if own.asks_legacy else "old-clients-are-not-asked",
             "An old client gets the whole conversation."
@@ -169,7 +169,7 @@ def declared(own: Guarantees) -> list[Guarantee]:
             "old-clients-get-a-result",
             "Tokyo completes for an old client; Springfield does if it is asked, else is an error.",
             ("clean-tokyo", "clean-springfield"),
-            _old_result(own.asks_legacy),
+            _result_of_old_client(own.asks_legacy),
             ("legacy",),
         ),
         Guarantee(
@@ -178,7 +178,7 @@ def declared(own: Guarantees) -> list[Guarantee]:
             if own.reexecution == "never"
             else "The author's code is entered again in later rounds.",
             ("clean-springfield",),
-            _entered_once if own.reexecution == "never" else _entered_again,
+            _check_entered_once if own.reexecution == "never" else _check_entered_again,
         ),
         _READABLE if own.readable else SEALED,
         _LOST_KEY,
@@ -193,12 +193,12 @@ def declared(own: Guarantees) -> list[Guarantee]:
                 needs_two=slug == "failover",
             )
         )
-    found += [_effect_once("audit", slug) for slug in own.audit_once]
-    found += [_effect_once("bill", slug) for slug in own.bill_once]
+    found += [_guarantee_once("audit", slug) for slug in own.audit_once]
+    found += [_guarantee_once("bill", slug) for slug in own.bill_once]
     return found + list(_TASKS if own.task else ())
 
 
-def _old_result(asks: bool) -> Check:
+def _result_of_old_client(asks: bool) -> Check:
     def check(seen: Observation) -> str | None:
         if seen.schedule == "clean-tokyo":
             return _is(outcome="completed", text=TOKYO if asks else TOKYO_ASSUMED)(seen)
@@ -207,7 +207,7 @@ def _old_result(asks: bool) -> Check:
     return check
 
 
-def _either(seen: Observation) -> str | None:
+def _check_either_end(seen: Observation) -> str | None:
     match seen.outcome, seen.most("bill"):
         case ("completed", 1) | ("cancelled", 0 | 1):
             return None
@@ -251,13 +251,13 @@ _TASKS = (
         "a-tasks-answers-are-checked",
         "An answer that does not fit is refused with -32602 naming the question, which stays open.",
         ("task-bad-answer",),
-        _all(_refuses_an_answer, _is(**_WHOLE)),
+        _all(_check_refused_answer, _is(**_WHOLE)),
     ),
     Guarantee(
         "a-no-completes-the-task",
         "A declined question completes the task with a plain text, and no bill.",
         ("task-decline",),
-        _ended_by("declined"),
+        _ends_by("declined"),
     ),
     Guarantee(
         "a-task-asks-only-the-willing",
@@ -307,7 +307,7 @@ _TASKS = (
         "A last answer and a cancellation at the same moment end in one of the two, and stay"
         " there.",
         ("task-cancel-races",),
-        _all(_either, _is(agreed=True)),
+        _all(_check_either_end, _is(agreed=True)),
     ),
     Guarantee(
         "a-task-expires",
@@ -338,7 +338,7 @@ def undeclared(own: Guarantees) -> list[Guarantee]:
     return [each for each in more if each.name not in names]
 
 
-def _effect_once(effect: str, slug: str) -> Guarantee:
+def _guarantee_once(effect: str, slug: str) -> Guarantee:
     return Guarantee(
         f"{effect}-once-{slug}",
         f"Under {slug}, the {effect} happens once.",
@@ -347,7 +347,7 @@ def _effect_once(effect: str, slug: str) -> Guarantee:
     )
 
 
-def _counts(era: Era, slug: str, counts: str) -> Guarantee:
+def _guarantee_counts(era: Era, slug: str, counts: str) -> Guarantee:
     def check(seen: Observation) -> str | None:
         effects = f"{seen.effects['audit']}/{seen.effects['bill']}"
         return None if effects == counts else f"audit/bill is {effects}, guaranteed {counts}"
@@ -357,30 +357,30 @@ def _counts(era: Era, slug: str, counts: str) -> Guarantee:
     )
 
 
-def _entered_once(seen: Observation) -> str | None:
+def _check_entered_once(seen: Observation) -> str | None:
     again = [f"{name} {times} times" for name, times in seen.entries.items() if times > 1]
     return f"the author's code was entered again: {', '.join(again)}" if again else None
 
 
-def _entered_again(seen: Observation) -> str | None:
+def _check_entered_again(seen: Observation) -> str | None:
     if seen.entries and max(seen.entries.values()) == 1:
         return "the author's code was entered once"
     return None
 
 
-def _readable(seen: Observation) -> str | None:
+def _check_readable(seen: Observation) -> str | None:
     return "the state cannot be read" if seen.readable is False else None
 
 
-def _sealed(seen: Observation) -> str | None:
+def _check_sealed(seen: Observation) -> str | None:
     return "the state can be read" if seen.readable else None
 
 
 _READABLE = Guarantee(
-    "state-readable", "The client can read the state.", ("clean-springfield",), _readable
+    "state-readable", "The client can read the state.", ("clean-springfield",), _check_readable
 )
 SEALED = Guarantee(
-    "state-sealed", "The client cannot read the state.", ("clean-springfield",), _sealed
+    "state-sealed", "The client cannot read the state.", ("clean-springfield",), _check_sealed
 )
 
 _LOST_KEY = Guarantee(

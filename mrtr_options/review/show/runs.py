@@ -32,7 +32,7 @@ def play(subjects: Sequence[Subject], scenario: Scenario, faults: Faults, *, as_
 
     `faults` are the scenario's, if it is no schedule.
     """
-    histories = anyio.run(_played, subjects, scenario)
+    histories = anyio.run(_play_all, subjects, scenario)
     if as_json:
         print(
             json.dumps([_as_json(history) for history in histories], ensure_ascii=False, indent=1)
@@ -71,7 +71,7 @@ def _print_run(history: History, faults: Faults, out: Console) -> None:
     out.print(end_of(history))
 
 
-async def _played(subjects: Sequence[Subject], scenario: Scenario) -> list[History]:
+async def _play_all(subjects: Sequence[Subject], scenario: Scenario) -> list[History]:
     return [await run(subject, scenario) for subject in subjects]
 
 

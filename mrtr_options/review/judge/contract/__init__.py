@@ -43,12 +43,12 @@ from __future__ import annotations
 from typing import Any
 
 from mrtr_options.review.bench.history import History
-from mrtr_options.review.judge.contract.effects import wrong_effects
+from mrtr_options.review.judge.contract.effects import find_wrong_effects
 from mrtr_options.review.judge.contract.exchanges import Calls
-from mrtr_options.review.judge.contract.leaks import leaks
-from mrtr_options.review.judge.contract.responses import wrong_responses
+from mrtr_options.review.judge.contract.leaks import find_leaks
+from mrtr_options.review.judge.contract.responses import find_wrong_responses
 from mrtr_options.review.judge.contract.rules import RULES
-from mrtr_options.review.judge.contract.task_rules import has_tasks, wrong_tasks
+from mrtr_options.review.judge.contract.task_rules import find_wrong_tasks, has_tasks
 from mrtr_options.review.judge.properties import Problem
 
 __all__ = ["RULES", "violations"]
@@ -70,15 +70,15 @@ def violations(
     if history.scenario.changes:
         return []
     if has_tasks(history):
-        return wrong_tasks(history)
+        return find_wrong_tasks(history)
     if history.scenario.takes_tasks:
         return []
     calls = Calls(history)
     found = [
         *calls.deaths,
-        *wrong_responses(calls, tools or {}),
-        *wrong_effects(calls),
-        *leaks(calls),
+        *find_wrong_responses(calls, tools or {}),
+        *find_wrong_effects(calls),
+        *find_leaks(calls),
     ]
     order = {name: number for number, name in enumerate(RULES)}
     return sorted(found, key=lambda each: (each.exchange or 10**9, order[each.property]))

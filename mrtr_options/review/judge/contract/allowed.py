@@ -89,7 +89,7 @@ def may_refuse(calls: Calls, one: Exchange) -> bool:
     """
     assert one.token is not None
     replaced = _is_elsewhere(one) or _is_old(calls, one.token, one.at)
-    return replaced or calls.forked(one) or _is_spent(calls, one)
+    return replaced or calls.is_forked(one) or _is_spent(calls, one)
 
 
 def _is_spent(calls: Calls, one: Exchange) -> bool:
@@ -138,7 +138,7 @@ def _rule_on_modern(calls: Calls, one: Exchange) -> Ruling:
     allowed = [*ruling.responses]
     if special is not None or one.respelled or _may_have_expired(calls, one):
         allowed.append(refused)
-    allowed += _also_allowed(calls, one, refused)
+    allowed += _allow_more(calls, one, refused)
     if not is_of_the_protocol(request.answers):
         allowed.append(Refused(UNREADABLE))
         rule = rules.ANSWERS_ARE_CHECKED
@@ -168,7 +168,7 @@ def _special_rule(calls: Calls, one: Exchange) -> Rule | None:
     """Return the rule of a state that came with two answers, or to another server."""
     if one.token is None:
         return None
-    if calls.forked(one):
+    if calls.is_forked(one):
         return rules.ANOTHER_ANSWER_IS_NOT_THE_FIRST
     if _is_elsewhere(one):
         return rules.A_LOST_CALL_IS_NO_OTHER_CALL
@@ -188,7 +188,7 @@ def _may_have_expired(calls: Calls, one: Exchange) -> bool:
     return one.token is not None and _is_old(calls, one.token, one.at)
 
 
-def _also_allowed(calls: Calls, one: Exchange, refused: Refused) -> list[Allowed]:
+def _allow_more(calls: Calls, one: Exchange, refused: Refused) -> list[Allowed]:
     """Return the responses that other requests, or a full server, also allow to a request."""
     request = one.request
     token = one.token
@@ -363,7 +363,7 @@ class _NextStep:
         self.matches = matches
         self.open = one.position.open
         self.settled = one.position.place
-        self.answers = calls.answers(one)
+        self.answers = calls.answers_of(one)
         self.is_under_other_keys = calls.has_unasked(one)
         self.names_of = calls.names_of
         self.rule = rules.QUESTIONS_ARE_ASKED_IN_ORDER

@@ -25,7 +25,7 @@ from mrtr_options.sdk.protection import MAX_TOKEN_BYTES
 from mrtr_options.tool.server import TOOL
 
 
-def wrong_responses(calls: Calls, tools: dict[str, dict[str, Any]]) -> Iterator[Problem]:
+def find_wrong_responses(calls: Calls, tools: dict[str, dict[str, Any]]) -> Iterator[Problem]:
     """Yield the responses that are not allowed; fill in `Exchange.allowed` of each request.
 
     `tools` is the server's listing.
@@ -33,9 +33,9 @@ def wrong_responses(calls: Calls, tools: dict[str, dict[str, Any]]) -> Iterator[
     before: dict[tuple[object, ...], Rule] = {}
     for one in calls.responses:
         if one.request.method == "tools/list":
-            yield from _listing(one)
+            yield from _check_listing(one)
         elif one.reply.nothing is not None:
-            yield from _nothing(calls, one)
+            yield from _check_absence(calls, one)
         elif one.reply.malformed is not None:
             yield one.breaks(
                 rules.CONTENT_IS_ONE_TEXT, "a response of the protocol", one.reply.malformed
@@ -48,13 +48,13 @@ def wrong_responses(calls: Calls, tools: dict[str, dict[str, Any]]) -> Iterator[
             allowed = f"a result of a type that there is: {', '.join(RESULT_TYPES)}"
             yield one.breaks(rules.CONTENT_IS_ONE_TEXT, allowed, repr(one.reply.unknown_type))
         else:
-            yield from _response(calls, one, tools, before)
-    yield from _duplicates(calls)
-    yield from _forms(calls)
-    yield from _retries(calls)
+            yield from _check_response(calls, one, tools, before)
+    yield from _check_duplicates(calls)
+    yield from _check_forms(calls)
+    yield from _check_retries(calls)
 
 
-def _response(
+def _check_response(
     calls: Calls,
     one: Exchange,
     tools: dict[str, dict[str, Any]],
@@ -75,20 +75,20 @@ def _response(
         most = f"a state of {MAX_TOKEN_BYTES} bytes at most"
         yield one.breaks(rules.STATES_ARE_SHORT, most, f"one of {len(reply.state or '')}")
     if reply.is_result and one.request.tool == TOOL:
-        yield from _content(one, tools.get(TOOL, {}).get("outputSchema"))
+        yield from _check_content(one, tools.get(TOOL, {}).get("outputSchema"))
     if reply.later and any(not isinstance(each, Refused) for each in one.allowed):
         return
-    if not _fitting(one):
+    if not _select_fitting(one):
         if reply.questions and not one.request.asks:
             rule = rules.ASKS_ONLY_WHO_CAN_BE_ASKED
         elif not reply.is_refusal:
-            rule = before.get(_seen(reply), rule)
+            rule = before.get(_client_view(reply), rule)
             if rule.is_ordinary:
-                before[_seen(reply)] = rule
+                before[_client_view(reply)] = rule
         yield one.breaks(rule, in_words(one.allowed), came(reply))
 
 
-def _nothing(calls: Calls, one: Exchange) -> Iterator[Problem]:
+def _check_absence(calls: Calls, one: Exchange) -> Iterator[Problem]:
     left = one.request.era == "legacy" and len(one.answered) < len(one.asked)
     if not left:
         ruling = rule_on(calls, one)
@@ -105,20 +105,20 @@ def _failed_before(calls: Calls, one: Exchange) -> bool:
     The duplicate may get that error again, or be told that the outcome is unknown.
     """
     return any(
-        (other.failed and _same(other.reply, one.reply)) or other.reply.nothing == LOST
-        for other in _same_round(calls, one)
+        (other.failed and _are_same(other.reply, one.reply)) or other.reply.nothing == LOST
+        for other in _find_same_round(calls, one)
         if other.begun < one.begun
     )
 
 
-def _same_round(calls: Calls, one: Exchange) -> list[Exchange]:
+def _find_same_round(calls: Calls, one: Exchange) -> list[Exchange]:
     """Return the other requests with a request's state, or of its call key."""
     if one.request.state is None:
         return calls.under_the_key(one)
     return calls.with_state(one.request.state)
 
 
-def _listing(one: Exchange) -> Iterator[Problem]:
+def _check_listing(one: Exchange) -> Iterator[Problem]:
     tool = one.reply.tools.get(TOOL)
     if tool is None:
         yield one.breaks(rules.THE_TOOL_IS_LISTED, f"a tool {TOOL!r}", f"{list(one.reply.tools)}")
@@ -140,34 +140,35 @@ def _listing(one: Exchange) -> Iterator[Problem]:
             yield one.breaks(rules.THE_TOOL_IS_LISTED, f"{what} is {wants!r}", f"it is {is_!r}")
 
 
-def _content(one: Exchange, schema: dict[str, Any] | None) -> Iterator[Problem]:
+def _check_content(one: Exchange, schema: dict[str, Any] | None) -> Iterator[Problem]:
     reply = one.reply
     if reply.blocks != ("text",):
         kinds = ", ".join(reply.blocks) or "no content"
         yield one.breaks(rules.CONTENT_IS_ONE_TEXT, "one text block", kinds)
-    if schema is None or reply.is_error or any(isinstance(each, Ends) for each in _fitting(one)):
+    is_end = any(isinstance(each, Ends) for each in _select_fitting(one))
+    if schema is None or reply.is_error or is_end:
         return  # a schema of reports may have no room for a decline
-    why = _misfit(schema, reply.structured)
+    why = _find_misfit(schema, reply.structured)
     if why is not None:
         yield one.breaks(rules.CONTENT_IS_ONE_TEXT, "structured content that fits its schema", why)
 
 
-def _fitting(one: Exchange) -> list[Allowed]:
+def _select_fitting(one: Exchange) -> list[Allowed]:
     return [each for each in one.allowed if each.fits(one.reply)]
 
 
-def _is_taken(one: Exchange) -> bool:
+def _is_wrongly_taken(one: Exchange) -> bool:
     """Return whether a request had to be refused, and was not."""
-    return not _fitting(one) and all(isinstance(each, Refused) for each in one.allowed)
+    return not _select_fitting(one) and all(isinstance(each, Refused) for each in one.allowed)
 
 
-def _is_told(one: Exchange) -> bool:
+def _is_reported(one: Exchange) -> bool:
     """Return whether a request was taken or refused against its own rule, which is reported."""
-    is_refused = one.reply.is_refusal and not _fitting(one)
-    return is_refused or _is_taken(one)
+    is_refused = one.reply.is_refusal and not _select_fitting(one)
+    return is_refused or _is_wrongly_taken(one)
 
 
-def _misfit(schema: dict[str, Any], structured: Any) -> str | None:
+def _find_misfit(schema: dict[str, Any], structured: Any) -> str | None:
     """Return why structured content does not fit its schema; None if it does."""
     if structured is None:
         return "there is none"
@@ -181,7 +182,7 @@ def _misfit(schema: dict[str, Any], structured: Any) -> str | None:
 # --- several responses --------------------------------------------------------------------------
 
 
-def _duplicates(calls: Calls) -> Iterator[Problem]:
+def _check_duplicates(calls: Calls) -> Iterator[Problem]:
     """Check that the same request gets the same response, unless it had to be refused."""
     first: dict[tuple[int, str | None, str], Exchange] = {}
     for one in calls.responses:
@@ -199,12 +200,12 @@ def _duplicates(calls: Calls) -> Iterator[Problem]:
         before = first.setdefault(same, one)
         if before is not one and _may_differ(calls, before, one):
             first[same] = one
-        elif not (_same(before.reply, reply) or _is_told(before) or _is_told(one)):
+        elif not (_are_same(before.reply, reply) or _is_reported(before) or _is_reported(one)):
             allowed = f"what the same request got before: {came(before.reply)}"
             yield one.breaks(rules.DUPLICATES_GET_ONE_RESPONSE, allowed, came(reply))
 
 
-def _forms(calls: Calls) -> Iterator[Problem]:
+def _check_forms(calls: Calls) -> Iterator[Problem]:
     """Check that the same question has the same form, with its titles and its default."""
     first: dict[str, dict[str, Any]] = {}
     for one in calls.responses:
@@ -220,7 +221,7 @@ def _forms(calls: Calls) -> Iterator[Problem]:
                 )
 
 
-def _retries(calls: Calls) -> Iterator[Problem]:
+def _check_retries(calls: Calls) -> Iterator[Problem]:
     """Check that ten retries after state-only responses end a round."""
     times = Counter[tuple[int, int]]()
     for one in calls.responses:
@@ -238,7 +239,7 @@ def _may_differ(calls: Calls, before: Exchange, one: Exchange) -> bool:
     if len(calls.answered_before(before)) < len(calls.answered_before(one)):
         return True
     if before.reply.code in (types.INTERNAL_ERROR, types.REQUEST_TIMEOUT) and any(
-        other.reply.nothing == LOST for other in _same_round(calls, one)
+        other.reply.nothing == LOST for other in _find_same_round(calls, one)
     ):
         return True  # the server that took it died, and another one has taken it over
     return any(
@@ -247,10 +248,10 @@ def _may_differ(calls: Calls, before: Exchange, one: Exchange) -> bool:
     )
 
 
-def _same(one: Reply, other: Reply) -> bool:
-    return _seen(one) == _seen(other)
+def _are_same(one: Reply, other: Reply) -> bool:
+    return _client_view(one) == _client_view(other)
 
 
-def _seen(reply: Reply) -> tuple[object, ...]:
+def _client_view(reply: Reply) -> tuple[object, ...]:
     """Return a client's view of a response, without the names of its keys."""
     return reply.text, reply.is_error, reply.code, tuple(sorted(reply.questions.values()))

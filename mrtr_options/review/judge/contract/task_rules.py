@@ -33,7 +33,7 @@ def has_tasks(history: History) -> bool:
     )
 
 
-def wrong_tasks(history: History) -> list[Problem]:
+def find_wrong_tasks(history: History) -> list[Problem]:
     """Return the problems of a history's task; none if a fault disturbed it on its way."""
     if _is_disturbed(history.scenario):
         return []
@@ -83,16 +83,17 @@ class _Task:
             elif isinstance(event, Elapsed):
                 self.waited += event.seconds
             elif isinstance(event, Received):
-                yield from self._response(sent_as[event.exchange], event.reply)
-        yield from self._effects()
+                yield from self._check_response(sent_as[event.exchange], event.reply)
+        yield from self._check_bills()
 
-    def _response(self, sent: Sent, reply: Reply) -> Iterator[Problem]:
+    def _check_response(self, sent: Sent, reply: Reply) -> Iterator[Problem]:
         where = sent.exchange
         request = sent.request
         if reply.nothing == HUNG:
             is_look = request.method == "tasks/get"
             rule = rules.TASKS_END if is_look else rules.EVERY_REQUEST_IS_ANSWERED
-            yield rule.broken(where, "a response that goes on with the call", self._stuck())
+            allowed = "a response that goes on with the call"
+            yield rule.broken(where, allowed, self._describe_stuck())
             return
         if reply.malformed is not None:
             allowed = "a response of the protocol"
@@ -100,22 +101,22 @@ class _Task:
             return
         match request.method:
             case "tools/call":
-                yield from self._created(where, reply)
+                yield from self._check_created(where, reply)
             case "tasks/get":
-                yield from self._looked_at(sent, reply)
+                yield from self._check_look(sent, reply)
             case "tasks/update":
-                yield from self._updated(sent, reply)
+                yield from self._check_update(sent, reply)
             case "tasks/cancel":
-                yield from self._cancelled(sent, reply)
+                yield from self._check_cancel(sent, reply)
             case _:
                 pass
 
-    def _stuck(self) -> str:
+    def _describe_stuck(self) -> str:
         if self.open:
             return f"it waits for {', '.join(self.open.values())}, though the client has answered"
         return "the task does not come to an end"
 
-    def _created(self, where: int, reply: Reply) -> Iterator[Problem]:
+    def _check_created(self, where: int, reply: Reply) -> Iterator[Problem]:
         if reply.task is None:
             return
         self.task = reply.task
@@ -128,17 +129,17 @@ class _Task:
     def _is_owners(self, sent: Sent) -> bool:
         return sent.request.principal == OWNER and sent.request.task == self.task
 
-    def _looked_at(self, sent: Sent, reply: Reply) -> Iterator[Problem]:
+    def _check_look(self, sent: Sent, reply: Reply) -> Iterator[Problem]:
         where = sent.exchange
         if not self._is_owners(sent):
             if reply.code is None:
                 allowed = "an error: the task is another principal's, or there is none"
-                yield rules.TASKS_ARE_THEIR_OWNERS.broken(where, allowed, _state_of(reply))
+                yield rules.TASKS_ARE_THEIR_OWNERS.broken(where, allowed, _describe_task(reply))
             return
         if not sent.request.takes_tasks:
             if reply.code is None:
                 allowed = "an error: this request does not declare the extension"
-                yield rules.TASKS_ARE_DECLARED.broken(where, allowed, _state_of(reply))
+                yield rules.TASKS_ARE_DECLARED.broken(where, allowed, _describe_task(reply))
             return
         if reply.status is None:
             if not self.waited:
@@ -147,36 +148,36 @@ class _Task:
         if reply.status not in get_args(Status):
             allowed = f"a status: {', '.join(get_args(Status))}"
             yield rules.CONTENT_IS_ONE_TEXT.broken(where, allowed, repr(reply.status))
-        yield from self._asked(where, reply)
+        yield from self._check_questions(where, reply)
         if self.ended is not None and not reply.same_as(self.ended):
-            allowed = f"what it ended as: {_state_of(self.ended)}"
-            yield rules.TASKS_END.broken(where, allowed, _state_of(reply))
+            allowed = f"what it ended as: {_describe_task(self.ended)}"
+            yield rules.TASKS_END.broken(where, allowed, _describe_task(reply))
         elif self.ended is None and reply.status in ENDED:
             self.ended = reply
-            yield from self._outcome(where, reply)
+            yield from self._check_outcome(where, reply)
 
-    def _asked(self, where: int, reply: Reply) -> Iterator[Problem]:
+    def _check_questions(self, where: int, reply: Reply) -> Iterator[Problem]:
         """Hold the questions of a task against those of the page."""
         self.open = {key: reply.name_of(key) for key in reply.questions}
         location = self.history.scenario.location
         for key, message in reply.questions.items():
             one = Reply(questions={key: message}, schemas={key: reply.schemas[key]})
-            due = self._questions(location)
+            due = self._allowed_questions(location)
             if not any(question.fits(one) for question in due):
                 rule = rules.QUESTIONS_ARE_ASKED_IN_ORDER
                 yield rule.broken(where, " or ".join(map(str, due)), came(one))
 
-    def _places(self, location: str) -> list[str]:
+    def _possible_places(self, location: str) -> list[str]:
         """Return the places that the call may be about by now."""
         matches = places_meant(location)[-1]
         return list(matches) if len(matches) < 2 else self.answers.get("place", [])
 
-    def _questions(self, location: str) -> list[Asks]:
+    def _allowed_questions(self, location: str) -> list[Asks]:
         matches = places_meant(location)[-1]
         due = [asks_place(location, matches)] if len(matches) > 1 else []
-        return [*due, *map(asks_units, self._places(location))]
+        return [*due, *map(asks_units, self._possible_places(location))]
 
-    def _outcome(self, where: int, reply: Reply) -> Iterator[Problem]:
+    def _check_outcome(self, where: int, reply: Reply) -> Iterator[Problem]:
         """Hold the end of a task against its owner's answers."""
         if self.is_stopped and reply.status == "cancelled":
             return
@@ -185,17 +186,17 @@ class _Task:
                 rule = rules.DECLINE_ENDS_THE_CALL
                 yield rule.broken(where, "a text with 'declined', or an error", came(reply))
             return
-        texts = self._reports()
+        texts = self._allowed_reports()
         if texts and reply.text not in texts:
             allowed = " or ".join(map(quoted, texts))
-            yield rules.TASKS_END.broken(where, f"the report {allowed}", _state_of(reply))
+            yield rules.TASKS_END.broken(where, f"the report {allowed}", _describe_task(reply))
 
-    def _reports(self) -> list[str]:
+    def _allowed_reports(self) -> list[str]:
         """Return the reports of the answers; none while an answer is missing."""
-        places = self._places(self.history.scenario.location)
+        places = self._possible_places(self.history.scenario.location)
         return [report(*each) for each in product(places, self.answers.get("units", []))]
 
-    def _updated(self, sent: Sent, reply: Reply) -> Iterator[Problem]:
+    def _check_update(self, sent: Sent, reply: Reply) -> Iterator[Problem]:
         if not self._is_owners(sent):
             return
         fits = self._take(sent)
@@ -222,14 +223,14 @@ class _Task:
                 all_fit = False
         return all_fit
 
-    def _cancelled(self, sent: Sent, reply: Reply) -> Iterator[Problem]:
+    def _check_cancel(self, sent: Sent, reply: Reply) -> Iterator[Problem]:
         if not self._is_owners(sent):
             return
         self.is_stopped = True
         if reply.code is not None and not self.waited:
             yield rules.TASKS_END.broken(sent.exchange, "an empty result", came(reply))
 
-    def _effects(self) -> Iterator[Problem]:
+    def _check_bills(self) -> Iterator[Problem]:
         """Hold the bills against the end of the task."""
         bills = [
             event.effect.subject
@@ -239,7 +240,7 @@ class _Task:
         tasks = {got.reply.task for sent, got in self.history.exchanges if sent.request.takes_tasks}
         if len(tasks - {None}) > 1:
             return
-        reported = self.ended is not None and self.ended.text in self._reports()
+        reported = self.ended is not None and self.ended.text in self._allowed_reports()
         if reported and not bills:
             yield rules.A_REPORT_IS_BILLED.broken(None, "a bill", "none")
         if bills and not reported and not self.is_stopped:
@@ -248,6 +249,6 @@ class _Task:
             yield rules.BILLS_ARE_DUE.broken(None, "at most one bill", f"{len(bills)} bills")
 
 
-def _state_of(reply: Reply) -> str:
+def _describe_task(reply: Reply) -> str:
     """Return a response's description of a task, in words."""
     return came(reply) if reply.status is None else f"status {reply.status}: {came(reply)}"
