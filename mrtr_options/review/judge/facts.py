@@ -181,6 +181,16 @@ def _one_character(count: int) -> str:
 # --- from a history to an observation -----------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class _End:
+    """The end of a call; see `Observation`."""
+
+    outcome: Outcome = "lost"
+    text: str | None = None
+    code: int | None = None
+    message: str | None = None
+
+
 class Reading:
     """A history, and what follows from it. Call 1 is the one under review; others disturb it."""
 
@@ -259,58 +269,70 @@ class Reading:
         """The reported place and units that the user's answers do not contain."""
         if self.report is None:
             return set()
-        said: dict[str, set[str]] = {}
+        given = self._given_values()
+        places = given.get("place") or set(weather.places_named(self.history.location))
+        unheeded = {self.place} - places
+        is_assumed = self.report.endswith("(metric assumed: this client cannot be asked)")
+        if "units" not in given and is_assumed:
+            return unheeded
+        units = self._reported_units() or {self.report}
+        return unheeded | (units - given.get("units", set()))
+
+    def _given_values(self) -> dict[str, set[str]]:
+        """Return the values that the user of call 1 gave, by name, also where nobody asked."""
+        contents: list[Mapping[str, object]] = []
         for event in self.history.events:
-            contents: list[Mapping[str, object]] = []
             if isinstance(event, Answered) and event.call == 1 and event.action == "accept":
-                contents = [event.content or {}]
-            elif isinstance(event, Sent) and event.call == 1:  # perhaps with unasked answers
-                answers = (event.request.answers or {}).values()
-                contents = [
-                    each.content or {} for each in answers if isinstance(each, types.ElicitResult)
-                ]
-            for content in contents:
-                for name, value in content.items():
-                    said.setdefault(name, set()).add(str(value))
-        place = self.place
-        wrong = {place} - (said.get("place") or set(weather.places_named(self.history.location)))
-        if "units" not in said and self.report.endswith(
-            "(metric assumed: this client cannot be asked)"
-        ):
-            return wrong
+                contents.append(event.content or {})
+            elif isinstance(event, Sent) and event.call == 1:
+                for answer in (event.request.answers or {}).values():
+                    if isinstance(answer, types.ElicitResult):
+                        contents.append(answer.content or {})
+        given: dict[str, set[str]] = {}
+        for content in contents:
+            for name, value in content.items():
+                given.setdefault(name, set()).add(str(value))
+        return given
+
+    def _reported_units(self) -> set[str]:
+        """Return the units of which the report is; none if it is the report of no units."""
         known: tuple[Literal["metric", "imperial"], ...] = ("metric", "imperial")
-        units = {
+        return {
             each
             for each in known
-            if self.report == weather.report(place, weather.UnitsAnswer(units=each))
+            if self.report == weather.report(self.place, weather.UnitsAnswer(units=each))
         }
-        return wrong | ((units or {self.report}) - said.get("units", set()))
 
     @cached_property
     def _questions_due(self) -> dict[str, Form]:
         """The questions of the version that made the report, by name; empty without a redeploy."""
         history = self.history
-        if self.report is None or not any(
-            isinstance(event, Redeployed) for event in history.events
-        ):
+        is_redeployed = any(isinstance(event, Redeployed) for event in history.events)
+        if self.report is None or not is_redeployed:
             return {}
+        return redeploys.questions(self._reporting_version(), history.location, self.place)
+
+    def _reporting_version(self) -> Change | None:
+        """Return the version of the code that made the report; None for the first one.
+
+        A result may be sent later than it is made, so the version that billed decides.
+        """
+        history = self.history
         versions = dict[int, Change | None]()
-        billed: list[Change | None] = []  # by which: a result may be sent later than it is made
-        version = None
+        billing: list[Change | None] = []
         for event in history.events:
             match event:
                 case Redeployed(change=change):
                     instances = range(history.instances) if event.only is None else (event.only,)
                     versions.update(dict.fromkeys(instances, change))
-                case Effect(effect=effect) if (effect.kind, effect.subject) == ("bill", self.place):
-                    if event.instance is not None:
-                        billed.append(versions.get(event.instance))
-                case Received(call=1) if event.reply.text == self.report:
-                    version = billed[-1] if billed else versions.get(event.instance)
-                    break  # later ones may repeat it
+                case Effect(effect=effect, instance=int(instance)):
+                    if effect.kind == "bill" and effect.subject == self.place:
+                        billing.append(versions.get(instance))
+                case Received(call=1) if event.reply.text == self.report:  # later ones repeat it
+                    return billing[-1] if billing else versions.get(event.instance)
                 case _:
                     pass
-        return redeploys.questions(version, history.location, self.place)
+        return None
 
     @cached_property
     def is_stale(self) -> bool:
@@ -414,30 +436,41 @@ class Reading:
             state_bytes=tuple(map(len, states)),
             agreed=self.agrees,
             readable=readable_state(states[-1]) is not None if states else None,
-            fate=self._judge_fate(end["outcome"]) if history.scenario.changes else None,
-            **end,
+            fate=self._judge_fate(end.outcome) if history.scenario.changes else None,
+            outcome=end.outcome,
+            text=end.text,
+            code=end.code,
+            message=end.message,
         )
 
-    def _summarize_end(self, taken: Sequence[tuple[Sent, Received]]) -> dict[str, Any]:
+    def _summarize_end(self, taken: Sequence[tuple[Sent, Received]]) -> _End:
         """Return the end of the calls: the first that did not complete, or else the last."""
-        end: dict[str, Any] = {}
-        scenario = self.history.scenario
-        for call in range(1, len(scenario.callers) + 1):
-            replies = [got.reply for sent, got in taken if sent.call == call]
-            last = replies[-1] if replies else Reply()
-            if scenario.takes_tasks:
-                over = next((reply for reply in self._looks if reply.status in ENDED), None)
-                result = over if over is not None and last.code is None else last
-            else:
-                result = next((reply for reply in replies if reply.is_result), last)
-            if result.status == "cancelled":
-                return {"outcome": "cancelled"}
-            if result.code is not None:
-                return {"outcome": "refused", "code": result.code, "message": result.message}
-            if not result.is_result:
-                return {"outcome": "hung" if result.nothing == HUNG else "lost"}
-            end = {"outcome": "tool_error" if result.is_error else "completed", "text": result.text}
+        end = _End()
+        for call in range(1, len(self.history.scenario.callers) + 1):
+            end = self._end_of([got.reply for sent, got in taken if sent.call == call])
+            if end.outcome not in ("completed", "tool_error"):
+                return end
         return end
+
+    def _end_of(self, replies: Sequence[Reply]) -> _End:
+        """Return the end of a call whose client went on from some replies."""
+        result = self._result_of(replies)
+        if result.status == "cancelled":
+            return _End("cancelled")
+        if result.code is not None:
+            return _End("refused", code=result.code, message=result.message)
+        if not result.is_result:
+            return _End("hung" if result.nothing == HUNG else "lost")
+        return _End("tool_error" if result.is_error else "completed", text=result.text)
+
+    def _result_of(self, replies: Sequence[Reply]) -> Reply:
+        """Return the result of a call, or else its last reply."""
+        last = replies[-1] if replies else Reply()
+        if not self.history.scenario.takes_tasks:
+            return next((reply for reply in replies if reply.is_result), last)
+        if last.code is not None:
+            return last
+        return next((reply for reply in self._looks if reply.status in ENDED), last)
 
     def _judge_fate(self, outcome: Outcome) -> Fate:
         if outcome != "completed":
