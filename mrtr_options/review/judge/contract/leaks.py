@@ -56,34 +56,51 @@ def find_leaks(calls: Calls) -> Iterator[Problem]:
     """Yield a problem for each response that shows what it must not."""
     theirs = _collect_of_others(calls)
     beginnings = {secret[:_UNLIKELY_CHARACTERS]: set[str]() for secret in calls.history.secrets}
-    keys = {
-        spelled: "of a folder of the server's" if secret.startswith("/") else "of a state key"
-        for secret in sorted(calls.history.secrets)
-        for spelled in sorted(_spell_key(secret))
-    }
-    heard: dict[str | None, set[str]] = {}
+    keys = _spell_secrets(calls.history.secrets)
+    reported: dict[str | None, set[str]] = {}
     for one in calls.responses:
         reply = one.reply
         shown = _collect_texts(one)
         states = readings(reply.state) if reply.state else ()
         yield from _find_traces(one, shown, states)
         yield from _find_keys(one, shown, states, keys)
-        for beginning, texts in beginnings.items():
-            before = len(texts)
-            texts |= {text for text in (*shown, *states) if beginning in text}
-            if before < 2 <= len(texts):
-                came = f"the beginning of one, {_quote_around(beginning, shown, states)}"
-                yield one.breaks(rules.NOTHING_LEAKS, _NO_SECRET, came)
+        yield from _find_beginnings(one, shown, states, beginnings)
         came_in = reply.nothing is None  # the message of a lost response is the client's own note
         if calls.history.scenario.at_effects and came_in:
             yield from _find_exceptions(one, shown)
-        told = heard.setdefault(one.request.principal, set())
-        for sky in sorted(_SKIES.intersection(states) - told):
-            yield one.breaks(
-                rules.NOTHING_LEAKS, "a state without what the user was not told", repr(sky)
-            )
-        told |= {sky for sky in _SKIES if sky in (reply.text or "")}
+        skies = reported.setdefault(one.request.principal, set())
+        yield from _find_skies(one, states, skies)
+        skies |= {sky for sky in _SKIES if sky in (reply.text or "")}
         yield from _find_words(theirs[one.request.principal], one, shown, states)
+
+
+def _spell_secrets(secrets: Iterable[str]) -> dict[str, str]:
+    """Return the spellings of all secrets, with a description of what each is a part of."""
+    spelled: dict[str, str] = {}
+    for secret in sorted(secrets):
+        is_folder = secret.startswith("/")
+        what = "of a folder of the server's" if is_folder else "of a state key"
+        spelled |= dict.fromkeys(sorted(_spell_key(secret)), what)
+    return spelled
+
+
+def _find_beginnings(
+    one: Exchange, shown: list[str], states: Sequence[str], beginnings: dict[str, set[str]]
+) -> Iterator[Problem]:
+    """Yield a problem if a secret's beginning is in a second text. `beginnings` has the texts."""
+    for beginning, texts in beginnings.items():
+        before = len(texts)
+        texts |= {text for text in (*shown, *states) if beginning in text}
+        if before < 2 <= len(texts):
+            came = f"the beginning of one, {_quote_around(beginning, shown, states)}"
+            yield one.breaks(rules.NOTHING_LEAKS, _NO_SECRET, came)
+
+
+def _find_skies(one: Exchange, states: Sequence[str], reported: set[str]) -> Iterator[Problem]:
+    """Yield a problem for each word of a report in a state, before its user saw the report."""
+    allowed = "a state without what the user was not told"
+    for sky in sorted(_SKIES.intersection(states) - reported):
+        yield one.breaks(rules.NOTHING_LEAKS, allowed, repr(sky))
 
 
 def _find_traces(one: Exchange, shown: list[str], states: Sequence[str]) -> Iterator[Problem]:
