@@ -150,8 +150,8 @@ def write_new(path: Path, text: str, example: str) -> None:
 
     Args:
         path: The file.
-        text: What is in it.
-        example: How the command is written, for a name that cannot be used.
+        text: The text of the file.
+        example: The command as it should be written, shown where the name cannot be used.
     """
     if path.suffix != ".py":
         refuse(f"{str(path)!r} is not a file name that ends in .py; write {example}")

@@ -121,8 +121,8 @@ async def explore_clean(subject: Subject, scenario: Scenario) -> tuple[Explored,
     """Make the run without faults, and return it with the faults that are possible in it.
 
     Args:
-        subject: What is called.
-        scenario: Where and by which client.
+        subject: The subject that is called.
+        scenario: The call without faults.
 
     Raises:
         CannotLoad: The subject cannot be run.
@@ -149,9 +149,9 @@ async def counterexamples(
     """Make every run with at most `bound` faults, and keep the smallest counterexamples.
 
     Args:
-        subject: What is called.
-        scenario: Where and by which client.
-        bound: How many faults at most.
+        subject: The subject that is called.
+        scenario: The call without faults.
+        bound: The most faults at a time.
         first: Only sets that begin with one of these, and not the run in which nothing goes wrong;
             all runs if it is left out.
         made: Runs of a client that differs in its policy alone, which made no difference there.
