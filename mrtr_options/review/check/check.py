@@ -19,6 +19,7 @@ from typing import Any
 import anyio
 from mcp_types import METHOD_NOT_FOUND
 
+import mrtr_options.review.judge.contract.rules as rules
 from mrtr_options.errors import UsageError
 from mrtr_options.review.bench.deployments import Deployment, quiet_servers, remote
 from mrtr_options.review.bench.deployments.children import HANG_SECONDS, CannotStart, Children
@@ -73,7 +74,6 @@ from mrtr_options.review.judge.anomalies import anomalies_in
 from mrtr_options.review.judge.contract.allowed import ROOM
 from mrtr_options.review.judge.facts import Observation
 from mrtr_options.review.judge.grid import Cell, cells, run, split
-from mrtr_options.review.judge.properties import Problem
 from mrtr_options.tool.catalogue import (
     BEGIN,
     CannotLoad,
@@ -802,7 +802,7 @@ async def _hold_kept(review: _Review, children: Children) -> None:
     for era in ERAS:
         async for outcome, came in batches.held(review.subject, children, era, review.begin):
             history = await review.play(batches.one_call(outcome, era))
-            problem = Problem("nothing-is-kept", None, "about as much as before", came)
+            problem = rules.NOTHING_IS_KEPT.broken(None, "about as much as before", came)
             review.report.first.setdefault(problem.property, Finding(history, problem))
 
 

@@ -14,6 +14,7 @@ from functools import reduce
 from itertools import accumulate
 from typing import Any, TypeVar
 
+import mrtr_options.review.judge.contract.rules as rules
 from mrtr_options.review.bench.history import History, Received, Sent
 from mrtr_options.review.bench.scenario import (
     Forge,
@@ -31,7 +32,7 @@ from mrtr_options.review.judge.properties import Problem
 
 T = TypeVar("T")
 
-FORM = "content-is-one-text"
+FORM = rules.CONTENT_IS_ONE_TEXT.name
 """The rule about the form of a result."""
 
 SHRINK_REQUESTS = 3_000
@@ -116,7 +117,8 @@ def findings(history: History, tools: dict[str, dict[str, Any]]) -> list[Finding
             causes[each.exchange] = each.property
 
     calls = {sent.exchange: sent.call for sent, _ in history.exchanges}
-    misled = {calls.get(at or 0): rule for at, rule in causes.items() if rule == "state-is-genuine"}
+    forged = [at for at, rule in causes.items() if rule == rules.STATE_IS_GENUINE.name]
+    misled = {calls.get(at or 0): rules.STATE_IS_GENUINE.name for at in forged}
 
     def follows(each: Problem) -> str:
         cause = causes.get(each.exchange) or misled.get(calls.get(each.exchange or 0), "")
@@ -184,7 +186,8 @@ def _can_shrink(finding: Finding) -> bool:
     server, which they filled, would be full for a smaller run, too.
     """
     too_many = len(finding.history.exchanges) > SHRINK_REQUESTS
-    return finding.rule != "every-request-is-answered" and not too_many
+    is_unanswered = finding.rule == rules.EVERY_REQUEST_IS_ANSWERED.name
+    return not (is_unanswered or too_many)
 
 
 def _same(history: History, like: Finding, tools: dict[str, dict[str, Any]]) -> Finding | None:

@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
+import mrtr_options.review.judge.contract.rules as rules
 from mrtr_options.review.bench.deployments.children import HANG_SECONDS
 from mrtr_options.review.bench.history import History, Received
 from mrtr_options.review.check.findings import GIVE_UP, Finding, findings
@@ -112,7 +113,7 @@ class Report:
         self.tasks_seen |= has_tasks(history)
         self._note_state_only(history)
         found = findings(history, self.tools)
-        if any(each.rule == "every-request-is-answered" for each in found):
+        if any(each.rule == rules.EVERY_REQUEST_IS_ANSWERED.name for each in found):
             self.unanswered += 1
         for each in found:
             if self.own is not None and each.rule in self.own.departs:

@@ -295,7 +295,7 @@ class Reading:
         return given
 
     def _reported_units(self) -> set[str]:
-        """Return the units of which the report is; none if it is the report of no units."""
+        """Return the units that the report is in; none if it is in neither."""
         known: tuple[Literal["metric", "imperial"], ...] = ("metric", "imperial")
         return {
             each

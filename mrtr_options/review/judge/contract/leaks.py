@@ -139,7 +139,7 @@ def _find_words(
     Question texts may be shown to anyone, but must not appear in another user's state. Names are
     not looked for in states, since some random states have three letters by chance.
     """
-    for word in others.said:
+    for word in others.answers:
         if any(word in text for text in shown):
             yield one.breaks(rules.NOTHING_LEAKS, _NOT_THEIRS, f"{word!r} in the response")
     for word in others.words:
@@ -171,12 +171,12 @@ class _Others:
     """The words of other users that a user must not see.
 
     Attributes:
-        said: Their answers.
+        answers: Their answers.
         words: Their answers and their questions.
         names: Their names.
     """
 
-    said: list[str]
+    answers: list[str]
     words: list[str]
     names: list[str]
 
