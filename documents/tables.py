@@ -26,7 +26,7 @@ from mrtr_options.review.explore.counterexamples import weakest_of
 from mrtr_options.review.judge import grid
 from mrtr_options.review.judge.anomalies import ANOMALIES, WORDS
 from mrtr_options.review.judge.contract import RULES
-from mrtr_options.review.judge.facts import Observation
+from mrtr_options.review.judge.observation import Observation
 from mrtr_options.review.show.tables import markdown
 from mrtr_options.terminal import markdown as table
 from mrtr_options.tool.author_code import author_code, unified

@@ -22,8 +22,9 @@ from mrtr_options.review.bench.schedules import SCHEDULES, named
 from mrtr_options.review.bench.subjects import Subject, all_subjects, subject_named
 from mrtr_options.review.explore.counterexamples import first_breach
 from mrtr_options.review.judge import grid
-from mrtr_options.review.judge.facts import Observation, observe
+from mrtr_options.review.judge.facts import observe
 from mrtr_options.review.judge.guarantees import guarantees_of, judge_history
+from mrtr_options.review.judge.observation import Observation
 from mrtr_options.tool.catalogue import option_at, option_named
 from tests.bounds import SECONDS
 from tests.evidence import every

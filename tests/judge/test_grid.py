@@ -7,7 +7,7 @@ import pytest
 
 from mrtr_options.review.bench.subjects import Subject, all_subjects
 from mrtr_options.review.judge import grid, guarantees
-from mrtr_options.review.judge.facts import Observation, Outcome
+from mrtr_options.review.judge.observation import Observation, Outcome
 from tests.evidence import every
 
 SUBJECTS = {each.name: each for each in all_subjects()}

@@ -72,8 +72,8 @@ from mrtr_options.review.explore.counterexamples import Explored
 from mrtr_options.review.judge import guarantees
 from mrtr_options.review.judge.anomalies import anomalies_in
 from mrtr_options.review.judge.contract.allowed import ROOM
-from mrtr_options.review.judge.facts import Observation
 from mrtr_options.review.judge.grid import Cell, cells, run, split
+from mrtr_options.review.judge.observation import Observation
 from mrtr_options.tool.catalogue import (
     BEGIN,
     CannotLoad,

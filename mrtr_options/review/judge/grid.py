@@ -19,13 +19,13 @@ from mrtr_options.review.bench.run import run as run_one
 from mrtr_options.review.bench.scenario import Scenario, Send, Step, Together, Update
 from mrtr_options.review.bench.schedules import SCHEDULES, Named
 from mrtr_options.review.bench.subjects import Subject
-from mrtr_options.review.judge.facts import Observation, merge
 from mrtr_options.review.judge.guarantees import (
     find_broken,
     guaranteed,
     guarantees_of,
     judge_history,
 )
+from mrtr_options.review.judge.observation import Observation, merge
 from mrtr_options.review.judge.properties import Property
 
 IN_MEMORY = ("one", "two")

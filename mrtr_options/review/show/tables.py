@@ -16,8 +16,8 @@ from mrtr_options.review.bench.subjects import Subject, all_subjects
 from mrtr_options.review.explore.summary import NOT_TRIED, short
 from mrtr_options.review.judge import grid
 from mrtr_options.review.judge.contract import RULES
-from mrtr_options.review.judge.facts import Observation, Verdict
 from mrtr_options.review.judge.guarantees import declared, find_kept, guarantees_of, undeclared
+from mrtr_options.review.judge.observation import Observation, Verdict
 from mrtr_options.review.judge.properties import Property
 from mrtr_options.terminal import console, in_colour, plural
 from mrtr_options.terminal import markdown as in_markdown

@@ -21,7 +21,7 @@ from mrtr_options.review.explore.summary import (
     short,
 )
 from mrtr_options.review.judge.anomalies import WORDS
-from mrtr_options.review.judge.facts import Verdict
+from mrtr_options.review.judge.observation import Verdict
 from mrtr_options.review.show.html import (
     describe_broken,
     describe_judging,
