@@ -30,8 +30,8 @@ FOUND = Explored(*CALLED, 2, 40, {"lost call": [parse("lost1 restart2")]}, {pars
 def test_ctrl_c_while_the_processes_start_is_for_the_command_alone(tmp_path: Path) -> None:
     (tmp_path / "told.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
     code = (
-        "from mrtr_options.review.explore.pool import at_work, pool\n"
-        "with pool('told') as processes: print(processes.submit(at_work, abs, -1).result())"
+        "from mrtr_options.review.explore.pool import do_task, pool\n"
+        "with pool('told') as processes: print(processes.submit(do_task, abs, -1).result())"
     )
     ran = python("-c", code, PYTHONPATH=str(tmp_path))
     assert ran.returncode == 0
@@ -120,7 +120,7 @@ def test_an_interrupted_process_of_the_pool_begins_no_task(monkeypatch: pytest.M
     monkeypatch.setattr(pool, "_interrupted", threading.Event())
     begun: list[str] = []
     with pytest.raises(KeyboardInterrupt):
-        pool.at_work(signal.raise_signal, signal.SIGINT)
+        pool.do_task(signal.raise_signal, signal.SIGINT)
     with pytest.raises(KeyboardInterrupt):
-        pool.at_work(begun.append, "the next")
+        pool.do_task(begun.append, "the next")
     assert begun == []

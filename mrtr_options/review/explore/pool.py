@@ -59,7 +59,7 @@ def _interrupt(*_: object) -> None:
     _interrupted.set()
 
 
-def at_work(task: Callable[..., T], *args: Any) -> T:
+def do_task(task: Callable[..., T], *args: Any) -> T:
     """Do a task in a process of the pool, until Ctrl-C, which reaches every process of a terminal.
 
     The pool by itself would go on with the tasks in its queue. A task that is interrupted closes

@@ -31,7 +31,7 @@ from mrtr_options.review.explore.counterexamples import (
     explore_clean,
     join,
 )
-from mrtr_options.review.explore.pool import at_work, pool
+from mrtr_options.review.explore.pool import do_task, pool
 from mrtr_options.review.explore.proof import Proof, prove
 from mrtr_options.review.explore.stored import Share, StoredShares
 
@@ -131,7 +131,7 @@ class _Work:
         self._parts: dict[Called, dict[Share, Explored | None]] = {}
         self.begun: dict[Future[Any], _Task] = {}
         for alike in _group_alike(calls):
-            future = processes.submit(at_work, _explore_clean, alike)
+            future = processes.submit(do_task, _explore_clean, alike)
             self.begun[future] = _Task(alike, [])
 
     def finish(self, future: Future[Any]) -> _Task:
@@ -154,7 +154,7 @@ class _Work:
                     missing.setdefault(share.first, []).append(share)
             self._parts[called] = parts
         for shares in missing.values():
-            future = self._processes.submit(at_work, _explore_shares, shares)
+            future = self._processes.submit(do_task, _explore_shares, shares)
             called = [(share.subject, share.scenario) for share in shares]
             self.begun[future] = _Task(called, shares)
 
