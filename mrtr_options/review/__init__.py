@@ -21,7 +21,7 @@ Take `play E --faults lost3 --client resends`, the loss of the third response, f
   server writes an audit and a bill once more.
 - Everything is recorded as events: requests, responses, questions, answers, effects. The events
   make a `History` (`bench.history`), which never changes. A lost response is in the history and
-  marked as lost, so that a judge can see more than the client saw. `bench.telling` turns events
+  marked as lost, so that a judge can see more than the client saw. `bench.narrate` turns events
   into the rows that every view shows.
 - The history is judged three times, each time from its events alone. `judge.contract` holds it
   against docs/CONTRACT.md: there is no breach, since the contract allows one bill for each

@@ -7,7 +7,6 @@ from typing import Any, TypeGuard
 
 import anyio
 
-from mrtr_options.review.bench.faults import Era
 from mrtr_options.review.bench.history import (
     Effect,
     Event,
@@ -19,6 +18,7 @@ from mrtr_options.review.bench.history import (
 )
 from mrtr_options.review.bench.run import run
 from mrtr_options.review.bench.schedules import named
+from mrtr_options.review.bench.setup import Era
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.review.check.cases import systematic
 from mrtr_options.review.judge.contract import violations

@@ -16,13 +16,8 @@ from mrtr_options.review.bench.history import (
     Sent,
 )
 from mrtr_options.review.bench.run import run
-from mrtr_options.review.bench.scenario import (
-    Accept,
-    Caller,
-    Scenario,
-    Setup,
-    WholeCall,
-)
+from mrtr_options.review.bench.scenario import Accept, Caller, Scenario, WholeCall
+from mrtr_options.review.bench.setup import Setup
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.review.check.report import Report
 from mrtr_options.review.judge import anomalies

@@ -15,10 +15,11 @@ from typing import Any
 
 import mcp_types as types
 
-from mrtr_options.review.bench.faults import BACK_OFF_SECONDS, CHANGE, PHASES, Era, Kind
+from mrtr_options.review.bench.faults import BACK_OFF_SECONDS, CHANGE, PHASES, Kind
 from mrtr_options.review.bench.history import HUNG, LOST, Attempt, Reply, Request
 from mrtr_options.review.bench.player import Player, converse, on_the_wire
 from mrtr_options.review.bench.scenario import AGREE, Accept, WholeCall
+from mrtr_options.review.bench.setup import Era
 from mrtr_options.sdk.call_key import new_call_key
 from mrtr_options.tool import weather
 

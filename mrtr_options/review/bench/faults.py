@@ -17,18 +17,9 @@ from typing import Literal, TypeAlias
 from mrtr_options.errors import UsageError
 from mrtr_options.names import nearest
 from mrtr_options.review.bench.moments import Moment
+from mrtr_options.review.bench.setup import Era, Fleet
 from mrtr_options.tool.settings import STATE_TTL_SECONDS
 from mrtr_options.tool.weather import EffectKind
-
-Era = Literal["legacy", "modern"]
-ERAS: tuple[Era, ...] = ("modern", "legacy")
-
-Fleet = Literal["one", "sticky", "free"]
-"""The instances, and how rounds reach them.
-
-There is one; or there are two, and a round goes to the instance that handed out its state
-("sticky"), or to each in turn ("free").
-"""
 
 Phase = Literal["before", "delivery", "response", "after"]
 """The part of a request that a fault concerns, in the order in which the parts happen.

@@ -1,7 +1,7 @@
 """The recording of one run: everything that happened, in order, as typed events that never change.
 
 What is shown of a run is computed from its history: what the client saw and the cell of the matrix
-(`judge.facts`), and the rows that the terminal and every picture show (`telling`). A new way to
+(`judge.facts`), and the rows that the terminal and every picture show (`narrate`). A new way to
 look at runs is a new function of a `History`.
 
 Knows scenarios, which say what was played, effects, and how a state is read; nothing of what runs
@@ -20,8 +20,8 @@ import mcp_types as types
 from mcp.server.request_state import InvalidRequestState
 
 from mrtr_options.review.bench.attacks import readings
-from mrtr_options.review.bench.faults import Era
 from mrtr_options.review.bench.scenario import Change, Declares, Keys, Scenario
+from mrtr_options.review.bench.setup import Era
 from mrtr_options.sdk.protection import read_without_key
 from mrtr_options.sdk.telemetry import without_name
 from mrtr_options.tool import weather

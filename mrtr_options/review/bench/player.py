@@ -1,7 +1,7 @@
 """The client of a run: it takes the steps of scripts.
 
 One player for every client: modern, legacy, and one that takes tasks (SEP-2663). It plays each
-round with `rounds`. Knows scenarios and the client; of options only that they serve the weather
+round with `delivery`. Knows scenarios and the client; of options only that they serve the weather
 tool.
 """
 
@@ -25,9 +25,9 @@ from mrtr_options.review.bench.attacks import (
     spread,
 )
 from mrtr_options.review.bench.client import Answerer
+from mrtr_options.review.bench.delivery import POLL_SECONDS, Pushed, Question, Rounds
 from mrtr_options.review.bench.deployments import Instances
 from mrtr_options.review.bench.history import Asked, Method, Reply, Request
-from mrtr_options.review.bench.rounds import POLL_SECONDS, Pushed, Question, Rounds
 from mrtr_options.review.bench.scenario import (
     AGREE,
     ENDED,

@@ -13,9 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
-from mrtr_options.review.bench.faults import CHANGE, KINDS, Era, Faults, Fleet, Kind, Need, names_of
+from mrtr_options.review.bench.faults import CHANGE, KINDS, Faults, Kind, Need, names_of
+from mrtr_options.review.bench.setup import DEFAULT_SETUP, Era, Fleet, Policy, Setup
 from mrtr_options.tool.weather import Destination
 
 RoundName = Literal["first", "place", "units", "consent"]
@@ -372,34 +373,6 @@ Step = (
 
 # --- where, and by whom -------------------------------------------------------------------------
 
-Policy = Literal["stops", "calls again", "resends"]
-"""A client's policy after a lost response.
-
-It reports the error to the application and sends nothing more, as most shipped clients do; it
-calls the tool again from scratch, by itself or because its model does; or it sends the same
-request again. The first two are today's clients.
-"""
-
-POLICIES: tuple[Policy, ...] = get_args(Policy)
-"""Every client's policy, today's first."""
-
-
-@dataclass(frozen=True)
-class Setup:
-    """The place of a call, and its client.
-
-    Attributes:
-        era: The client's era.
-        fleet: The instances, and how rounds reach them.
-        policy: The default client's policy after a lost response.
-        destination: The behaviour of the effects' destination towards an effect that it has seen.
-    """
-
-    era: Era = "modern"
-    fleet: Fleet = "one"
-    policy: Policy = "resends"
-    destination: Destination = "ignores keys"
-
 
 @dataclass(frozen=True)
 class Scenario:
@@ -417,7 +390,7 @@ class Scenario:
 
     name: str
     why: str
-    setup: Setup = Setup()
+    setup: Setup = DEFAULT_SETUP
     callers: tuple[Caller, ...] = (Caller("Springfield"),)
     faults: Faults = ()
     script: tuple[Step, ...] = ()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from mrtr_options.review.bench.faults import Era, parse
+from mrtr_options.review.bench.faults import parse
 from mrtr_options.review.bench.scenario import (
     AGREE,
     CANCEL,
@@ -25,14 +25,12 @@ from mrtr_options.review.bench.scenario import (
     Create,
     Look,
     Nothing,
-    Policy,
     Redeploy,
     Refuse,
     Restart,
     Roots,
     Scenario,
     Send,
-    Setup,
     Step,
     Stop,
     Together,
@@ -40,6 +38,7 @@ from mrtr_options.review.bench.scenario import (
     Wait,
     WholeCall,
 )
+from mrtr_options.review.bench.setup import Era, Policy, Setup
 from mrtr_options.tool.weather import Destination
 
 

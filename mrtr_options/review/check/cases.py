@@ -18,7 +18,6 @@ from typing import Any, Literal, get_args
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from mrtr_options.review.bench.attacks import in_full_width
-from mrtr_options.review.bench.faults import Era
 from mrtr_options.review.bench.history import History
 from mrtr_options.review.bench.scenario import (
     CANCEL,
@@ -37,7 +36,6 @@ from mrtr_options.review.bench.scenario import (
     Roots,
     Scenario,
     Send,
-    Setup,
     StateEdit,
     Step,
     Together,
@@ -45,6 +43,7 @@ from mrtr_options.review.bench.scenario import (
     Wait,
     WholeCall,
 )
+from mrtr_options.review.bench.setup import Era, Setup
 from mrtr_options.review.judge.contract.allowed import ROOM
 from mrtr_options.review.judge.contract.answers import UNITS, meanings
 from mrtr_options.tool.weather import REPORTS

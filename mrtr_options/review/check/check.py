@@ -22,7 +22,7 @@ from mcp_types import METHOD_NOT_FOUND
 from mrtr_options.errors import UsageError
 from mrtr_options.review.bench.deployments import Deployment, quiet_servers, remote
 from mrtr_options.review.bench.deployments.children import HANG_SECONDS, CannotStart, Children
-from mrtr_options.review.bench.faults import ERAS, EXPLORED, NAMED, Era, Fault, Fleet, names_of
+from mrtr_options.review.bench.faults import EXPLORED, NAMED, Fault, names_of
 from mrtr_options.review.bench.history import (
     HUNG,
     Crashed,
@@ -33,14 +33,10 @@ from mrtr_options.review.bench.history import (
 )
 from mrtr_options.review.bench.ledger import MADE_TO_FAIL
 from mrtr_options.review.bench.run import run as run_one
-from mrtr_options.review.bench.scenario import (
-    ListTools,
-    Policy,
-    Scenario,
-    calling,
-)
+from mrtr_options.review.bench.scenario import ListTools, Scenario, calling
 from mrtr_options.review.bench.schedules import SCHEDULES, named
 from mrtr_options.review.bench.scratch import scratch
+from mrtr_options.review.bench.setup import ERAS, Era, Fleet, Policy
 from mrtr_options.review.bench.subjects import Subject, all_subjects
 from mrtr_options.review.check import batches
 from mrtr_options.review.check.cases import (

@@ -25,7 +25,8 @@ from mrtr_options.review.bench.faults import (
 )
 from mrtr_options.review.bench.history import Effect, History, Sent
 from mrtr_options.review.bench.redeploys import covers, why_not
-from mrtr_options.review.bench.scenario import Scenario, Setup
+from mrtr_options.review.bench.scenario import Scenario
+from mrtr_options.review.bench.setup import Setup
 from mrtr_options.review.bench.subjects import Subject
 
 OWN_LEDGER = "this file writes to the ledger by itself; try it with check"

@@ -17,7 +17,6 @@ from typing import Any, Literal
 import mcp_types as types
 
 from mrtr_options.review.bench import redeploys
-from mrtr_options.review.bench.faults import Era
 from mrtr_options.review.bench.history import (
     HUNG,
     LOST,
@@ -35,6 +34,7 @@ from mrtr_options.review.bench.history import (
     readable_state,
 )
 from mrtr_options.review.bench.scenario import ENDED, Change
+from mrtr_options.review.bench.setup import Era
 from mrtr_options.review.judge.contract import violations
 from mrtr_options.review.judge.properties import Problem
 from mrtr_options.tool import weather

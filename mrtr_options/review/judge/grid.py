@@ -11,13 +11,13 @@ from typing import Any
 
 from mrtr_options.review.bench.deployments import Offered, offered
 from mrtr_options.review.bench.deployments.memory import Memory
-from mrtr_options.review.bench.faults import ERAS, Era
 from mrtr_options.review.bench.history import History
 from mrtr_options.review.bench.redeploys import why_not
 from mrtr_options.review.bench.run import in_memory
 from mrtr_options.review.bench.run import run as run_one
 from mrtr_options.review.bench.scenario import Scenario, Send, Step, Together, Update
 from mrtr_options.review.bench.schedules import SCHEDULES, Named
+from mrtr_options.review.bench.setup import ERAS, Era
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.review.judge.facts import Observation, merged
 from mrtr_options.review.judge.guarantees import broken, guaranteed, guarantees_of, observed

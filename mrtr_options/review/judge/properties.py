@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from mrtr_options.review.bench.faults import ERAS, Era
+from mrtr_options.review.bench.setup import ERAS, Era
 
 
 @dataclass(frozen=True)

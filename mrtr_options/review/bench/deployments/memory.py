@@ -48,13 +48,13 @@ from mrtr_options.review.bench.history import (
     Reply,
     Request,
 )
+from mrtr_options.review.bench.instrument import load_watched
 from mrtr_options.review.bench.ledger import FaultyLedger
 from mrtr_options.review.bench.redeploys import write
 from mrtr_options.review.bench.scenario import Change, Declares, Keys, Scenario
 from mrtr_options.review.bench.scratch import scratch
 from mrtr_options.review.bench.subjects import KEEP_SECONDS, Subject, make_wrappers
 from mrtr_options.review.bench.watch import Watch, WatchedStore, watching_the_engine
-from mrtr_options.review.bench.watching import load_watched
 from mrtr_options.sdk.protection import new_key
 from mrtr_options.sdk.single_use import SqliteStore
 from mrtr_options.tool import weather

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import mcp_types as types
 
 from mrtr_options.review.bench.history import Answered, Reply
-from mrtr_options.review.bench.telling import came
+from mrtr_options.review.bench.narrate import describe_reply
 from mrtr_options.review.judge.contract.answers import (
     Said,
     fits_the_schema,
@@ -236,10 +236,12 @@ def _legacy(calls: Calls, one: Exchange) -> Due:
     for asked in one.asked:
         shown = Reply(questions={"k": asked.message}, schemas={"k": asked.schema})
         if not matches or not question().fits(shown):
-            wrong.append(one.breaks(rule, str(question()), came(shown)))
+            wrong.append(one.breaks(rule, str(question()), describe_reply(shown)))
             return allows(rule, Refused(()), Reports(one.reply.text or "", None))
         if not asked.declared:
-            wrong.append(one.breaks("asks-only-who-can-be-asked", "no question", came(shown)))
+            wrong.append(
+                one.breaks("asks-only-who-can-be-asked", "no question", describe_reply(shown))
+            )
         if not answered:
             if asked.declared:
                 after = "a response after the user's answer, who may think for nine minutes"

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from mrtr_options.review.bench.history import Effect
-from mrtr_options.review.bench.telling import came, quoted
+from mrtr_options.review.bench.narrate import describe_reply, quoted
 from mrtr_options.review.judge.contract.answers import fits_the_schema, location_of
 from mrtr_options.review.judge.contract.exchanges import Calls, Exchange
 from mrtr_options.review.judge.contract.kinds import Reports
@@ -143,7 +143,9 @@ def _too_few(calls: Calls) -> Iterator[Problem]:
     for number, (((root, location, place), one), billed) in enumerate(found):
         if number in without:  # then there is no bill for an audit to come before
             yield one.breaks(
-                "a-report-is-billed", f"a bill of {place!r}", f"none before {came(one.reply)}"
+                "a-report-is-billed",
+                f"a bill of {place!r}",
+                f"none before {describe_reply(one.reply)}",
             )
         elif not any(turn < max(billed) for turn in turns("audit", location, root)):
             yield one.breaks(

@@ -14,7 +14,7 @@ import mcp_types as types
 
 from mrtr_options.review.bench.client import RESULT_TYPES
 from mrtr_options.review.bench.history import HUNG, LOST, Reply
-from mrtr_options.review.bench.telling import came, quoted
+from mrtr_options.review.bench.narrate import describe_reply, quoted
 from mrtr_options.review.judge.contract.allowed import AGAIN, PLAIN, due, may_refuse
 from mrtr_options.review.judge.contract.exchanges import Calls, Exchange
 from mrtr_options.review.judge.contract.kinds import Allowed, Ends, Refused, in_words
@@ -82,7 +82,7 @@ def _response(
             rule = before.get(_seen(reply), rule)
             if rule in PLAIN:
                 before[_seen(reply)] = rule
-        yield one.breaks(rule, in_words(one.allowed), came(reply))
+        yield one.breaks(rule, in_words(one.allowed), describe_reply(reply))
 
 
 def _nothing(calls: Calls, one: Exchange) -> Iterator[Problem]:
@@ -93,7 +93,7 @@ def _nothing(calls: Calls, one: Exchange) -> Iterator[Problem]:
         yield from here.wrong
     broken_off = one.crashed or left or bool(calls.history.scenario.at_effects)
     if one.reply.nothing == HUNG or not broken_off:
-        yield one.breaks("every-request-is-answered", "a response", came(one.reply))
+        yield one.breaks("every-request-is-answered", "a response", describe_reply(one.reply))
 
 
 def _failed_before(calls: Calls, one: Exchange) -> bool:
@@ -196,8 +196,8 @@ def _duplicates(calls: Calls) -> Iterator[Problem]:
         if before is not one and _may_differ(calls, before, one):
             first[same] = one
         elif not (_same(before.reply, reply) or _is_told(before) or _is_told(one)):
-            allowed = f"what the same request got before: {came(before.reply)}"
-            yield one.breaks("duplicates-get-one-response", allowed, came(reply))
+            allowed = f"what the same request got before: {describe_reply(before.reply)}"
+            yield one.breaks("duplicates-get-one-response", allowed, describe_reply(reply))
 
 
 def _forms(calls: Calls) -> Iterator[Problem]:
@@ -225,7 +225,9 @@ def _retries(calls: Calls) -> Iterator[Problem]:
             times[at] += 1
         if times[at] > AGAIN:
             yield one.breaks(
-                "every-request-is-answered", f"an end after {AGAIN} retries", came(one.reply)
+                "every-request-is-answered",
+                f"an end after {AGAIN} retries",
+                describe_reply(one.reply),
             )
 
 

@@ -15,8 +15,8 @@ from itertools import product
 from typing import get_args
 
 from mrtr_options.review.bench.history import HUNG, Effect, Elapsed, History, Received, Reply, Sent
+from mrtr_options.review.bench.narrate import describe_reply, quoted
 from mrtr_options.review.bench.scenario import ENDED, Create, Scenario, Send, Status, Update
-from mrtr_options.review.bench.telling import came, quoted
 from mrtr_options.review.judge.contract.answers import UNITS, Name, meanings, said
 from mrtr_options.review.judge.contract.kinds import Asks, asks_place, asks_units, report
 from mrtr_options.review.judge.properties import Problem
@@ -140,7 +140,9 @@ class _Task:
             return
         if reply.status is None:
             if not self.waited:
-                yield Problem("tasks-end", where, "the task, which was handed out", came(reply))
+                yield Problem(
+                    "tasks-end", where, "the task, which was handed out", describe_reply(reply)
+                )
             return
         if reply.status not in get_args(Status):
             allowed = f"a status: {', '.join(get_args(Status))}"
@@ -162,7 +164,7 @@ class _Task:
             due = self._questions(location)
             if not any(question.fits(one) for question in due):
                 rule = "questions-are-asked-in-order"
-                yield Problem(rule, where, " or ".join(map(str, due)), came(one))
+                yield Problem(rule, where, " or ".join(map(str, due)), describe_reply(one))
 
     def _places(self, location: str) -> list[str]:
         """Return the places that the call may be about by now."""
@@ -181,7 +183,9 @@ class _Task:
         if self.is_refused:
             if reply.text is not None and not reply.is_error and "declined" not in reply.text:
                 rule = "decline-ends-the-call"
-                yield Problem(rule, where, "a text with 'declined', or an error", came(reply))
+                yield Problem(
+                    rule, where, "a text with 'declined', or an error", describe_reply(reply)
+                )
             return
         texts = self._reports()
         if texts and reply.text not in texts:
@@ -199,7 +203,7 @@ class _Task:
         fits = self._take(sent)
         if reply.code is not None and fits and not self.waited and self.ended is None:
             allowed = "an empty result: the answers fit"
-            yield Problem("tasks-end", sent.exchange, allowed, came(reply))
+            yield Problem("tasks-end", sent.exchange, allowed, describe_reply(reply))
 
     def _take(self, sent: Sent) -> bool:
         """Record the answers of an update. Return whether all of them fit."""
@@ -225,7 +229,7 @@ class _Task:
             return
         self.is_stopped = True
         if reply.code is not None and not self.waited:
-            yield Problem("tasks-end", sent.exchange, "an empty result", came(reply))
+            yield Problem("tasks-end", sent.exchange, "an empty result", describe_reply(reply))
 
     def _effects(self) -> Iterator[Problem]:
         """Hold the bills against the end of the task."""
@@ -248,4 +252,8 @@ class _Task:
 
 def _state_of(reply: Reply) -> str:
     """Return a response's description of a task, in words."""
-    return came(reply) if reply.status is None else f"status {reply.status}: {came(reply)}"
+    return (
+        describe_reply(reply)
+        if reply.status is None
+        else f"status {reply.status}: {describe_reply(reply)}"
+    )
