@@ -23,8 +23,9 @@ from mcp.client.session import ElicitationFnT
 
 from mrtr_options.review.bench.deployments import Instances
 from mrtr_options.review.bench.faults import KINDS
-from mrtr_options.review.bench.history import HUNG, LOST, Crashed, Received, Reply, Request, Sent
+from mrtr_options.review.bench.history import Crashed, Received, Sent
 from mrtr_options.review.bench.ledger import Outside
+from mrtr_options.review.bench.messages import HUNG, LOST, Reply, Request
 from mrtr_options.review.bench.scenario import Change, Keys, Restart, Scenario
 from mrtr_options.review.bench.scratch import scratch
 from mrtr_options.review.bench.subjects import Subject

@@ -23,7 +23,8 @@ from mrtr_options.review.bench.deployments.children import (
     Children,
 )
 from mrtr_options.review.bench.faults import parse
-from mrtr_options.review.bench.history import HUNG, LOST, Crashed, Request
+from mrtr_options.review.bench.history import Crashed
+from mrtr_options.review.bench.messages import HUNG, LOST, Request
 from mrtr_options.review.bench.run import run
 from mrtr_options.review.bench.scenario import Send, calling
 from mrtr_options.review.bench.schedules import named

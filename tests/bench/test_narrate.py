@@ -8,7 +8,8 @@ from rich.console import Console
 
 from mrtr_options.review.bench import history as happened
 from mrtr_options.review.bench.client import agreeable
-from mrtr_options.review.bench.history import Event, History, Received, Reply, Request, Sent
+from mrtr_options.review.bench.history import Event, History, Received, Sent
+from mrtr_options.review.bench.messages import Reply, Request
 from mrtr_options.review.bench.narrate import Row, narrate, outcome
 from mrtr_options.review.bench.run import run
 from mrtr_options.review.bench.scenario import whole_call

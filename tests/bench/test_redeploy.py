@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from mrtr_options.review.bench import redeploys
-from mrtr_options.review.bench.history import form_of
+from mrtr_options.review.bench.messages import form_of
 from mrtr_options.review.bench.run import run
 from mrtr_options.review.bench.scenario import (
     FIRST,

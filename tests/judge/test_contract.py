@@ -9,11 +9,8 @@ import anyio
 import pytest
 
 from mrtr_options.review.bench.attacks import edited
-from mrtr_options.review.bench.history import (
-    HUNG,
-    Received,
-    Reply,
-)
+from mrtr_options.review.bench.history import Received
+from mrtr_options.review.bench.messages import HUNG, Reply
 from mrtr_options.review.bench.run import in_memory, run
 from mrtr_options.review.bench.scenario import (
     FIRST,

@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from model.check import Cell
 from model.world import World
 from mrtr_options.review.bench.driver import AGREE, BACK_OFF_SECONDS
-from mrtr_options.review.bench.history import History, Reply, Request
+from mrtr_options.review.bench.history import History
+from mrtr_options.review.bench.messages import Reply, Request
 from mrtr_options.review.bench.player import Player, on_the_wire
 from mrtr_options.review.bench.run import in_memory, run
 from mrtr_options.review.bench.scenario import Accept, Caller, Scenario

@@ -15,19 +15,16 @@ from mcp.client.session import ElicitationFnT
 
 from mrtr_options.review.bench.deployments import Instances
 from mrtr_options.review.bench.history import (
-    HUNG,
     Answered,
     Asked,
     Elapsed,
     Event,
-    Form,
     Received,
     Redeployed,
-    Reply,
-    Request,
     Restarted,
     Sent,
 )
+from mrtr_options.review.bench.messages import HUNG, Form, Reply, Request
 from mrtr_options.review.bench.scenario import Change, Keys, Scenario, Status
 
 RETRIES = 10

@@ -16,7 +16,8 @@ from typing import Any
 import mcp_types as types
 
 from mrtr_options.review.bench.faults import BACK_OFF_SECONDS, CHANGE, PHASES, Kind
-from mrtr_options.review.bench.history import HUNG, LOST, Attempt, Reply, Request
+from mrtr_options.review.bench.history import Attempt
+from mrtr_options.review.bench.messages import HUNG, LOST, Reply, Request
 from mrtr_options.review.bench.player import Player, converse, on_the_wire
 from mrtr_options.review.bench.scenario import AGREE, Accept, WholeCall
 from mrtr_options.review.bench.setup import Era

@@ -17,7 +17,8 @@ import anyio.lowlevel
 from mcp_types import INVALID_PARAMS
 
 from mrtr_options.review.bench.faults import KINDS, Kind
-from mrtr_options.review.bench.history import Effect, Failed, Recording, Reply
+from mrtr_options.review.bench.history import Effect, Failed, Recording
+from mrtr_options.review.bench.messages import Reply
 from mrtr_options.tool import weather
 
 

@@ -17,7 +17,6 @@ from typing import Any, Literal, cast
 import mcp_types as types
 
 from mrtr_options.review.bench.history import (
-    HUNG,
     UNREADABLE,
     Answered,
     Asked,
@@ -29,13 +28,11 @@ from mrtr_options.review.bench.history import (
     History,
     Received,
     Redeployed,
-    Reply,
-    Request,
     Restarted,
     Sent,
-    as_json,
     readable_state,
 )
+from mrtr_options.review.bench.messages import HUNG, Reply, Request, as_json
 from mrtr_options.review.bench.scenario import Change
 from mrtr_options.tool.server import TOOL
 

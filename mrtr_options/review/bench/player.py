@@ -27,7 +27,8 @@ from mrtr_options.review.bench.attacks import (
 from mrtr_options.review.bench.client import Answerer
 from mrtr_options.review.bench.delivery import POLL_SECONDS, Pushed, Question, Rounds
 from mrtr_options.review.bench.deployments import Instances
-from mrtr_options.review.bench.history import Asked, Method, Reply, Request
+from mrtr_options.review.bench.history import Asked
+from mrtr_options.review.bench.messages import Method, Reply, Request
 from mrtr_options.review.bench.scenario import (
     AGREE,
     ENDED,

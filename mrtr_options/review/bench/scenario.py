@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from mrtr_options.review.bench.faults import CHANGE, KINDS, Faults, Kind, Need, names_of
-from mrtr_options.review.bench.setup import DEFAULT_SETUP, Era, Fleet, Policy, Setup
+from mrtr_options.review.bench.setup import DEFAULT_SETUP, Declares, Era, Fleet, Policy, Setup
 from mrtr_options.tool.weather import Destination
 
 RoundName = Literal["first", "place", "units", "consent"]
@@ -183,13 +183,6 @@ class ListTools:
     """
 
     principal: str = "alice"
-
-
-Declares = Literal["empty", "url"]
-"""A client's declaration of elicitation, if it differs from the SDK's.
-
-It is `{}`, which means forms, or by URL only.
-"""
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,12 @@ from mrtr_options.tool.weather import Destination
 Era = Literal["legacy", "modern"]
 ERAS: tuple[Era, ...] = ("modern", "legacy")
 
+Declares = Literal["empty", "url"]
+"""A client's declaration of elicitation, if it differs from the SDK's.
+
+It is `{}`, which means forms, or by URL only.
+"""
+
 Fleet = Literal["one", "sticky", "free"]
 """The instances, and how rounds reach them.
 

@@ -24,7 +24,6 @@ from mrtr_options.review.bench.scenario import (
     DECLINE,
     Accept,
     Caller,
-    Declares,
     Forge,
     KeyEdit,
     Keys,
@@ -43,7 +42,7 @@ from mrtr_options.review.bench.scenario import (
     Wait,
     WholeCall,
 )
-from mrtr_options.review.bench.setup import Era, Setup
+from mrtr_options.review.bench.setup import Declares, Era, Setup
 from mrtr_options.review.judge.contract.allowed import ROOM
 from mrtr_options.review.judge.contract.answers import UNITS, meanings
 from mrtr_options.tool.weather import REPORTS

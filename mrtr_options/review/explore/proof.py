@@ -19,7 +19,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from mrtr_options.review.bench.deployments import Instances
-from mrtr_options.review.bench.history import Effect, Reply, Request
+from mrtr_options.review.bench.history import Effect
+from mrtr_options.review.bench.messages import Reply, Request
 from mrtr_options.review.bench.player import on_the_wire
 from mrtr_options.review.bench.run import IN_MEMORY
 from mrtr_options.review.bench.scenario import CANCEL, DECLINE, Accept, UserAnswer, calling

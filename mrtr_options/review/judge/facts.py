@@ -18,21 +18,18 @@ import mcp_types as types
 
 from mrtr_options.review.bench import redeploys
 from mrtr_options.review.bench.history import (
-    HUNG,
-    LOST,
     Answered,
     Asked,
     Effect,
     Elapsed,
     Entered,
-    Form,
     History,
     Received,
     Redeployed,
-    Reply,
     Sent,
     readable_state,
 )
+from mrtr_options.review.bench.messages import HUNG, LOST, Form, Reply
 from mrtr_options.review.bench.scenario import ENDED, Change
 from mrtr_options.review.bench.setup import Era
 from mrtr_options.review.judge.contract import violations

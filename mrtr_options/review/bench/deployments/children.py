@@ -35,8 +35,9 @@ from mrtr_options.errors import UsageError
 from mrtr_options.review.bench.client import LEFT, connections, exchange_at
 from mrtr_options.review.bench.deployments import Instances, next_ring
 from mrtr_options.review.bench.deployments.child import run
-from mrtr_options.review.bench.history import HUNG, LOST, Crashed, Reply, Request
+from mrtr_options.review.bench.history import Crashed
 from mrtr_options.review.bench.ledger import Outside
+from mrtr_options.review.bench.messages import HUNG, LOST, Reply, Request
 from mrtr_options.review.bench.redeploys import write
 from mrtr_options.review.bench.scenario import Change, Keys, Scenario
 from mrtr_options.review.bench.sessions import Session

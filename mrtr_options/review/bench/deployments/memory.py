@@ -38,21 +38,14 @@ from mrtr_options.review.bench.deployments import (
     quiet_servers,
 )
 from mrtr_options.review.bench.faults import KINDS, Kind
-from mrtr_options.review.bench.history import (
-    HUNG,
-    LOST,
-    Crashed,
-    Effect,
-    Entered,
-    Failed,
-    Reply,
-    Request,
-)
+from mrtr_options.review.bench.history import Crashed, Effect, Entered, Failed
 from mrtr_options.review.bench.instrument import load_watched
 from mrtr_options.review.bench.ledger import FaultyLedger
+from mrtr_options.review.bench.messages import HUNG, LOST, Reply, Request
 from mrtr_options.review.bench.redeploys import write
-from mrtr_options.review.bench.scenario import Change, Declares, Keys, Scenario
+from mrtr_options.review.bench.scenario import Change, Keys, Scenario
 from mrtr_options.review.bench.scratch import scratch
+from mrtr_options.review.bench.setup import Declares
 from mrtr_options.review.bench.subjects import KEEP_SECONDS, Subject, make_wrappers
 from mrtr_options.review.bench.watch import Watch, WatchedStore, watching_the_engine
 from mrtr_options.sdk.protection import new_key

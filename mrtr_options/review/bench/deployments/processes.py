@@ -37,8 +37,9 @@ from mrtr_options.review.bench.deployments import (
     quiet_servers,
 )
 from mrtr_options.review.bench.faults import KINDS, Kind
-from mrtr_options.review.bench.history import LOST, Crashed, Reply, Request
+from mrtr_options.review.bench.history import Crashed
 from mrtr_options.review.bench.ledger import FaultyLedger
+from mrtr_options.review.bench.messages import LOST, Reply, Request
 from mrtr_options.review.bench.scenario import Keys, Scenario
 from mrtr_options.review.bench.scratch import scratch
 from mrtr_options.review.bench.starting import START_SECONDS, context, end, start_server

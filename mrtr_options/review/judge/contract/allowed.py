@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 
 import mcp_types as types
 
-from mrtr_options.review.bench.history import Answered, Reply
+from mrtr_options.review.bench.history import Answered
+from mrtr_options.review.bench.messages import Reply
 from mrtr_options.review.bench.narrate import describe_reply
 from mrtr_options.review.judge.contract.answers import (
     Said,

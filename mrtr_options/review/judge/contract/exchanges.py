@@ -16,7 +16,6 @@ import mcp_types as types
 
 from mrtr_options.review.bench.attacks import spelling
 from mrtr_options.review.bench.history import (
-    LOST,
     Answered,
     Asked,
     Crashed,
@@ -26,12 +25,10 @@ from mrtr_options.review.bench.history import (
     History,
     Received,
     Redeployed,
-    Reply,
-    Request,
     Restarted,
     Sent,
-    as_json,
 )
+from mrtr_options.review.bench.messages import LOST, Reply, Request, as_json
 from mrtr_options.review.judge.contract.answers import (
     UNITS,
     Name,

@@ -13,7 +13,7 @@ import jsonschema
 import mcp_types as types
 
 from mrtr_options.review.bench.client import RESULT_TYPES
-from mrtr_options.review.bench.history import HUNG, LOST, Reply
+from mrtr_options.review.bench.messages import HUNG, LOST, Reply
 from mrtr_options.review.bench.narrate import describe_reply, quoted
 from mrtr_options.review.judge.contract.allowed import AGAIN, PLAIN, due, may_refuse
 from mrtr_options.review.judge.contract.exchanges import Calls, Exchange

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import get_args
 
-from mrtr_options.review.bench.history import HUNG, Effect, Elapsed, History, Received, Reply, Sent
+from mrtr_options.review.bench.history import Effect, Elapsed, History, Received, Sent
+from mrtr_options.review.bench.messages import HUNG, Reply
 from mrtr_options.review.bench.narrate import describe_reply, quoted
 from mrtr_options.review.bench.scenario import ENDED, Create, Scenario, Send, Status, Update
 from mrtr_options.review.judge.contract.answers import UNITS, Name, meanings, said
