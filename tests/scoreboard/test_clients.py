@@ -17,7 +17,7 @@ import pytest
 from mcp import Client
 
 from mrtr_options.review.bench.deployments.processes import LEDGER
-from mrtr_options.review.bench.ledger import effects_after
+from mrtr_options.review.bench.ledger_file import effects_after
 from mrtr_options.review.bench.setup import Era
 from mrtr_options.sdk.resuming import ResumingClient
 from mrtr_options.sdk.serving import PATH

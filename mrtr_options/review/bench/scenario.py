@@ -15,7 +15,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from mrtr_options.review.bench.faults import CHANGE, KINDS, Faults, Kind, Need, names_of
+from mrtr_options.review.bench.fault_kinds import Kind, Need
+from mrtr_options.review.bench.faults import KINDS, Faults, names_of
 from mrtr_options.review.bench.setup import DEFAULT_SETUP, Declares, Era, Fleet, Policy, Setup
 from mrtr_options.tool.weather import Destination
 
@@ -406,7 +407,7 @@ class Scenario:
     def under(self, faults: Faults) -> Scenario:
         """Return the default client's call under a set of faults."""
         says = "; ".join(f"{fault}: {fault.kind.says}" for fault in faults) or "Nothing goes wrong."
-        others = [fault for fault in faults if fault.kind.is_another_call]
+        others = [fault for fault in faults if fault.kind.another_call]
         callers = (1 + len(others)) * self.callers[:1]
         return replace(
             self, name=names_of(faults) or "clean", why=says, faults=faults, callers=callers
@@ -444,8 +445,7 @@ class Scenario:
         found: set[Change] = {
             step.change for step in self.script if isinstance(step, Redeploy) and step.change
         }
-        if any(fault.name == "redeploy" for fault in self.faults):
-            found.add(CHANGE)
+        found |= {fault.kind.deploys for fault in self.faults if fault.kind.deploys}
         return found
 
     @property

@@ -24,7 +24,7 @@ from mrtr_options.review.bench.deployments import Deployment, quiet_servers, rem
 from mrtr_options.review.bench.deployments.children import HANG_SECONDS, CannotStart, Children
 from mrtr_options.review.bench.faults import EXPLORED, NAMED, Fault, names_of
 from mrtr_options.review.bench.history import Crashed, Effect, History, Received
-from mrtr_options.review.bench.ledger import MADE_TO_FAIL
+from mrtr_options.review.bench.ledger_file import MADE_TO_FAIL
 from mrtr_options.review.bench.messages import HUNG, Request
 from mrtr_options.review.bench.run import run as run_one
 from mrtr_options.review.bench.scenario import ListTools, Scenario, calling

@@ -11,6 +11,7 @@ from typing import Any
 
 from mrtr_options.review.bench.history import History, Received, Sent
 from mrtr_options.review.bench.narrate import CLIENT, Row, narrate
+from mrtr_options.review.bench.strikes import FAILS
 from mrtr_options.review.check.findings import Finding, sent_in, waiting_calls
 from mrtr_options.review.judge.contract import RULES, SOURCES
 from mrtr_options.terminal import plural
@@ -171,7 +172,7 @@ def _told(finding: Finding, rows: Sequence[Row]) -> tuple[list[str], list[str]]:
     lines: list[str] = []
     latest = 0
     kinds = finding.history.scenario.at_effects
-    for_a_moment = {f"the {kind.at} fails": kind.says for kind in kinds if kind.what != "fail"}
+    for_a_moment = {f"the {kind.at} fails": kind.says for kind in kinds if kind.strike is not FAILS}
     for row in rows:
         match row.kind:
             case "request":

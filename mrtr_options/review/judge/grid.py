@@ -155,7 +155,7 @@ async def _histories(cell: Cell, here: Memory) -> list[History]:
 
 
 def _depends_on_timing(scenario: Scenario) -> bool:
-    if any(fault.name == "both" for fault in scenario.faults):
+    if any(fault.kind.again == "at once" for fault in scenario.faults):
         return True
     if scenario.setup.era != "modern":
         return False

@@ -36,12 +36,13 @@ from mrtr_options.review.bench.client import LEFT, connections, exchange_at
 from mrtr_options.review.bench.deployments import Instances, next_ring
 from mrtr_options.review.bench.deployments.child import run
 from mrtr_options.review.bench.history import Crashed
-from mrtr_options.review.bench.ledger import Outside
+from mrtr_options.review.bench.ledger_file import ForeignLedger
 from mrtr_options.review.bench.messages import HUNG, LOST, Reply, Request
 from mrtr_options.review.bench.redeploys import write
 from mrtr_options.review.bench.scenario import Change, Keys, Scenario
 from mrtr_options.review.bench.sessions import Session
 from mrtr_options.review.bench.starting import end, start_server
+from mrtr_options.review.bench.strikes import NO_STRIKE, Strike
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.sdk.protection import KEYS_VARIABLE, new_key
 from mrtr_options.sdk.serving import PATH
@@ -492,7 +493,7 @@ class ChildInstances(Instances):
     ) -> None:
         super().__init__(instances, children.hang_seconds)
         self._children = children
-        self._ledger = Outside(children.ledger_file, self.recording, destination)
+        self._ledger = ForeignLedger(children.ledger_file, self.recording, destination)
         self._at = 0
         self._strikes = 0
         self._struck: set[ForkServerProcess] = set()
@@ -546,8 +547,7 @@ class ChildInstances(Instances):
             child = self._children.child(place)
             if child.dead.is_set():
                 how = await self._children.kill(child)
-                fault = self._ledger.fault
-                if fault is not None and fault.what == "down" and child.ended == -signal.SIGKILL:
+                if self._armed.ends_process and child.ended == -signal.SIGKILL:
                     self._struck.add(child.process)  # by itself, at the effect
                     self._ledger.arm(None)
                 await self._children.replace(place, child)
@@ -575,8 +575,7 @@ class ChildInstances(Instances):
         self._only_there = only is not None
         self._at = only or 0
         self._ledger.arm(name)
-        fault = self._ledger.fault
-        if fault is not None and fault.is_after:
+        if self._armed.afterwards is not None:
             self._watching = anyio.CancelScope()
             self._children.start_soon(self._watch, self._watching)
 
@@ -588,21 +587,32 @@ class ChildInstances(Instances):
                     return await self._strike()
                 await anyio.sleep(WATCH_SECONDS)
 
-    def _is_due(self) -> bool:
+    @property
+    def _armed(self) -> Strike:
+        """What the armed fault does at its effect; nothing if none is armed."""
         fault = self._ledger.fault
-        return fault is not None and fault.is_after and self._ledger.since_armed()
+        return NO_STRIKE if fault is None or fault.strike is None else fault.strike
+
+    def _is_due(self) -> bool:
+        return self._armed.afterwards is not None and self._ledger.since_armed()
 
     async def _strike(self) -> None:
-        fault = self._ledger.fault
+        afterwards = self._armed.afterwards
         self._ledger.fault = None
         self._strikes += 1
-        if fault is not None and fault.what == "gone":
-            self._leave.set()
-        elif fault is not None:
-            child = self._children.child(self._at)
-            self._struck.add(child.process)
-            await self._children.kill(child)
-            self._ledger.arm(None)  # the next process may go on with the call by itself
+        if afterwards is not None:
+            await afterwards(self)
+
+    async def end_instance(self) -> None:
+        """Kill the process that the fault is armed at; see `strikes.Struck`."""
+        child = self._children.child(self._at)
+        self._struck.add(child.process)
+        await self._children.kill(child)
+        self._ledger.arm(None)  # the next process may go on with the call by itself
+
+    async def let_client_leave(self) -> None:
+        """Make the client leave; see `strikes.Struck`."""
+        self._leave.set()
 
     async def collect(self) -> None:
         self._ledger.collect()

@@ -37,7 +37,8 @@ from mrtr_options.review.bench.deployments import (
     next_ring,
     quiet_servers,
 )
-from mrtr_options.review.bench.faults import KINDS, Kind
+from mrtr_options.review.bench.fault_kinds import Kind
+from mrtr_options.review.bench.faults import KINDS
 from mrtr_options.review.bench.history import Crashed, Effect, Entered, Failed
 from mrtr_options.review.bench.instrument import load_watched
 from mrtr_options.review.bench.ledger import FaultyLedger
@@ -94,7 +95,7 @@ class _Ledger(FaultyLedger):
         self._place = place
         self._is_dead = False
 
-    def due(self, effect: weather.Effect) -> Kind | None:
+    def take_fault(self, effect: weather.Effect) -> Kind | None:
         here = self._here
         if self._is_dead:  # another request of the process that has died
             raise here.new_death()
@@ -105,14 +106,17 @@ class _Ledger(FaultyLedger):
         here.fault = None
         return fault
 
-    def happened(self, effect: weather.Effect, fault: Kind | None) -> None:
-        self._here.note(self._place, effect, fault)
+    def note_effect(self, effect: weather.Effect) -> None:
+        self._here.note_effect(self._place, effect)
 
-    async def crash(self) -> None:
+    def note_failure(self, effect: weather.Effect) -> None:
+        self._here.note_failure(self._place, effect)
+
+    async def end_instance(self) -> None:
         self._is_dead = True
         await self._here.die(self._place)
 
-    async def leave(self) -> None:
+    async def let_client_leave(self) -> None:
         self._here.leave()
 
 
@@ -464,17 +468,18 @@ class MemoryInstances(Instances):
     async def wait(self, seconds: float) -> None:
         self._offset += seconds
 
-    def note(self, place: int, effect: weather.Effect, fault: Kind | None) -> None:
+    def note_effect(self, place: int, effect: weather.Effect) -> None:
         """Record an effect of an instance."""
+        identity = weather.identity_of(effect, self._destination)
+        absorbed = identity in self._recorded
+        if identity is not None:
+            self._recorded.add(identity)
         where = self.recording.round_at(place)
-        if fault is not None and fault.is_of_ledger:
-            self.recording.append(Failed(place, where, effect.kind))
-        else:
-            identity = weather.identity_of(effect, self._destination)
-            absorbed = identity in self._recorded
-            if identity is not None:
-                self._recorded.add(identity)
-            self.recording.append(Effect(place, where, effect, absorbed))
+        self.recording.append(Effect(place, where, effect, absorbed))
+
+    def note_failure(self, place: int, effect: weather.Effect) -> None:
+        """Record the failure of an effect of an instance."""
+        self.recording.append(Failed(place, self.recording.round_at(place), effect.kind))
 
     async def collect(self) -> None:
         if self._foreign and not self.used:  # its code writes to the file by itself
