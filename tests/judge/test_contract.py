@@ -8,6 +8,7 @@ from typing import Any
 import anyio
 import pytest
 
+from mrtr_options.review.bench.answers import Nothing
 from mrtr_options.review.bench.attacks import edited
 from mrtr_options.review.bench.history import Received
 from mrtr_options.review.bench.messages import HUNG, Reply
@@ -16,7 +17,6 @@ from mrtr_options.review.bench.scenario import (
     FIRST,
     PLACE,
     UNITS,
-    Nothing,
     Scenario,
     Send,
     Step,

@@ -25,7 +25,8 @@ from mrtr_options.review.bench.history import (
     Sent,
 )
 from mrtr_options.review.bench.messages import HUNG, Form, Reply, Request
-from mrtr_options.review.bench.scenario import Change, Keys, Scenario, Status
+from mrtr_options.review.bench.scenario import Change, Keys, Scenario
+from mrtr_options.review.bench.task_steps import Status
 
 RETRIES = 10
 """The most retries of a client after a state-only response, each time at once.

@@ -15,13 +15,14 @@ from typing import Any
 
 import mcp_types as types
 
+from mrtr_options.review.bench.answers import AGREE, Accept
 from mrtr_options.review.bench.fault_kinds import PHASES, PHASES_AFTER, Kind, Phase
 from mrtr_options.review.bench.faults import BACK_OFF_SECONDS
 from mrtr_options.review.bench.history import Attempt
 from mrtr_options.review.bench.messages import HUNG, LOST, Reply, Request
 from mrtr_options.review.bench.moments import Version
 from mrtr_options.review.bench.player import Player, converse, on_the_wire
-from mrtr_options.review.bench.scenario import AGREE, Accept, WholeCall
+from mrtr_options.review.bench.scenario import WholeCall
 from mrtr_options.review.bench.setup import Era
 from mrtr_options.sdk.call_key import new_call_key
 from mrtr_options.tool import weather

@@ -17,6 +17,7 @@ import mcp_types as types
 from mcp.client.session import ClientRequestContext
 from pydantic import ValidationError
 
+from mrtr_options.review.bench.answers import AGREE, Accept, Nothing, Refuse, Roots, UserAnswer
 from mrtr_options.review.bench.attacks import (
     edited,
     edited_key,
@@ -30,30 +31,19 @@ from mrtr_options.review.bench.deployments import Instances
 from mrtr_options.review.bench.history import Asked
 from mrtr_options.review.bench.messages import Method, Reply, Request
 from mrtr_options.review.bench.scenario import (
-    AGREE,
-    ENDED,
-    Accept,
-    Create,
     Forge,
     ListTools,
-    Look,
-    Nothing,
     Redeploy,
-    Refuse,
     Repeat,
     Restart,
-    Roots,
     Scenario,
     Send,
-    Status,
     Step,
-    Stop,
     Together,
-    Update,
-    UserAnswer,
     Wait,
     WholeCall,
 )
+from mrtr_options.review.bench.task_steps import ENDED, Create, Look, Status, Stop, Update
 from mrtr_options.tool.server import TOOL
 
 MAX_ROUNDS = 10

@@ -13,12 +13,13 @@ import anyio
 import mcp_types as types
 from mcp.client.session import ClientRequestContext
 
+from mrtr_options.review.bench.answers import AGREE, Accept
 from mrtr_options.review.bench.attacks import edited
 from mrtr_options.review.bench.deployments import Instances
 from mrtr_options.review.bench.deployments.children import Children
 from mrtr_options.review.bench.messages import Reply, Request
 from mrtr_options.review.bench.player import on_the_wire
-from mrtr_options.review.bench.scenario import AGREE, CANCEL, DECLINE, Accept, Scenario
+from mrtr_options.review.bench.scenario import CANCEL, DECLINE, Scenario
 from mrtr_options.review.bench.schedules import named
 from mrtr_options.review.bench.setup import Era
 from mrtr_options.review.bench.subjects import Subject

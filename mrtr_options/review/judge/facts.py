@@ -30,8 +30,9 @@ from mrtr_options.review.bench.history import (
     readable_state,
 )
 from mrtr_options.review.bench.messages import HUNG, LOST, Form, Reply
-from mrtr_options.review.bench.scenario import ENDED, Change
+from mrtr_options.review.bench.scenario import Change
 from mrtr_options.review.bench.setup import Era
+from mrtr_options.review.bench.task_steps import ENDED
 from mrtr_options.review.judge.contract import violations
 from mrtr_options.review.judge.properties import Problem
 from mrtr_options.tool import weather

@@ -15,10 +15,12 @@ from mrtr_options.review.bench.history import History
 from mrtr_options.review.bench.redeploys import why_not
 from mrtr_options.review.bench.run import in_memory
 from mrtr_options.review.bench.run import run as run_one
-from mrtr_options.review.bench.scenario import Scenario, Send, Step, Together, Update
-from mrtr_options.review.bench.schedules import SCHEDULES, Named
+from mrtr_options.review.bench.scenario import Scenario, Send, Step, Together
+from mrtr_options.review.bench.schedule import Schedule
+from mrtr_options.review.bench.schedules import SCHEDULES
 from mrtr_options.review.bench.setup import ERAS, Era
 from mrtr_options.review.bench.subjects import Subject
+from mrtr_options.review.bench.task_steps import Update
 from mrtr_options.review.judge.facts import Observation, merged
 from mrtr_options.review.judge.guarantees import broken, guaranteed, guarantees_of, observed
 from mrtr_options.review.judge.properties import Property
@@ -73,7 +75,7 @@ class Cell:
 def cells(
     subjects: Sequence[Subject],
     *,
-    schedules: Sequence[Named] | None = None,
+    schedules: Sequence[Schedule] | None = None,
     eras: Sequence[Era] = ERAS,
     deployments: Sequence[str] = IN_MEMORY,
 ) -> list[Cell]:
@@ -85,7 +87,7 @@ def cells(
 def split(
     subjects: Sequence[Subject],
     *,
-    schedules: Sequence[Named] | None = None,
+    schedules: Sequence[Schedule] | None = None,
     eras: Sequence[Era] = ERAS,
     deployments: Sequence[str] = IN_MEMORY,
 ) -> tuple[list[Cell], list[Cell]]:
@@ -96,7 +98,7 @@ def split(
 
 def _applicable(
     subjects: Sequence[Subject],
-    schedules: Sequence[Named] | None,
+    schedules: Sequence[Schedule] | None,
     eras: Sequence[Era],
     deployments: Sequence[str],
 ) -> list[Cell]:
@@ -111,7 +113,7 @@ def _applicable(
     return found
 
 
-def _scenarios(where: Offered, era: Era, schedules: Sequence[Named]) -> Iterator[Scenario]:
+def _scenarios(where: Offered, era: Era, schedules: Sequence[Schedule]) -> Iterator[Scenario]:
     """Yield the schedules of an era that can run on a deployment."""
     for schedule in schedules:
         scenario = schedule.of(era)

@@ -17,7 +17,8 @@ from typing import get_args
 from mrtr_options.review.bench.history import Effect, Elapsed, History, Received, Sent
 from mrtr_options.review.bench.messages import HUNG, Reply
 from mrtr_options.review.bench.narrate import describe_reply, quoted
-from mrtr_options.review.bench.scenario import ENDED, Create, Scenario, Send, Status, Update
+from mrtr_options.review.bench.scenario import Scenario, Send
+from mrtr_options.review.bench.task_steps import ENDED, Create, Status, Update
 from mrtr_options.review.judge.contract.answers import UNITS, Name, meanings, said
 from mrtr_options.review.judge.contract.kinds import Asks, asks_place, asks_units, report
 from mrtr_options.review.judge.properties import Problem
