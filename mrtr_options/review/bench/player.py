@@ -18,16 +18,11 @@ from mcp.client.session import ClientRequestContext
 from pydantic import ValidationError
 
 from mrtr_options.review.bench.answers import AGREE, Accept, Nothing, Refuse, Roots, UserAnswer
-from mrtr_options.review.bench.attacks import (
-    edited,
-    edited_key,
-    forgeries,
-    signed_as_told,
-    spread,
-)
 from mrtr_options.review.bench.client import Answerer
 from mrtr_options.review.bench.delivery import POLL_SECONDS, Pushed, Question, Rounds
 from mrtr_options.review.bench.deployments import Instances
+from mrtr_options.review.bench.edits import edit_key, edit_state
+from mrtr_options.review.bench.forgeries import forge, spread_over
 from mrtr_options.review.bench.history import Asked
 from mrtr_options.review.bench.messages import Method, Reply, Request
 from mrtr_options.review.bench.scenario import (
@@ -43,6 +38,7 @@ from mrtr_options.review.bench.scenario import (
     Wait,
     WholeCall,
 )
+from mrtr_options.review.bench.signatures import signed_as_told
 from mrtr_options.review.bench.task_steps import ENDED, Create, Look, Status, Stop, Update
 from mrtr_options.tool.server import TOOL
 
@@ -218,8 +214,8 @@ class Player(Rounds):
         open_now = self._clients[step.call].open
         keys = self._keys | {name: question.key for name, question in open_now.items()}
         if step.key_edit is not None and asked is not None:
-            keys |= {step.round: edited_key(asked.key, step.key_edit)}
-        state = step.state or edited(asked.state if asked else None, step.edit)
+            keys |= {step.round: edit_key(asked.key, step.key_edit)}
+        state = step.state or edit_state(asked.state if asked else None, step.edit)
         return Request(
             step.location or caller.location,
             {keys.get(name, name): on_the_wire(answer) for name, answer in said.items()} or None,
@@ -278,9 +274,9 @@ class Player(Rounds):
             return await self.play_round(request, [self._next()], call=step.call, unseen=True)
 
         told = 0
-        made = forgeries(asked.state, others)
+        made = forge(asked.state, others)
         if step.most and not step.only:
-            made = spread(made, step.most)
+            made = spread_over(made, step.most)
         for name, state in made:
             if step.only in ("", name) or step.only.startswith(f"{name}{_AS_TOLD}"):
                 reply = await send(name, state)

@@ -123,7 +123,7 @@ class Repeat:
 
 @dataclass(frozen=True)
 class Forge:
-    """States that a client forges from those it holds (`attacks`), each sent with a good answer.
+    """States that a client forges from those it holds (`forgeries`), each sent with a good answer.
 
     Attributes:
         round: The round whose state is forged.

@@ -18,7 +18,7 @@ from typing import Any, Literal, get_args
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from mrtr_options.review.bench.answers import Accept, Nothing, Refuse, Roots, UserAnswer
-from mrtr_options.review.bench.attacks import in_full_width
+from mrtr_options.review.bench.edits import in_full_width
 from mrtr_options.review.bench.history import History
 from mrtr_options.review.bench.scenario import (
     CANCEL,

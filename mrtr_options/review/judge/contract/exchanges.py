@@ -14,7 +14,6 @@ from functools import cached_property
 
 import mcp_types as types
 
-from mrtr_options.review.bench.attacks import spelling
 from mrtr_options.review.bench.history import (
     Answered,
     Asked,
@@ -29,6 +28,7 @@ from mrtr_options.review.bench.history import (
     Sent,
 )
 from mrtr_options.review.bench.messages import LOST, Reply, Request, as_json
+from mrtr_options.review.bench.state_text import spelling
 from mrtr_options.review.judge.contract.answers import (
     UNITS,
     Name,
