@@ -112,7 +112,7 @@ class _Talk:
         with self._one:
             self._bench.sendall(line)
 
-    def heard(self) -> Iterator[str]:
+    def questions(self) -> Iterator[str]:
         with self._bench.makefile(encoding="ascii") as lines:
             for line in lines:
                 yield line.strip()
@@ -228,7 +228,7 @@ def _is_authors(name: str, file: Path) -> bool:
 def _answer(
     talk: _Talk, file: Path, loop: list[asyncio.AbstractEventLoop], wait: Callable[[float], None]
 ) -> None:
-    for asked in talk.heard():
+    for asked in talk.questions():
         match asked.split():
             case ["stats"]:
                 says: Any = _stats(loop[0])
