@@ -289,10 +289,10 @@ class MemoryInstances(Instances):
         if watch is None:
             return make_wrappers(self._subject.wrappers, store, attempts=attempts)
 
-        def told(what: str) -> None:
+        def report(what: str) -> None:
             watch.kept(here.count, place, here.round_at(place), what)
 
-        return make_wrappers(self._subject.wrappers, WatchedStore(store, told), attempts=attempts)
+        return make_wrappers(self._subject.wrappers, WatchedStore(store, report), attempts=attempts)
 
     def _watching(self) -> AbstractContextManager[None]:
         """Watch the durable engine, which all instances share.
@@ -304,12 +304,12 @@ class MemoryInstances(Instances):
         if watch is None or self._subject.option.extra is None:
             return nullcontext()
 
-        def told(what: str) -> None:
+        def report(what: str) -> None:
             places = [place for place in range(self.instances) if here.round_at(place) is not None]
             place = places[-1] if places else None
             watch.kept(here.count, place, None if place is None else here.round_at(place), what)
 
-        return watching_the_engine(told)
+        return watching_the_engine(report)
 
     async def _start(self, place: int) -> _Instance:
         assert self._group is not None
