@@ -13,7 +13,8 @@ from pathlib import Path
 
 from documents import ROOT
 from mrtr_options.review.bench.faults import parse
-from mrtr_options.review.bench.scenario import POLICIES, Policy, calling
+from mrtr_options.review.bench.scenario import calling
+from mrtr_options.review.bench.setup import POLICIES, Policy
 from mrtr_options.review.bench.subjects import Subject, subject_named
 from mrtr_options.review.explore import summary as explore
 from mrtr_options.review.explore.combinations import in_words

@@ -11,7 +11,7 @@ from typing import Any
 
 from documents import candidates
 from mrtr_options.review.bench.faults import parse
-from mrtr_options.review.bench.scenario import POLICIES
+from mrtr_options.review.bench.setup import POLICIES
 from mrtr_options.review.bench.subjects import Subject, subject_named
 from mrtr_options.review.explore.combinations import in_words
 from mrtr_options.review.explore.summary import Row, short

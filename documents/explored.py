@@ -10,7 +10,8 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from documents import ROOT
-from mrtr_options.review.bench.scenario import POLICIES, calling
+from mrtr_options.review.bench.scenario import calling
+from mrtr_options.review.bench.setup import POLICIES
 from mrtr_options.review.bench.subjects import (
     Subject,
     all_subjects,

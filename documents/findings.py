@@ -20,8 +20,9 @@ from documents import ROOT, explored
 from mrtr_options.review.bench.faults import parse
 from mrtr_options.review.bench.history import History
 from mrtr_options.review.bench.run import run
-from mrtr_options.review.bench.scenario import POLICIES, Policy, calling
+from mrtr_options.review.bench.scenario import calling
 from mrtr_options.review.bench.schedules import SCHEDULES, named
+from mrtr_options.review.bench.setup import POLICIES, Policy
 from mrtr_options.review.bench.subjects import subject_named
 from mrtr_options.review.explore import summary as explore
 from mrtr_options.review.judge.anomalies import ANOMALIES

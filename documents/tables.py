@@ -16,9 +16,10 @@ import anyio
 
 from documents import ROOT, candidates, explored, findings
 from mrtr_options.review.bench.deployments import Offered, offered
-from mrtr_options.review.bench.faults import NAMED, Era, parse
-from mrtr_options.review.bench.scenario import Policy, Scenario, Together
+from mrtr_options.review.bench.faults import NAMED, parse
+from mrtr_options.review.bench.scenario import Scenario, Together
 from mrtr_options.review.bench.schedules import SCHEDULES
+from mrtr_options.review.bench.setup import Era, Policy
 from mrtr_options.review.bench.subjects import Subject, all_subjects
 from mrtr_options.review.explore import summary as explore
 from mrtr_options.review.explore.combinations import in_words

@@ -13,12 +13,6 @@ MOST_LINES_OF_A_MODULE = 500
 FOLDERS = ("documents", "examples", "model", "mrtr_options", "scoreboard", "tests")
 
 LONG_MODULES = {
-    "mrtr_options/review/bench/attacks.py",
-    "mrtr_options/review/bench/deployments/children.py",
-    "mrtr_options/review/bench/faults.py",  # one table, a row for each kind
-    "mrtr_options/review/bench/history.py",
-    "mrtr_options/review/bench/scenario.py",
-    "mrtr_options/review/bench/schedules.py",
     "mrtr_options/review/check/cases.py",
     "mrtr_options/review/check/check.py",
     "mrtr_options/sdk/durable/rounds.py",  # a round, from the name of its call to its response

@@ -10,7 +10,7 @@ from mcp import Client, MCPError
 from mcp_types import ElicitResult
 
 from mrtr_options.review.bench.client import MODES
-from mrtr_options.review.bench.faults import Era
+from mrtr_options.review.bench.setup import Era
 from tests.commands import REPOSITORY
 from tests.rounds import text_of
 

@@ -21,8 +21,8 @@ from mcp.client.stdio import stdio_client
 
 from mrtr_options.__main__ import main
 from mrtr_options.review.bench.client import MODES
-from mrtr_options.review.bench.faults import ERAS, Era
-from mrtr_options.review.bench.ledger import effects_after
+from mrtr_options.review.bench.ledger_file import effects_after
+from mrtr_options.review.bench.setup import ERAS, Era
 from mrtr_options.sdk import serving
 from mrtr_options.sdk.serving import LEGACY_UNLESS_TOLD
 from mrtr_options.tool.server import build_server, text

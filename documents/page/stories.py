@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mrtr_options.review.bench.history import Event, History, Sent
-from mrtr_options.review.bench.telling import DATABASE, EFFECTS, Row, Telling, outcome
+from mrtr_options.review.bench.narrate import DATABASE, EFFECTS, Narrator, Row, outcome
 from mrtr_options.review.judge.anomalies import anomalies_in
 from mrtr_options.review.judge.facts import Reading
 from mrtr_options.review.show.svg import Lanes, draw_heads, draw_row, is_drawn, lanes_of
@@ -257,12 +257,12 @@ def _offers(row: Row) -> str:
 
 def _told(events: Sequence[Event], watched: Watched) -> Iterator[Row | Lines]:
     """Yield the rows of a run, and between them the lines that ran and the database records."""
-    telling = Telling()
+    narrator = Narrator()
     last: int | None = None
     for number, event in enumerate((*events, None)):
         yield from _between(watched.seen.get(number, ()), last)
         if event is not None:
-            yield from filter(is_drawn, telling.rows(event))
+            yield from filter(is_drawn, narrator.rows(event))
         if isinstance(event, Sent):
             last = event.round
 

@@ -14,7 +14,7 @@ from random import Random
 import anyio
 
 from mrtr_options.review.bench.deployments.processes import FATAL
-from mrtr_options.review.bench.history import Reply, Request
+from mrtr_options.review.bench.messages import Reply, Request
 from mrtr_options.sdk.protection import MAX_TOKEN_BYTES
 from mrtr_options.tool import weather
 from tests.chaos.disasters import Manner

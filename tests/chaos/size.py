@@ -21,7 +21,7 @@ import anyio
 
 from mrtr_options.review.bench import temporal
 from mrtr_options.review.bench.deployments.processes import LEDGER, ROUNDS, Served
-from mrtr_options.review.bench.history import Reply, Request
+from mrtr_options.review.bench.messages import Reply, Request
 from mrtr_options.review.bench.scratch import scratch
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.sdk.protection import new_key

@@ -10,7 +10,7 @@ import anyio
 import mcp_types as types
 import pytest
 
-from mrtr_options.review.bench.history import Reply, Request
+from mrtr_options.review.bench.messages import Reply, Request
 from mrtr_options.review.bench.subjects import Subject, all_subjects
 from scoreboard import postgres as real_postgres
 from tests.bounds import SECONDS

@@ -14,9 +14,9 @@ import pytest
 from mrtr_options.review.bench.client import connections
 from mrtr_options.review.bench.deployments.memory import Memory
 from mrtr_options.review.bench.deployments.remote import Remote
-from mrtr_options.review.bench.faults import Era
 from mrtr_options.review.bench.run import run
 from mrtr_options.review.bench.schedules import named
+from mrtr_options.review.bench.setup import Era
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.review.check.cases import systematic
 from mrtr_options.review.check.findings import Finding

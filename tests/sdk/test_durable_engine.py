@@ -23,7 +23,7 @@ from mcp.server.request_state import AESGCMRequestStateCodec
 from sqlalchemy.exc import OperationalError
 
 from mrtr_options.review.bench.deployments.processes import CALLS, ProcessInstances
-from mrtr_options.review.bench.history import Request
+from mrtr_options.review.bench.messages import Request
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.sdk.durable import Call, DurableStore, live
 from mrtr_options.sdk.durable.claim import taken

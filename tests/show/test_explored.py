@@ -11,7 +11,8 @@ from documents import explored
 from documents.explored import FILE, read
 from mrtr_options.review.bench import temporal
 from mrtr_options.review.bench.faults import EXPLORED, Fault, parse
-from mrtr_options.review.bench.scenario import POLICIES, calling
+from mrtr_options.review.bench.scenario import calling
+from mrtr_options.review.bench.setup import POLICIES
 from mrtr_options.review.bench.subjects import subject_named
 from mrtr_options.review.explore.combinations import in_words
 from mrtr_options.review.explore.counterexamples import counterexamples

@@ -17,34 +17,28 @@ from typing import Any, Literal, get_args
 
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
-from mrtr_options.review.bench.attacks import in_full_width
-from mrtr_options.review.bench.faults import Era
+from mrtr_options.review.bench.answers import Accept, Nothing, Refuse, Roots, UserAnswer
+from mrtr_options.review.bench.edits import in_full_width
 from mrtr_options.review.bench.history import History
 from mrtr_options.review.bench.scenario import (
     CANCEL,
     DECLINE,
-    Accept,
     Caller,
-    Declares,
     Forge,
     KeyEdit,
     Keys,
     ListTools,
-    Nothing,
-    Refuse,
     Repeat,
     Restart,
-    Roots,
     Scenario,
     Send,
-    Setup,
     StateEdit,
     Step,
     Together,
-    UserAnswer,
     Wait,
     WholeCall,
 )
+from mrtr_options.review.bench.setup import Declares, Era, Setup
 from mrtr_options.review.judge.contract.allowed import ROOM
 from mrtr_options.review.judge.contract.answers import UNITS, places_meant
 from mrtr_options.tool.weather import REPORTS

@@ -23,25 +23,15 @@ import mrtr_options.review.judge.contract.rules as rules
 from mrtr_options.errors import UsageError
 from mrtr_options.review.bench.deployments import Deployment, quiet_servers, remote
 from mrtr_options.review.bench.deployments.children import HANG_SECONDS, CannotStart, Children
-from mrtr_options.review.bench.faults import ERAS, EXPLORED, NAMED, Era, Fault, Fleet, names_of
-from mrtr_options.review.bench.history import (
-    HUNG,
-    Crashed,
-    Effect,
-    History,
-    Received,
-    Request,
-)
-from mrtr_options.review.bench.ledger import MADE_TO_FAIL
+from mrtr_options.review.bench.faults import EXPLORED, NAMED, Fault, names_of
+from mrtr_options.review.bench.history import Crashed, Effect, History, Received
+from mrtr_options.review.bench.ledger_file import MADE_TO_FAIL
+from mrtr_options.review.bench.messages import HUNG, Request
 from mrtr_options.review.bench.run import run as run_one
-from mrtr_options.review.bench.scenario import (
-    ListTools,
-    Policy,
-    Scenario,
-    calling,
-)
+from mrtr_options.review.bench.scenario import ListTools, Scenario, calling
 from mrtr_options.review.bench.schedules import SCHEDULES, named
 from mrtr_options.review.bench.scratch import scratch
+from mrtr_options.review.bench.setup import ERAS, Era, Fleet, Policy
 from mrtr_options.review.bench.subjects import Subject, all_subjects
 from mrtr_options.review.check import batches
 from mrtr_options.review.check.cases import (

@@ -12,7 +12,7 @@ from mrtr_options.names import nearest
 from mrtr_options.terminal import PROGRAM, refuse
 
 if TYPE_CHECKING:
-    from mrtr_options.review.bench.scenario import Policy
+    from mrtr_options.review.bench.setup import Policy
     from mrtr_options.review.bench.subjects import Subject
     from mrtr_options.tool.weather import Destination
 
