@@ -20,7 +20,7 @@ from mrtr_options.review.bench.scenario import Policy
 from mrtr_options.review.bench.scratch import scratch
 from mrtr_options.review.bench.telling import CLIENT
 from mrtr_options.review.bench.telling import tell as telling
-from mrtr_options.review.check.check import CannotJudge, Extent, Report, check_url
+from mrtr_options.review.check.targets import CannotJudge, Extent, Report, check_url
 from mrtr_options.review.check.findings import Finding
 from mrtr_options.review.check.story import story
 from mrtr_options.review.explore.counterexamples import Explored, weakest_of

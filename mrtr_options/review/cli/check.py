@@ -12,7 +12,7 @@ from mrtr_options.review.cli._shared import MOST_FAULTS, TOO_MANY_FAULTS, add_fo
 from mrtr_options.terminal import PROGRAM, console, refuse
 
 if TYPE_CHECKING:
-    from mrtr_options.review.check.check import Extent
+    from mrtr_options.review.check.targets import Extent
     from mrtr_options.review.check.findings import Finding
     from mrtr_options.review.check.report import Report
 
@@ -92,7 +92,7 @@ def run(args: argparse.Namespace) -> int:
 
     only = slugs(args.only, [*SCHEDULES, *(each.name for each in systematic())])
 
-    from mrtr_options.review.check.check import Extent
+    from mrtr_options.review.check.targets import Extent
     from mrtr_options.review.show.verdict import show
 
     report = _checked(args, Extent(args.drawn, args.seed, args.hang_seconds, args.faults, only))
@@ -106,7 +106,7 @@ def _checked(args: argparse.Namespace, extent: Extent) -> Report:
     import anyio
     from rich.text import Text
 
-    from mrtr_options.review.check.check import check_target
+    from mrtr_options.review.check.targets import check_target
     from mrtr_options.review.show.progress import progress, stepping
 
     with progress(quiet=args.json) as bar:
