@@ -19,7 +19,6 @@ LONG_MODULES = {
     "mrtr_options/review/bench/history.py",
     "mrtr_options/review/bench/scenario.py",
     "mrtr_options/review/bench/schedules.py",
-    "mrtr_options/review/check/cases.py",
     "mrtr_options/sdk/durable/rounds.py",  # a round, from the name of its call to its response
     "mrtr_options/sdk/questions.py",
     "scoreboard/conformance/score/correct.py",
@@ -30,7 +29,6 @@ LONG_MODULES = {
 
 LONG_FUNCTIONS = {
     "mrtr_options/sdk/single_use/guard.py:single_use",  # its docstring says what it promises
-    "mrtr_options/review/check/cases.py:_attacks",
     "mrtr_options/review/judge/contract/allowed.py:_legacy",
     "mrtr_options/sdk/server.py:build_server",
 }

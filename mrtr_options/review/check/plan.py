@@ -19,7 +19,8 @@ from mrtr_options.review.bench.history import Request
 from mrtr_options.review.bench.scenario import Scenario, calling
 from mrtr_options.review.bench.schedules import SCHEDULES, named
 from mrtr_options.review.bench.subjects import Subject
-from mrtr_options.review.check.cases import at_random, systematic
+from mrtr_options.review.check.cases import systematic
+from mrtr_options.review.check.drawn import at_random
 from mrtr_options.review.check.pace import CASE_SECONDS, DRAWN_SECONDS, SCHEDULE_SECONDS, Pace
 from mrtr_options.review.check.report import Report
 from mrtr_options.review.judge.grid import Cell, split

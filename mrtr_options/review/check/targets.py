@@ -26,13 +26,14 @@ from mrtr_options.review.bench.scenario import ListTools, Policy, Scenario, call
 from mrtr_options.review.bench.schedules import named
 from mrtr_options.review.bench.scratch import scratch
 from mrtr_options.review.bench.subjects import Subject
-from mrtr_options.review.check.cases import elsewhere, for_one_user
+from mrtr_options.review.check.cases import for_one_user
 from mrtr_options.review.check.lanes import Lane
 from mrtr_options.review.check.nearest import nearest
 from mrtr_options.review.check.plan import Extent, Proposal
 from mrtr_options.review.check.report import Report
 from mrtr_options.review.check.review import Listeners, OnFinding, OnRun, Review
 from mrtr_options.review.check.risks import risks
+from mrtr_options.review.check.states import elsewhere
 from mrtr_options.review.explore.combinations import Play
 from mrtr_options.review.judge import guarantees
 from mrtr_options.tool.catalogue import (
