@@ -18,9 +18,9 @@ from mrtr_options.review.bench.history import History
 from mrtr_options.review.bench.narrate import CLIENT, narrate
 from mrtr_options.review.bench.scratch import scratch
 from mrtr_options.review.bench.setup import Fleet, Policy
-from mrtr_options.review.check.check import CannotJudge, Extent, Report, check_url
 from mrtr_options.review.check.findings import Finding
 from mrtr_options.review.check.story import story
+from mrtr_options.review.check.targets import CannotJudge, Extent, Report, check_url
 from mrtr_options.review.explore.counterexamples import Explored, weakest_of
 from scoreboard.servers.peers import Peer, Probe, Unavailable, Variant, running
 from scoreboard.used import Used

@@ -25,8 +25,10 @@ from mrtr_options.review.bench.scenario import (
 )
 from mrtr_options.review.bench.schedules import named
 from mrtr_options.review.bench.subjects import Subject, subject_named
-from mrtr_options.review.check.cases import at_random, elsewhere, systematic
+from mrtr_options.review.check.cases import systematic
+from mrtr_options.review.check.drawn import at_random
 from mrtr_options.review.check.report import Report
+from mrtr_options.review.check.states import elsewhere
 from mrtr_options.review.judge.contract import RULES, violations
 from mrtr_options.review.judge.contract.kinds import Ends, Refused, ToolError, in_words
 from mrtr_options.review.judge.properties import Problem

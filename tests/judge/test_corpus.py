@@ -22,7 +22,8 @@ from mrtr_options.review.bench.schedules import named
 from mrtr_options.review.bench.scratch import scratch
 from mrtr_options.review.bench.setup import Era
 from mrtr_options.review.bench.subjects import Subject
-from mrtr_options.review.check.cases import at_random, systematic
+from mrtr_options.review.check.cases import systematic
+from mrtr_options.review.check.drawn import at_random
 from mrtr_options.review.judge.contract import violations
 from mrtr_options.tool.catalogue import option_at
 from tests.bounds import SECONDS

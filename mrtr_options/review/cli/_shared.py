@@ -130,7 +130,7 @@ def find_subjects(names: Sequence[str], *, or_one_of: Collection[str] = ()) -> l
     if foreign:
         import anyio
 
-        from mrtr_options.review.check.check import try_file
+        from mrtr_options.review.check.targets import try_file
 
         for path in foreign:
             anyio.run(try_file, path)
