@@ -21,8 +21,6 @@ LONG_MODULES = {
     "mrtr_options/review/bench/schedules.py",
     "mrtr_options/review/check/cases.py",
     "mrtr_options/review/check/check.py",
-    "mrtr_options/sdk/durable/rounds.py",  # a round, from the name of its call to its response
-    "mrtr_options/sdk/questions.py",
     "scoreboard/conformance/score/correct.py",
     "scoreboard/conformance/score/mutants.py",
     "scoreboard/conformance/score/others.py",

@@ -36,7 +36,7 @@ from tests.restaurant import (
     one_round,
     tool,
 )
-from tests.rounds import text_of
+from tests.sending import text_of
 
 pytestmark = pytest.mark.anyio
 

@@ -16,12 +16,11 @@ from mcp.server import ServerRequestContext
 from mcp.shared.message import ServerMessageMetadata
 from pydantic import ValidationError
 
+from mrtr_options.sdk.capabilities import declares_forms, is_modern
 from mrtr_options.sdk.questions import (
     AnswerT,
     BadAnswer,
     Question,
-    declares_forms,
-    is_modern,
     read_answer,
     request_for,
     without_asking,

@@ -35,7 +35,7 @@ Limits
 - One task that asks ends the round for all tasks of the handler. Questions that go out together go
   through one `elicit_all`.
 
-Knows `handlers`, `keys`, `questions`, `together` and `call_key`.
+Knows `handler`, `current_request`, `capabilities`, `keys`, `questions`, `together` and `call_key`.
 """
 
 from __future__ import annotations
@@ -55,13 +55,9 @@ from mcp.server import ServerRequestContext
 from pydantic import BaseModel, Field, ValidationError
 
 from mrtr_options.sdk.call_key import call_key_of
-from mrtr_options.sdk.handlers import (
-    caller_of,
-    check_handler,
-    check_protected,
-    checked_result,
-    settled,
-)
+from mrtr_options.sdk.capabilities import kinds
+from mrtr_options.sdk.current_request import caller_of, check_protected
+from mrtr_options.sdk.handler import check_handler, checked_result, settled
 from mrtr_options.sdk.keys import KeyUsedTwice, Uses
 from mrtr_options.sdk.questions import (
     AnswerT,
@@ -70,9 +66,7 @@ from mrtr_options.sdk.questions import (
     Question,
     are_same,
     check_length,
-    is_same,
     kind_of,
-    kinds,
     load_state,
     read_answer,
     request_for,
@@ -80,6 +74,7 @@ from mrtr_options.sdk.questions import (
     without_asking,
 )
 from mrtr_options.sdk.together import AsksTogether
+from mrtr_options.sdk.written import is_same
 
 DeskT = TypeVar("DeskT")
 T = TypeVar("T")

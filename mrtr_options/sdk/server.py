@@ -38,7 +38,9 @@ from pydantic import BaseModel, ValidationError
 from typing_extensions import TypeVar
 
 from mrtr_options.checks import check_functions
-from mrtr_options.sdk.handlers import (
+from mrtr_options.sdk.capabilities import is_modern, kind_of_request, kinds
+from mrtr_options.sdk.current_request import tell_refusal
+from mrtr_options.sdk.handler import (
     NAMES_CALLS,
     Context,
     Handler,
@@ -49,17 +51,9 @@ from mrtr_options.sdk.handlers import (
     checked_result,
     first_error,
     needed_by,
-    tell_refusal,
 )
 from mrtr_options.sdk.protection import AgingCodec, ProtectedRounds, make_codec, new_key
-from mrtr_options.sdk.questions import (
-    Cancelled,
-    CannotAsk,
-    Declined,
-    is_modern,
-    kind_of_request,
-    kinds,
-)
+from mrtr_options.sdk.questions import Cancelled, CannotAsk, Declined
 from mrtr_options.sdk.settings import (
     Resource,
     Settings,

@@ -11,14 +11,8 @@ from typing import Any, TypeVar, overload
 
 from pydantic import BaseModel
 
-from mrtr_options.sdk.questions import (
-    AnswerT,
-    Inquiry,
-    Kinds,
-    Question,
-    kind_of,
-    without_asking,
-)
+from mrtr_options.sdk.capabilities import Kinds
+from mrtr_options.sdk.questions import AnswerT, Inquiry, Question, kind_of, without_asking
 
 A = TypeVar("A", bound=BaseModel)
 B = TypeVar("B", bound=BaseModel)

@@ -12,7 +12,7 @@ the page. Ask the server of the page in the end step, before an effect that rest
 The end step runs once per *delivery* of the final round. A duplicate runs it again; the state
 cannot tell.
 
-Knows `handlers`, `keys` and `questions`.
+Knows `handler`, `current_request`, `keys` and `questions`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from mcp.server import ServerRequestContext
 from pydantic import BaseModel, Field
 from typing_extensions import TypeVar
 
-from mrtr_options.sdk.handlers import NotAHandler, by_hand, check_protected, settled, why_not
+from mrtr_options.sdk.current_request import by_hand, check_protected
+from mrtr_options.sdk.handler import NotAHandler, settled, why_not
 from mrtr_options.sdk.questions import (
     AnswerT,
     Inquiry,
@@ -36,8 +37,8 @@ from mrtr_options.sdk.questions import (
     fitting,
     load_state,
     request_for,
-    written,
 )
+from mrtr_options.sdk.written import written
 
 DeskT = TypeVar("DeskT")
 ParamsT = TypeVar(

@@ -17,7 +17,7 @@ from annotated_types import Predicate
 from pydantic import BaseModel, create_model
 
 from mrtr_options.sdk.call_key import new_call_key
-from mrtr_options.sdk.handlers import settled
+from mrtr_options.sdk.handler import settled
 from mrtr_options.sdk.keys import KeyUsedTwice
 from mrtr_options.sdk.questions import BadAnswer, Cancelled, Declined, ask
 from mrtr_options.sdk.replay import (
@@ -28,9 +28,9 @@ from mrtr_options.sdk.replay import (
 )
 from mrtr_options.sdk.server import text
 from mrtr_options.tool.weather import Question
-from tests.rounds import Response, text_of
 from tests.sdk.fakes import Name, Params, deliver, key_of, modern, named, play, result, who
 from tests.sdk.test_questions import ANSWERS, INQUIRIES
+from tests.sending import Response, text_of
 
 pytestmark = pytest.mark.anyio
 

@@ -15,8 +15,8 @@ from examples.pay_by_link import Shop, buy
 from mrtr_options.sdk.durable import Call, DurableStore
 from mrtr_options.sdk.suspended import ContinuationStore, LinearContext
 from mrtr_options.sdk.waiting import NotInTime
-from tests.rounds import Response, text_of
 from tests.sdk.fakes import ON_ASYNCIO, capabilities, deliver, key_of, modern, result
+from tests.sending import Response, text_of
 
 pytestmark = [pytest.mark.anyio, ON_ASYNCIO]
 

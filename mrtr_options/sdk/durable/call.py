@@ -3,7 +3,7 @@
 An engine keeps the call's record. A handler that runs again, in this process or in another one,
 gives the same outputs, since every step and every answer is taken from that record.
 
-Knows `messages`, `record` and `questions`; of an engine only the interface `Running`.
+Knows `events`, `record` and `questions`; of an engine only the interface `Running`.
 """
 
 from __future__ import annotations
@@ -20,20 +20,11 @@ import anyio
 import mcp_types as types
 from mcp import MCPError
 
-from mrtr_options.sdk.durable.messages import (
-    MAX_BYTES,
-    Answers,
-    Ended,
-    Outcome,
-    Reply,
-    Stepped,
-    has_json,
-    length,
-    recordable,
-    refused,
-)
+from mrtr_options.sdk.durable.call_errors import refused
+from mrtr_options.sdk.durable.events import Answers, Ended, Outcome, Reply, Stepped
 from mrtr_options.sdk.durable.record import Record
-from mrtr_options.sdk.handlers import CallAbandoned, settled
+from mrtr_options.sdk.durable.sealing import MAX_BYTES, has_json, length, recordable
+from mrtr_options.sdk.handler import CallAbandoned, settled
 from mrtr_options.sdk.questions import (
     AnswerT,
     Inquiry,

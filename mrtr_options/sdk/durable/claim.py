@@ -23,7 +23,7 @@ from contextlib import closing, contextmanager, suppress
 
 import psycopg
 
-from mrtr_options.sdk.durable.rounds import WrongDatabase
+from mrtr_options.sdk.durable.engine import WrongDatabase
 
 GRACE_SECONDS = 1.0
 """How long a name has to be free before another process has it."""

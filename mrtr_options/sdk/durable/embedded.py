@@ -9,7 +9,7 @@ a second one is refused.
 DBOS allows one engine in a process. Stores in one process, as under test, share it. When a store
 closes, its calls wait for the next one that has their handler, and begin again from their log.
 
-Knows DBOS, `call`, `messages` and `rounds`; nothing of MCP's requests.
+Knows DBOS, `call`, `events`, `engine` and `store`; nothing of MCP's requests.
 """
 
 from __future__ import annotations
@@ -33,19 +33,15 @@ from dbos import DBOS, DBOSConfig, DBOSPortableJSONSerializer, SetWorkflowID, St
 from mcp.server.request_state import RequestStateCodec
 from sqlalchemy.exc import SQLAlchemyError
 
+from mrtr_options.sdk.durable.call_errors import refused
 from mrtr_options.sdk.durable.claim import name_here, taken, try_url
+from mrtr_options.sdk.durable.engine import WrongDatabase
+from mrtr_options.sdk.durable.events import Answers, Begun, Reply
 from mrtr_options.sdk.durable.live import AGAIN_SECONDS, Bell, Left, Live, surely
-from mrtr_options.sdk.durable.messages import (
-    Answers,
-    Begun,
-    Reply,
-    Seal,
-    Unreadable,
-    refused,
-)
+from mrtr_options.sdk.durable.position import handle_after
 from mrtr_options.sdk.durable.record import Record
-from mrtr_options.sdk.durable.round import handle_after
-from mrtr_options.sdk.durable.rounds import DurableStore, WrongDatabase
+from mrtr_options.sdk.durable.sealing import Seal, Unreadable
+from mrtr_options.sdk.durable.store import DurableStore
 
 __all__ = ["Engine", "Process", "opened", "process", "try_url"]
 

@@ -8,7 +8,7 @@ reaches that step and begins it there. A step whose workers fall silent several 
 
 Each handler of each version has a task queue of its own, so calls end on the code they began on.
 
-Knows `temporalio`, `call`, `messages` and `rounds`; nothing of MCP's requests.
+Knows `temporalio`, `call`, `events`, `engine` and `store`; nothing of MCP's requests.
 """
 
 from __future__ import annotations
@@ -41,19 +41,13 @@ from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
 from mrtr_options.sdk.durable import effects
 from mrtr_options.sdk.durable.call import ATTEMPTS, Running
+from mrtr_options.sdk.durable.call_errors import refused
 from mrtr_options.sdk.durable.effects import Effects, Place
-from mrtr_options.sdk.durable.messages import (
-    Answers,
-    Begun,
-    Ended,
-    Reply,
-    Seal,
-    Stepped,
-    Unreadable,
-    refused,
-)
+from mrtr_options.sdk.durable.engine import WrongDatabase
+from mrtr_options.sdk.durable.events import Answers, Begun, Ended, Reply, Stepped
 from mrtr_options.sdk.durable.record import Record
-from mrtr_options.sdk.durable.rounds import DurableStore, WrongDatabase
+from mrtr_options.sdk.durable.sealing import Seal, Unreadable
+from mrtr_options.sdk.durable.store import DurableStore
 
 TASK_SECONDS = 10.0
 """How long a worker may be silent between two steps before another one goes on."""

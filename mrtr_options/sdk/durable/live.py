@@ -1,6 +1,6 @@
 """A call that runs in this process, on DBOS: its log, its handler, and those who wait for it.
 
-Knows DBOS's steps, `call` and `messages`; nothing of stores that open and close.
+Knows DBOS's steps, `call` and `events`; nothing of stores that open and close.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ from sqlalchemy.exc import (
 )
 
 from mrtr_options.sdk.durable.call import ATTEMPTS, Running
-from mrtr_options.sdk.durable.messages import Answers, Begun, Output, Seal, Stepped
+from mrtr_options.sdk.durable.events import Answers, Begun, Output, Stepped
 from mrtr_options.sdk.durable.record import Record
-from mrtr_options.sdk.durable.rounds import DurableStore
+from mrtr_options.sdk.durable.sealing import Seal
+from mrtr_options.sdk.durable.store import DurableStore
 
 AGAIN_SECONDS = 0.1
 """The delay before a failed database write is retried, and before an interrupted call goes on."""

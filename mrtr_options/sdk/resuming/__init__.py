@@ -9,6 +9,6 @@ round the SDK's own client.
 from mrtr_options.sdk.resuming.asking import QuestionContext
 from mrtr_options.sdk.resuming.client import ResumingClient
 from mrtr_options.sdk.resuming.errors import StateRefused, Unanswered
-from mrtr_options.sdk.resuming.kept import CallFolder
+from mrtr_options.sdk.resuming.open_calls import CallFolder
 
 __all__ = ["CallFolder", "QuestionContext", "ResumingClient", "StateRefused", "Unanswered"]

@@ -17,7 +17,7 @@ import mcp_types as types
 from mcp import Client, MCPError
 from mcp.client.session import ClientRequestContext
 
-from mrtr_options.sdk.resuming.kept import KeptCall
+from mrtr_options.sdk.resuming.open_calls import KeptCall
 
 CallbackT = TypeVar("CallbackT", bound=Callable[..., Awaitable[Any]])
 R = TypeVar("R")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mcp import MCPError
 
-from mrtr_options.sdk.resuming.kept import KeptCall
+from mrtr_options.sdk.resuming.open_calls import KeptCall
 
 
 class Unanswered(Exception):

@@ -86,16 +86,10 @@ from mrtr_options.sdk.call_key import (
     too_old,
     with_note,
 )
-from mrtr_options.sdk.handlers import (
-    Context,
-    Handler,
-    Params,
-    Result,
-    caller_of,
-    check_handler,
-    checked_result,
-)
+from mrtr_options.sdk.current_request import caller_of
+from mrtr_options.sdk.handler import Context, Handler, Params, Result, check_handler, checked_result
 from mrtr_options.sdk.protection import state_expired
+from mrtr_options.sdk.single_use.outcomes import read_outcome
 from mrtr_options.sdk.single_use.refusals import (
     answered_differently,
     indeterminate,
@@ -103,16 +97,7 @@ from mrtr_options.sdk.single_use.refusals import (
     store_full,
     store_unusable,
 )
-from mrtr_options.sdk.single_use.rounds import (
-    RoundState,
-    checked_answers,
-    digest_of_answers,
-    in_new_round,
-    load,
-    read_outcome,
-)
-from mrtr_options.sdk.single_use.running import SessionOfGuest, TakenRound
-from mrtr_options.sdk.single_use.store import (
+from mrtr_options.sdk.single_use.reservations import (
     Abandoned,
     Claim,
     Forgotten,
@@ -122,6 +107,14 @@ from mrtr_options.sdk.single_use.store import (
     Store,
     Unusable,
 )
+from mrtr_options.sdk.single_use.round_state import (
+    RoundState,
+    checked_answers,
+    digest_of_answers,
+    in_new_round,
+    load,
+)
+from mrtr_options.sdk.single_use.running import SessionOfGuest, TakenRound
 
 MAX_WAITERS = 16
 """How many deliveries of one round wait for its outcome. One more is told that it is at work."""

@@ -16,18 +16,18 @@ import mcp_types as types
 from mcp import MCPError
 from mcp.server.session import ServerSession
 
-from mrtr_options.sdk.handlers import Result, hearing_refusals
+from mrtr_options.sdk.current_request import hearing_refusals
+from mrtr_options.sdk.handler import Result
 from mrtr_options.sdk.questions import NotBegun, bad_answer
+from mrtr_options.sdk.single_use.outcomes import write_error, write_response
 from mrtr_options.sdk.single_use.refusals import indeterminate, store_unusable
-from mrtr_options.sdk.single_use.rounds import (
+from mrtr_options.sdk.single_use.reservations import Claim, Stamp, Store, Unusable
+from mrtr_options.sdk.single_use.round_state import (
     RoundState,
     digest_of_answers,
     in_new_round,
     in_round,
-    write_error,
-    write_response,
 )
-from mrtr_options.sdk.single_use.store import Claim, Stamp, Store, Unusable
 
 T = TypeVar("T")
 Handle = Callable[[], Awaitable[Result]]

@@ -4,8 +4,8 @@
 tasks and futures below anyio that calls park on.
 """
 
-from mrtr_options.sdk.handlers import Call, CallAbandoned
+from mrtr_options.sdk.handler import Call, CallAbandoned
+from mrtr_options.sdk.suspended.continuations import ContinuationStore
 from mrtr_options.sdk.suspended.frame import LinearContext
-from mrtr_options.sdk.suspended.store import ContinuationStore
 
 __all__ = ["Call", "CallAbandoned", "ContinuationStore", "LinearContext"]

@@ -13,11 +13,11 @@ import anyio.lowlevel
 import mcp_types as types
 from pydantic import BaseModel
 
-from mrtr_options.sdk.handlers import CallAbandoned
+from mrtr_options.sdk.capabilities import Kinds
+from mrtr_options.sdk.handler import CallAbandoned
 from mrtr_options.sdk.questions import (
     AnswerT,
     Inquiry,
-    Kinds,
     Question,
     kind_of,
     read_answer,

@@ -4,6 +4,6 @@
 """
 
 from mrtr_options.sdk.durable import Call
-from mrtr_options.sdk.tasks.store import TaskContext, TaskHandler, TaskStore
+from mrtr_options.sdk.tasks.extension import TaskContext, TaskHandler, TaskStore
 
 __all__ = ["Call", "TaskContext", "TaskHandler", "TaskStore"]

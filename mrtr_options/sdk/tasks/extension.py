@@ -34,9 +34,10 @@ from pydantic import TypeAdapter, ValidationError
 
 from mrtr_options.checks import check_functions, check_numbers
 from mrtr_options.sdk.call_key import CallFunction, CallNaming, naming_calls
+from mrtr_options.sdk.capabilities import declares_forms, is_modern
 from mrtr_options.sdk.durable.call import DeskT, DurableContext, Running
-from mrtr_options.sdk.durable.messages import (
-    MAX_BYTES,
+from mrtr_options.sdk.durable.call_errors import reason_of, refused, still_at_work
+from mrtr_options.sdk.durable.events import (
     Answers,
     Asked,
     Begun,
@@ -45,15 +46,12 @@ from mrtr_options.sdk.durable.messages import (
     Handed,
     Output,
     Reply,
-    length,
-    reason_of,
-    refused,
-    still_at_work,
 )
 from mrtr_options.sdk.durable.record import Record
-from mrtr_options.sdk.durable.rounds import DurableStore, Params
-from mrtr_options.sdk.handlers import Call, check_handler, needing
-from mrtr_options.sdk.questions import BadAnswer, declares_forms, is_modern
+from mrtr_options.sdk.durable.sealing import MAX_BYTES, length
+from mrtr_options.sdk.durable.store import DurableStore, Params
+from mrtr_options.sdk.handler import Call, check_handler, needing
+from mrtr_options.sdk.questions import BadAnswer
 from mrtr_options.sdk.server import outcome_of
 from mrtr_options.sdk.tasks.wire import (
     IDENTIFIER,

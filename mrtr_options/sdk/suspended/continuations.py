@@ -50,22 +50,10 @@ from mcp import MCPError
 from mcp.server import ServerRequestContext
 
 from mrtr_options.checks import check_numbers
-from mrtr_options.sdk.handlers import (
-    Call,
-    caller_of,
-    check_handler,
-    check_protected,
-    checked_result,
-    needing,
-)
-from mrtr_options.sdk.questions import (
-    Cancelled,
-    Declined,
-    NotBegun,
-    kinds,
-    read_answer,
-    request_for,
-)
+from mrtr_options.sdk.capabilities import kinds
+from mrtr_options.sdk.current_request import caller_of, check_protected
+from mrtr_options.sdk.handler import Call, check_handler, checked_result, needing
+from mrtr_options.sdk.questions import Cancelled, Declined, NotBegun, read_answer, request_for
 from mrtr_options.sdk.suspended.detached import Task, parking, spawn, stop
 from mrtr_options.sdk.suspended.frame import Asked, DeskT, Frame, LinearContext
 
