@@ -20,7 +20,7 @@ from mcp import MCPError
 
 from mrtr_options.sdk.current_request import check_protected
 from mrtr_options.sdk.handler import Context, Handler, Params, Result, check_handler
-from mrtr_options.sdk.questions import bad_answer
+from mrtr_options.sdk.questions import question_of_bad_answer
 
 TIMES = 3
 """How often in a row a question is asked again."""
@@ -50,7 +50,7 @@ def ask_again(handler: Handler) -> Handler:
                 return _asked_again(result, wrong, times + 1)
             except MCPError as error:
                 given = params.input_responses or {}
-                bad = bad_answer(error)
+                bad = question_of_bad_answer(error)
                 if (
                     bad is None or bad not in given or times == TIMES
                 ):  # also a pushed question's answer

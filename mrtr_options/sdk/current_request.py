@@ -23,7 +23,7 @@ _refusals: ContextVar[list[Exception] | None] = ContextVar("refusals", default=N
 
 
 @contextmanager
-def hearing_refusals() -> Generator[list[Exception]]:
+def collect_refusals() -> Generator[list[Exception]]:
     """Collect what ends handlers in this block without their user's consent.
 
     That is a declined or dismissed question, or one that could not be asked. A wrapper sees a
@@ -78,10 +78,10 @@ current_request: ContextVar[Request | None] = ContextVar("request", default=None
 
 def request_here() -> Request:
     """Return the request that this code runs for; one that nothing protects where there is none."""
-    return current_request.get() or _of_no_server()
+    return current_request.get() or _unprotected_request()
 
 
-def _of_no_server() -> Request:
+def _unprotected_request() -> Request:
     return Request(is_protected=False)
 
 

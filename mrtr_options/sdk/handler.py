@@ -66,7 +66,7 @@ class CallAbandoned(BaseException):
     """
 
 
-async def settled(result: Awaitable[T] | T) -> T:
+async def await_result(result: Awaitable[T] | T) -> T:
     """Return what an author's function returned, which may be async or not."""
     return await result if inspect.isawaitable(result) else cast("T", result)
 
@@ -101,7 +101,7 @@ def refusal(
     return MCPError(code, message, {"reason": reason, **more})
 
 
-def checked_result(result: ResultT) -> ResultT:
+def check_result(result: ResultT) -> ResultT:
     """Return what a handler returned, if it is a result.
 
     Raises:
@@ -184,7 +184,7 @@ def why_not(given: object, takes: tuple[type, ...], *, is_async: bool = False) -
     return None
 
 
-def needing(handler: HandlerT, resource: object) -> HandlerT:
+def mark_need(handler: HandlerT, resource: object) -> HandlerT:
     """Mark a handler as one that works only while a resource is open, and return it."""
     vars(handler)[_NEEDS] = resource
     return handler

@@ -18,7 +18,7 @@ from functools import cached_property
 
 from pydantic import BaseModel, Field
 
-from mrtr_options.sdk.handler import settled
+from mrtr_options.sdk.handler import await_result
 from mrtr_options.sdk.keys import Uses
 
 
@@ -53,5 +53,5 @@ class Markers(BaseModel):
         """
         with self._uses.taken("effect", key):
             if key not in self.done:
-                await settled(effect())
+                await await_result(effect())
                 self.done.append(key)

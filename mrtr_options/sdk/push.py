@@ -21,9 +21,9 @@ from mrtr_options.sdk.questions import (
     AnswerT,
     BadAnswer,
     Question,
+    assume_answer,
     read_answer,
     request_for,
-    without_asking,
 )
 
 
@@ -71,5 +71,5 @@ async def push(ctx: ServerRequestContext[Any, Any], question: Question[AnswerT])
         MCPError: The client answered with an error.
     """
     if not (can_push(ctx) and declares_forms(ctx)):
-        return without_asking(question)
+        return assume_answer(question)
     return read_answer(question, await push_request(ctx, question.key, request_for(question)))

@@ -2,7 +2,7 @@
 
 A `Question` is a form. An `Inquiry` asks for something else: a message from the client's model, its
 folders, or that the user visits an address. Knows the SDK's types, `handler`, `current_request`,
-`capabilities` and `written`.
+`capabilities` and `writing`.
 
 Sources: MCP 2026-07-28, elicitation (form and url mode; accept, decline, cancel), sampling, roots
 and multi round-trip requests (`inputRequests`, `inputResponses`).
@@ -26,7 +26,7 @@ from mrtr_options.sdk.capabilities import kind_of_request, kinds
 from mrtr_options.sdk.current_request import by_hand, check_protected, latest_by_hand
 from mrtr_options.sdk.handler import first_error, refusal
 from mrtr_options.sdk.reasons import Reason
-from mrtr_options.sdk.written import written
+from mrtr_options.sdk.writing import write_model
 
 AnswerT = TypeVar("AnswerT", bound=BaseModel)
 A = TypeVar("A", bound=BaseModel)
@@ -166,7 +166,7 @@ class NotBegun(MCPError):
     """
 
 
-def bad_answer(error: MCPError) -> str | None:
+def question_of_bad_answer(error: MCPError) -> str | None:
     """Return the question whose answer an error is about, also one from a record; or None."""
     match error.error.data:
         case {"reason": "invalid_answer", "question": str(key)}:
@@ -180,7 +180,7 @@ def kind_of(question: Question[Any] | Inquiry[Any]) -> str:
     return kind_of_request(question.request) if isinstance(question, Inquiry) else "form"
 
 
-def without_asking(question: Question[AnswerT] | Inquiry[AnswerT]) -> AnswerT:
+def assume_answer(question: Question[AnswerT] | Inquiry[AnswerT]) -> AnswerT:
     """Return what the question assumes, for a client that cannot be asked.
 
     Raises:
@@ -231,7 +231,7 @@ def validator_of(schema: dict[str, Any]) -> Any:
     return Draft202012Validator(schema, format_checker=Draft202012Validator.FORMAT_CHECKER)
 
 
-def checked_form(key: str, validator: Any, response: types.ElicitResult) -> dict[str, Any] | None:
+def check_form(key: str, validator: Any, response: types.ElicitResult) -> dict[str, Any] | None:
     """Hold the content of an accepted form against its schema, and leave out fields that are null.
 
     Raises:
@@ -283,7 +283,7 @@ def read_answer(
     assert isinstance(response, types.ElicitResult)
     try:
         return question.answer.model_validate(
-            checked_form(question.key, _validator(question.answer), response)
+            check_form(question.key, _validator(question.answer), response)
         )
     except ValidationError as error:
         raise BadAnswer(question.key, first_error(error)) from None
@@ -307,7 +307,7 @@ def ask(
         check_protected()
     return types.InputRequiredResult(
         input_requests={question.key: request_for(question)},
-        request_state=None if state is None else fitting(written(state)),
+        request_state=None if state is None else check_fits(write_model(state)),
     )
 
 
@@ -349,7 +349,7 @@ def check_length(key: str, state: BaseModel) -> None:
         raise BadAnswer(key, "it is too long")
 
 
-def fitting(state: str) -> str:
+def check_fits(state: str) -> str:
     """Return a state that is about to travel, unless an answer of this round makes it too long.
 
     One that is too long for another reason is refused where it is sealed.
@@ -398,4 +398,4 @@ def answer_to(
     if response is not None:
         this.answers[question.key] = response
         return read_answer(question, response)
-    return None if kind_of(question) in kinds(ctx) else without_asking(question)
+    return None if kind_of(question) in kinds(ctx) else assume_answer(question)

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import anyio
 
-from mrtr_options.sdk.handler import settled
+from mrtr_options.sdk.handler import await_result
 
 T = TypeVar("T")
 
@@ -59,7 +59,7 @@ async def poll(
     """
     while True:
         seconds = left()
-        value = await settled(check())
+        value = await await_result(check())
         if value or seconds <= 0:
             return value or None
         await anyio.sleep(min(poll_seconds, seconds))

@@ -27,7 +27,7 @@ from mrtr_options.tool.catalogue import all_options, option_named
 from mrtr_options.tool.server import TOOL
 from scoreboard.cost import __main__ as command
 from scoreboard.cost import bounds, calls, engines, guard, http, named, parked, report
-from scoreboard.cost.lines import count_lines, counted_now, stand_ins
+from scoreboard.cost.lines import count_again, count_lines, stand_ins
 from scoreboard.cost.questions import WAYS
 from scoreboard.cost.report import BY_HAND, DEFAULT, ENGINES_HEAD, FLOOR, SHARED, Spread
 from scoreboard.cost.timing import in_turns, ratio, spread
@@ -161,7 +161,7 @@ def test_a_bound_that_is_not_kept_is_said_and_fails_the_command(
 def test_lines_in_the_documents_are_those_of_the_files_and_not_of_the_last_run() -> None:
     old = report.read().model_copy(update={"lines": []})
     now = count_lines(list(all_options().values()))
-    assert counted_now(old).lines == now
+    assert count_again(old).lines == now
     (of_e,) = [each for each in now if each.subject == "E"]
     shown = COSTS.parts["costs"](old) or ""
     (row,) = [line for line in shown.splitlines() if line.startswith("| E |")]
@@ -204,7 +204,7 @@ def test_lines_are_counted_from_the_files() -> None:
         "keys",
         "questions",
         "reasons",
-        "written",
+        "writing",
     }
     assert {path.stem for path in stand_ins(option_named("H").path)} >= {
         "questions",
@@ -254,8 +254,8 @@ def test_the_command_prints_and_keeps_what_it_measured(
     assert report.read(tmp_path / "cost.json") == kept
     replace(COSTS, pages=copies).renew()
     for copy, text in zip(copies, texts, strict=True):
-        assert COSTS.renewed(text, kept) == text, "stale: run python -m documents --kept"
-        assert copy.read_text(encoding="utf-8") == COSTS.renewed(
+        assert COSTS.renew_text(text, kept) == text, "stale: run python -m documents --kept"
+        assert copy.read_text(encoding="utf-8") == COSTS.renew_text(
             re.sub(r"\d\.\d", "0.0", text), kept
         )
 

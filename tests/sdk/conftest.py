@@ -19,7 +19,7 @@ def anyio_backend(request: pytest.FixtureRequest) -> str:
 @pytest.fixture(autouse=True)
 def _protected(monkeypatch: pytest.MonkeyPatch) -> None:
     """Treat requests that come from no server as protected."""
-    monkeypatch.setattr(current_request, "_of_no_server", current_request.Request)
+    monkeypatch.setattr(current_request, "_unprotected_request", current_request.Request)
 
 
 @pytest.fixture

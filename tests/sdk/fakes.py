@@ -146,7 +146,7 @@ def called_by(name: Callable[[], str | None]) -> Any:
         return name()
 
     return mock.patch.object(
-        current_request, "_of_no_server", partial(current_request.Request, None, principal)
+        current_request, "_unprotected_request", partial(current_request.Request, None, principal)
     )
 
 

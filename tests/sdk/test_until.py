@@ -93,9 +93,6 @@ async def main(folder, url):
         (folder / "state").write_text(held.request_state)
         await anyio.sleep_forever()
 
-from mrtr_options.sdk import handlers
-from contextvars import ContextVar
-handlers._protected = ContextVar("protected", default=True)
 anyio.run(main, Path(sys.argv[1]), sys.argv[2])
 """
 

@@ -126,7 +126,7 @@ class _Call(Running):
             return self._clock()
         return workflow.now().timestamp() + self._ahead  # by the clock of the store
 
-    def told(self) -> None:
+    def notify(self) -> None:
         """Do nothing: Temporal evaluates conditions by itself."""
 
     async def until(self, is_so: Callable[[], bool], seconds: float | None = None) -> bool:
@@ -186,10 +186,10 @@ class _Call(Running):
                         raise
         return Stepped(gave_up=True)
 
-    async def hands_over(self) -> None:
+    async def record_handover(self) -> None:
         """Nothing: the handler is never behind Temporal's own record of it."""
 
-    async def takes(self, number: int, answers: Answers) -> None:
+    async def take_answers(self, number: int, answers: Answers) -> None:
         self.record.take(number, answers)
         self.record.updated = self.now()
 
@@ -223,7 +223,7 @@ class _Call(Running):
 
 
 class Engine:
-    """The engine of one store: see `rounds.Engine`.
+    """The engine of one store: see `engine.Engine`.
 
     Args:
         client: Of the server.
@@ -399,7 +399,7 @@ def _seen(work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
 
 
 async def connected(url: str) -> Client:
-    """Return a client of the server at a URL, as soon as that answers; see `opened`.
+    """Return a client of the server at a URL, as soon as that answers; see `open_engine`.
 
     Raises:
         WrongDatabase: It does not in `WAIT_SECONDS`.
@@ -439,7 +439,7 @@ def _runtime() -> runtime.Runtime:
 
 
 @asynccontextmanager
-async def opened(
+async def open_engine(
     url: str, work: DurableStore, codec: RequestStateCodec | None
 ) -> AsyncGenerator[Engine]:
     """Open the engine of a store on Temporal, with a worker in this process.

@@ -132,7 +132,7 @@ class Live(Running):
         self._is_stopped = False
         self._task: asyncio.Task[object] | None = None
 
-    def told(self) -> None:
+    def notify(self) -> None:
         self._bell.ring()
 
     def now(self) -> float:
@@ -162,7 +162,7 @@ class Live(Running):
         await self._append(key, of, stepped)
         return stepped
 
-    async def asks(self) -> bool:
+    async def record_asking(self) -> bool:
         # A round that comes after a restart waits until the handler is back at its question.
         number = len(self.record.outputs)
         is_new = self._known(of := f"question {number}") is None
@@ -171,12 +171,12 @@ class Live(Running):
             await self._append("mrtr.asked", of)
         return goes_on
 
-    async def hands_over(self) -> None:
+    async def record_handover(self) -> None:
         # While this is still ahead, a request about the task waits: see `Engine._found`.
         if self._known(_TASK) is None:
             await self._append("mrtr.task", _TASK)
 
-    async def answered(self, number: int, seconds: float) -> bool:
+    async def wait_for_answers(self, number: int, seconds: float) -> bool:
         of = f"answer {number}"
         if (entry := self._known(of)) is not None:
             answers = cast(Answers, entry.what)
@@ -186,12 +186,12 @@ class Live(Running):
         else:
             return False
         self.record.take(number, answers)
-        self.told()
+        self.notify()
         return True
 
-    async def takes(self, number: int, answers: Answers) -> None:
+    async def take_answers(self, number: int, answers: Answers) -> None:
         self._given.setdefault(number, answers)
-        self.told()
+        self.notify()
         record = self.record
         await self.until(lambda: number in record.answers or number + 1 < len(record.outputs))
 
@@ -203,7 +203,7 @@ class Live(Running):
         """Return an entry that was made when the handler ran before."""
         if (entry := self.ahead.pop(of, None)) is not None:
             self.record.updated = entry.at
-            self.told()
+            self.notify()
         return entry
 
     async def _append(self, name: str, of: str, what: Stepped | Answers | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Option L's rounds: a request brings answers to a durable call, and gets its next output.
+"""Option L's store: a request brings answers to a durable call, and gets its next output.
 
 The state that the client carries is the call's handle and the number of what it was asked, sealed.
 An engine runs the call and keeps it: `embedded` (DBOS on a file of this machine) or `fleet`
@@ -16,7 +16,7 @@ An engine runs the call and keeps it: `embedded` (DBOS on a file of this machine
   server's: the next first request begins another call, under the next handle of the name.
 - asyncio only, as the engines are.
 
-Knows `call`, `events`, `questions` and `call_key`; of engines only the interface `Engine`.
+Knows `call`, `events`, `capabilities` and `call_key`; of engines only the interface `Engine`.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ from mrtr_options.sdk.durable.events import (
 from mrtr_options.sdk.durable.position import Position, handle_after
 from mrtr_options.sdk.durable.record import Record
 from mrtr_options.sdk.durable.sealing import MAX_BYTES, Seal, Unreadable, has_json, length
-from mrtr_options.sdk.handler import Call, NotAHandler, check_handler, needing
+from mrtr_options.sdk.handler import Call, NotAHandler, check_handler, mark_need
 from mrtr_options.sdk.settings import DATABASE_VARIABLE
 from mrtr_options.sdk.waiting import GO_ON
 
@@ -101,10 +101,10 @@ def _adapter(url: str | None) -> tuple[_Opened, Callable[[str], None]]:
     """
     if url is not None and url.startswith("temporal://"):
         need("temporalio", extra="fleet")
-        from mrtr_options.sdk.durable.fleet import opened, try_url
+        from mrtr_options.sdk.durable.fleet import open_engine, try_url
     else:
-        from mrtr_options.sdk.durable.embedded import opened, try_url
-    return opened, try_url
+        from mrtr_options.sdk.durable.embedded import open_engine, try_url
+    return open_engine, try_url
 
 
 @dataclass(kw_only=True, eq=False)
@@ -259,8 +259,8 @@ class DurableStore:
         self._lifespan_context = lifespan_context
         self._principal = principal
         self.clock = clock or self.clock
-        opened, _ = _adapter(database)
-        async with opened(database, self, codec) as self._engine:
+        open_engine, _ = _adapter(database)
+        async with open_engine(database, self, codec) as self._engine:
             try:
                 yield self
             finally:
@@ -303,15 +303,15 @@ class DurableStore:
             hold = self.wait_seconds if is_modern(ctx) else math.inf
             try:
                 with anyio.move_on_after(hold):
-                    return await self._round(name, ctx, params, position, named)
+                    return await self._answer_round(name, ctx, params, position, named)
             except anyio.get_cancelled_exc_class():
                 if params.request_state is None and named is None:  # its client has no state of it
                     with anyio.move_on_after(STOP_SECONDS, shield=True):
                         await self.engine.stop(position.handle)
                 raise
-            return self._held(ctx, position)
+            return self._tell_to_wait(ctx, position)
 
-        return naming_calls(needing(durable, self.serving), naming)
+        return naming_calls(mark_need(durable, self.serving), naming)
 
     def _check_age(self, named: CallName | None) -> None:
         """Raise for a client's key whose call may be forgotten before its user ends it."""
@@ -320,7 +320,9 @@ class DurableStore:
             if not -_AHEAD <= age <= 1 - _AHEAD:
                 raise too_old()
 
-    def _held(self, ctx: ServerRequestContext[Any, Any], position: Position) -> types.Result:
+    def _tell_to_wait(
+        self, ctx: ServerRequestContext[Any, Any], position: Position
+    ) -> types.Result:
         """Return the response to a client whose call is still at work."""
         position.waited += 1
         if position.number + 1 + position.waited > self.rounds:
@@ -330,7 +332,7 @@ class DurableStore:
             held.input_requests = {GO_ON: _GO_ON}
         return held
 
-    async def _round(
+    async def _answer_round(
         self,
         name: str,
         ctx: ServerRequestContext[Any, Any],
@@ -342,7 +344,7 @@ class DurableStore:
 
         If that takes too long it is cancelled, and the client's retry goes on from `position`.
         """
-        answers = self._answers(ctx, params, position)
+        answers = self._read_answers(ctx, params, position)
         now = self.clock()
         record: Record | None = None
         if position.number >= 0:
@@ -360,7 +362,7 @@ class DurableStore:
             if digest_of(record.begun.call.arguments) != digest_of(params.arguments):
                 raise named.other_arguments()
             since = record.updated if record.begun.at < now else None
-            found = await self._latest(record, position, answers) or found
+            found = await self._look_up_output(record, position, answers) or found
         if isinstance(found, Record):
             found.new(position.number, answers)
             found = found.reply(position.number)
@@ -386,7 +388,7 @@ class DurableStore:
             record = await self.engine.look(position.handle)
         return found, record
 
-    async def _latest(
+    async def _look_up_output(
         self, record: Record, position: Position, answers: Answers
     ) -> Reply | Record | None:
         """Return the current output of a call that was made again; None if it has none yet."""
@@ -400,7 +402,7 @@ class DurableStore:
         position.number = last
         return await self.engine.visit(position.handle, last, answers)
 
-    def _answers(
+    def _read_answers(
         self, ctx: ServerRequestContext[Any, Any], params: Params, position: Position
     ) -> Answers:
         """Return the answers of this round: those that it sends, or those in its state."""

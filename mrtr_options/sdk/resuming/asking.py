@@ -1,6 +1,6 @@
 """The user's part of a call: whose question a callback is given, and time that is not the server's.
 
-Knows the SDK's client and `kept`.
+Knows the SDK's client and `open_calls`.
 """
 
 from __future__ import annotations

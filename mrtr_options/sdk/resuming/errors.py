@@ -1,4 +1,4 @@
-"""The ends of a call without a result. Knows `kept`."""
+"""The ends of a call without a result. Knows `open_calls`."""
 
 from __future__ import annotations
 

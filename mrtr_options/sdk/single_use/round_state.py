@@ -21,7 +21,7 @@ from mrtr_options.sdk.handler import Result
 from mrtr_options.sdk.questions import (
     MAX_STATE_BYTES,
     BadAnswer,
-    checked_form,
+    check_form,
     invalid_state,
     validator_of,
 )
@@ -98,7 +98,7 @@ def load(text: str) -> RoundState:
         raise invalid_state() from None
 
 
-def checked_answers(state: RoundState, responses: types.InputResponses) -> types.InputResponses:
+def check_answers(state: RoundState, responses: types.InputResponses) -> types.InputResponses:
     """Return the answers to what the round asked.
 
     Raises:
@@ -112,7 +112,7 @@ def checked_answers(state: RoundState, responses: types.InputResponses) -> types
         if not isinstance(answer, types.ElicitResult):
             raise BadAnswer(key, "it is not of the type ElicitResult")
         if answer.action == "accept":
-            checked_form(key, _validator(json.dumps(schema)), answer)
+            check_form(key, _validator(json.dumps(schema)), answer)
         # A handler may keep all answers in its state.
         if _length(json.dumps([state.state, _plain(answers)])) > MAX_STATE_BYTES:
             raise BadAnswer(key, "it is too long")
@@ -129,7 +129,7 @@ def digest_of_answers(answers: types.InputResponses) -> str:
     return hashlib.sha256(json.dumps(_plain(answers), sort_keys=True).encode()).hexdigest()
 
 
-def in_new_round(result: Result, stamp: Stamp, call: NamedCall | None = None) -> Result:
+def put_in_new_round(result: Result, stamp: Stamp, call: NamedCall | None = None) -> Result:
     """Return a result with a new round's number in its state, if it asks.
 
     Raises:
@@ -149,10 +149,10 @@ def in_new_round(result: Result, stamp: Stamp, call: NamedCall | None = None) ->
     state = RoundState(
         number=number, begins=stamp.at, mark=stamp.mark, call=call, asked={}, state=None
     )
-    return in_round(result, state)
+    return put_in_round(result, state)
 
 
-def in_round(result: types.InputRequiredResult, state: RoundState) -> types.InputRequiredResult:
+def put_in_round(result: types.InputRequiredResult, state: RoundState) -> types.InputRequiredResult:
     """Return a result that asks, with what it asks in the state of a round."""
     asked = {key: _schema(request) for key, request in (result.input_requests or {}).items()}
     state = state.model_copy(update={"asked": asked, "state": result.request_state})

@@ -1,7 +1,7 @@
 """Option H: `await ctx.elicit()` suspends the handler. Its frame waits in memory between rounds.
 
-`store` takes the rounds, `frame` holds a parked call and its handler's context, `detached` has the
-tasks and futures below anyio that calls park on.
+`continuations` takes the rounds, `frame` holds a parked call and its handler's context, `detached`
+has the tasks and futures below anyio that calls park on.
 """
 
 from mrtr_options.sdk.handler import Call, CallAbandoned

@@ -19,9 +19,9 @@ from mrtr_options.sdk.questions import (
     AnswerT,
     Inquiry,
     Question,
+    assume_answer,
     kind_of,
     read_answer,
-    without_asking,
 )
 from mrtr_options.sdk.suspended.detached import Parking, Task, parking, stop
 from mrtr_options.sdk.together import AsksTogether, assumed
@@ -158,7 +158,7 @@ class LinearContext(AsksTogether, Generic[DeskT]):
             await anyio.lowlevel.checkpoint()  # a loop that asks again holds up no other call
             if frame.abandoned:
                 raise CallAbandoned
-            return without_asking(question)
+            return assume_answer(question)
         # Not by way of `elicit_all`: every parked call would hold one more coroutine.
         with frame.park((question,)) as parked:
             responses = _unless_abandoned(await parked)

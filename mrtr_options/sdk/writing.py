@@ -13,7 +13,7 @@ from pydantic import BaseModel, ValidationError
 from mrtr_options.sdk.handler import first_error
 
 
-def written(model: BaseModel, *, exclude_defaults: bool = True) -> str:
+def write_model(model: BaseModel, *, exclude_defaults: bool = True) -> str:
     """Write a model as JSON, for a later round.
 
     Raises:
