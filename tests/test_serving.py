@@ -29,8 +29,8 @@ from mrtr_options.tool.server import build_server, text
 from mrtr_options.tool.settings import Settings, configured
 from mrtr_options.tool.weather import MemoryLedger
 from tests.bounds import KEY, SECONDS
-from tests.rounds import connected, text_of, user
 from tests.sdk.fakes import until
+from tests.sending import connected, text_of, user
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 

@@ -197,7 +197,7 @@ def _skipped_row(round: int | None, line: int, kind: str) -> Row:
 
 def story(history: History, watched: Watched) -> Story:
     """Return a run, ready to be shown: its history, with the watched lines and records."""
-    told = _with_skipped(list(_told(history.events, watched)), effects_of(watched.path))
+    told = _with_skipped(list(_rows_and_lines(history.events, watched)), effects_of(watched.path))
     rows = [each for each in told if isinstance(each, Row)]
     took = Counter(row.effect for row in rows if row.times)
     reading = Reading(history)
@@ -255,7 +255,7 @@ def _offers(row: Row) -> str:
     return row.kind if row.kind in ("request", "response") and row.call == 1 else ""
 
 
-def _told(events: Sequence[Event], watched: Watched) -> Iterator[Row | Lines]:
+def _rows_and_lines(events: Sequence[Event], watched: Watched) -> Iterator[Row | Lines]:
     """Yield the rows of a run, and between them the lines that ran and the database records."""
     narrator = Narrator()
     last: int | None = None

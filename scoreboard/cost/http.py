@@ -47,7 +47,7 @@ async def time_http(subjects: Sequence[Subject], progress: Progress) -> list[Loa
     """Call each subject over HTTP beside the floor. A call has two rounds.
 
     Args:
-        subjects: The subjects that store no calls in a database; `rounds` measures the others.
+        subjects: The subjects that store no calls in a database; `engines` measures the others.
         progress: Called `TURNS` times for each number of callers.
     """
     found: list[Load] = []

@@ -19,7 +19,7 @@ from mrtr_options.sdk.protection import MAX_TOKEN_BYTES
 from mrtr_options.tool import weather
 from tests.chaos.disasters import Manner
 from tests.chaos.fleet import Fleet
-from tests.rounds import accepted
+from tests.sending import accepted
 
 TRY_AGAIN = ("still_at_work", "store_unusable", "store_full")
 """The reasons of errors after which the same round may be sent again."""

@@ -30,7 +30,7 @@ from mrtr_options.tool.catalogue import option_at, option_named
 from tests.chaos.crowd import settled
 from tests.chaos.fleet import Fleet, progress
 from tests.mutants.mutation import patched
-from tests.rounds import accepted
+from tests.sending import accepted
 
 CLIENTS = 64
 """The number of rounds under way at a time."""

@@ -37,7 +37,7 @@ from mrtr_options.tool.settings import Settings
 from mrtr_options.tool.weather import REPORTS, SqliteLedger
 from tests.commands import refusal
 from tests.mutants.mutation import mutant_named
-from tests.rounds import instance, over_http
+from tests.sending import instance, over_http
 
 CONTRACT = Path(__file__).parents[2] / "docs" / "CONTRACT.md"
 

@@ -31,7 +31,7 @@ from scoreboard.clients.proxy import Break, How, Proxy
 from scoreboard.clients.server import SERVERS, Serving, build, places, serving, way
 from scoreboard.clients.troubles import TROUBLES
 from tests.bounds import SECONDS
-from tests.rounds import over_http, text_of, user
+from tests.sending import over_http, text_of, user
 
 pytestmark = pytest.mark.anyio
 

@@ -33,7 +33,7 @@ from scoreboard.servers.page import FINDINGS, rows
 from scoreboard.servers.peers import FOLDER, peers
 from scoreboard.servers.play import Life, told
 from tests.judge.foreign import INVALID, Error, Foreign, served
-from tests.rounds import over_http
+from tests.sending import over_http
 
 KEY = "0123456789abcdef0123456789abcdef"
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
-from mrtr_options.sdk.single_use.store import Claim, Stamp, Store
+from mrtr_options.sdk.single_use.reservations import Claim, Stamp, Store
 
 Report = Callable[[str], None]
 

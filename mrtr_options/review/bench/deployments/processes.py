@@ -187,7 +187,8 @@ class Worker:
     @staticmethod
     def started(served: Served) -> Worker:
         """Start a process that comes up. Blocks."""
-        context(__name__, "mrtr_options.sdk.tasks.store")  # a durable engine's imports take as long
+        # A durable engine's imports take as long.
+        context(__name__, "mrtr_options.sdk.tasks.extension")
         ours, theirs = multiprocessing.Pipe()
         ahead = multiprocessing.RawValue("d", 0.0)
         with theirs:
