@@ -5,19 +5,40 @@ from typing import NamedTuple
 ROUNDS = 3
 INSTANCES = 2
 ATTEMPTS = 2
+OTHER = 3
+"""The attempt of another call, which another user makes or the same one."""
+CONSENT = 4
+"""The question that version 2 has in addition, asked before the units."""
+CONSENT_LAST = 5
+"""The same question, where the state has kept the answer about the units."""
 SECOND_ERROR = "the round's outcome is unknown"
 START_OVER = "start over"
+TOO_OLD = "the state is too old"
+FAILED = "an effect failed"
+SPENT = "the round has another answer"
 
 
 class Request(NamedTuple):
-    """A request: the attempt it belongs to, and its round. Rounds 2 and 3 carry an answer."""
+    """A request: the attempt it belongs to, and its round. Rounds 2 and 3 carry an answer.
+
+    `changed`: its answer is another one than the user gave at first. `early`: a first request that
+    answers every question. `consented`: it carries the answer to version 2's additional question.
+    """
 
     attempt: int
     round: int
+    changed: bool = False
+    early: bool = False
+    consented: bool = False
+
+    @property
+    def number(self) -> int:
+        """The number of its round in the order in which rounds follow each other."""
+        return self.round + 10 if self.consented else self.round
 
 
 class Response(NamedTuple):
-    """A response: `asks` is the question (1 or 2), or 3 for the result, or 0 for an error."""
+    """A response: `asks` is the question (1, 2, or one of version 2), 3 for the result, 0 for an error."""
 
     request: Request
     asks: int
@@ -25,13 +46,20 @@ class Response(NamedTuple):
 
 
 class Client(NamedTuple):
-    """The client: its open request, and what the user saw. `told` is how the call ended."""
+    """The client: its open request, and what the user saw. `told` is how the call ended.
+
+    `changes` counts changed answers, `unsaved` is an answer that the client has not kept yet, and
+    `went_back` says that it sent the first request again for a state that was too old.
+    """
 
     waits_for: Request
     told: str = ""
     wanted: int = 1
     answered: tuple[int, int] = (0, 0)
     start_over: bool = False
+    changes: int = 0
+    unsaved: int = 0
+    went_back: bool = False
 
 
 class Work(NamedTuple):
@@ -50,14 +78,24 @@ class Destination(NamedTuple):
 
 
 class Instance(NamedTuple):
-    """An instance: its round at work, and the frames in its memory as (attempt, last round)."""
+    """An instance: its round at work, and the frames in its memory as (attempt, last round).
+
+    `changed` names the attempts whose frame took a changed answer.
+    """
 
     work: Work | None = None
     frames: frozenset[tuple[int, int]] = frozenset()
+    version: int = 1
+    changed: frozenset[int] = frozenset()
 
 
 class World(NamedTuple):
-    """Everything. `store` is what survives a crash and is shared by the instances."""
+    """Everything. `store` is what survives a crash and is shared by the instances.
+
+    Used by extras alone: `old` holds (call, round) of states that are too old, with round 0 for the
+    call's key; `other` is the client of another call; `confirmed` holds the calls whose client said
+    that it has the result; `noticed` holds anomalies that only the step that makes them shows.
+    """
 
     client: Client = Client(Request(1, 1))
     requests: frozenset[Request] = frozenset({Request(1, 1)})
@@ -65,6 +103,10 @@ class World(NamedTuple):
     instances: tuple[Instance, ...] = (Instance(),) * INSTANCES
     store: frozenset[tuple[int, int, str]] = frozenset()
     destination: Destination = Destination()
+    old: frozenset[tuple[int, int]] = frozenset()
+    other: Client | None = None
+    confirmed: frozenset[int] = frozenset()
+    noticed: frozenset[str] = frozenset()
 
 
 Step = tuple[str, World]
