@@ -13,17 +13,16 @@ OTHER_USER = "another user"
 DIES = "client dies"
 
 EXTRAS: dict[str, str] = {
-    OLD: "MRTR, Server Requirements 5: a server puts a time into the state, and refuses an old one.",
-    REDEPLOY: "Base protocol, Statelessness: no request relies on an earlier one's instance.",
-    FAIL: "Tools, Error Handling: a tool reports that it failed, and the client may try again.",
-    BACK: "MRTR: measures that protect a state 'do not by themselves guarantee single-use'.",
-    EARLY: "MRTR: `inputResponses` is a field of every request, the first one too.",
+    OLD: 'MRTR, Server Requirements 5: a state SHOULD include "a short expiry".',
+    REDEPLOY: "Base protocol, Statelessness: a request relies on nothing of another's instance.",
+    FAIL: "Tools, Error Handling: a tool may fail, and its client may try again.",
+    BACK: 'MRTR, Server Requirements 5: measures "do not by themselves guarantee single-use".',
+    EARLY: "MRTR: the server SHOULD ignore any information it does not need.",
     SAME_USER: "No sentence forbids a user to have two calls open.",
-    OTHER_USER: "MRTR, Server Requirements 5: a state is bound to its user, so as to 'prevent"
-    " cross-user and cross-request reuse'.",
-    DIES: "MRTR: the client holds the state between requests; nothing says for how long.",
+    OTHER_USER: "MRTR: a state SHOULD include the authenticated principal; many have one server.",
+    DIES: "MRTR: the client holds the state between requests; no sentence says how safely.",
 }
-"""What else may happen, and why it may."""
+"""What else may happen, and the sentence that lets it."""
 
 ANY_TIME = "forgets at any time"
 WHEN_TOLD = "forgets when told"
@@ -32,3 +31,6 @@ WHEN_OLD = "forgets when too old"
 
 FORGETTING = (ANY_TIME, WHEN_TOLD, BELOW_MARK, WHEN_OLD)
 """When a server may forget a call: rules for mechanisms that keep a record."""
+
+Extras = frozenset[str]
+NONE: Extras = frozenset()

@@ -5,8 +5,10 @@ from typing import NamedTuple
 ROUNDS = 3
 INSTANCES = 2
 ATTEMPTS = 2
-OTHER = 3
-"""The attempt of another call, which another user makes or the same one."""
+TWIN = 3
+"""The attempt of a second call of the same user, made while the first is open."""
+STRANGER = 4
+"""The attempt of another user's call."""
 CONSENT = 4
 """The question that version 2 has in addition, asked before the units."""
 CONSENT_LAST = 5
@@ -38,7 +40,10 @@ class Request(NamedTuple):
 
 
 class Response(NamedTuple):
-    """A response: `asks` is the question (1, 2, or one of version 2), 3 for the result, 0 for an error."""
+    """A response: `asks` is the question, or 3 for the result, or 0 for an error.
+
+    Questions are 1, 2 and, of version 2, `CONSENT` and `CONSENT_LAST`.
+    """
 
     request: Request
     asks: int
@@ -60,6 +65,11 @@ class Client(NamedTuple):
     changes: int = 0
     unsaved: int = 0
     went_back: bool = False
+
+    @property
+    def awaited(self) -> Request | None:
+        """The request whose response it waits for; None when the call has ended."""
+        return None if self.told else self.waits_for
 
 
 class Work(NamedTuple):
@@ -111,3 +121,19 @@ class World(NamedTuple):
 
 Step = tuple[str, World]
 """An action's description, and the state after it."""
+
+
+def reply(world: World, response: Response) -> World:
+    """Put a response into the set of messages. A request may not both fail and succeed."""
+    others = {each.error for each in world.responses if each.request == response.request}
+    is_divergent = {"", FAILED} <= others | {response.error}
+    if is_divergent:
+        world = world._replace(noticed=world.noticed | {"divergent replies"})
+    return world._replace(responses=world.responses | {response})
+
+
+def put(world: World, index: int, instance: Instance) -> World:
+    """Replace one instance."""
+    instances = list(world.instances)
+    instances[index] = instance
+    return world._replace(instances=tuple(instances))
