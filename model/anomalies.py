@@ -35,7 +35,8 @@ def of_the_client(world: World) -> set[str]:
     """Return the anomalies of what the client and its user saw."""
     client = world.client
     found: set[str] = set()
-    was_asked_last = client.answered[1] > 0 or client.wanted > 1
+    other_was_asked = world.other is not None and world.other.answered[1] > 0
+    was_asked_last = client.answered[1] > 0 or client.wanted > 1 or other_was_asked
     if client.told == "result" and not was_asked_last:
         found.add("unasked answer")
     if max(client.answered) > 1:

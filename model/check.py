@@ -6,7 +6,7 @@ from typing import NamedTuple
 from model import client, destination, network, other
 from model.anomalies import anomalies
 from model.durable import Durable
-from model.extras import FORGETTING, NONE, OTHER_USER, SAME_USER, Extras
+from model.extras import EXTRAS, FORGETTING, NONE, OTHER_USER, SAME_USER, Extras
 from model.frame import Frame, following
 from model.guard import Guard
 from model.mechanism import Mechanism
@@ -16,6 +16,9 @@ from model.search import Found, search
 from model.world import STRANGER, TWIN, Client, Instance, Step, World
 
 MOST = 400_000
+MOST_WITH_EXTRAS = 100_000
+RECORDS = ("guard (F)", "guard, named by key (J)")
+"""The mechanisms that are searched with each rule of forgetting."""
 MECHANISMS: dict[str, Mechanism] = {
     "nothing kept (E)": NothingKept(audit_each_round=True, keyed=False),
     "nothing kept (F)": NothingKept(audit_each_round=False, keyed=False),
@@ -52,6 +55,20 @@ def cells() -> Iterator[Cell]:
         for policy in client.POLICIES:
             for kind in destination.KINDS:
                 yield Cell(mechanism, policy, kind)
+
+
+def with_extras() -> Iterator[tuple[Cell, Extras]]:
+    """Yield the cells that are searched with an extra: for a client that resends.
+
+    Each extra is searched alone. A rule of forgetting comes with a destination of either kind.
+    """
+    for mechanism in MECHANISMS:
+        for extra in EXTRAS:
+            yield Cell(mechanism, "resends", destination.KINDS[0]), frozenset({extra})
+    for mechanism in RECORDS:
+        for rule in FORGETTING:
+            for kind in destination.KINDS[:2]:
+                yield Cell(mechanism, "resends", kind), frozenset({rule})
 
 
 def steps_of(

@@ -74,17 +74,18 @@ def take_error(world: World, response: Response, policy: str, *, keyed: bool) ->
 
     An unknown outcome is a failure, after which another client than one that stops tries again; if
     that ends in an error, too, the call is lost. A failed effect may be sent again. A client with a
-    key asks under it, once, what became of a call whose state is too old.
+    key asks under it what became of a call whose state is too old, once for each round.
     """
     client = world.client
     says = f"client gets error: {response.error}"
     may_resend = response.error == FAILED and policy == "resends"
-    may_go_back = keyed and policy != "stops" and not client.went_back
+    may_go_back = keyed and policy != "stops" and client.waits_for.round > client.went_back
     if may_resend:
         return
     if response.error == TOO_OLD and may_go_back:
         first = Request(client.waits_for.attempt, 1)
-        yield says, world._replace(client=client._replace(waits_for=first, went_back=True))
+        back = client._replace(waits_for=first, went_back=client.waits_for.round)
+        yield says, world._replace(client=back)
     elif response.error == SPENT and policy == "resends":
         other = client.waits_for._replace(changed=not client.waits_for.changed)
         yield says, world._replace(client=client._replace(waits_for=other))

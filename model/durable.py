@@ -32,12 +32,17 @@ class Durable(Guard):
         elif is_named and self.is_of_another_version(world, index, call, request):
             yield Response(request, 0, START_OVER)
         elif broken and is_named and not self.at_work(world, call):
-            number = max(broken)
-            again = request._replace(round=number % 10, consented=number > 10)
+            again = self.taken_up(world, call, request, max(broken))
             run: Run = self.run(world, index, call, again)
             yield run._replace(request=again)
         else:
             yield from super().take(world, index, request)
+
+    def taken_up(self, world: World, call: int, request: Request, number: int) -> Request:
+        """Return the request whose round goes on: with its own answer, or with the new one."""
+        took_changed = (call, number, "changed") in world.store
+        changed = request.changed if request.number == number else took_changed
+        return request._replace(round=number % 10, consented=number > 10, changed=changed)
 
     def is_of_another_version(self, world: World, index: int, call: int, request: Request) -> bool:
         """Return whether a call that is not over was begun by another version."""

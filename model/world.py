@@ -54,7 +54,8 @@ class Client(NamedTuple):
     """The client: its open request, and what the user saw. `told` is how the call ended.
 
     `changes` counts changed answers, `unsaved` is an answer that the client has not kept yet, and
-    `went_back` says that it sent the first request again for a state that was too old.
+    `went_back` is the latest round whose state was too old, so that it
+    sent the first request again.
     """
 
     waits_for: Request
@@ -64,7 +65,7 @@ class Client(NamedTuple):
     start_over: bool = False
     changes: int = 0
     unsaved: int = 0
-    went_back: bool = False
+    went_back: int = 0
 
     @property
     def awaited(self) -> Request | None:
