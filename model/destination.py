@@ -18,7 +18,7 @@ def effect(
     key = None
     if kind == KINDS[1] and call is not None:
         key = (name, call)
-    if kind == KINDS[2] and name == "bill":
+    if kind == KINDS[2]:
         key = (name, thing)
     if key in destination.keys:
         return destination

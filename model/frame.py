@@ -3,11 +3,14 @@
 from collections.abc import Iterator
 
 from model.mechanism import Mechanism, Outcome, Run
-from model.world import ROUNDS, START_OVER, Instance, Request, Response, World, put
+from model.world import START_OVER, Instance, Request, Response, World, put
+
+ROUNDS_OF = {1: (1, 2, 3), 2: (1, 2, 12, 13)}
+"""The numbers of a version's rounds, in their order."""
 
 
 class Frame(Mechanism):
-    """A frame that goes on where it waits, and repeats its last response to a repeated request.
+    """A frame that goes on where it waits, and repeats its response to a repeated request.
 
     A repeated first request begins a frame of its own. The client goes on with one of them, so the
     model decides at the start which one that is: "keep frame" or "begin a frame nobody uses".
@@ -18,16 +21,23 @@ class Frame(Mechanism):
         instance = world.instances[index]
         last = dict(instance.frames).get(request.attempt, 0)
         steps = self.effects(world, index, request)
-        took_changed = request.attempt in instance.changed
         if request.round == 1:
             yield Run(request, (*steps, "keep frame"), world.store)
             yield Run(request, (*steps, "begin a frame nobody uses"), world.store)
         elif request.number == following(instance, last):
             yield Run(request, (*steps, "keep frame"), world.store)
-        elif request.number == last and request.changed == took_changed:
+        elif self.has_taken(instance, request, last):
             yield Response(request, self.asks(world, index, request))
         else:
             yield Response(request, 0, START_OVER)
+
+    def has_taken(self, instance: Instance, request: Request, last: int) -> bool:
+        """Return whether a frame took this request, with this answer."""
+        took_changed = request.attempt in instance.changed
+        is_same = request.changed == took_changed
+        is_earlier = request.number < last and not request.changed
+        rounds = ROUNDS_OF[instance.version]
+        return request.number in rounds and request.number <= last and (is_same or is_earlier)
 
     def record(self, world: World, index: int, request: Request, step: str) -> World:
         """Keep the frame at its round, and respond."""
@@ -58,7 +68,6 @@ def following(instance: Instance, last: int) -> int | None:
     """Return the number of the round that follows one in a frame; None if no frame waits."""
     if last == 0:
         return None
-    asks_consent = instance.version > 1 and last == 2
-    if asks_consent:
-        return Request(0, 2, consented=True).number
-    return None if last % 10 == ROUNDS else last + 1
+    rounds = ROUNDS_OF[instance.version]
+    after = rounds.index(last) + 1
+    return rounds[after] if after < len(rounds) else None

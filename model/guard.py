@@ -76,12 +76,15 @@ class Guard(Mechanism):
         wanted = max(latest, 1) if request.round == 1 else request.number
         is_late = request.round == 1 and bool(recorded)
         is_broken = (call, wanted, "begun") in world.store and not self.repeats
+        later_is_begun = self.later_is_begun(world, call, request, wanted)
         if (call, *CLOSED) in world.store:
             yield Response(request, 0, START_OVER)
-        elif wanted in recorded and not self.open_later(world, call, request, wanted):
+        elif wanted in recorded and not later_is_begun:
             yield self.recorded(world, call, request, wanted)
         elif self.at_work(world, call):
             return
+        elif wanted in recorded and self.repeats:  # the question of the broken round is open again
+            yield self.recorded(world, call, request, wanted)
         elif is_late or is_broken:
             yield Response(request, 0, SECOND_ERROR)
         elif self.is_spent(world, call, request):
@@ -104,17 +107,18 @@ class Guard(Mechanism):
         took_changed = (call, number, "changed") in world.store
         return request.round > 1 and bool(is_taken) and took_changed != request.changed
 
-    def open_later(self, world: World, call: int, request: Request, latest: int) -> bool:
+    def later_is_begun(self, world: World, call: int, request: Request, latest: int) -> bool:
         """Return whether a repeated first request finds a later round reserved and not recorded."""
         begun = [round_ for each, round_, how in world.store if (each, how) == (call, "begun")]
-        return request.round == 1 and max(begun, default=0) > latest and not self.repeats
+        return request.round == 1 and max(begun, default=0) > latest
 
     def at_work(self, world: World, call: int) -> bool:
-        """Return whether a round of this call runs on an instance.
+        """Return whether a round of this call runs on an instance and is not recorded yet.
 
         An unnamed first request that is repeated is a call of its own.
         """
-        requests = [each.work.request for each in world.instances if each.work is not None]
+        works = [each.work for each in world.instances if each.work is not None]
+        requests = [work.request for work in works if "record" in work.steps]
         of_calls = [each for each in requests if self.name or each.round > 1]
         return any(self.call(world, each) == call for each in of_calls)
 
