@@ -54,7 +54,6 @@ NAMES = (
     "wanted call swallowed",
     "lost effect",
     "duplicate audit",
-    "misrouted answer",
     "forged state",
     "divergent replies",
     "asked again",

@@ -34,6 +34,8 @@ class Mechanism:
     """The question whether the state keeps an answer to a later question than the open one."""
     takes_early = False
     """The question whether it takes answers to questions that it has not asked."""
+    refuses_old = True
+    """The question whether it refuses states that are too old."""
 
     @property
     def client_sends_key(self) -> bool:
@@ -48,12 +50,11 @@ class Mechanism:
         """Return the call that a request belongs to, as the server tells calls apart."""
         return request.attempt
 
-    def takes_as_good(self, world: World, request: Request) -> bool:
-        """Return whether a request's state or key is not too old."""
-        round_ = request.round
-        if round_ == 1:
-            round_ = 0 if self.client_sends_key else 1
-        return (self.call(world, request), round_) not in world.old
+    def is_too_old(self, world: World, request: Request) -> bool:
+        """Return whether a request's state, or the key of a first request, is too old."""
+        first = 0 if self.client_sends_key else 1
+        round_ = first if request.round == 1 else request.round
+        return (self.call(world, request), round_) in world.old
 
     def take(self, world: World, index: int, request: Request) -> Iterator[Outcome]:
         """Yield what becomes of a request."""

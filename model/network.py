@@ -51,14 +51,17 @@ def deliver(world: World, index: int, mechanism: Mechanism) -> Iterator[Step]:
     """
     for request in sorted(world.requests):
         says = f"instance {index} takes {named(request)}"
-        if not mechanism.takes_as_good(world, request):
+        is_too_old = mechanism.is_too_old(world, request)
+        if is_too_old and mechanism.refuses_old:
             yield f"{says}, answers at once", reply(world, Response(request, 0, TOO_OLD))
             continue
         for outcome in mechanism.take(world, index, request):
             if isinstance(outcome, Response):
                 yield f"{says}, answers at once", reply(world, outcome)
             else:
-                yield says, start(world, index, outcome)
+                after = start(world, index, outcome)
+                more = {"forged state"} if is_too_old else set[str]()
+                yield says, after._replace(noticed=after.noticed | more)
 
 
 def named(request: Request) -> str:
