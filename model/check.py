@@ -3,18 +3,22 @@
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from model import client, destination, network
+from model import client, destination, network, other
 from model.anomalies import anomalies
 from model.durable import Durable
-from model.frame import Frame
+from model.extras import EXTRAS, FORGETTING, NONE, OTHER_USER, SAME_USER, Extras
+from model.frame import Frame, following
 from model.guard import Guard
 from model.mechanism import Mechanism
 from model.nothing_kept import NothingKept
 from model.paths import unfold
 from model.search import Found, search
-from model.world import Instance, Request, Step, World
+from model.world import STRANGER, TWIN, Client, Instance, Step, World
 
 MOST = 400_000
+MOST_WITH_EXTRAS = 100_000
+RECORDS = ("guard (F)", "guard, named by key (J)")
+"""The mechanisms that are searched with each rule of forgetting."""
 MECHANISMS: dict[str, Mechanism] = {
     "nothing kept (E)": NothingKept(audit_each_round=True, keyed=False),
     "nothing kept (F)": NothingKept(audit_each_round=False, keyed=False),
@@ -53,37 +57,79 @@ def cells() -> Iterator[Cell]:
                 yield Cell(mechanism, policy, kind)
 
 
+def with_extras() -> Iterator[tuple[Cell, Extras]]:
+    """Yield the cells that are searched with an extra: for a client that resends.
+
+    Each extra is searched alone. A rule of forgetting comes with a destination of either kind.
+    """
+    for mechanism in MECHANISMS:
+        for extra in EXTRAS:
+            yield Cell(mechanism, "resends", destination.KINDS[0]), frozenset({extra})
+    for mechanism in RECORDS:
+        for rule in FORGETTING:
+            for kind in destination.KINDS[:2]:
+                yield Cell(mechanism, "resends", kind), frozenset({rule})
+
+
 def steps_of(
-    cell: Cell, *, wants_second: bool = True, leave_out: LeaveOut = nothing
+    cell: Cell,
+    *,
+    wants_second: bool = True,
+    leave_out: LeaveOut = nothing,
+    extras: Extras = NONE,
 ) -> Callable[[World], Iterator[Step]]:
     """Return the next-state function of a cell."""
 
     def steps(world: World) -> Iterator[Step]:
-        for says, after in all_steps(world, cell, wants_second=wants_second):
+        for says, after in all_steps(world, cell, wants_second=wants_second, extras=extras):
             if not leave_out(world, says):
                 yield says, alike(after)
 
     return steps
 
 
-def all_steps(world: World, cell: Cell, *, wants_second: bool) -> Iterator[Step]:
+def all_steps(
+    world: World, cell: Cell, *, wants_second: bool, extras: Extras = NONE
+) -> Iterator[Step]:
     """Yield every step, with the instances in their own places."""
     mechanism = MECHANISMS[cell.mechanism].at(cell.destination)
     keyed = mechanism.client_sends_key
-    yield from client.steps(world, cell.policy, wants_second, keyed=keyed)
-    yield from network.steps(world, mechanism, cell.destination)
+    again = wants_second and not extras & {SAME_USER, OTHER_USER}
+    yield from client.steps(world, cell.policy, again, keyed=keyed, extras=extras)
+    yield from network.steps(world, mechanism, cell.destination, extras)
+    for extra, attempt in ((SAME_USER, TWIN), (OTHER_USER, STRANGER)):
+        if extra in extras:
+            yield from other.steps(world, attempt, keyed=keyed)
+    if extras.intersection(FORGETTING):
+        yield from confirm(world, mechanism)
+
+
+def confirm(world: World, mechanism: Mechanism) -> Iterator[Step]:
+    """Let the client say that it has the result. No sentence has such a message: see CALL_KEY."""
+    call = mechanism.call(world, world.client.waits_for)
+    if world.client.told == "result" and call not in world.confirmed:
+        yield (
+            f"client says that it has the result of call {call}",
+            world._replace(confirmed=world.confirmed | {call}),
+        )
 
 
 def check(
-    cell: Cell, *, wants_second: bool = True, most: int = MOST, leave_out: LeaveOut = nothing
+    cell: Cell,
+    *,
+    wants_second: bool = True,
+    most: int = MOST,
+    leave_out: LeaveOut = nothing,
+    extras: Extras = NONE,
 ) -> Found[World]:
     """Search all states of a cell, without the steps that `leave_out` names."""
-    steps = steps_of(cell, wants_second=wants_second, leave_out=leave_out)
+    steps = steps_of(cell, wants_second=wants_second, leave_out=leave_out, extras=extras)
     found = search(World(), steps, anomalies, lambda world: bool(world.client.told), most)
-    shown = {
-        name: unfold(how, name, lambda world: all_steps(world, cell, wants_second=wants_second))
-        for name, how in found.counterexamples.items()
-    }
+
+    def unreduced(world: World) -> Iterator[Step]:
+        return all_steps(world, cell, wants_second=wants_second, extras=extras)
+
+    shown = {name: unfold(how, name, unreduced) for name, how in found.counterexamples.items()}
     return found._replace(counterexamples=shown)
 
 
@@ -112,30 +158,36 @@ def is_swapped(world: World) -> bool:
 
 
 def without_unread_responses(world: World) -> World:
-    """Return a state with no other responses than those that the client waits for."""
-    awaited = world.client.waits_for
-    waits = not world.client.told
-    responses = frozenset(each for each in world.responses if waits and each.request == awaited)
+    """Return a state with no other responses than those that a client waits for."""
+    awaited = [each.awaited for each in callers(world)]
+    responses = frozenset(each for each in world.responses if each.request in awaited)
     return world._replace(responses=responses)
+
+
+def callers(world: World) -> list[Client]:
+    """Return the clients."""
+    return [world.client] if world.other is None else [world.client, world.other]
 
 
 def live(world: World, instance: Instance) -> Instance:
     """Return an instance with the frames that can still go on or be asked."""
-    client = world.client
     if not instance.frames:
-        return instance
+        return instance._replace(changed=frozenset())
+    waiting = [each.waits_for.attempt for each in callers(world) if not each.told]
+    sent = {(each.attempt, each.number) for each in world.requests}
     frames = {
         (attempt, last)
         for attempt, last in instance.frames
-        if Request(attempt, last + 1) in world.requests
-        or (attempt == client.waits_for.attempt and not client.told)
+        if attempt in waiting or (attempt, following(instance, last)) in sent
     }
-    return instance._replace(frames=frozenset(frames))
+    attempts = {attempt for attempt, _ in frames}
+    return instance._replace(frames=frozenset(frames), changed=instance.changed & attempts)
 
 
-def order(instance: Instance) -> tuple[tuple[int, int], tuple[str, ...], list[tuple[int, int]]]:
+def order(instance: Instance) -> tuple[object, ...]:
     """Return what an instance is sorted by."""
     frames = sorted(instance.frames)
+    more = instance.version, sorted(instance.changed)
     if instance.work is None:
-        return (0, 0), (), frames
-    return instance.work.request, instance.work.steps, frames
+        return (), (), frames, *more
+    return instance.work.request, instance.work.steps, frames, *more

@@ -2,50 +2,148 @@
 
 Policies: *stops* tells the user of the error; *calls again* makes the call from scratch, once;
 *resends* sends the same request again. A sent request is in the set for ever, so resending adds
-nothing: the server can take the request again in any case.
+nothing: the server can take the request again in any case. A client that *resumes* after its own
+death resends from what it has kept (the extra "client dies").
 """
 
 from collections.abc import Iterator
 
-from model.world import ATTEMPTS, ROUNDS, START_OVER, Client, Request, Response, Step, World
+from model.extras import BACK, DIES, EARLY, NONE, Extras
+from model.world import (
+    ATTEMPTS,
+    CONSENT,
+    CONSENT_LAST,
+    FAILED,
+    ROUNDS,
+    SECOND_ERROR,
+    SPENT,
+    TOO_OLD,
+    Client,
+    Request,
+    Response,
+    Step,
+    World,
+)
 
 POLICIES = ("stops", "calls again", "resends")
 
 
-def steps(world: World, policy: str, wants_second: bool, *, keyed: bool = False) -> Iterator[Step]:
+def steps(
+    world: World, policy: str, wants_second: bool, *, keyed: bool = False, extras: Extras = NONE
+) -> Iterator[Step]:
     """Yield what the client may do. One that sends a call key remembers what its user answered."""
+    if world.client.unsaved:
+        yield from keep_or_die(world, keyed=keyed)
+        return
+    if BACK in extras:
+        yield from change(world)
+    if EARLY in extras and world == World():
+        yield answer_early(world)
     if world.client.told:
         if wants_second:
             yield from want_second(world)
         return
     for response in sorted(world.responses):
         if response.request == world.client.waits_for:
-            yield take(world, response, policy, keyed=keyed)
+            yield from take(world, response, policy, keyed=keyed, dies=DIES in extras)
     yield from lose(world, policy)
 
 
-def take(world: World, response: Response, policy: str, *, keyed: bool) -> Step:
+def take(
+    world: World, response: Response, policy: str, *, keyed: bool, dies: bool
+) -> Iterator[Step]:
     """Take a response, which may come late or twice.
 
     MRTR: `input_required` ends the request; the client sends a new request with `inputResponses`
-    and the `requestState` as it got it. An unknown outcome is a failure, after which another client
-    than one that stops tries again; if that ends in an error, too, the call is lost.
+    and the `requestState` as it got it.
     """
     client = world.client
     if response.error:
+        yield from take_error(world, response, policy, keyed=keyed)
+    elif response.asks == ROUNDS:
+        yield "client gets the result", world._replace(client=client._replace(told="result"))
+    elif dies and response.asks < ROUNDS:
+        unsaved = client._replace(unsaved=response.asks)
+        yield f"user answers question {response.asks}", world._replace(client=unsaved)
+    else:
+        yield answer(world, response.asks, keyed=keyed)
+
+
+def take_error(world: World, response: Response, policy: str, *, keyed: bool) -> Iterator[Step]:
+    """Take an error.
+
+    An unknown outcome is a failure, after which another client than one that stops tries again; if
+    that ends in an error, too, the call is lost. A failed effect may be sent again. A client with a
+    key asks under it what became of a call whose state is too old, once for each round.
+    """
+    client = world.client
+    says = f"client gets error: {response.error}"
+    may_resend = response.error == FAILED and policy == "resends"
+    may_go_back = keyed and policy != "stops" and client.waits_for.round > client.went_back
+    if may_resend:
+        return
+    if response.error == TOO_OLD and may_go_back:
+        first = Request(client.waits_for.attempt, 1)
+        back = client._replace(waits_for=first, went_back=client.waits_for.round)
+        yield says, world._replace(client=back)
+    elif response.error == SPENT and policy == "resends":
+        other = client.waits_for._replace(changed=not client.waits_for.changed)
+        yield says, world._replace(client=client._replace(waits_for=other))
+    else:
         after = fail(world, client, policy)
-        is_refusal = response.error == START_OVER or policy != "stops"
+        may_try_again = response.error == SECOND_ERROR and policy == "stops"
+        is_refusal = response.error not in (TOO_OLD, FAILED) and not may_try_again
         if after.client.told and is_refusal:
             after = after._replace(client=after.client._replace(start_over=True))
-        return f"client gets error: {response.error}", after
-    if response.asks == ROUNDS:
-        return "client gets the result", world._replace(client=client._replace(told="result"))
-    answered = list(client.answered)
+        yield says, after
+
+
+def answer(world: World, question: int, *, keyed: bool) -> Step:
+    """Answer a question and send the next request."""
+    client = world.client
+    before = client.waits_for
     most = 1 if keyed else 2
-    answered[response.asks - 1] = min(most, answered[response.asks - 1] + 1)
-    request = Request(client.waits_for.attempt, response.asks + 1)
+    answered = list(client.answered)
+    if question in (CONSENT, CONSENT_LAST):
+        round_ = 2 if question == CONSENT else ROUNDS
+        request = Request(before.attempt, round_, before.changed, consented=True)
+    else:
+        answered[question - 1] = min(most, answered[question - 1] + 1)
+        is_changed = before.changed
+        request = Request(before.attempt, question + 1, is_changed, consented=before.consented)
     new = client._replace(answered=(answered[0], answered[1]), waits_for=request)
-    return f"user answers question {response.asks}", send(world, new)
+    return f"user answers question {question}", send(world, new)
+
+
+def keep_or_die(world: World, *, keyed: bool) -> Iterator[Step]:
+    """Keep an answer and send it, or die before; what is kept is what the client resumes from."""
+    client = world.client
+    kept = world._replace(client=client._replace(unsaved=0))
+    _, after = answer(kept, client.unsaved, keyed=keyed)
+    yield "client keeps the answer and sends it", after
+    counted = after.client.answered
+    yield (
+        "client dies and resumes",
+        world._replace(client=client._replace(unsaved=0, answered=counted)),
+    )
+
+
+def change(world: World) -> Iterator[Step]:
+    """Go back to the last question and answer it otherwise, once in a call."""
+    client = world.client
+    before = client.waits_for
+    is_first = client.changes == 0 and client.wanted == 1 and before.round > 1
+    if is_first and client.told != "error":
+        new = client._replace(waits_for=before._replace(changed=True), told="", changes=1)
+        yield f"user changes the answer of round {before.round}", send(world, new)
+
+
+def answer_early(world: World) -> Step:
+    """Answer every question in the first request."""
+    request = Request(1, 1, early=True)
+    client = world.client._replace(waits_for=request)
+    after = world._replace(client=client, requests=frozenset({request}))
+    return "client answers before it is asked", after
 
 
 def lose(world: World, policy: str) -> Iterator[Step]:
@@ -69,7 +167,8 @@ def fail(world: World, client: Client, policy: str) -> World:
 def want_second(world: World) -> Iterator[Step]:
     """Make the same call on purpose after a result. No sentence forbids a user to want two."""
     client = world.client
-    if client.told == "result" and client.waits_for.attempt < ATTEMPTS:
+    may_want = client.told == "result" and client.changes == 0
+    if may_want and client.waits_for.attempt < ATTEMPTS:
         request = Request(client.waits_for.attempt + 1, 1)
         new = client._replace(waits_for=request, told="", wanted=2, answered=(0, 0))
         yield "user wants a second call", send(world, new)

@@ -6,8 +6,12 @@ KINDS = ("ignores keys", "honours idempotency keys", "refuses a second effect ab
 MOST = 3
 
 
-def effect(destination: Destination, kind: str, name: str, call: int | None) -> Destination:
-    """Do an effect. `call` names the call in the idempotency key; None is an effect without one.
+def effect(
+    destination: Destination, kind: str, name: str, call: int | None, thing: int = 0
+) -> Destination:
+    """Do an effect about a thing.
+
+    `call` names the call in the idempotency key; None is an effect without one.
 
     `idempotentHint` defaults to false: nothing says that an effect may be repeated.
     """
@@ -15,7 +19,7 @@ def effect(destination: Destination, kind: str, name: str, call: int | None) -> 
     if kind == KINDS[1] and call is not None:
         key = (name, call)
     if kind == KINDS[2]:
-        key = (name, 0)
+        key = (name, thing)
     if key in destination.keys:
         return destination
     if key is not None:

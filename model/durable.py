@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from model.guard import Guard
 from model.mechanism import Mechanism, Outcome, Run
-from model.world import Request, World
+from model.world import SECOND_ERROR, START_OVER, Request, Response, World
 
 
 class Durable(Guard):
@@ -20,14 +20,51 @@ class Durable(Guard):
     def take(self, world: World, index: int, request: Request) -> Iterator[Outcome]:
         """Take up a broken round, else do as the guard does.
 
-        An effect that took place and was not recorded happens again: steps are at least once.
+        An effect that took place and was not recorded happens again: steps are at least once. A
+        call whose effect failed has ended, and another version does not take up a call.
         """
         call = self.call(world, request)
         broken = [round_ for each, round_, how in world.store if (each, how) == (call, "begun")]
-        may_take_up = request.round > 1 or bool(self.name)
-        if broken and may_take_up and not self.at_work(world, call):
-            again = Request(request.attempt, max(broken))
-            run: Run = self.run(world, call, again)
+        is_named = request.round > 1 or bool(self.name)
+        has_failed = (call, 0, "failed") in world.store
+        if is_named and has_failed:
+            yield Response(request, 0, SECOND_ERROR)
+        elif is_named and self.is_of_another_version(world, index, call, request):
+            yield Response(request, 0, START_OVER)
+        elif broken and is_named and not self.at_work(world, call):
+            again = self.taken_up(world, call, request, max(broken))
+            run: Run = self.run(world, index, call, again)
             yield run._replace(request=again)
         else:
             yield from super().take(world, index, request)
+
+    def taken_up(self, world: World, call: int, request: Request, number: int) -> Request:
+        """Return the request whose round goes on: with its own answer, or with the new one."""
+        took_changed = (call, number, "changed") in world.store
+        changed = request.changed if request.number == number else took_changed
+        return request._replace(round=number % 10, consented=number > 10, changed=changed)
+
+    def is_of_another_version(self, world: World, index: int, call: int, request: Request) -> bool:
+        """Return whether a call that is not over was begun by another version."""
+        mine = world.instances[index].version
+        begun_by = [round_ for each, round_, how in world.store if (each, how) == (call, "version")]
+        is_new = request.round == 1 and not begun_by
+        has_ended = (call, 3, "done") in world.store or (call, 13, "done") in world.store
+        version = 1 + bool(begun_by)
+        return not is_new and not has_ended and version != mine
+
+    def run(self, world: World, index: int, call: int, request: Request) -> Run:
+        """Run the round, and note the version that began its call."""
+        run = super().run(world, index, call, request)
+        if world.instances[index].version > 1 and request.round == 1:
+            return run._replace(store=run.store | {(call, 0, "version")})
+        return run
+
+    def failed(self, world: World, index: int, request: Request) -> World:
+        """Record that the call has ended in an error."""
+        call = self.call(world, request)
+        is_named = request.round > 1 or bool(self.name)
+        if is_named:
+            begun = (call, request.number, "begun")
+            world = world._replace(store=world.store - {begun} | {(call, 0, "failed")})
+        return super().failed(world, index, request)

@@ -2,8 +2,11 @@
 
 from collections.abc import Iterator
 
-from model.mechanism import Mechanism, Outcome, Run, effects
-from model.world import START_OVER, Request, Response, World
+from model.mechanism import Mechanism, Outcome, Run
+from model.world import START_OVER, Instance, Request, Response, World, put
+
+ROUNDS_OF = {1: (1, 2, 3), 2: (1, 2, 12, 13)}
+"""The numbers of a version's rounds, in their order."""
 
 
 class Frame(Mechanism):
@@ -15,28 +18,56 @@ class Frame(Mechanism):
 
     def take(self, world: World, index: int, request: Request) -> Iterator[Outcome]:
         """Begin a frame, go on in it, or refuse: another instance and a restart have none."""
-        last = dict(world.instances[index].frames).get(request.attempt, 0)
-        steps = effects(request.round, audit_each_round=False)
+        instance = world.instances[index]
+        last = dict(instance.frames).get(request.attempt, 0)
+        steps = self.effects(world, index, request)
         if request.round == 1:
             yield Run(request, (*steps, "keep frame"), world.store)
             yield Run(request, (*steps, "begin a frame nobody uses"), world.store)
-        elif request.round == last + 1:
+        elif request.number == following(instance, last):
             yield Run(request, (*steps, "keep frame"), world.store)
-        elif request.round <= last:
-            yield Response(request, request.round)
+        elif self.has_taken(instance, request, last):
+            yield Response(request, self.asks(world, index, request))
         else:
             yield Response(request, 0, START_OVER)
 
+    def has_taken(self, instance: Instance, request: Request, last: int) -> bool:
+        """Return whether a frame took this request, with this answer."""
+        took_changed = request.attempt in instance.changed
+        is_same = request.changed == took_changed
+        is_earlier = request.number < last and not request.changed
+        rounds = ROUNDS_OF[instance.version]
+        return request.number in rounds and request.number <= last and (is_same or is_earlier)
+
     def record(self, world: World, index: int, request: Request, step: str) -> World:
         """Keep the frame at its round, and respond."""
-        response = Response(request, request.round)
-        is_awaited = request == world.client.waits_for and not world.client.told
+        response = Response(request, self.asks(world, index, request))
+        clients = (world.client, world.other)
+        is_awaited = any(each is not None and each.awaited == request for each in clients)
         is_taken = request.round == 1 and (response in world.responses or not is_awaited)
         if is_taken or step != "keep frame":
             return world
-        frames = dict(world.instances[index].frames)
-        frames[request.attempt] = request.round
-        instances = list(world.instances)
-        instances[index] = instances[index]._replace(frames=frozenset(frames.items()))
-        responses = world.responses | {response}
-        return world._replace(instances=tuple(instances), responses=responses)
+        instance = world.instances[index]
+        frames = dict(instance.frames)
+        frames[request.attempt] = request.number
+        changed = instance.changed
+        if request.changed:
+            changed |= {request.attempt}
+        kept = instance._replace(frames=frozenset(frames.items()), changed=changed)
+        return put(world, index, kept)._replace(responses=world.responses | {response})
+
+    def failed(self, world: World, index: int, request: Request) -> World:
+        """Drop the frame, whose handler has ended."""
+        instance = world.instances[index]
+        frames = frozenset(each for each in instance.frames if each[0] != request.attempt)
+        kept = instance._replace(frames=frames)
+        return super().failed(put(world, index, kept), index, request)
+
+
+def following(instance: Instance, last: int) -> int | None:
+    """Return the number of the round that follows one in a frame; None if no frame waits."""
+    if last == 0:
+        return None
+    rounds = ROUNDS_OF[instance.version]
+    after = rounds.index(last) + 1
+    return rounds[after] if after < len(rounds) else None

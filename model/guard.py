@@ -7,10 +7,24 @@ enforce that invariant server-side".
 from collections.abc import Iterator
 
 from model.destination import KINDS
-from model.mechanism import Mechanism, Outcome, Run, effects
-from model.world import SECOND_ERROR, Request, Response, World
+from model.extras import ANY_TIME, BELOW_MARK, WHEN_OLD
+from model.mechanism import Mechanism, Outcome, Run
+from model.world import (
+    ROUNDS,
+    SECOND_ERROR,
+    SPENT,
+    START_OVER,
+    STRANGER,
+    TWIN,
+    Request,
+    Response,
+    Step,
+    World,
+)
 
 HONOURS = KINDS[1]
+CLOSED = (0, "closed")
+"""The round and the state of the mark that stays of a call that is forgotten."""
 
 
 class Guard(Mechanism):
@@ -23,6 +37,7 @@ class Guard(Mechanism):
         self.name = name
         self.keyed = keyed
         self.repeats = repeats
+        self.settles_answers = keyed
 
     @property
     def client_sends_key(self) -> bool:
@@ -41,9 +56,11 @@ class Guard(Mechanism):
         """Return the call of a request.
 
         By the client's key a repeated call is one call, and a second wanted call is another. By an
-        argument both are one.
+        argument both are one. Names of two users never meet.
         """
         second_is_wanted = world.client.wanted > 1
+        if request.attempt == STRANGER or (request.attempt == TWIN and self.name != "argument"):
+            return request.attempt
         if self.name == "argument" or (self.name == "key" and not second_is_wanted):
             return 1
         return request.attempt
@@ -53,23 +70,47 @@ class Guard(Mechanism):
         call = self.call(world, request)
         recorded = [round_ for each, round_, how in world.store if (each, how) == (call, "done")]
         if request.round == 1 and not self.name:
-            yield self.run(world, call, request)
+            yield self.run(world, index, call, request)
             return
         latest = max(recorded, default=0)
-        wanted = max(latest, 1) if request.round == 1 else request.round
+        wanted = max(latest, 1) if request.round == 1 else request.number
         is_late = request.round == 1 and bool(recorded)
         is_broken = (call, wanted, "begun") in world.store and not self.repeats
-        later_is_begun = request.round == 1 and (call, wanted + 1, "begun") in world.store
-        if wanted in recorded and not later_is_begun:
-            yield Response(request, wanted)
+        later_is_begun = self.later_is_begun(world, call, request, wanted)
+        if (call, *CLOSED) in world.store:
+            yield Response(request, 0, START_OVER)
+        elif wanted in recorded and not later_is_begun:
+            yield self.recorded(world, call, request, wanted)
         elif self.at_work(world, call):
             return
         elif wanted in recorded and self.repeats:  # the question of the broken round is open again
-            yield Response(request, wanted)
+            yield self.recorded(world, call, request, wanted)
         elif is_late or is_broken:
             yield Response(request, 0, SECOND_ERROR)
+        elif self.is_spent(world, call, request):
+            yield Response(request, 0, SPENT)
         else:
-            yield self.run(world, call, request)
+            yield self.run(world, index, call, request)
+
+    def recorded(self, world: World, call: int, request: Request, number: int) -> Response:
+        """Return the recorded response of a round, which took one answer."""
+        if self.is_spent(world, call, request):
+            return Response(request, 0, SPENT)
+        marks = [how for each, round_, how in world.store if (each, round_) == (call, number)]
+        asks = [int(how.removeprefix("asks ")) for how in marks if how.startswith("asks ")]
+        return Response(request, asks[0] if asks else number % 10)
+
+    def is_spent(self, world: World, call: int, request: Request) -> bool:
+        """Return whether the round was taken with another answer."""
+        number = request.number
+        is_taken = {(call, number, "begun"), (call, number, "done")} & world.store
+        took_changed = (call, number, "changed") in world.store
+        return request.round > 1 and bool(is_taken) and took_changed != request.changed
+
+    def later_is_begun(self, world: World, call: int, request: Request, latest: int) -> bool:
+        """Return whether a repeated first request finds a later round reserved and not recorded."""
+        begun = [round_ for each, round_, how in world.store if (each, how) == (call, "begun")]
+        return request.round == 1 and max(begun, default=0) > latest
 
     def at_work(self, world: World, call: int) -> bool:
         """Return whether a round of this call runs on an instance and is not recorded yet.
@@ -81,18 +122,26 @@ class Guard(Mechanism):
         of_calls = [each for each in requests if self.name or each.round > 1]
         return any(self.call(world, each) == call for each in of_calls)
 
-    def run(self, world: World, call: int, request: Request) -> Run:
+    def run(self, world: World, index: int, call: int, request: Request) -> Run:
         """Reserve the round and run it; record it before the response leaves."""
-        steps = (*effects(request.round, audit_each_round=False), "record", "respond")
+        steps = (*self.effects(world, index, request), "record", "respond")
         if request.round == 1 and not self.name:
             return Run(request, steps, world.store)
-        return Run(request, steps, world.store | {(call, request.round, "begun")})
+        reserved = {(call, request.number, "begun")}
+        if request.changed:
+            reserved.add((call, request.number, "changed"))
+        return Run(request, steps, world.store | reserved)
 
     def record(self, world: World, index: int, request: Request, step: str) -> World:
         """Record the round's response."""
         call = self.call(world, request)
-        begun = (call, request.round, "begun")
-        return world._replace(store=world.store - {begun} | {(call, request.round, "done")})
+        asks = self.asks(world, index, request)
+        done = {(call, request.number, "done")}
+        is_of_version_2 = asks > ROUNDS
+        if is_of_version_2:
+            done.add((call, request.number, f"asks {asks}"))
+        begun = (call, request.number, "begun")
+        return world._replace(store=world.store - {begun} | done)
 
     def effect_key(self, world: World, request: Request) -> int | None:
         """Return the call, if the option in the guard makes keys.
@@ -103,3 +152,14 @@ class Guard(Mechanism):
         if is_own_call or not self.keyed:
             return None
         return self.call(world, request)
+
+    def forget(self, world: World, rule: str) -> Iterator[Step]:
+        """Forget a call with nothing at work, when the rule lets it."""
+        for call in sorted({each for each, round_, _ in world.store if round_ != CLOSED[0]}):
+            is_told = call in world.confirmed
+            is_too_old = {(call, 0), (call, ROUNDS)} <= world.old
+            may_forget = {ANY_TIME: True, WHEN_OLD: is_too_old}.get(rule, is_told)
+            if may_forget and not self.at_work(world, call):
+                left = frozenset(each for each in world.store if each[0] != call)
+                mark = {(call, *CLOSED)} if rule == BELOW_MARK else set[tuple[int, int, str]]()
+                yield f"server forgets call {call}", world._replace(store=left | mark)

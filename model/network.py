@@ -3,19 +3,44 @@
 from collections.abc import Iterator
 
 from model.destination import effect
+from model.extras import FAIL, FORGETTING, NONE, OLD, REDEPLOY, WHEN_OLD, Extras
 from model.mechanism import Mechanism, Run
-from model.world import Instance, Response, Step, Work, World
+from model.world import (
+    ROUNDS,
+    STRANGER,
+    TOO_OLD,
+    Instance,
+    Request,
+    Response,
+    Step,
+    Work,
+    World,
+    put,
+    reply,
+)
 
 
-def steps(world: World, mechanism: Mechanism, destination: str) -> Iterator[Step]:
+def steps(
+    world: World, mechanism: Mechanism, destination: str, extras: Extras = NONE
+) -> Iterator[Step]:
     """Yield what the network and the instances may do."""
     for index, instance in enumerate(world.instances):
         if instance.work is None:
             yield from deliver(world, index, mechanism)
         else:
             yield work(world, index, instance.work, mechanism, destination)
-        if instance != Instance():
-            yield f"instance {index} crashes", put(world, index, Instance())
+        if FAIL in extras and instance.work is not None:
+            yield from effect_fails(world, index, instance.work, mechanism)
+        bare = Instance(version=instance.version)
+        if instance != bare:
+            yield f"instance {index} crashes", put(world, index, bare)
+        if REDEPLOY in extras and instance.version == 1:
+            after = put(world, index, Instance(version=2))
+            yield f"instance {index} is replaced by version 2", after
+    if extras & {OLD, WHEN_OLD}:
+        yield from time_passes(world, mechanism, keys_age=WHEN_OLD in extras)
+    for rule in sorted(extras.intersection(FORGETTING)):
+        yield from mechanism.forget(world, rule)
 
 
 def deliver(world: World, index: int, mechanism: Mechanism) -> Iterator[Step]:
@@ -25,12 +50,29 @@ def deliver(world: World, index: int, mechanism: Mechanism) -> Iterator[Step]:
     themselves guarantee single-use".
     """
     for request in sorted(world.requests):
-        says = f"instance {index} takes attempt {request.attempt} round {request.round}"
+        says = f"instance {index} takes {named(request)}"
+        is_too_old = mechanism.is_too_old(world, request)
+        if is_too_old and mechanism.refuses_old:
+            yield f"{says}, answers at once", reply(world, Response(request, 0, TOO_OLD))
+            continue
         for outcome in mechanism.take(world, index, request):
             if isinstance(outcome, Response):
                 yield f"{says}, answers at once", reply(world, outcome)
             else:
-                yield says, start(world, index, outcome)
+                after = start(world, index, outcome)
+                more = {"forged state"} if is_too_old else set[str]()
+                yield says, after._replace(noticed=after.noticed | more)
+
+
+def named(request: Request) -> str:
+    """Return a request's words."""
+    marks = {
+        " with the changed answer": request.changed,
+        " with every answer": request.early,
+        " with consent": request.consented,
+    }
+    more = "".join(mark for mark, is_so in marks.items() if is_so)
+    return f"attempt {request.attempt} round {request.round}{more}"
 
 
 def start(world: World, index: int, run: Run) -> World:
@@ -42,25 +84,39 @@ def start(world: World, index: int, run: Run) -> World:
 def work(world: World, index: int, now: Work, mechanism: Mechanism, kind: str) -> Step:
     """Do the next step of a round: an effect, a record, or the response."""
     step, rest = now.steps[0], now.steps[1:]
-    says = f"instance {index}: {step} (attempt {now.request.attempt} round {now.request.round})"
+    says = f"instance {index}: {step} ({named(now.request)})"
     left = Work(now.request, rest) if rest else None
     after = put(world, index, world.instances[index]._replace(work=left))
     if step in {"audit", "bill"}:
         call = mechanism.effect_key(world, now.request)
-        done = effect(world.destination, kind, step, call)
+        thing = 1 if now.request.attempt == STRANGER else 0
+        done = effect(world.destination, kind, step, call, thing)
         return says, after._replace(destination=done)
     if step == "respond":
-        return says, reply(after, Response(now.request, now.request.round))
+        asks = mechanism.asks(world, index, now.request)
+        return says, reply(after, Response(now.request, asks))
     return says, mechanism.record(after, index, now.request, step)
 
 
-def reply(world: World, response: Response) -> World:
-    """Put a response into the set of messages."""
-    return world._replace(responses=world.responses | {response})
+def effect_fails(world: World, index: int, now: Work, mechanism: Mechanism) -> Iterator[Step]:
+    """Let an effect fail, which ends the round in an error."""
+    if now.steps[0] in {"audit", "bill"}:
+        after = put(world, index, world.instances[index]._replace(work=None))
+        says = f"instance {index}: {now.steps[0]} fails ({named(now.request)})"
+        yield says, mechanism.failed(after, index, now.request)
 
 
-def put(world: World, index: int, instance: Instance) -> World:
-    """Replace one instance."""
-    instances = list(world.instances)
-    instances[index] = instance
-    return world._replace(instances=tuple(instances))
+def time_passes(world: World, mechanism: Mechanism, *, keys_age: bool) -> Iterator[Step]:
+    """Let the states of a call up to a round be too old; and its key, which is good for longer."""
+    for request in sorted(world.requests):
+        call = mechanism.call(world, request)
+        older = {(call, each) for each in range(2, request.round + 1)}
+        if older - world.old:
+            says = f"time passes: states of call {call} up to round {request.round} are too old"
+            yield says, world._replace(old=world.old | older)
+        if keys_age and (call, 0) not in world.old:
+            every = {(call, each) for each in (0, *range(2, ROUNDS + 1))}
+            yield (
+                f"time passes: the key of call {call} is too old",
+                world._replace(old=world.old | every),
+            )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from model.mechanism import Mechanism, Outcome, Run, effects
+from model.mechanism import Mechanism, Outcome, Run
 from model.world import Request, World
 
 
@@ -15,10 +15,13 @@ class NothingKept(Mechanism):
     def __init__(self, *, audit_each_round: bool, keyed: bool) -> None:
         self.audit_each_round = audit_each_round
         self.keyed = keyed
+        self.settles_answers = keyed
+        self.takes_early = not keyed
 
     def take(self, world: World, index: int, request: Request) -> Iterator[Outcome]:
         """Run the round, whether or not it ran before."""
-        steps = effects(request.round, audit_each_round=self.audit_each_round)
+        each = self.audit_each_round
+        steps = self.effects(world, index, request, audit_each_round=each)
         yield Run(request, (*steps, "respond"), world.store)
 
     def effect_key(self, world: World, request: Request) -> int | None:

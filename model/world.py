@@ -5,19 +5,45 @@ from typing import NamedTuple
 ROUNDS = 3
 INSTANCES = 2
 ATTEMPTS = 2
+TWIN = 3
+"""The attempt of a second call of the same user, made while the first is open."""
+STRANGER = 4
+"""The attempt of another user's call."""
+CONSENT = 4
+"""The question that version 2 has in addition, asked before the units."""
+CONSENT_LAST = 5
+"""The same question, where the state has kept the answer about the units."""
 SECOND_ERROR = "the round's outcome is unknown"
 START_OVER = "start over"
+TOO_OLD = "the state is too old"
+FAILED = "an effect failed"
+SPENT = "the round has another answer"
 
 
 class Request(NamedTuple):
-    """A request: the attempt it belongs to, and its round. Rounds 2 and 3 carry an answer."""
+    """A request: the attempt it belongs to, and its round. Rounds 2 and 3 carry an answer.
+
+    `changed`: its answer is another one than the user gave at first. `early`: a first request that
+    answers every question. `consented`: it carries the answer to version 2's additional question.
+    """
 
     attempt: int
     round: int
+    changed: bool = False
+    early: bool = False
+    consented: bool = False
+
+    @property
+    def number(self) -> int:
+        """The number of its round in the order in which rounds follow each other."""
+        return self.round + 10 if self.consented else self.round
 
 
 class Response(NamedTuple):
-    """A response: `asks` is the question (1 or 2), or 3 for the result, or 0 for an error."""
+    """A response: `asks` is the question, or 3 for the result, or 0 for an error.
+
+    Questions are 1, 2 and, of version 2, `CONSENT` and `CONSENT_LAST`.
+    """
 
     request: Request
     asks: int
@@ -25,13 +51,26 @@ class Response(NamedTuple):
 
 
 class Client(NamedTuple):
-    """The client: its open request, and what the user saw. `told` is how the call ended."""
+    """The client: its open request, and what the user saw. `told` is how the call ended.
+
+    `changes` counts changed answers, `unsaved` is an answer that the client has not kept yet, and
+    `went_back` is the latest round whose state was too old, so that it
+    sent the first request again.
+    """
 
     waits_for: Request
     told: str = ""
     wanted: int = 1
     answered: tuple[int, int] = (0, 0)
     start_over: bool = False
+    changes: int = 0
+    unsaved: int = 0
+    went_back: int = 0
+
+    @property
+    def awaited(self) -> Request | None:
+        """The request whose response it waits for; None when the call has ended."""
+        return None if self.told else self.waits_for
 
 
 class Work(NamedTuple):
@@ -50,14 +89,24 @@ class Destination(NamedTuple):
 
 
 class Instance(NamedTuple):
-    """An instance: its round at work, and the frames in its memory as (attempt, last round)."""
+    """An instance: its round at work, and the frames in its memory as (attempt, last round).
+
+    `changed` names the attempts whose frame took a changed answer.
+    """
 
     work: Work | None = None
     frames: frozenset[tuple[int, int]] = frozenset()
+    version: int = 1
+    changed: frozenset[int] = frozenset()
 
 
 class World(NamedTuple):
-    """Everything. `store` is what survives a crash and is shared by the instances."""
+    """Everything. `store` is what survives a crash and is shared by the instances.
+
+    Used by extras alone: `old` holds (call, round) of states that are too old, with round 0 for the
+    call's key; `other` is the client of another call; `confirmed` holds the calls whose client said
+    that it has the result; `noticed` holds anomalies that only the step that makes them shows.
+    """
 
     client: Client = Client(Request(1, 1))
     requests: frozenset[Request] = frozenset({Request(1, 1)})
@@ -65,7 +114,27 @@ class World(NamedTuple):
     instances: tuple[Instance, ...] = (Instance(),) * INSTANCES
     store: frozenset[tuple[int, int, str]] = frozenset()
     destination: Destination = Destination()
+    old: frozenset[tuple[int, int]] = frozenset()
+    other: Client | None = None
+    confirmed: frozenset[int] = frozenset()
+    noticed: frozenset[str] = frozenset()
 
 
 Step = tuple[str, World]
 """An action's description, and the state after it."""
+
+
+def reply(world: World, response: Response) -> World:
+    """Put a response into the set of messages. A request may not both fail and succeed."""
+    others = {each.error for each in world.responses if each.request == response.request}
+    is_divergent = {"", FAILED} <= others | {response.error}
+    if is_divergent:
+        world = world._replace(noticed=world.noticed | {"divergent replies"})
+    return world._replace(responses=world.responses | {response})
+
+
+def put(world: World, index: int, instance: Instance) -> World:
+    """Replace one instance."""
+    instances = list(world.instances)
+    instances[index] = instance
+    return world._replace(instances=tuple(instances))

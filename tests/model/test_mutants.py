@@ -1,12 +1,16 @@
 """Tests on broken mechanisms: the search finds an anomaly that the sound mechanism never shows."""
 
+from collections.abc import Iterator
+from typing import NamedTuple
+
 import pytest
 
 from model.check import MECHANISMS, Cell, check
 from model.durable import Durable
+from model.extras import BELOW_MARK, EARLY, FAIL, NONE, OLD, OTHER_USER, WHEN_TOLD, Extras
 from model.guard import Guard
 from model.mechanism import Mechanism, Run
-from model.world import Request, World
+from model.world import STRANGER, Request, Response, Step, World, reply
 
 
 class NoReservation(Guard):
@@ -16,17 +20,17 @@ class NoReservation(Guard):
         """Overlook the round at work."""
         return False
 
-    def run(self, world: World, call: int, request: Request) -> Run:
+    def run(self, world: World, index: int, call: int, request: Request) -> Run:
         """Run the round with no mark in the store."""
-        return super().run(world, call, request)._replace(store=world.store)
+        return super().run(world, index, call, request)._replace(store=world.store)
 
 
 class ReleasesBroken(Guard):
     """A guard that runs a round of unknown outcome again."""
 
-    def run(self, world: World, call: int, request: Request) -> Run:
+    def run(self, world: World, index: int, call: int, request: Request) -> Run:
         """Run the round with no mark in the store."""
-        return super().run(world, call, request)._replace(store=world.store)
+        return super().run(world, index, call, request)._replace(store=world.store)
 
 
 class KeyPerAttempt(Durable):
@@ -36,22 +40,132 @@ class KeyPerAttempt(Durable):
         return request.attempt
 
 
+class NoAge(Guard):
+    """A guard that does not look at a state's age."""
+
+    refuses_old = False
+
+
+class TakesEarly(Guard):
+    """A guard that hands answers to its handler before their questions were asked."""
+
+    takes_early = True
+
+
+class NameOfEveryUser(Guard):
+    """A guard whose names are the same for all users."""
+
+    def call(self, world: World, request: Request) -> int:
+        """Return one call for every user."""
+        is_others = request.attempt == STRANGER
+        return 1 if is_others else super().call(world, request)
+
+
+class RecordsFailedAsDone(Guard):
+    """A guard that records a round as done although its effect failed."""
+
+    def failed(self, world: World, index: int, request: Request) -> World:
+        """Record the round and respond as if it had succeeded."""
+        after = self.record(world, index, request, "record")
+        return reply(after, Response(request, self.asks(world, index, request)))
+
+
+class ForgetsWithoutMark(Guard):
+    """A guard that keeps no mark of a call that it forgets."""
+
+    def forget(self, world: World, rule: str) -> Iterator[Step]:
+        """Forget as a guard does that keeps no mark."""
+        return super().forget(world, WHEN_TOLD)
+
+
+class RecordsAfterResponse(Guard):
+    """A guard that responds first and records then."""
+
+    def run(self, world: World, index: int, call: int, request: Request) -> Run:
+        """Run the round with its last two steps the other way round."""
+        run = super().run(world, index, call, request)
+        return run._replace(steps=(*run.steps[:-2], "respond", "record"))
+
+
+class NoDigest(Guard):
+    """A guard that takes any answer for the one that it recorded."""
+
+    def is_spent(self, world: World, call: int, request: Request) -> bool:
+        """Return False: each answer is as good as another."""
+        return False
+
+
+IGNORES = "ignores keys"
 HONOURS = "honours idempotency keys"
+GUARD = "guard (F)"
+BY_KEY = "guard, named by key (J)"
+BY_ARGUMENT = "guard, named by argument (J)"
 
 
-@pytest.mark.parametrize(
-    ("name", "mutant", "policy", "destination"),
-    [
-        ("guard (F)", NoReservation(), "resends", "ignores keys"),
-        ("guard (F)", ReleasesBroken(), "resends", "ignores keys"),
-        ("durable record, named by key", KeyPerAttempt("key"), "calls again", HONOURS),
-    ],
-    ids=["no reservation", "releases a broken round", "key per attempt"],
-)
-def test_mutant_charges_twice_and_the_sound_mechanism_never(
-    name: str, mutant: Mechanism, policy: str, destination: str, monkeypatch: pytest.MonkeyPatch
+class Case(NamedTuple):
+    """A mutant, where it is searched, and the anomaly that gives it away."""
+
+    mutant: Mechanism
+    cell: Cell
+    anomaly: str
+    extras: Extras = NONE
+
+
+CASES = {
+    "no reservation": Case(NoReservation(), Cell(GUARD, "resends", IGNORES), "duplicate bill"),
+    "releases a broken round": Case(
+        ReleasesBroken(), Cell(GUARD, "resends", IGNORES), "duplicate bill"
+    ),
+    "key per attempt": Case(
+        KeyPerAttempt("key"),
+        Cell("durable record, named by key", "calls again", HONOURS),
+        "duplicate bill",
+    ),
+    "age of states not looked at": Case(
+        NoAge("key", keyed=True), Cell(BY_KEY, "stops", IGNORES), "forged state", frozenset({OLD})
+    ),
+    "early answers taken": Case(
+        TakesEarly("key", keyed=True),
+        Cell(BY_KEY, "resends", IGNORES),
+        "unasked answer",
+        frozenset({EARLY}),
+    ),
+    "user not in the name": Case(
+        NameOfEveryUser("argument", keyed=True),
+        Cell(BY_ARGUMENT, "resends", IGNORES),
+        "wanted call swallowed",
+        frozenset({OTHER_USER}),
+    ),
+    "failed effect recorded as done": Case(
+        RecordsFailedAsDone("key", keyed=True),
+        Cell(BY_KEY, "resends", IGNORES),
+        "lost effect",
+        frozenset({FAIL}),
+    ),
+    "no mark of a forgotten call": Case(
+        ForgetsWithoutMark("key", keyed=True),
+        Cell(BY_KEY, "resends", IGNORES),
+        "duplicate bill",
+        frozenset({BELOW_MARK}),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_mutant_shows_an_anomaly_that_the_sound_mechanism_never_shows(
+    name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cell = Cell(name, policy, destination)
-    assert "duplicate bill" not in check(cell).counterexamples
-    monkeypatch.setitem(MECHANISMS, name, mutant)
-    assert "duplicate bill" in check(cell).counterexamples
+    mutant, cell, anomaly, extras = CASES[name]
+    assert anomaly not in check(cell, extras=extras).counterexamples
+    monkeypatch.setitem(MECHANISMS, cell.mechanism, mutant)
+    assert anomaly in check(cell, extras=extras).counterexamples
+
+
+@pytest.mark.parametrize("mutant", [RecordsAfterResponse(), NoDigest()])
+def test_mutant_that_no_invariant_shows_is_left_to_the_comparison_with_the_code(
+    mutant: Mechanism, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cell = Cell(GUARD, "resends", IGNORES)
+    sound = check(cell)
+    monkeypatch.setitem(MECHANISMS, GUARD, mutant)
+    assert set(check(cell).counterexamples) == set(sound.counterexamples)

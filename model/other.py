@@ -1,0 +1,19 @@
+"""Another call, while the first is open: a second one of the same user, or one of another user."""
+
+from collections.abc import Iterator
+
+from model import client
+from model.world import Client, Request, Step, World
+
+
+def steps(world: World, attempt: int, *, keyed: bool) -> Iterator[Step]:
+    """Begin the other call, or do a step of its client, which stops at an error."""
+    if world.other is None:
+        theirs = Client(Request(attempt, 1))
+        begun = world._replace(other=theirs, requests=world.requests | {theirs.waits_for})
+        yield "another call begins", begun
+        return
+    seen = world._replace(client=world.other)
+    for says, after in client.steps(seen, "stops", wants_second=False, keyed=keyed):
+        mine = after._replace(client=world.client, other=after.client)
+        yield f"other call: {says}", mine
