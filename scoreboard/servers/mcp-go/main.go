@@ -4,7 +4,6 @@ package main
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"log"
 	"math"
@@ -124,7 +123,7 @@ func weather(ctx context.Context, request mcp.CallToolRequest) (*mcp.CallToolRes
 	// The state is what an earlier round handed out, as in the guide: the place.
 	place := request.Params.RequestState
 	if place != "" && !slices.Contains(order, place) {
-		return nil, errors.New("this state names no place")
+		return mcp.NewToolResultError("this state names no place"), nil
 	}
 	if len(names) == 1 {
 		place = names[0]
