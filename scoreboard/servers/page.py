@@ -16,7 +16,7 @@ from mrtr_options.review.bench.faults import parse
 from mrtr_options.review.explore.combinations import in_words
 from mrtr_options.review.explore.counterexamples import weakest_of
 from mrtr_options.review.judge.anomalies import ANOMALIES, WORDS
-from mrtr_options.review.judge.contract import LISTED, RULES, SOURCES
+from mrtr_options.review.judge.contract import RULES
 from mrtr_options.terminal import markdown
 from scoreboard import ROOT
 from scoreboard.board import Scoreboard, date_of
@@ -113,8 +113,8 @@ def departures(found: Reviewed) -> str:
 
 def musts(found: Reviewed) -> str:
     """Return the sentences with MUST that it breaks, and the other rules that it breaks."""
-    rules = [each.rule for each in found.breaks]
-    return "; ".join(SOURCES.get(rule) or RULES[rule] for rule in rules) or "none"
+    rules = [RULES[each.rule] for each in found.breaks]
+    return "; ".join(rule.source or rule.says for rule in rules) or "none"
 
 
 def _charges_nobody(found: Reviewed) -> bool:
@@ -416,8 +416,9 @@ def _section(peer: Peer, variant: Variant, found: Reviewed) -> Iterator[str]:
     for name, lines in found.histories.items():
         yield folded(f"{WORDS[name]}: {least(found.tried[0], name)}", lines)
     for each in (*found.breaks, *found.departs):
-        what = "departs from" if each.rule in LISTED else "breaks"
-        yield folded(f"{what} `{each.rule}`: {RULES[each.rule]}", each.story)
+        rule = RULES[each.rule]
+        what = "breaks" if rule.in_verdict else "departs from"
+        yield folded(f"{what} `{rule.name}`: {rule.says}", each.story)
 
 
 def folded(head: str, lines: Sequence[str]) -> str:
