@@ -134,7 +134,7 @@ def old_client(call: Old | None) -> str:
         return "not spoken"
     words = {"completed": "result", "tool_error": "`isError`"}.get(call.outcome, call.outcome)
     if call.outcome == "completed" and not call.says:
-        words = "**empty result**"
+        words = "empty result"
     asked = f", {call.asked} asked" if call.asked else ""
     return f"{words}{asked}, {call.audits}/{call.bills}"
 
@@ -186,96 +186,6 @@ def by_anomaly(board: Scoreboard) -> str:
             )
     heads = ("server", "style", "the client", *(WORDS[each] for each in names))
     return markdown((*heads, "breaks", "departs"), lines)
-
-
-# --- the first table ----------------------------------------------------------------------------
-
-RESENT_HERE = ("lost3", "twice3", "both3")
-"""The faults that send the last round again, to the same instance."""
-
-RESENT_THERE = "misrouted3"
-"""The fault that sends the last round again, to another instance."""
-
-
-def _tried_with(found: Reviewed, fleet: str) -> Tried | None:
-    for tried in found.tried:
-        if (tried.policy, tried.fleet) == ("resends", fleet):
-            return tried
-    return None
-
-
-def _state_cell(found: Reviewed, rule: str) -> str:
-    if not found.longest_state:
-        return "no state"
-    broken = {each.rule for each in (*found.breaks, *found.departs)}
-    return "**taken**" if rule in broken else "refused"
-
-
-def _resent(found: Reviewed, *faults: str) -> str:
-    """Return whether a repeated last round charges again, and for which of these faults."""
-    tried = _tried_with(found, "sticky")
-    shown = [] if tried is None else tried.shown.get("duplicate bill", [])
-    again = [fault for fault in faults if fault in shown]
-    if not again:
-        return "once"
-    return "**twice**" if len(again) == len(faults) else f"**twice** by {', '.join(again)}"
-
-
-def _two_instances(found: Reviewed) -> str:
-    tried = _tried_with(found, "free")
-    lost = tried is not None and "" in tried.shown.get("lost call", [])
-    return "**every call lost**" if lost else "works"
-
-
-def _first_cells(found: Reviewed) -> list[str]:
-    return [
-        _state_cell(found, "state-is-genuine"),
-        _state_cell(found, "state-is-bound-to-its-call"),
-        _resent(found, *RESENT_HERE),
-        "refused" if _two_instances(found) != "works" else _resent(found, RESENT_THERE),
-        _two_instances(found),
-        old_client(found.old.get("clean-springfield")),
-        musts(found),
-    ]
-
-
-def first(board: Scoreboard) -> str:
-    """Return a row for each library as its guide writes the tool.
-
-    An arrow leads to the result with everything that the library offers.
-    """
-    lines: list[Sequence[str]] = []
-    reviewed = {(peer.name, variant.name): found for peer, variant, found in played(board)}
-    for peer in peers().values():
-        by_meaning = {
-            word: reviewed[peer.name, variant.name]
-            for variant in reversed(peer.variants)
-            for word in variant.means
-            if (peer.name, variant.name) in reviewed
-        }
-        if "guide" not in by_meaning:
-            continue
-        found = by_meaning["guide"]
-        by_guide = next(each for each in peer.variants if "guide" in each.means)
-        most = _first_cells(by_meaning.get("all", found))
-        cells = [
-            cell if cell == more else f"{cell} → {more}"
-            for cell, more in zip(_first_cells(found), most, strict=True)
-        ]
-        name = link(name_of(peer, by_guide), f"{peer.title} {found.version}")
-        lines.append((name, found.date, *cells))
-    heads = (
-        "library, as its guide writes it → with all it offers",
-        "run",
-        "the client rewrites the state",
-        "state of another call",
-        "last round again, same instance",
-        "last round again, other instance",
-        "two instances",
-        "old client, two questions",
-        "MUST broken",
-    )
-    return markdown(heads, lines)
 
 
 def by_routing(board: Scoreboard) -> str:
