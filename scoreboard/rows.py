@@ -15,12 +15,9 @@ from mrtr_options.terminal import markdown
 
 Board = Literal["servers", "frameworks", "proxies"]
 
-PAGE = "page/index.html#view=scoreboard&cell="
-"""The part of a cell's link before its address, from a document in docs/."""
-
 BAD = re.compile(
     r"(\w+: )?(taken|twice|every call lost|empty result|reaches the client|again\b|lost\b)"
-    r"|MRTR: servers MUST|.*(charged twice|stale answer|billed what was no choice)"
+    r"|MRTR: servers MUST|.*(charged twice|stale answer|ignored answer|billed what was no choice)"
 )
 """The beginnings of outcomes that a table prints in bold."""
 
@@ -102,6 +99,10 @@ Runs = dict[str, list[str]]
 def upstream_of(known: Sequence[Upstream]) -> str:
     """Return what maintainers know, in words."""
     return "; ".join(each.words for each in known) or "not reported"
+
+
+UNKNOWN = ("not run", "not played")
+"""Cells whose run was not made."""
 
 
 def slug(text: str) -> str:

@@ -60,7 +60,7 @@ def _cell(case: str, variant: Variant, found: Reviewed) -> str:
     if played is None:
         return NOT_PLAYED
     if case in ("edited", "others"):
-        return attack(played).strip("*")
+        return attack(played).strip("*") or NOT_PLAYED
     if case == "clean":
         return outcome(played)
     if case == "at-once":

@@ -28,7 +28,10 @@ HEADS = {
 }
 """The columns. Their names are a part of each cell's address."""
 
-RULES = {"state-rewritten": "state-is-genuine", "state-of-another-call": "state-is-bound-to-its-call"}
+RULES = {
+    "state-rewritten": "state-is-genuine",
+    "state-of-another-call": "state-is-bound-to-its-call",
+}
 """The rule of the contract that a column about the state shows."""
 
 RESENT_HERE = ("lost3", "twice3", "both3")
