@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import TypeVar
 
@@ -26,17 +27,22 @@ from scoreboard import ROOT
 from scoreboard.board import FILE, Scoreboard
 from scoreboard.board import read as read_board
 from scoreboard.frameworks import first as frameworks
+from scoreboard.frameworks.page import failures as framework_failures
 from scoreboard.proxies import page as proxies
 from scoreboard.proxies.upstream import FAULTS
-from scoreboard.rows import UNKNOWN, Board, Cell, Heads, Row, Runs
+from scoreboard.rows import UNKNOWN, Board, Cell, Heads, Row, Runs, table
 from scoreboard.servers import cells
 from scoreboard.servers import first as servers
 from scoreboard.servers.cells import AllRuns
+from scoreboard.servers.page import LIBRARIES
+from scoreboard.servers.page import failures as server_failures
 
 T = TypeVar("T")
 
 FOLDER = ROOT / "docs" / "rounds"
 """A file for each round, and the schema of these files."""
+
+PAGE = ROOT / "docs" / "SCOREBOARD_CHANGES.md"
 
 SCHEMA = FOLDER / "schema.json"
 SCHEMA_VERSION = 1
@@ -45,9 +51,16 @@ SCHEMA_VERSION = 1
 HEADS: dict[Board, Heads] = {
     "servers": servers.HEADS,
     "frameworks": frameworks.HEADS,
-    "proxies": FAULTS,
+    "proxies": {**FAULTS},
 }
 """The columns of each board."""
+
+FIRST: dict[Board, str] = {
+    "servers": "library, as its guide writes it → what its options add",
+    "frameworks": "framework, and its documented form",
+    "proxies": "proxy",
+}
+"""The head of each board's first column."""
 
 NAME = re.compile(r"\d{4}-\d\d(\.\d+)?")
 
@@ -91,9 +104,16 @@ def rows_of(board: Scoreboard, runs: AllRuns) -> list[Row]:
     return [*servers.rows(board, runs), *frameworks.first(board), *proxies.first(board)]
 
 
+def board_table(board: Board, rows: Sequence[Row]) -> str:
+    """Return a board in Markdown."""
+    own = [row for row in rows if row.id.startswith(f"{board}/")]
+    return table(FIRST[board], HEADS[board], own, LIBRARIES.name)
+
+
 def runs_of(board: Scoreboard, runs: AllRuns) -> Runs:
-    """Return the run behind each cell, by the cell's address."""
-    return servers.runs_of(board, runs) | frameworks.runs_of(board)
+    """Return the run behind each cell and each failure, by its address."""
+    every = servers.runs_of(board, runs)
+    return every | server_failures(board) | framework_failures(board)
 
 
 def schema() -> str:
@@ -239,7 +259,7 @@ def kept_table(rounds: Sequence[Round]) -> str:
 
 def changes_table(rounds: Sequence[Round]) -> str:
     """Return what changed from each round to the next, newest first."""
-    pairs = [*zip(rounds, rounds[1:], strict=False)]
+    pairs = [*pairwise(rounds)]
     return "\n\n".join(_section(before, after) for before, after in reversed(pairs))
 
 

@@ -1,4 +1,4 @@
-"""The first table of frameworks: a row for each documented form, and the run behind each cell.
+"""The first table of frameworks: a row for each documented form.
 
 Knows the kept results; nothing of any library.
 """
@@ -6,10 +6,10 @@ Knows the kept results; nothing of any library.
 from __future__ import annotations
 
 from scoreboard.board import Scoreboard
-from scoreboard.frameworks.frameworks import Framework, Variant
-from scoreboard.frameworks.page import FATES, attack, fate, outcome, rows, said
+from scoreboard.frameworks.frameworks import Variant
+from scoreboard.frameworks.page import FATES, address, attack, fate, outcome, rows, said
 from scoreboard.frameworks.play import Played, Reviewed
-from scoreboard.rows import Cell, Row, Runs, slug, upstream_of
+from scoreboard.rows import Cell, Row, upstream_of
 
 HEADS = {
     "clean": "clean call",
@@ -30,11 +30,6 @@ NOT_PLAYED = "not played"
 
 LEFT_OUT = ("divergent replies",)
 """Anomalies that a cell leaves out: they are in the list of all failures."""
-
-
-def address(framework: Framework, variant: Variant) -> str:
-    """Return the address of a form's row."""
-    return f"frameworks/{framework.name}/{slug(variant.name)}"
 
 
 def first(board: Scoreboard) -> list[Row]:
@@ -86,14 +81,3 @@ def _once(times: dict[str, int]) -> str:
 def _bills(counts: str) -> int:
     """Return the charges of "1/2 result": the number after the stroke."""
     return int(counts.partition("/")[2].split()[0])
-
-
-def runs_of(board: Scoreboard) -> Runs:
-    """Return the run behind each cell."""
-    found: Runs = {}
-    for framework, variant, reviewed in rows(board):
-        for case in HEADS:
-            played = reviewed.cases.get(case)
-            if played is not None:
-                found[f"{address(framework, variant)}/{case}"] = played.history
-    return found

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from mrtr_options.terminal import markdown
+from scoreboard import ROOT
 from scoreboard.board import Scoreboard
 from scoreboard.proxies.play import (
     LIMITATION,
@@ -17,7 +18,9 @@ from scoreboard.proxies.play import (
     proxies,
 )
 from scoreboard.proxies.upstream import FAULTS
-from scoreboard.rows import Cell, Row, slug
+from scoreboard.rows import Cell, Row, anchored, slug
+
+PAGE = ROOT / "docs" / "SCOREBOARD_PROXIES.md"
 
 Result = tuple[ProxyAbout, Setting, ProxyResults]
 
@@ -111,10 +114,11 @@ def versions(board: Scoreboard) -> str:
     lines: list[Sequence[str]] = []
     for about, setting, found in results(board):
         command = f"`python -m scoreboard.proxies --only {about.name}`"
-        about_it = (about.title, found.version, found.date, command)
-        first = setting is about.settings[0]
+        title = anchored("proxies", about.name, about.title)
+        about_it = (title, found.version, found.date, command)
+        is_first = setting is about.settings[0]
         lines.append(
-            (*(about_it if first else ("", "", "", "")), setting.name, setting.documentation)
+            (*(about_it if is_first else ("", "", "", "")), setting.name, setting.documentation)
         )
     heads = ("proxy", "version", "run", "command", "setting", "its documentation")
     return markdown(heads, lines)

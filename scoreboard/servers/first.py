@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterator
 from scoreboard.board import Scoreboard
 from scoreboard.rows import Cell, Row, Runs, upstream_of
 from scoreboard.servers.cells import AllRuns, CellRun
-from scoreboard.servers.page import Row as Result
-from scoreboard.servers.page import musts, old_client, played
+from scoreboard.servers.page import Result, musts, old_client, played
 from scoreboard.servers.peers import Peer
 from scoreboard.servers.play import Reviewed, Tried
 
