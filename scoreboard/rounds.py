@@ -263,12 +263,17 @@ def changes_table(rounds: Sequence[Round]) -> str:
     return "\n\n".join(_section(before, after) for before, after in reversed(pairs))
 
 
-def _section(before: Round, after: Round) -> str:
+def changed_lines(before: Round, after: Round) -> list[Change]:
+    """Return what changed between two rounds, with the heads of the columns."""
     heads = {column: head for each in after.columns.values() for column, head in each.items()}
-    lines = [
-        (name, heads.get(column, column), was or "", now)
+    return [
+        (name, heads.get(column, column), was, now)
         for name, column, was, now in changes(before, after)
     ]
+
+
+def _section(before: Round, after: Round) -> str:
+    lines = changed_lines(before, after)
     title = f"### {before.name} to {after.name}"
     if not lines:
         return f"{title}\n\nNothing changed."

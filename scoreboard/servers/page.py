@@ -30,6 +30,8 @@ LIBRARIES = PAGE.with_name("SCOREBOARD_LIBRARIES.md")
 FINDINGS = sorted((ROOT / "docs" / "findings").glob("server-*.md"))
 """Pages for the maintainers of a server; they show runs that are kept."""
 
+NOTHING_CHARGED = "no call with two questions is charged"
+
 OUR_OWN = ("states-are-short",)
 """Rules of this project that no specification has: a state of at most 16 KiB."""
 
@@ -104,7 +106,9 @@ def departures(found: Reviewed) -> str:
 def musts(found: Reviewed) -> str:
     """Return the sentences with MUST that it breaks, and the other rules that it breaks."""
     rules = [each.rule for each in found.breaks]
-    return "; ".join(SOURCES.get(rule) or RULES[rule] for rule in rules) or "none"
+    return (
+        "; ".join(SOURCES.get(rule) or f"the contract: {RULES[rule]}" for rule in rules) or "none"
+    )
 
 
 def _charges_nobody(found: Reviewed) -> bool:
@@ -143,6 +147,13 @@ def life(found: Reviewed) -> str:
 # --- tables -------------------------------------------------------------------------------------
 
 
+def failure(found: Reviewed, tried: Tried, anomaly: str) -> str:
+    """Return the weakest faults that show an anomaly; for charges, whether there are any."""
+    if anomaly == "duplicate bill" and _charges_nobody(found):
+        return NOTHING_CHARGED
+    return least(tried, anomaly)
+
+
 def shown_anomalies(board: Scoreboard) -> list[str]:
     """Return the anomalies that any server shows under sticky routing, money first."""
     tried = (each for _, _, found in played(board) for each in found.tried if each.fleet != "free")
@@ -161,9 +172,7 @@ def by_anomaly(board: Scoreboard) -> str:
         for tried in found.tried:
             if tried.fleet == "free":
                 continue
-            cells = [least(tried, name) for name in names]
-            if _charges_nobody(found):
-                cells[names.index("duplicate bill")] = "**no call with two questions is charged**"
+            cells = [strong(failure(found, tried, name)) for name in names]
             lines.append(
                 (
                     name_of(peer, variant),
@@ -309,7 +318,7 @@ def failure_rows(board: Scoreboard, policy: str) -> list[Row]:
             form=variant.words,
             version=found.version,
             date=found.date,
-            cells={slug(name): Cell(says=least(tried, name)) for name in names},
+            cells={slug(name): Cell(says=failure(found, tried, name)) for name in names},
         )
         for peer, variant, found in played(board)
         for tried in found.tried
