@@ -21,7 +21,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel, Field
 
-from mrtr_options.terminal import Parser, markdown, refuse
+from mrtr_options.terminal import Parser, markdown, plural, refuse
 from mrtr_options.terminal import run as run_command
 from scoreboard import ROOT
 from scoreboard.board import FILE, Scoreboard
@@ -162,10 +162,9 @@ def machine() -> str:
 
 def _shown(commit: str, path: Path) -> str:
     """Return a file as a commit has it; empty if it has none."""
-    try:
-        return _git("show", f"{commit}:{path.relative_to(ROOT)}")
-    except subprocess.CalledProcessError:
-        return ""
+    name = str(path.relative_to(ROOT))
+    is_there = _git("ls-tree", "--name-only", commit, "--", name)
+    return _git("show", f"{commit}:{name}") if is_there else ""
 
 
 def _git(*arguments: str) -> str:
@@ -176,7 +175,7 @@ def _git(*arguments: str) -> str:
 def keep(found: Round, folder: Path = FOLDER) -> None:
     """Write a round and the schema."""
     folder.mkdir(exist_ok=True)
-    text = found.model_dump_json(indent=1, exclude_defaults=False) + "\n"
+    text = found.model_dump_json(indent=1) + "\n"
     (folder / f"{found.name}.json").write_text(text, encoding="utf-8")
     (folder / SCHEMA.name).write_text(schema(), encoding="utf-8")
 
@@ -213,7 +212,7 @@ def _new_boards(before: Round, after: Round) -> Iterator[Change]:
     for board in after.columns:
         rows = [row for row in after.rows if row.id.startswith(f"{board}/")]
         if board not in known and rows:
-            yield board, "", "", f"a new board with {len(rows)} rows"
+            yield board, "", "", f"a new board with {plural(len(rows), 'row')}"
 
 
 def _new_columns(old: dict[str, Row], after: Round) -> Iterator[Change]:

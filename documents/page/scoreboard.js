@@ -7,14 +7,14 @@ const BOARDS = {
 const ABOUT = {
   servers: "The weather tool on the servers of others, written as the guide of each library says. An arrow is what the library's own options add. Counts are audits/bills; a call should be 1/1. Resent: the last round is sent once more; no shipped client and no proxy with its defaults does so.",
   frameworks: "The same tool outside of MCP, in each form that a framework documents. Each delivery is a process of its own. Counts are audits/bills. Ignored answer: one answer was taken for two questions. Other user: another user answers with the first user's pause; only Google ADK knows its users.",
-  proxies: "Two instances behind a proxy, and one fault in the last round. Was the POST sent again? How often was the user charged by E, F, and F in the single-use guard? What did the client get?",
+  proxies: "Two instances behind a proxy, and one fault in the last round. Was the POST sent again? How often was the user charged by E, F, and F in the single-use guard? What did the client get? A run is not kept: python -m scoreboard.proxies --only NAME --fault FAULT plays a cell.",
   failures: "The least that has to go wrong for each failure, of every fault that can be made from outside. Each run that is kept can be opened; of servers these are the runs of a client that resends.",
   changes: "A round is what every row said at a commit.",
 };
 
-const HARM = /^(\w+: )?(taken|twice|every call lost|empty result|reaches the client|again\b|lost\b)|^MRTR: servers MUST|charged twice|stale answer|ignored answer|billed what was no choice/;
+const HARM = /^(\w+: )?(taken|twice|every call lost|empty result|reaches the client|lost\b)|^again[^;]*; (\d\/)?2|^MRTR: servers MUST|charged twice|stale answer|ignored answer|billed what was no choice/;
 const UNCERTAIN = /^(not run|not played|harness limitation|not spoken|no state)/;
-const WELL = /^(refused$|once|works|stays inside|none$|no: holds|not taken|not again|result, 2 asked|1\/1$)/;
+const WELL = /^(refused$|once|works|stays inside|none$|no: holds|not taken|not again|again|result, 2 asked|1\/1$)/;
 
 /** The class of a cell, by the outcome of the documented form, and of what options add. */
 function harm(says, adds) {
@@ -39,8 +39,8 @@ function cellAt(data, cell) {
   const at = cell.lastIndexOf("/"), id = cell.slice(0, at), column = cell.slice(at + 1);
   const tables = [...Object.values(data.scoreboard.boards), ...Object.values(data.scoreboard.failures)];
   for (const { heads, rows } of tables) {
-    const row = rows.find((each) => each.id === id && each.cells[column]);
-    if (row && heads[column]) return { row, column, head: heads[column] };
+    const row = rows.find((each) => each.id === id && each.cells[column]), head = heads.find(([name]) => name === column);
+    if (row && head) return { row, column, head: head[1] };
   }
   return cellAtAddition(data, id, column);
 }
@@ -73,7 +73,7 @@ function boardOf(data, state) {
   return [
     h("p", { class: "key" }, h("span", { class: "one" }, "somebody is harmed"), h("span", { class: "two" }, "harmed with what options add"), h("span", { class: "good" }, "as it should be"), h("span", { class: "untried" }, "nothing known")),
     grid(data, state, BOARDS[state.board], heads, rows, state.board !== "proxies"),
-    h("p", { class: "caption" }, h("a", { href: "../../docs/SCOREBOARD_LIBRARIES.md" }, "What each library's documentation says, and what an author can do"), ". A cell's address stays from round to round; its run is in the JSON."),
+    h("p", { class: "caption" }, h("a", { href: `../../docs/SCOREBOARD_${state.board === "proxies" ? "PROXIES" : "LIBRARIES"}.md` }, "What the documentation says, and what an author can do"), ". A cell's address stays from round to round; its run is in the JSON."),
   ];
 }
 
@@ -96,7 +96,7 @@ function changesOf(data) {
 
 /** A board as a table. `asksUpstream`: with what maintainers know; `opens`: cells open their run. */
 function grid(data, state, label, heads, rows, asksUpstream, opens = true) {
-  const columns = Object.keys(heads), look = state.board === "failures" ? failure : harm;
+  const columns = heads.map(([name]) => name), look = state.board === "failures" ? failure : harm;
   const cellOf = (row, column) => {
     const [says, adds] = row.cells[column] ?? ["", ""], cell = `${row.id}/${column}`;
     const within = [plain(says), adds && h("small", {}, ` → ${plain(adds)}`)];
@@ -106,7 +106,7 @@ function grid(data, state, label, heads, rows, asksUpstream, opens = true) {
   };
   const head = (row) => h("th", { scope: "row" }, h("b", {}, row.title), ` ${row.version}`, row.form && h("small", {}, ` ${plain(row.form)}`), " ", h("small", { class: "day" }, row.date));
   const known = ({ upstream }) => h("td", { class: upstream === "not reported" ? "untried" : "" }, linkless(upstream));
-  return cards(label, ["library", ...Object.values(heads), ...(asksUpstream ? ["upstream"] : [])], [["", rows.map((row) => [
+  return cards(label, ["library", ...heads.map(([, says]) => says), ...(asksUpstream ? ["upstream"] : [])], [["", rows.map((row) => [
     head(row), ...columns.map((column) => cellOf(row, column)), ...(asksUpstream ? [known(row)] : [])])]]);
 }
 

@@ -89,7 +89,7 @@ def first(board: Scoreboard) -> list[Row]:
 
 def version_number(printed: str) -> str:
     """Return the version in what a proxy prints of itself."""
-    found = re.search(r"\b\d+\.\d+\.\d+\b", printed)
+    found = re.search(r"\d+\.\d+\.\d+", printed)
     return found[0] if found else printed
 
 

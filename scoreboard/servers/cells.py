@@ -167,13 +167,14 @@ def taken(history: History) -> CellRun:
         lines = [*lines[:LONGEST], f"   … and {more} more lines"]
     last = replies[-1] if replies else None
     return CellRun(
-        reaches=any(map(_names_the_exception, replies)),
+        reaches=any(map(names_the_exception, replies)),
         says="" if last is None else last.text or last.message or "",
         bills=sum(line.strip().startswith("effect: bill") for line in told(history)),
         history=lines,
     )
 
 
-def _names_the_exception(reply: Reply) -> bool:
+def names_the_exception(reply: Reply) -> bool:
+    """Return whether a response has the text of the exception that the tool raised."""
     shown = (*reply.texts, reply.text or "", reply.message or "")
     return any(text in each for each in shown for text in MADE_TO_FAIL)
