@@ -13,7 +13,7 @@ from documents import candidates, explored
 from documents.parts import SOURCES, renewed
 from documents.tables import FAULTS, PICTURES, Runs, documents
 from mrtr_options.review.bench.subjects import all_subjects, subject_named
-from mrtr_options.review.judge import matrix
+from mrtr_options.review.judge import grid
 from mrtr_options.review.show.progress import counting
 from mrtr_options.terminal import Parser, refuse, run
 
@@ -21,9 +21,9 @@ from mrtr_options.terminal import Parser, refuse, run
 @cache
 def _matrix() -> Runs:
     """Play every run of the matrix. It takes a minute, and some documents do not need it."""
-    to_run = matrix.cells(all_subjects())
+    to_run = grid.cells(all_subjects())
     with counting("schedules", len(to_run)) as begin:
-        return anyio.run(matrix.run, to_run, begin)
+        return anyio.run(grid.run, to_run, begin)
 
 
 def write(paths: Sequence[Path]) -> int:

@@ -15,7 +15,7 @@ from documents import ROOT
 from mrtr_options.review.bench.faults import parse
 from mrtr_options.review.bench.scenario import POLICIES, Policy, calling
 from mrtr_options.review.bench.subjects import Subject, subject_named
-from mrtr_options.review.explore import show as explore
+from mrtr_options.review.explore import summary as explore
 from mrtr_options.review.explore.combinations import in_words
 from mrtr_options.review.explore.counterexamples import weakest_of
 from mrtr_options.review.explore.workers import Called, results

@@ -14,7 +14,7 @@ from mrtr_options.review.bench.faults import parse
 from mrtr_options.review.bench.scenario import POLICIES
 from mrtr_options.review.bench.subjects import Subject, subject_named
 from mrtr_options.review.explore.combinations import in_words
-from mrtr_options.review.explore.show import Row, short
+from mrtr_options.review.explore.summary import Row, short
 from mrtr_options.review.judge.anomalies import ANOMALIES, WORDS
 from mrtr_options.terminal import markdown as table
 from mrtr_options.tool.choosing import CHOICES, QUESTIONS, Answers, Choice, choose

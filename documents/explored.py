@@ -19,7 +19,7 @@ from mrtr_options.review.bench.subjects import (
     named_subjects,
     temporal_subjects,
 )
-from mrtr_options.review.explore import show as explore
+from mrtr_options.review.explore import summary as explore
 from mrtr_options.review.explore.workers import results
 from mrtr_options.review.show.progress import sharing
 from mrtr_options.tool.notation import LEGACY_SHIM

@@ -18,7 +18,7 @@ from documents import candidates, choosing, findings, suite, tables
 from documents.api import api
 from documents.tables import Runs
 from mrtr_options.review.bench.schedules import SCHEDULES
-from mrtr_options.review.judge.matrix import LOST_RESPONSES
+from mrtr_options.review.judge.grid import LOST_RESPONSES
 from mrtr_options.terminal import with_parts
 from scoreboard import board, rounds
 from scoreboard.board import Scoreboard

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from documents import explored
 from documents.findings import grouped
-from mrtr_options.review.explore import show as explore
+from mrtr_options.review.explore import summary as explore
 from mrtr_options.review.judge.anomalies import WORDS
 from scoreboard.conformance.report import Results, passed
 

@@ -20,14 +20,14 @@ from mrtr_options.review.bench.faults import NAMED, Era, parse
 from mrtr_options.review.bench.scenario import Policy, Scenario, Together
 from mrtr_options.review.bench.schedules import SCHEDULES
 from mrtr_options.review.bench.subjects import Subject, all_subjects
-from mrtr_options.review.explore import show as explore
+from mrtr_options.review.explore import summary as explore
 from mrtr_options.review.explore.combinations import in_words
 from mrtr_options.review.explore.counterexamples import weakest_of
-from mrtr_options.review.judge import matrix
+from mrtr_options.review.judge import grid
 from mrtr_options.review.judge.anomalies import ANOMALIES, WORDS
 from mrtr_options.review.judge.contract import LISTED, RULES, SOURCES
-from mrtr_options.review.judge.reading import Observation
-from mrtr_options.review.show.matrix import markdown
+from mrtr_options.review.judge.facts import Observation
+from mrtr_options.review.show.tables import markdown
 from mrtr_options.terminal import markdown as table
 from mrtr_options.tool.author_code import author_code, unified
 from mrtr_options.tool.catalogue import DURABLE, Option, all_options, option_named
@@ -232,13 +232,13 @@ def many() -> str:
 def differences() -> str:
     """Return a row per option: what its author writes, the lines, what an old client gets."""
     options = all_options()
-    calls = matrix.cells(
+    calls = grid.cells(
         [Subject(option) for option in options.values()],
         schedules=[SCHEDULES["clean-springfield"]],
         eras=["legacy"],
         deployments=["one"],
     )
-    ends = {seen.subject: seen.outcome for seen in anyio.run(matrix.run, calls)}
+    ends = {seen.subject: seen.outcome for seen in anyio.run(grid.run, calls)}
     return table(
         ("option", "the author writes", "lines", "old client"),
         (
@@ -280,7 +280,7 @@ def author_writes(source: str) -> str:
 
 def rows(runs: Runs, *slugs: str, era: Era = "modern", deployment: str = "one") -> str:
     """Return rows of the matrix as a table, without its caption."""
-    _, missing = matrix.split(
+    _, missing = grid.split(
         _in(runs),
         schedules=[SCHEDULES[slug] for slug in slugs],
         eras=[era],
@@ -347,7 +347,7 @@ def _stale(runs: Runs) -> str:
     """Return a sentence on the options that may take an old answer for a changed question."""
     found = {each.subject for each in runs if each.fate == "stale" and each.schedule in SCHEDULES}
     letters = " ".join(letter for letter in all_options() if letter in found)
-    _, missing = matrix.split(_in(runs), eras=["modern"])
+    _, missing = grid.split(_in(runs), eras=["modern"])
     left_out = {cell.subject.name for cell in missing}
     others = " ".join(letter for letter in all_options() if letter in left_out)
     untried = f" Not tried: **{others}**." if others else ""

@@ -21,9 +21,9 @@ from mrtr_options.review.bench.faults import ERAS
 from mrtr_options.review.bench.scratch import scratch
 from mrtr_options.review.bench.subjects import all_subjects
 from mrtr_options.review.check.check import option_in
-from mrtr_options.review.judge import matrix
-from mrtr_options.review.judge.matrix import Cell
-from mrtr_options.review.judge.reading import Observation
+from mrtr_options.review.judge import grid
+from mrtr_options.review.judge.facts import Observation
+from mrtr_options.review.judge.grid import Cell
 from mrtr_options.tool.catalogue import DECK, GUARANTEES, CannotLoad, Option
 from scoreboard import postgres as real_postgres
 
@@ -116,9 +116,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     folder = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
         folder = folder.parent
-    parts = [
-        folder / f"played-{deployment}-{era}" for deployment in matrix.IN_MEMORY for era in ERAS
-    ]
+    parts = [folder / f"played-{deployment}-{era}" for deployment in grid.IN_MEMORY for era in ERAS]
     for blocking in (False, True):  # first play the free parts, then wait for the others
         for part in parts:
             with suppress(Timeout), FileLock(f"{part}.lock", blocking=blocking):
@@ -132,7 +130,7 @@ def _play(deployment: str, era: str) -> list[Observation]:
     cells = [
         cell for cell in quoted() if (cell.deployment, cell.scenario.setup.era) == (deployment, era)
     ]
-    return anyio.run(matrix.run, cells)
+    return anyio.run(grid.run, cells)
 
 
 QUOTED_ON_TWO = {
@@ -175,7 +173,7 @@ def quoted() -> list[Cell]:
             return not cell.subject.wrappers or cell.subject.name in REDEPLOYED
         return scenario.takes_tasks or scenario.name in QUOTED_ON_TWO
 
-    return [cell for cell in matrix.cells(all_subjects()) if is_quoted(cell)]
+    return [cell for cell in grid.cells(all_subjects()) if is_quoted(cell)]
 
 
 @pytest.fixture(scope="session")

@@ -73,10 +73,17 @@ functions that do and show their work.
 """
 
 WORK: dict[str, tuple[str, type[Mock], object]] = {
-    "matrix": ("review.judge.matrix.run", AsyncMock, []),
+    "matrix": ("review.judge.grid.run", AsyncMock, []),
     "schedules": ("review.explore.counterexamples.of_schedules", AsyncMock, ({}, {})),
     "explore": ("review.explore.workers.results", Mock, ([], {})),
     "check": ("review.check.check.check_target", AsyncMock, Report("a proposal")),
+}
+
+SHOWN_BY = {
+    "matrix": "show.tables",
+    "schedules": "show.listing",
+    "explore": "explore.summary",
+    "check": "show.verdict",
 }
 
 DOCUMENTS = [
@@ -132,8 +139,7 @@ def test_the_arguments_of_a_long_command_are_taken(
     show = Mock()
     monkeypatch.chdir(copy)
     monkeypatch.setattr(f"mrtr_options.{name}", work)
-    shown_by = "explore.show" if LONG[command] == "explore" else f"show.{LONG[command]}"
-    monkeypatch.setattr(f"mrtr_options.review.{shown_by}.show", show)
+    monkeypatch.setattr(f"mrtr_options.review.{SHOWN_BY[LONG[command]]}.show", show)
     assert called(command) == 0
     assert work.call_count == 1
     assert show.call_count == 1

@@ -12,7 +12,7 @@ from mrtr_options.review.bench.scenario import Policy, calling
 from mrtr_options.review.bench.schedules import SCHEDULES
 from mrtr_options.review.bench.subjects import subject_named
 from mrtr_options.review.explore.counterexamples import counterexamples
-from mrtr_options.review.judge import matrix
+from mrtr_options.review.judge import grid
 
 FOLDER = Path(__file__).parents[1] / "examples" / "styles"
 ALIKE = {"suspend_with_data": "F", "generator": "M"}
@@ -29,10 +29,10 @@ every_style = pytest.mark.parametrize("style", ALIKE)
 def played(name: str) -> dict[str, tuple[object, ...]]:
     """Play all redeploys in the middle of a call; return the outcomes by schedule."""
     changed = [schedule for schedule in SCHEDULES.values() if schedule.scenario.changes]
-    cells = matrix.cells([subject_named(name)], schedules=changed, deployments=["two"])
+    cells = grid.cells([subject_named(name)], schedules=changed, deployments=["two"])
     return {
         seen.schedule: (seen.fate, seen.outcome, seen.text, seen.questions, seen.effects)
-        for seen in anyio.run(matrix.run, cells)
+        for seen in anyio.run(grid.run, cells)
     }
 
 

@@ -23,7 +23,7 @@ from mrtr_options.review.bench.schedules import SCHEDULES
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.review.explore.combinations import in_words
 from mrtr_options.review.explore.counterexamples import weakest_of
-from mrtr_options.review.explore.show import (
+from mrtr_options.review.explore.summary import (
     AROUND,
     behaviours,
     left_out,

@@ -20,7 +20,7 @@ from mrtr_options.review.bench.scenario import Scenario, calling
 from mrtr_options.review.bench.scratch import scratch
 from mrtr_options.review.bench.subjects import Subject, subject_named
 from mrtr_options.review.explore.combinations import explore
-from mrtr_options.review.explore.show import Row
+from mrtr_options.review.explore.summary import Row
 from mrtr_options.review.explore.workers import Called, at_work, options_of, pool
 from mrtr_options.tool.notation import TEMPORAL
 

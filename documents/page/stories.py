@@ -20,7 +20,7 @@ from typing import NamedTuple
 from mrtr_options.review.bench.history import Event, History, Sent
 from mrtr_options.review.bench.telling import DATABASE, EFFECTS, Row, Telling, outcome
 from mrtr_options.review.judge import anomalies
-from mrtr_options.review.judge.reading import Reading
+from mrtr_options.review.judge.facts import Reading
 from mrtr_options.review.show.svg import Lanes, drawn, heads, is_drawn, lanes_of
 
 Seen = tuple[int | None, int | None, int | str]

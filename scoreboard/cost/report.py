@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from mrtr_options.review.explore.show import short
+from mrtr_options.review.explore.summary import short
 from mrtr_options.terminal import markdown
 from scoreboard import ROOT
 

@@ -18,7 +18,7 @@ from mrtr_options.review.bench.history import History, Received, Reply, Sent
 from mrtr_options.review.bench.run import run
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.review.judge.anomalies import ANOMALIES, found
-from mrtr_options.review.judge.reading import Reading
+from mrtr_options.review.judge.facts import Reading
 from mrtr_options.tool.catalogue import Option
 from scoreboard.frameworks.cases import ATTACKS, Case, bills_elsewhere, cases_for
 from scoreboard.frameworks.frameworks import Framework, Variant

@@ -30,7 +30,7 @@ from mrtr_options.review.bench.schedules import named
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.review.judge import anomalies
 from mrtr_options.review.judge.contract import violations
-from mrtr_options.review.judge.reading import Observation, observe
+from mrtr_options.review.judge.facts import Observation, observe
 from mrtr_options.sdk.single_use import single_use
 from mrtr_options.tool.catalogue import all_options, installed, option_at
 from tests.bounds import SECONDS

@@ -21,9 +21,9 @@ from mrtr_options.review.bench.scenario import Scenario, calling
 from mrtr_options.review.bench.schedules import SCHEDULES, named
 from mrtr_options.review.bench.subjects import Subject, all_subjects, subject_named
 from mrtr_options.review.explore.counterexamples import wrong
-from mrtr_options.review.judge import matrix
+from mrtr_options.review.judge import grid
+from mrtr_options.review.judge.facts import Observation, observe
 from mrtr_options.review.judge.guarantees import guarantees_of, observed
-from mrtr_options.review.judge.reading import Observation, observe
 from mrtr_options.tool.catalogue import option_at, option_named
 from tests.bounds import SECONDS
 from tests.evidence import every
@@ -145,7 +145,7 @@ SLUGS = {
 async def test_a_task_on_two_processes_keeps_every_guarantee(slug: str) -> None:
     with anyio.fail_after(SECONDS):
         seen = observed(await run(K, named(slug), Processes()), guarantees_of(K))
-    assert not matrix.judge(K, [seen])
+    assert not grid.judge(K, [seen])
 
 
 async def test_work_that_is_begun_again_since_its_process_died_is_not_wrong() -> None:

@@ -24,8 +24,8 @@ from mrtr_options.review.bench.scenario import (
 from mrtr_options.review.bench.schedules import SCHEDULES
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.review.explore.combinations import not_tried
-from mrtr_options.review.judge import matrix
-from mrtr_options.review.judge.reading import Observation, observe
+from mrtr_options.review.judge import grid
+from mrtr_options.review.judge.facts import Observation, observe
 from mrtr_options.tool.catalogue import CannotLoad, Option, all_options, option_named
 
 CHANGES: tuple[Change, ...] = get_args(Change)
@@ -110,7 +110,7 @@ def stranger(tmp_path: Path) -> Option:
 
 def test_a_file_without_next_versions_is_not_tried(stranger: Option, tmp_path: Path) -> None:
     missing = "no next version of my_option.py is kept; add my_option.next.toml"
-    cells, left_out = matrix.split([Subject(stranger)], schedules=[SCHEDULES["redeploy-reworded"]])
+    cells, left_out = grid.split([Subject(stranger)], schedules=[SCHEDULES["redeploy-reworded"]])
     assert cells == []
     assert {cell.missing for cell in left_out} == {missing}
     assert not_tried(Subject(stranger), calling()) == {"redeploy": missing}

@@ -13,7 +13,7 @@ from mrtr_options.demo.own_tool import STYLES
 from mrtr_options.review.bench.scenario import POLICIES, calling
 from mrtr_options.review.bench.subjects import subject_named
 from mrtr_options.review.explore.counterexamples import counterexamples
-from mrtr_options.review.explore.show import short
+from mrtr_options.review.explore.summary import short
 from mrtr_options.tool.choosing import CHOICES, QUESTIONS, Answers, choose
 from mrtr_options.tool.notation import DEFAULT
 from mrtr_options.tool.weather import DESTINATIONS

@@ -1,4 +1,4 @@
-"""Tests of the documents: their tables match the runs, and their words are the glossary's."""
+"""Tests of the documents: their tables match the runs, and their links lead somewhere."""
 
 import json
 import re
@@ -15,7 +15,7 @@ from documents.tables import PICTURES, author_writes, documents
 from mrtr_options.__main__ import main
 from mrtr_options.review.bench.subjects import subject_named
 from mrtr_options.review.judge.anomalies import WORDS as WORDING
-from mrtr_options.review.judge.reading import Observation
+from mrtr_options.review.judge.facts import Observation
 from mrtr_options.tool.catalogue import all_options
 
 RENEW = "stale: run python -m documents"
@@ -26,11 +26,6 @@ FINDING_WORDS = 600
 SECTIONS = ["What happens", "Who is affected", "Why", "The rule", "Reproduce"]
 OF_OTHERS = ["What this does not show", "The library's own remedy"]
 """The sections that a finding about another library has before the last one."""
-NOT_SAID = re.compile(
-    r"comes? again|came again|nobody|stands? still|comes? to the same|at-least-once|\bhops?\b"
-    r"|(?<!-)\banew\b",
-    re.IGNORECASE,
-)
 LINK = re.compile(r"\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)")
 
 every_document = pytest.mark.parametrize("path", documents(), ids=lambda path: path.name)
@@ -139,13 +134,6 @@ def test_the_readme_is_two_screens() -> None:
     # A reader sees neither the marks of generated parts nor the addresses of links.
     seen = re.sub(r"<!--.*?-->|(?<=\])\([^)]*\)", "", readme)
     assert len([word for word in seen.split() if re.search(r"\w", word)]) <= WORDS
-
-
-@pytest.mark.parametrize(
-    "path", [*documents(), ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md"], ids=str
-)
-def test_a_document_uses_the_words_of_the_glossary(path: Path) -> None:
-    assert NOT_SAID.findall(text_of(path)) == []
 
 
 @every_document

@@ -68,12 +68,12 @@ from documents.explored import read
 from documents.parts import OF_RUNS, PARTS
 from mrtr_options.review.bench.schedules import SCHEDULES
 from mrtr_options.review.bench.subjects import subject_named
-from mrtr_options.review.judge import matrix
+from mrtr_options.review.judge import grid
 
 REDEPLOYS = [each for each in SCHEDULES.values() if each.scenario.changes]
 subjects = [*map(subject_named, "FN")]
 runs = anyio.run(
-    matrix.run, matrix.cells(subjects, schedules=REDEPLOYS + [SCHEDULES["lost-final"]])
+    grid.run, grid.cells(subjects, schedules=REDEPLOYS + [SCHEDULES["lost-final"]])
 )
 names = ("leading", "redeploys", "redeploys, effects", "questions-by-position: affected")
 made = {name: OF_RUNS[name](runs) for name in names} | {"anomalies": PARTS["anomalies"]()}

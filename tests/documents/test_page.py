@@ -27,7 +27,7 @@ from mrtr_options.review.bench.telling import tell as rows_of
 from mrtr_options.review.explore.combinations import in_words
 from mrtr_options.review.explore.counterexamples import weakest_of
 from mrtr_options.review.judge import anomalies
-from mrtr_options.review.judge.reading import observe
+from mrtr_options.review.judge.facts import observe
 from mrtr_options.review.show.svg import is_drawn
 from tests.browser import Tab, tab
 from tests.commands import refusal

@@ -28,9 +28,9 @@ from mrtr_options.review.check import check
 from mrtr_options.review.check.findings import GIVE_UP
 from mrtr_options.review.check.risks import INSTEAD, risks
 from mrtr_options.review.explore.counterexamples import counterexamples
-from mrtr_options.review.judge import matrix
+from mrtr_options.review.judge import grid
 from mrtr_options.review.judge.anomalies import ANOMALIES
-from mrtr_options.review.judge.reading import observe
+from mrtr_options.review.judge.facts import observe
 from mrtr_options.terminal import run as run_command
 from mrtr_options.tool.catalogue import all_options, option_at, option_named
 from mrtr_options.tool.settings import Settings
@@ -319,15 +319,15 @@ def test_the_nearest_option_has_the_fewest_differences_though_not_all_are_played
     monkeypatch.setattr(check, "_played", {})
     subjects = [subject for subject in all_subjects() if subject.option.extra is None]
     schedules = [SCHEDULES[slug] for slug in ("clean-tokyo", "lost-final", "fork")]
-    of_options = matrix.cells(subjects, schedules=schedules, deployments=("one",))
+    of_options = grid.cells(subjects, schedules=schedules, deployments=("one",))
     mutant = Subject(
         option_at(stranger(tmp_path, source=mutant_named("g_effect_in_a_step").source))
     )
-    own = anyio.run(matrix.run, matrix.cells([mutant], schedules=schedules, deployments=("one",)))
+    own = anyio.run(grid.run, grid.cells([mutant], schedules=schedules, deployments=("one",)))
     played: list[str] = []
     found = anyio.run(check.nearest, own, played.append)
     differences = Counter({subject.name: 0 for subject in subjects})
-    for seen in anyio.run(matrix.run, of_options):
+    for seen in anyio.run(grid.run, of_options):
         (here,) = (each for each in own if (each.schedule, each.era) == (seen.schedule, seen.era))
         one, other = ((each.outcome, each.effects, each.questions) for each in (here, seen))
         if one != other:
@@ -368,10 +368,10 @@ def test_a_running_server_gets_the_verdicts_that_it_gets_in_memory(tmp_path: Pat
     report = anyio.run(review)
     remote = Remote(["http://127.0.0.1:1/mcp"], ledger)
     playable = [SCHEDULES[slug] for slug in slugs if remote.cannot(named(slug).on_one()) is None]
-    cells = matrix.cells([Subject(all_options()["F"])], schedules=playable, deployments=("one",))
+    cells = grid.cells([Subject(all_options()["F"])], schedules=playable, deployments=("one",))
     there, here = (
         {(seen.schedule, seen.era): (seen.verdict, seen.cell) for seen in some}
-        for some in (report.observations, anyio.run(matrix.run, cells))
+        for some in (report.observations, anyio.run(grid.run, cells))
     )
     assert there == here
     assert report.findings == []

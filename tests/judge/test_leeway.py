@@ -27,7 +27,7 @@ from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.review.check.report import Report
 from mrtr_options.review.judge import anomalies
 from mrtr_options.review.judge.contract import violations
-from mrtr_options.review.show.report import broken as broken_lines
+from mrtr_options.review.show.html import broken as broken_lines
 from mrtr_options.sdk.protection import MAX_TOKEN_BYTES
 from mrtr_options.tool.catalogue import option_named
 from tests.judge.altered import (

@@ -11,7 +11,7 @@ from mrtr_options.review.bench.run import run
 from mrtr_options.review.bench.schedules import named
 from mrtr_options.review.bench.subjects import subject_named
 from mrtr_options.review.check.report import Report
-from mrtr_options.review.show.report import judged
+from mrtr_options.review.show.html import judged
 
 CONTRACT = Path(__file__).parents[2] / "docs" / "CONTRACT.md"
 CLEAN = named("clean-tokyo").on_one()

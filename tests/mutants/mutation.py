@@ -28,8 +28,8 @@ from mrtr_options.review.bench.schedules import SCHEDULES
 from mrtr_options.review.bench.scratch import scratch
 from mrtr_options.review.bench.subjects import Subject, subject_named
 from mrtr_options.review.judge import anomalies, guarantees
-from mrtr_options.review.judge.matrix import cells
-from mrtr_options.review.judge.reading import Observation
+from mrtr_options.review.judge.facts import Observation
+from mrtr_options.review.judge.grid import cells
 from mrtr_options.sdk.protection import new_key
 from mrtr_options.tool.catalogue import CannotLoad, Option, load, option_named
 from mrtr_options.tool.settings import Settings

@@ -17,6 +17,7 @@ from mrtr_options.sdk.durable.claim import GRACE_SECONDS, taken, try_url
 from mrtr_options.sdk.durable.embedded import process
 from mrtr_options.sdk.durable.rounds import WrongDatabase
 from scoreboard import postgres as real_postgres
+from tests.bounds import SECONDS
 from tests.sdk.durable_calls import Ctx, World, asked_by, ended, finish, refused, served
 from tests.sdk.fakes import ON_ASYNCIO, key_of, named, result, who
 
@@ -152,7 +153,7 @@ async def test_a_handler_that_does_something_else_does_no_effect_when_it_runs_ag
         asked = await asked_by(send)
     now[:] = kinds.split()
     async with served(engine, world, handler) as send:
-        with anyio.move_on_after(5):
+        with anyio.fail_after(SECONDS):
             assert await refused(send, named("Ann", "one"), asked) == "gave_up"
     assert world.kinds() == ["old"]
 

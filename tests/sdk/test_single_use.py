@@ -3,6 +3,7 @@
 import json
 import time
 import uuid
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
 
@@ -225,6 +226,31 @@ async def test_a_round_without_a_result_that_can_be_kept_is_indeterminate_at_onc
         await deliver(caller, asked, ADA)
     for _ in range(2):
         assert await refused(caller, asked, ADA) == INDETERMINATE
+    assert tool.effects == ["Ada"]
+
+
+async def exit_process() -> None:
+    """End the process, as a handler may that finds its machine unusable."""
+    raise SystemExit(3)
+
+
+async def interrupt() -> None:
+    """Fail as Ctrl-C does."""
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("end", [exit_process, interrupt])
+async def test_a_round_whose_handler_ends_the_process_is_indeterminate_at_once(
+    end: Callable[[], Awaitable[None]], store: Store
+) -> None:
+    tool = Tool(half_way=end)
+    handler = guarded(tool, store)
+    asked = await deliver(handler)
+    with pytest.raises((SystemExit, KeyboardInterrupt)):
+        await deliver(handler, asked, ADA)
+    tool.half_way = None
+    for _ in range(2):
+        assert await refused(handler, asked, ADA) == INDETERMINATE
     assert tool.effects == ["Ada"]
 
 

@@ -16,7 +16,7 @@ from mrtr_options.review.bench.subjects import subject_named
 from mrtr_options.review.explore.combinations import in_words
 from mrtr_options.review.explore.counterexamples import counterexamples
 from mrtr_options.review.explore.proof import prove
-from mrtr_options.review.explore.show import as_json, behaviours
+from mrtr_options.review.explore.summary import as_json, behaviours
 from mrtr_options.review.explore.workers import options_of
 from tests.evidence import every
 

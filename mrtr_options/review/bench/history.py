@@ -1,7 +1,7 @@
 """The recording of one run: everything that happened, in order, as typed events that never change.
 
 What is shown of a run is computed from its history: what the client saw and the cell of the matrix
-(`judge.reading`), and the rows that the terminal and every picture show (`telling`). A new way to
+(`judge.facts`), and the rows that the terminal and every picture show (`telling`). A new way to
 look at runs is a new function of a `History`.
 
 Knows scenarios, which say what was played, effects, and how a state is read; nothing of what runs

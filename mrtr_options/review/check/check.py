@@ -70,9 +70,9 @@ from mrtr_options.review.explore.combinations import explore, not_tried, possibl
 from mrtr_options.review.explore.counterexamples import Explored
 from mrtr_options.review.judge import anomalies, guarantees
 from mrtr_options.review.judge.contract.allowed import ROOM
-from mrtr_options.review.judge.matrix import Cell, cells, run, split
+from mrtr_options.review.judge.facts import Observation
+from mrtr_options.review.judge.grid import Cell, cells, run, split
 from mrtr_options.review.judge.properties import Problem
-from mrtr_options.review.judge.reading import Observation
 from mrtr_options.tool.catalogue import (
     BEGIN,
     CannotLoad,

@@ -13,9 +13,9 @@ from mrtr_options.review.check.risks import Risk
 from mrtr_options.review.check.story import finding_as_json
 from mrtr_options.review.explore.counterexamples import Explored
 from mrtr_options.review.judge.contract import LISTED, RULES
-from mrtr_options.review.judge.contract.tasks import has_tasks
+from mrtr_options.review.judge.contract.task_rules import has_tasks
+from mrtr_options.review.judge.facts import Observation
 from mrtr_options.review.judge.properties import Property
-from mrtr_options.review.judge.reading import Observation
 from mrtr_options.tool.guarantees import Guarantees
 
 

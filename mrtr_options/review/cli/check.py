@@ -93,7 +93,7 @@ def run(args: argparse.Namespace) -> int:
     only = slugs(args.only, [*SCHEDULES, *(each.name for each in systematic())])
 
     from mrtr_options.review.check.check import Extent
-    from mrtr_options.review.show.check import show
+    from mrtr_options.review.show.verdict import show
 
     report = _checked(args, Extent(args.drawn, args.seed, args.hang_seconds, args.faults, only))
     if html is not None:
@@ -130,7 +130,7 @@ def _checked(args: argparse.Namespace, extent: Extent) -> Report:
 
 
 def _write(report: Report, path: Path) -> None:
-    from mrtr_options.review.show.report import page
+    from mrtr_options.review.show.html import page
 
     try:
         path.write_text(page(report), encoding="utf-8")

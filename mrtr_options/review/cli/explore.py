@@ -74,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
         keyed_subjects,
         named_subjects,
     )
-    from mrtr_options.review.explore.show import name_unclassified, short, show
+    from mrtr_options.review.explore.summary import name_unclassified, short, show
     from mrtr_options.review.explore.workers import results
     from mrtr_options.review.show.progress import sharing
     from mrtr_options.tool.notation import LEGACY_SHIM

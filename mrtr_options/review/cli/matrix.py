@@ -36,9 +36,9 @@ def run(args: argparse.Namespace) -> int:
     import anyio
 
     from mrtr_options.review.bench.subjects import all_subjects
-    from mrtr_options.review.judge import matrix
-    from mrtr_options.review.show.matrix import show
+    from mrtr_options.review.judge import grid
     from mrtr_options.review.show.progress import counting
+    from mrtr_options.review.show.tables import show
     from mrtr_options.tool.catalogue import option_named, runnable
 
     wanted = [runnable(option_named(name)).letter for name in _names(args.options)]
@@ -46,9 +46,9 @@ def run(args: argparse.Namespace) -> int:
     if not wanted:
         name_left_out()
     eras = (args.era,) if args.era else ERAS
-    deployments = (args.deployment,) if args.deployment else matrix.IN_MEMORY
+    deployments = (args.deployment,) if args.deployment else grid.IN_MEMORY
     schedules = [SCHEDULES[slug] for slug in chosen or SCHEDULES]
-    to_run, missing = matrix.split(columns, schedules=schedules, eras=eras, deployments=deployments)
+    to_run, missing = grid.split(columns, schedules=schedules, eras=eras, deployments=deployments)
     if not (to_run or missing):
         refuse(
             "nothing of this can be played together; leave out --only, --options, --era or"
@@ -60,8 +60,8 @@ def run(args: argparse.Namespace) -> int:
     elif args.markdown:
         form = "markdown"
     with counting("schedules", len(to_run), quiet=form != "table") as begin:
-        observations = anyio.run(matrix.run, to_run, begin)
-    judged = {column: matrix.judge(column, observations) for column in columns}
+        observations = anyio.run(grid.run, to_run, begin)
+    judged = {column: grid.judge(column, observations) for column in columns}
     show(observations, judged, form, missing)
     return 1 if any(judged.values()) else 0
 

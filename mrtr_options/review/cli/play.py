@@ -74,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
 def _play_faults(args: argparse.Namespace, chosen: list[Subject], faults: Faults) -> int:
     from mrtr_options.review.bench.scenario import calling
     from mrtr_options.review.explore.combinations import refuse_impossible
-    from mrtr_options.review.show.play import play
+    from mrtr_options.review.show.runs import play
 
     call = calling(
         args.location,
@@ -90,7 +90,7 @@ def _play_faults(args: argparse.Namespace, chosen: list[Subject], faults: Faults
 
 def _play_schedule(args: argparse.Namespace, chosen: list[Subject], schedule: Named) -> int:
     from mrtr_options.review.bench.redeploys import why_not
-    from mrtr_options.review.show.play import play
+    from mrtr_options.review.show.runs import play
 
     scenario = schedule.of(args.era)
     if scenario is None:

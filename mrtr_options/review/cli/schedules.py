@@ -35,8 +35,8 @@ def run(args: argparse.Namespace) -> int:
 
     from mrtr_options.review.bench.schedules import SCHEDULES
     from mrtr_options.review.explore.counterexamples import of_schedules
+    from mrtr_options.review.show.listing import show
     from mrtr_options.review.show.progress import counting
-    from mrtr_options.review.show.schedules import show
     from mrtr_options.tool.catalogue import all_options
 
     played = ["E", "F", "H", "F¹", *("K" for letter in all_options() if letter == "K")]

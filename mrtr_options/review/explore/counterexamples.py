@@ -23,7 +23,7 @@ from mrtr_options.review.bench.schedules import SCHEDULES, name_of
 from mrtr_options.review.bench.scratch import scratch
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.review.explore.combinations import OWN_LEDGER, explore, not_tried, possible
-from mrtr_options.review.judge import anomalies, guarantees, matrix
+from mrtr_options.review.judge import anomalies, grid, guarantees
 from mrtr_options.review.judge.contract import violations
 
 
@@ -230,7 +230,7 @@ async def of_schedules(
             on_begin(slug)
             two = schedule.modern is not None and schedule.modern.needs_two
             deployment = "two" if two or slug == "failover" else "one"
-            cells, missing = matrix.split(
+            cells, missing = grid.split(
                 subjects, schedules=[schedule], eras=("modern",), deployments=(deployment,)
             )
             for cell in missing:

@@ -20,8 +20,8 @@ from mrtr_options.review.bench.history import (
     Sent,
 )
 from mrtr_options.review.bench.scenario import AGREE, ENDED
+from mrtr_options.review.judge.facts import Reading
 from mrtr_options.review.judge.properties import Problem, Property
-from mrtr_options.review.judge.reading import Reading
 from mrtr_options.tool import weather
 from mrtr_options.tool.settings import STATE_TTL_SECONDS
 

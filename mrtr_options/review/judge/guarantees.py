@@ -13,8 +13,8 @@ from mrtr_options.review.bench.faults import Era
 from mrtr_options.review.bench.history import History
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.review.judge.contract.rules import CONTRACT
+from mrtr_options.review.judge.facts import Observation, Reading
 from mrtr_options.review.judge.properties import Problem, Property
-from mrtr_options.review.judge.reading import Observation, Reading
 from mrtr_options.tool import weather
 from mrtr_options.tool.guarantees import EVERY_DELIVERY, Guarantees
 from mrtr_options.tool.notation import LEGACY_SHIM, SINGLE_USE

@@ -42,7 +42,7 @@ class Property:
         name: Its name.
         says: A sentence: the description of an anomaly, or the requirement of any other property.
         kind: The table that it is a row of.
-        check: Given a `reading.Reading`, yields the problems of its history.
+        check: Given a `facts.Reading`, yields the problems of its history.
         words: An anomaly in the words of people, as every table and line has it; JSON has its name.
         harms: The person who is harmed by a history without the property.
         remedy: The advice against that.

@@ -13,7 +13,7 @@ from rich.text import Text
 from mrtr_options.review.bench.history import Effect, Event, History
 from mrtr_options.review.bench.telling import Kind, Row, Telling
 from mrtr_options.review.judge import anomalies
-from mrtr_options.review.judge.reading import observe
+from mrtr_options.review.judge.facts import observe
 from mrtr_options.terminal import counts
 
 _INDENT = 15

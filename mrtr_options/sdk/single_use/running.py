@@ -37,6 +37,9 @@ TOLD_SECONDS = 2.0
 GIVE_BACK_SECONDS = 5.0
 """How long a round that was taken too late to begin waits for its store to take it back."""
 
+ENDS = (SystemExit, KeyboardInterrupt)
+"""What a handler raises to end its process. Others may still send the round again."""
+
 _logger = logging.getLogger(__name__)
 
 
@@ -103,7 +106,7 @@ class TakenRound:
             else:
                 await self._record(write_error(error))
             raise
-        except Exception:
+        except (Exception, *ENDS):
             if self.attempts > 1:
                 await self._release()
             else:

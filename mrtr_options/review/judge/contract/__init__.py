@@ -6,7 +6,7 @@ How one request is judged
 server works. Each request is judged by what any onlooker knows when it is sent: its content, its
 state, the response that handed that state out, and what happened to the servers since then.
 
-1. `calls` reads the history from its first event to its last and makes an `Exchange` of each
+1. `exchanges` reads the history from its first event to its last and makes an `Exchange` of each
    request. It notes the time, the instance, and the state, if that was handed out before. The
    state's response tells the position of the call: which question is open, and which place is
    settled. It also notes which requests were open when an effect failed or an instance died.
@@ -23,7 +23,7 @@ state, the response that handed that state out, and what happened to the servers
    words.
 
 Histories of servers whose code changes on the way are outside the contract. Tasks have rules of
-their own (`tasks`).
+their own (`task_rules`).
 
 An example: option E loses the third response (`lost3`), and the client sends request 3 again. The
 state of request 3 was handed out with the question about the units for Springfield, Illinois, so
@@ -43,12 +43,12 @@ from __future__ import annotations
 from typing import Any
 
 from mrtr_options.review.bench.history import History
-from mrtr_options.review.judge.contract.calls import Calls
 from mrtr_options.review.judge.contract.effects import wrong_effects
+from mrtr_options.review.judge.contract.exchanges import Calls
 from mrtr_options.review.judge.contract.leaks import leaks
 from mrtr_options.review.judge.contract.responses import wrong_responses
 from mrtr_options.review.judge.contract.rules import EFFECTS, LISTED, RULES, SOURCES
-from mrtr_options.review.judge.contract.tasks import has_tasks, wrong_tasks
+from mrtr_options.review.judge.contract.task_rules import has_tasks, wrong_tasks
 from mrtr_options.review.judge.properties import Problem
 
 __all__ = ["EFFECTS", "LISTED", "RULES", "SOURCES", "violations"]

@@ -24,7 +24,7 @@ from mrtr_options.review.judge.contract.answers import (
     meanings,
     said,
 )
-from mrtr_options.review.judge.contract.calls import Calls, Exchange, Token
+from mrtr_options.review.judge.contract.exchanges import Calls, Exchange, Token
 from mrtr_options.review.judge.contract.kinds import (
     CANNOT_ASK,
     INVALID,

@@ -11,7 +11,7 @@ from typing import Any
 from mrtr_options.review.bench.history import Effect
 from mrtr_options.review.bench.telling import came, quoted
 from mrtr_options.review.judge.contract.answers import fits_the_schema, location_of
-from mrtr_options.review.judge.contract.calls import Calls, Exchange
+from mrtr_options.review.judge.contract.exchanges import Calls, Exchange
 from mrtr_options.review.judge.contract.kinds import Reports
 from mrtr_options.review.judge.properties import Problem
 

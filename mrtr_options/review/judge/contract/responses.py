@@ -16,7 +16,7 @@ from mrtr_options.review.bench.client import RESULT_TYPES
 from mrtr_options.review.bench.history import HUNG, LOST, Reply
 from mrtr_options.review.bench.telling import came, quoted
 from mrtr_options.review.judge.contract.allowed import AGAIN, PLAIN, due, may_refuse
-from mrtr_options.review.judge.contract.calls import Calls, Exchange
+from mrtr_options.review.judge.contract.exchanges import Calls, Exchange
 from mrtr_options.review.judge.contract.kinds import Allowed, Ends, Refused, in_words
 from mrtr_options.review.judge.properties import Problem
 from mrtr_options.sdk.protection import MAX_TOKEN_BYTES

@@ -13,12 +13,12 @@ from rich.text import Text
 from mrtr_options.review.bench.deployments import offered
 from mrtr_options.review.bench.faults import Era
 from mrtr_options.review.bench.subjects import Subject, all_subjects
-from mrtr_options.review.explore.show import NOT_TRIED, short
-from mrtr_options.review.judge import matrix
+from mrtr_options.review.explore.summary import NOT_TRIED, short
+from mrtr_options.review.judge import grid
 from mrtr_options.review.judge.contract import RULES
+from mrtr_options.review.judge.facts import Observation, Verdict
 from mrtr_options.review.judge.guarantees import declared, guarantees_of, kept, undeclared
 from mrtr_options.review.judge.properties import Property
-from mrtr_options.review.judge.reading import Observation, Verdict
 from mrtr_options.terminal import console, in_colour, plural
 from mrtr_options.terminal import markdown as in_markdown
 from mrtr_options.tool.notation import LEGACY_SHIM, MARKS, SINGLE_USE
@@ -46,9 +46,9 @@ IN_WORDS = (
 
 def show(
     observations: Sequence[Observation],
-    judged: Mapping[Subject, matrix.Broken],
+    judged: Mapping[Subject, grid.Broken],
     form: Literal["table", "json", "markdown"],
-    missing: Sequence[matrix.Cell] = (),
+    missing: Sequence[grid.Cell] = (),
 ) -> None:
     """Print runs of the matrix, and which guarantees each column breaks in them.
 
@@ -70,11 +70,11 @@ def show(
         _print_guarantees(judged, observations)
     if form != "table":
         for column, lacks in judged.items():
-            for line in matrix.broken_lines(column, lacks):
+            for line in grid.broken_lines(column, lacks):
                 console(stderr=True).print(line)
 
 
-def _print(observations: Sequence[Observation], missing: Sequence[matrix.Cell]) -> None:
+def _print(observations: Sequence[Observation], missing: Sequence[grid.Cell]) -> None:
     out = console()
     for group in _groups(observations, missing):
         out.print(_title(group))
@@ -117,7 +117,7 @@ def _seen(seen: Observation) -> _Shown:
     return _Shown(*where, seen.subject, heading, seen.cell, seen.verdict)
 
 
-def _missing(cell: matrix.Cell) -> _Shown:
+def _missing(cell: grid.Cell) -> _Shown:
     subject = cell.subject
     scenario = cell.scenario
     heading = subject.option.letter + _marks(subject.wrappers)
@@ -130,7 +130,7 @@ def _marks(wrappers: Iterable[str]) -> str:
 
 
 def _groups(
-    observations: Sequence[Observation], missing: Sequence[matrix.Cell]
+    observations: Sequence[Observation], missing: Sequence[grid.Cell]
 ) -> list[list[_Shown]]:
     """Return the cells of each table: one deployment and one era."""
     cells = [*map(_seen, observations), *map(_missing, missing)]
@@ -191,7 +191,7 @@ def _coloured(each: _Shown | None) -> Text:
     return Text(each.text, COLOURS[each.verdict] if each.verdict else "")
 
 
-def markdown(group: Sequence[Observation], missing: Sequence[matrix.Cell] = ()) -> str:
+def markdown(group: Sequence[Observation], missing: Sequence[grid.Cell] = ()) -> str:
     """Write the runs of one deployment and one era as a table in Markdown.
 
     A duplicated effect stands out in bold.
@@ -212,7 +212,7 @@ def _bold(each: _Shown | None) -> str:
     return f"**{each.text}**" if each.verdict == "duplicated" else each.text
 
 
-def _left_out(missing: Sequence[matrix.Cell]) -> list[str]:
+def _left_out(missing: Sequence[grid.Cell]) -> list[str]:
     """Return a line for each reason why runs were not tried."""
     by_reason: dict[str, dict[str, None]] = {}
     for cell in missing:
@@ -221,7 +221,7 @@ def _left_out(missing: Sequence[matrix.Cell]) -> list[str]:
 
 
 def _print_guarantees(
-    judged: Mapping[Subject, matrix.Broken], observations: Sequence[Observation]
+    judged: Mapping[Subject, grid.Broken], observations: Sequence[Observation]
 ) -> None:
     """Print the guarantees that held, in one line for all columns with the same ones."""
     alike: dict[tuple[str, ...], list[Subject]] = {}
@@ -235,7 +235,7 @@ def _print_guarantees(
 
 
 def _said(
-    column: Subject, lacks: matrix.Broken, observations: Sequence[Observation]
+    column: Subject, lacks: grid.Broken, observations: Sequence[Observation]
 ) -> Iterator[str]:
     own = guarantees_of(column)
     seen = [each for each in observations if each.subject == column.name]
@@ -252,6 +252,6 @@ def _said(
         held.append(f"{plural(len(proven), 'guarantee')} of its own")
     broken = f", {len(lacks)} broken:" if lacks else ""
     yield f"{' and '.join(held)} held in these schedules{broken}"
-    yield from matrix.broken_lines(column, lacks)
+    yield from grid.broken_lines(column, lacks)
     if more:
         yield f"keeps without guaranteeing it: {', '.join(each.name for each in more)}"

@@ -6,8 +6,8 @@ import anyio
 import pytest
 
 from mrtr_options.review.bench.subjects import Subject, all_subjects
-from mrtr_options.review.judge import guarantees, matrix
-from mrtr_options.review.judge.reading import Observation, Outcome
+from mrtr_options.review.judge import grid, guarantees
+from mrtr_options.review.judge.facts import Observation, Outcome
 from tests.evidence import every
 
 SUBJECTS = {each.name: each for each in all_subjects()}
@@ -17,7 +17,7 @@ SUBJECTS = {each.name: each for each in all_subjects()}
 def test_no_guarantee_of_an_option_is_refuted(
     subject: Subject, observations: list[Observation]
 ) -> None:
-    assert matrix.broken_lines(subject, matrix.judge(subject, observations)) == []
+    assert grid.broken_lines(subject, grid.judge(subject, observations)) == []
     own = guarantees.guarantees_of(subject)
     assert own is not None
     seen = [each for each in observations if each.subject == subject.name]
@@ -27,8 +27,8 @@ def test_no_guarantee_of_an_option_is_refuted(
 @pytest.mark.slow
 @pytest.mark.parametrize("subject", every("every run of the matrix, by subject", SUBJECTS))
 def test_no_run_of_a_column_refutes_a_guarantee(subject: Subject) -> None:
-    lacks = matrix.judge(subject, anyio.run(matrix.run, matrix.cells([subject])))
-    assert matrix.broken_lines(subject, lacks) == []
+    lacks = grid.judge(subject, anyio.run(grid.run, grid.cells([subject])))
+    assert grid.broken_lines(subject, lacks) == []
 
 
 def test_a_crash_under_the_guard_has_an_open_end_and_one_run(

@@ -13,7 +13,7 @@ from mrtr_options.review.bench.faults import Era, names_of, parse
 from mrtr_options.review.bench.schedules import SCHEDULES
 from mrtr_options.review.check.report import Report
 from mrtr_options.review.explore.counterexamples import Explored, weakest_of
-from mrtr_options.review.explore.show import (
+from mrtr_options.review.explore.summary import (
     NOT_TRIED,
     as_in,
     kinds_in_short,
@@ -21,9 +21,9 @@ from mrtr_options.review.explore.show import (
     short,
 )
 from mrtr_options.review.judge.anomalies import WORDS
-from mrtr_options.review.judge.reading import Verdict
-from mrtr_options.review.show.matrix import COLOURS, LEGEND
-from mrtr_options.review.show.report import broken, judged, risks_heading, unseen, verdict
+from mrtr_options.review.judge.facts import Verdict
+from mrtr_options.review.show.html import broken, judged, risks_heading, unseen, verdict
+from mrtr_options.review.show.tables import COLOURS, LEGEND
 from mrtr_options.terminal import console, plural
 
 MOST_NAMED = 5

@@ -13,7 +13,7 @@ from rich.table import Table
 from mrtr_options.review.bench.faults import NAMED
 from mrtr_options.review.bench.schedules import SCHEDULES
 from mrtr_options.review.bench.subjects import Subject
-from mrtr_options.review.explore.show import NOT_TRIED, short
+from mrtr_options.review.explore.summary import NOT_TRIED, short
 from mrtr_options.review.judge.anomalies import WORDS
 from mrtr_options.terminal import console
 

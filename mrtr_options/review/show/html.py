@@ -18,7 +18,7 @@ from mrtr_options.review.check.findings import Finding
 from mrtr_options.review.check.report import Report
 from mrtr_options.review.check.risks import Risk
 from mrtr_options.review.check.story import story
-from mrtr_options.review.explore.show import COUNTS, as_in, not_tried_cell, not_tried_lines
+from mrtr_options.review.explore.summary import COUNTS, as_in, not_tried_cell, not_tried_lines
 from mrtr_options.review.judge.anomalies import ANOMALIES
 from mrtr_options.review.judge.contract import RULES, SOURCES
 from mrtr_options.review.show.svg import STYLE, source_of, svg

@@ -20,9 +20,9 @@ from mrtr_options.review.bench.scenario import Scenario
 from mrtr_options.review.bench.schedules import SCHEDULES
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.review.explore.combinations import OWN_LEDGER
-from mrtr_options.review.explore.show import sentence, short
+from mrtr_options.review.explore.summary import sentence, short
 from mrtr_options.review.judge import anomalies
-from mrtr_options.review.judge.reading import observe
+from mrtr_options.review.judge.facts import observe
 from mrtr_options.review.show.transcript import Transcript, end_of, note_on_keys
 from mrtr_options.terminal import console
 

@@ -19,9 +19,9 @@ from mrtr_options.review.bench.run import run as run_one
 from mrtr_options.review.bench.scenario import Scenario, Send, Step, Together, Update
 from mrtr_options.review.bench.schedules import SCHEDULES, Named
 from mrtr_options.review.bench.subjects import Subject
+from mrtr_options.review.judge.facts import Observation, merged
 from mrtr_options.review.judge.guarantees import broken, guaranteed, guarantees_of, observed
 from mrtr_options.review.judge.properties import Property
-from mrtr_options.review.judge.reading import Observation, merged
 
 IN_MEMORY = ("one", "two")
 """The deployments of the whole matrix."""

@@ -16,8 +16,8 @@ from mrtr_options.review.check.report import Report
 from mrtr_options.review.check.risks import risks
 from mrtr_options.review.explore.counterexamples import Explored
 from mrtr_options.review.judge import anomalies, guarantees
-from mrtr_options.review.judge.reading import observe
-from mrtr_options.review.show.report import page
+from mrtr_options.review.judge.facts import observe
+from mrtr_options.review.show.html import page
 
 
 def report_of(target: str, *faults: str) -> Report:
