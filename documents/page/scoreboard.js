@@ -14,7 +14,7 @@ const ABOUT = {
 
 const HARM = /^(\w+: )?(taken|twice|every call lost|empty result|reaches the client|lost\b)|^again[^;]*; (\d\/)?2|^MRTR: servers MUST|charged twice|stale answer|ignored answer|billed what was no choice/;
 const UNCERTAIN = /^(not run|not played|harness limitation|not spoken|no state)/;
-const WELL = /^(refused$|once|works|stays inside|none$|no: holds|not taken|not again|again|result, 2 asked|1\/1$)/;
+const WELL = /^(refused$|once|works|stays inside|none$|no: holds|not taken|(not )?again[^;]*; 1\/1\/1; result|result, 2 asked|1\/1$)/;
 
 /** The class of a cell, by the outcome of the documented form, and of what options add. */
 function harm(says, adds) {
@@ -73,7 +73,7 @@ function boardOf(data, state) {
   return [
     h("p", { class: "key" }, h("span", { class: "one" }, "somebody is harmed"), h("span", { class: "two" }, "harmed with what options add"), h("span", { class: "good" }, "as it should be"), h("span", { class: "untried" }, "nothing known")),
     grid(data, state, BOARDS[state.board], heads, rows, state.board !== "proxies"),
-    h("p", { class: "caption" }, h("a", { href: `../../docs/SCOREBOARD_${state.board === "proxies" ? "PROXIES" : "LIBRARIES"}.md` }, "What the documentation says, and what an author can do"), ". A cell's address stays from round to round; its run is in the JSON."),
+    h("p", { class: "caption" }, h("a", { href: `../../docs/SCOREBOARD_${state.board === "proxies" ? "PROXIES" : "LIBRARIES"}.md` }, "What the documentation says, and what an author can do"), ". A cell's address stays from round to round."),
   ];
 }
 
