@@ -18,7 +18,7 @@ from mrtr_options.review.bench.subjects import Subject, subject_named
 from mrtr_options.review.explore import summary as explore
 from mrtr_options.review.explore.combinations import in_words
 from mrtr_options.review.explore.counterexamples import weakest_of
-from mrtr_options.review.explore.workers import Called, results
+from mrtr_options.review.explore.workers import Called, explore_all
 from mrtr_options.review.judge.anomalies import ANOMALIES
 from mrtr_options.review.show.progress import sharing
 from mrtr_options.terminal import markdown as table
@@ -59,7 +59,7 @@ def keep(path: Path = FILE) -> int:
     """
     calls = called()
     with sharing(calls, quiet=False) as on_share:
-        done, _ = results(calls, None, on_share)
+        done, _ = explore_all(calls, None, on_share)
     rows = explore.as_rows(done, {})
     path.write_text(json.dumps(rows, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
     return explore.name_unclassified(done)

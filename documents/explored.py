@@ -20,7 +20,7 @@ from mrtr_options.review.bench.subjects import (
     temporal_subjects,
 )
 from mrtr_options.review.explore import summary as explore
-from mrtr_options.review.explore.workers import results
+from mrtr_options.review.explore.workers import explore_all
 from mrtr_options.review.show.progress import sharing
 from mrtr_options.tool.notation import LEGACY_SHIM
 
@@ -55,7 +55,7 @@ def keep(names: Collection[str], most: int, path: Path = FILE) -> int:
         if not names or subject.name in names
     }
     with sharing(calls, quiet=False) as on_share:
-        done, proofs = results(calls, None, on_share)
+        done, proofs = explore_all(calls, None, on_share)
     found = {_key(row): row for row in read(path)}
     for row in explore.as_rows(done, proofs):
         found[_key(row)] = settled(row, found.get(_key(row), {}).get("races", ()))

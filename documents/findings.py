@@ -25,7 +25,7 @@ from mrtr_options.review.bench.schedules import SCHEDULES, named
 from mrtr_options.review.bench.subjects import subject_named
 from mrtr_options.review.explore import summary as explore
 from mrtr_options.review.judge.anomalies import ANOMALIES
-from mrtr_options.review.judge.facts import Observation
+from mrtr_options.review.judge.observation import Observation
 from mrtr_options.review.show.svg import svg
 from mrtr_options.review.show.transcript import end_of
 from mrtr_options.terminal import markdown

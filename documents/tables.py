@@ -25,8 +25,8 @@ from mrtr_options.review.explore.combinations import in_words
 from mrtr_options.review.explore.counterexamples import weakest_of
 from mrtr_options.review.judge import grid
 from mrtr_options.review.judge.anomalies import ANOMALIES, WORDS
-from mrtr_options.review.judge.contract import LISTED, RULES, SOURCES
-from mrtr_options.review.judge.facts import Observation
+from mrtr_options.review.judge.contract import RULES
+from mrtr_options.review.judge.observation import Observation
 from mrtr_options.review.show.tables import markdown
 from mrtr_options.terminal import markdown as table
 from mrtr_options.tool.author_code import author_code, unified
@@ -409,14 +409,13 @@ def deployments() -> str:
 
 def rules() -> str:
     """Return a table of the rules of the contract."""
-    told = dict.fromkeys(LISTED, " (*told*)")
-    return table(
-        ("rule", "what it says", "source"),
-        (
-            (f"`{name}`", says, SOURCES.get(name, "this page") + told.get(name, ""))
-            for name, says in RULES.items()
-        ),
-    )
+    lines: list[tuple[str, str, str]] = []
+    for rule in RULES.values():
+        source = rule.source or "this page"
+        if not rule.in_verdict:
+            source += " (*told*)"
+        lines.append((f"`{rule.name}`", rule.says, source))
+    return table(("rule", "what it says", "source"), lines)
 
 
 def _reason(on: Offered, scenario: Scenario) -> str:

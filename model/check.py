@@ -90,16 +90,33 @@ def check(
 def alike(world: World) -> World:
     """Return the representative of the states that differ in nothing that can still be seen.
 
-    Instances are in one order. A response that the client does not wait for is never read, and a
-    frame of an abandoned attempt whose next request was never sent goes on no more.
+    A response that the client does not wait for is never read, and a frame of an abandoned attempt
+    whose next request was never sent goes on no more.
     """
-    first, second = (live(world, each) for each in world.instances)
-    if order(first) > order(second):
-        first, second = second, first
+    instances = tuple(live(world, each) for each in world.instances)
+    return in_order(without_unread_responses(world._replace(instances=instances)))
+
+
+def in_order(world: World) -> World:
+    """Return a state with its instances in one order."""
+    if is_swapped(world):
+        first, second = world.instances
+        return world._replace(instances=(second, first))
+    return world
+
+
+def is_swapped(world: World) -> bool:
+    """Return whether the instances of a state are in the other order."""
+    first, second = world.instances
+    return order(first) > order(second)
+
+
+def without_unread_responses(world: World) -> World:
+    """Return a state with no other responses than those that the client waits for."""
     awaited = world.client.waits_for
     waits = not world.client.told
     responses = frozenset(each for each in world.responses if waits and each.request == awaited)
-    return world._replace(instances=(first, second), responses=responses)
+    return world._replace(responses=responses)
 
 
 def live(world: World, instance: Instance) -> Instance:

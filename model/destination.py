@@ -14,7 +14,7 @@ def effect(destination: Destination, kind: str, name: str, call: int | None) -> 
     key = None
     if kind == KINDS[1] and call is not None:
         key = (name, call)
-    if kind == KINDS[2] and name == "bill":
+    if kind == KINDS[2]:
         key = (name, 0)
     if key in destination.keys:
         return destination

@@ -7,7 +7,7 @@ from model.world import START_OVER, Request, Response, World
 
 
 class Frame(Mechanism):
-    """A frame that goes on where it waits, and repeats its last response to a repeated request.
+    """A frame that goes on where it waits, and repeats its response to a repeated request.
 
     A repeated first request begins a frame of its own. The client goes on with one of them, so the
     model decides at the start which one that is: "keep frame" or "begin a frame nobody uses".
@@ -22,8 +22,8 @@ class Frame(Mechanism):
             yield Run(request, (*steps, "begin a frame nobody uses"), world.store)
         elif request.round == last + 1:
             yield Run(request, (*steps, "keep frame"), world.store)
-        elif request.round == last:
-            yield Response(request, last)
+        elif request.round <= last:
+            yield Response(request, request.round)
         else:
             yield Response(request, 0, START_OVER)
 

@@ -59,26 +59,25 @@ class Guard(Mechanism):
         wanted = max(latest, 1) if request.round == 1 else request.round
         is_late = request.round == 1 and bool(recorded)
         is_broken = (call, wanted, "begun") in world.store and not self.repeats
-        if wanted in recorded and not self.open_later(world, call, request, wanted):
+        later_is_begun = request.round == 1 and (call, wanted + 1, "begun") in world.store
+        if wanted in recorded and not later_is_begun:
             yield Response(request, wanted)
         elif self.at_work(world, call):
             return
+        elif wanted in recorded and self.repeats:  # the question of the broken round is open again
+            yield Response(request, wanted)
         elif is_late or is_broken:
             yield Response(request, 0, SECOND_ERROR)
         else:
             yield self.run(world, call, request)
 
-    def open_later(self, world: World, call: int, request: Request, latest: int) -> bool:
-        """Return whether a repeated first request finds a later round reserved and not recorded."""
-        later = (call, latest + 1, "begun") in world.store
-        return request.round == 1 and later and not self.repeats
-
     def at_work(self, world: World, call: int) -> bool:
-        """Return whether a round of this call runs on an instance.
+        """Return whether a round of this call runs on an instance and is not recorded yet.
 
         An unnamed first request that is repeated is a call of its own.
         """
-        requests = [each.work.request for each in world.instances if each.work is not None]
+        works = [each.work for each in world.instances if each.work is not None]
+        requests = [work.request for work in works if "record" in work.steps]
         of_calls = [each for each in requests if self.name or each.round > 1]
         return any(self.call(world, each) == call for each in of_calls)
 

@@ -22,8 +22,8 @@ from mrtr_options.review.bench.scratch import scratch
 from mrtr_options.review.bench.subjects import all_subjects
 from mrtr_options.review.check.check import option_in
 from mrtr_options.review.judge import grid
-from mrtr_options.review.judge.facts import Observation
 from mrtr_options.review.judge.grid import Cell
+from mrtr_options.review.judge.observation import Observation
 from mrtr_options.tool.catalogue import DECK, GUARANTEES, CannotLoad, Option
 from scoreboard import postgres as real_postgres
 

@@ -20,8 +20,9 @@ from mrtr_options.review.bench.scenario import Scenario, calling
 from mrtr_options.review.bench.scratch import scratch
 from mrtr_options.review.bench.subjects import Subject, subject_named
 from mrtr_options.review.explore.combinations import explore
+from mrtr_options.review.explore.pool import do_task, pool
 from mrtr_options.review.explore.summary import Row
-from mrtr_options.review.explore.workers import Called, at_work, options_of, pool
+from mrtr_options.review.explore.workers import Called, options_of
 from mrtr_options.tool.notation import TEMPORAL
 
 FAULTS = 1
@@ -62,7 +63,7 @@ def tell(worlds: Worlds, on_world: Callable[[str], None] = lambda name: None) ->
     """Play the runs of some rows on all processors; `on_world` gets the name of each row."""
     with pool(__name__) as processes:
         running = {
-            processes.submit(at_work, tell_one, *called, row): called
+            processes.submit(do_task, tell_one, *called, row): called
             for called, row in worlds.items()
         }
         for done in as_completed(running):

@@ -19,9 +19,9 @@ from typing import NamedTuple
 
 from mrtr_options.review.bench.history import Event, History, Sent
 from mrtr_options.review.bench.telling import DATABASE, EFFECTS, Row, Telling, outcome
-from mrtr_options.review.judge import anomalies
+from mrtr_options.review.judge.anomalies import anomalies_in
 from mrtr_options.review.judge.facts import Reading
-from mrtr_options.review.show.svg import Lanes, drawn, heads, is_drawn, lanes_of
+from mrtr_options.review.show.svg import Lanes, draw_heads, draw_row, is_drawn, lanes_of
 
 Seen = tuple[int | None, int | None, int | str]
 Lines = tuple[int | None, tuple[int, ...]]
@@ -204,13 +204,13 @@ def story(history: History, watched: Watched) -> Story:
     due = reading.effects_due
     lanes = lanes_of(rows)
     return Story(
-        heads(lanes),
+        draw_heads(lanes),
         tuple(_steps(told, _places(history), lanes, due)),
         outcome(reading.end),
         took["audit"],
         took["bill"],
         due,
-        anomalies.found(history),
+        anomalies_in(history),
     )
 
 
@@ -240,7 +240,7 @@ def _steps(
         yield Step(
             each.round,
             place,
-            drawn(each, lanes, due),
+            draw_row(each, lanes, due),
             each.label or each.text,
             offers,
             each.effect if each.times else "",

@@ -1,7 +1,7 @@
 """Finding option files and loading one as a fresh instance of its server.
 
-An option is a file `option_<letter>_<slug>.py` in this package; there is no list. What it
-guarantees is in `guarantees.toml` beside it. A stranger's proposal is any Python file of the same
+An option is a file `option_<letter>_<slug>.py` in this package; there is no list. Its
+guarantees are in `guarantees.toml` beside it. A stranger's proposal is any Python file of the same
 shape, and `my_option.toml` beside `my_option.py`, if there is one, has its guarantees. Each load
 executes the file under given settings, so two loads share nothing, as two processes would not.
 Knows `server` and `guarantees`.

@@ -17,7 +17,7 @@ from pydantic import BaseModel
 from mrtr_options.review.bench.history import History, Received, Reply, Sent
 from mrtr_options.review.bench.run import run
 from mrtr_options.review.bench.subjects import Subject
-from mrtr_options.review.judge.anomalies import ANOMALIES, found
+from mrtr_options.review.judge.anomalies import ANOMALIES, anomalies_in
 from mrtr_options.review.judge.facts import Reading
 from mrtr_options.tool.catalogue import Option
 from scoreboard.frameworks.cases import ATTACKS, Case, bills_elsewhere, cases_for
@@ -171,7 +171,7 @@ def shown_by(history: History, fate: End) -> list[str]:
         left_out = set[str]()
     else:
         left_out = NOT_THE_END
-    shown = found(history)
+    shown = anomalies_in(history)
     return [each.name for each in ANOMALIES if each.name in shown and each.name not in left_out]
 
 

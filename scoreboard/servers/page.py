@@ -15,7 +15,7 @@ from mrtr_options.review.bench.faults import parse
 from mrtr_options.review.explore.combinations import in_words
 from mrtr_options.review.explore.counterexamples import weakest_of
 from mrtr_options.review.judge.anomalies import ANOMALIES, WORDS
-from mrtr_options.review.judge.contract import RULES, SOURCES
+from mrtr_options.review.judge.contract import RULES
 from mrtr_options.terminal import markdown
 from scoreboard import ROOT
 from scoreboard.board import Scoreboard, date_of
@@ -105,10 +105,8 @@ def departures(found: Reviewed) -> str:
 
 def musts(found: Reviewed) -> str:
     """Return the sentences with MUST that it breaks, and the other rules that it breaks."""
-    rules = [each.rule for each in found.breaks]
-    return (
-        "; ".join(SOURCES.get(rule) or f"the contract: {RULES[rule]}" for rule in rules) or "none"
-    )
+    rules = [RULES[each.rule] for each in found.breaks]
+    return "; ".join(rule.source or f"the contract: {rule.says}" for rule in rules) or "none"
 
 
 def _charges_nobody(found: Reviewed) -> bool:

@@ -20,10 +20,11 @@ from mrtr_options.review.bench.run import run
 from mrtr_options.review.bench.scenario import Scenario, calling
 from mrtr_options.review.bench.schedules import SCHEDULES, named
 from mrtr_options.review.bench.subjects import Subject, all_subjects, subject_named
-from mrtr_options.review.explore.counterexamples import wrong
+from mrtr_options.review.explore.counterexamples import first_breach
 from mrtr_options.review.judge import grid
-from mrtr_options.review.judge.facts import Observation, observe
-from mrtr_options.review.judge.guarantees import guarantees_of, observed
+from mrtr_options.review.judge.facts import observe
+from mrtr_options.review.judge.guarantees import guarantees_of, judge_history
+from mrtr_options.review.judge.observation import Observation
 from mrtr_options.tool.catalogue import option_at, option_named
 from tests.bounds import SECONDS
 from tests.evidence import every
@@ -144,7 +145,7 @@ SLUGS = {
 @pytest.mark.parametrize("slug", every("tasks on two processes", SLUGS, ONE_OF_EACH))
 async def test_a_task_on_two_processes_keeps_every_guarantee(slug: str) -> None:
     with anyio.fail_after(SECONDS):
-        seen = observed(await run(K, named(slug), Processes()), guarantees_of(K))
+        seen = judge_history(await run(K, named(slug), Processes()), guarantees_of(K))
     assert not grid.judge(K, [seen])
 
 
@@ -152,4 +153,4 @@ async def test_work_that_is_begun_again_since_its_process_died_is_not_wrong() ->
     subject = subject_named("Lᵏ")
     with anyio.fail_after(SECONDS):
         history = await run(subject, calling().under(parse("crash@audit1 back2")))
-    assert wrong(subject, history) is None
+    assert first_breach(subject, history) is None

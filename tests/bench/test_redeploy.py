@@ -25,7 +25,8 @@ from mrtr_options.review.bench.schedules import SCHEDULES
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.review.explore.combinations import not_tried
 from mrtr_options.review.judge import grid
-from mrtr_options.review.judge.facts import Observation, observe
+from mrtr_options.review.judge.facts import observe
+from mrtr_options.review.judge.observation import Observation
 from mrtr_options.tool.catalogue import CannotLoad, Option, all_options, option_named
 
 CHANGES: tuple[Change, ...] = get_args(Change)

@@ -15,7 +15,7 @@ from documents.tables import PICTURES, author_writes, documents
 from mrtr_options.__main__ import main
 from mrtr_options.review.bench.subjects import subject_named
 from mrtr_options.review.judge.anomalies import WORDS as WORDING
-from mrtr_options.review.judge.facts import Observation
+from mrtr_options.review.judge.observation import Observation
 from mrtr_options.tool.catalogue import all_options
 
 RENEW = "stale: run python -m documents"

@@ -26,7 +26,7 @@ from mrtr_options.review.bench.subjects import subject_named
 from mrtr_options.review.bench.telling import tell as rows_of
 from mrtr_options.review.explore.combinations import in_words
 from mrtr_options.review.explore.counterexamples import weakest_of
-from mrtr_options.review.judge import anomalies
+from mrtr_options.review.judge.anomalies import anomalies_in
 from mrtr_options.review.judge.facts import observe
 from mrtr_options.review.show.svg import is_drawn
 from tests.browser import Tab, tab
@@ -98,7 +98,7 @@ def test_a_story_is_the_run_that_play_makes(
     effects = observe(history).effects
     assert story["audits"] == effects["audit"]
     assert story["bills"] == effects["bill"]
-    assert story["anomalies"] == anomalies.found(history)
+    assert story["anomalies"] == anomalies_in(history)
     drawn = [row for row in rows_of(history) if is_drawn(row)]
     shown = [step for step in story["steps"] if "svg" in step and "skipped" not in step]
     said = [step["says"] for step in shown if "kept" not in step["svg"]]

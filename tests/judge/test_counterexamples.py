@@ -26,10 +26,10 @@ from mrtr_options.review.explore.counterexamples import (
     Explored,
     counterexamples,
     is_part,
-    of_schedules,
+    play_schedules,
 )
 from mrtr_options.review.explore.proof import prove
-from mrtr_options.review.judge import anomalies
+from mrtr_options.review.judge.anomalies import anomalies_in
 from mrtr_options.review.judge.contract import violations
 from mrtr_options.tool.catalogue import option_at, option_named
 from mrtr_options.tool.guarantees import EVERY_DELIVERY
@@ -79,7 +79,7 @@ def test_a_frame_is_not_accused_of_what_two_instances_in_turn_do_to_it() -> None
 def test_a_client_that_retries_outlasts_what_fails_three_times(at: str) -> None:
     faults = parse(f"fail@{at} fail@{at}.2 fail@{at}.3")
     history = anyio.run(run, subject_named("E"), calling().under(faults))
-    assert "lost call" not in anomalies.found(history)
+    assert "lost call" not in anomalies_in(history)
 
 
 @pytest.mark.parametrize("location", ["Tokyo", "Springfield"])
@@ -101,8 +101,8 @@ def test_the_guard_bills_once_whatever_a_careless_client_adds_to_an_answer(fault
     by_hand, guarded = (
         anyio.run(run, subject_named(name), calling().under(parse(faults))) for name in ("E", "F¹")
     )
-    assert "duplicate bill" not in anomalies.found(guarded)
-    assert ("duplicate bill" in anomalies.found(by_hand)) is (faults in ("ahead2", "more3"))
+    assert "duplicate bill" not in anomalies_in(guarded)
+    assert ("duplicate bill" in anomalies_in(by_hand)) is (faults in ("ahead2", "more3"))
 
 
 def test_explorations_are_of_clients_that_send_what_they_were_asked() -> None:
@@ -132,14 +132,14 @@ def test_leaving_out_what_cannot_happen_loses_no_anomaly(kinds: tuple[str, ...])
 
     async def play_both() -> None:
         async for history in every_set(subject, call, 2, play, kinds):
-            found.take(history.scenario.faults, anomalies.found(history))
+            found.take(history.scenario.faults, anomalies_in(history))
         places = product((1, 2), repeat=2)
         faults = [Fault(at, attempt, kind) for at, attempt in places for kind in kinds]
         for each in chain.from_iterable(combinations(faults, size) for size in range(3)):
             has_one_for_itself = any(fault.kind.tried == "alone" for fault in each)
             if len(each) > 1 and has_one_for_itself:
                 continue
-            every.take(each, anomalies.found(await play(call.under(each))))
+            every.take(each, anomalies_in(await play(call.under(each))))
 
     anyio.run(play_both)
     assert set(every.counterexamples) == set(found.counterexamples)
@@ -170,7 +170,7 @@ def test_a_run_that_breaks_a_guarantee_and_shows_no_anomaly_fails_the_command(
     called = Subject(replace(option, guarantees=claims)), calling()
     found = anyio.run(counterexamples, *called, 0)
     monkeypatch.setattr(
-        "mrtr_options.review.explore.workers.results", Mock(return_value=([found], {}))
+        "mrtr_options.review.explore.workers.explore_all", Mock(return_value=([found], {}))
     )
     assert main(["explore", "F", "--markdown"]) == 1
     assert capsys.readouterr().err == (
@@ -200,12 +200,12 @@ def test_what_is_explored_with_several_destinations_is_told_apart(
 @pytest.mark.slow
 def test_a_result_that_is_sent_after_a_redeploy_is_of_the_version_that_made_it() -> None:
     faults = parse("down@bill3 redeploy3.2")
-    assert anomalies.found(anyio.run(run, subject_named("L"), calling().under(faults))) == set()
+    assert anomalies_in(anyio.run(run, subject_named("L"), calling().under(faults))) == set()
 
 
 @pytest.mark.slow
 def test_the_schedules_name_what_their_histories_show() -> None:
-    shown, _ = anyio.run(of_schedules, [subject_named("F"), subject_named("H")])
+    shown, _ = anyio.run(play_schedules, [subject_named("F"), subject_named("H")])
     assert set(shown) == set(SCHEDULES)
     assert shown["lost-final"] == {"duplicate bill": ["F"]}
     assert shown["restart"] == {"lost call": ["H"]}
@@ -235,7 +235,7 @@ def test_what_keeps_nothing_on_the_server_is_proved_for_any_number_of_faults(let
     proof = anyio.run(prove, subject_named(letter))
     assert proof.holds
     last = [message for message in proof.messages if len(message) == 2 and message[1] in UNITS]
-    assert proof.doing("bill") == last
+    assert proof.messages_with("bill") == last
     assert {"lost call", "stuck call", "lost effect"} <= set(proof.never)
 
 
@@ -276,7 +276,7 @@ def test_two_deliveries_at_once_of_a_legacy_call_each_have_their_own_questions(n
     both = anyio.run(run, subject_named(name), old.under(parse("both1")))
     assert violations(both) == []
     later = anyio.run(run, subject_named(name), old.under(parse("twice1")))
-    assert anomalies.found(both) == anomalies.found(later)
+    assert anomalies_in(both) == anomalies_in(later)
 
 
 def test_what_is_found_does_not_depend_on_a_busy_machine(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -293,7 +293,7 @@ def test_what_is_found_does_not_depend_on_a_busy_machine(monkeypatch: pytest.Mon
     monkeypatch.setattr(MemoryLedger, "record", slow)
 
     async def shown() -> frozenset[str]:
-        return anomalies.found(await run(subject_named("F¹"), calling().under(parse("both3"))))
+        return anomalies_in(await run(subject_named("F¹"), calling().under(parse("both3"))))
 
     assert anyio.run(shown) == {"divergent replies"}
     assert anyio.run(shown, backend_options=swift()) == set()
@@ -314,7 +314,7 @@ def test_a_report_of_another_calls_answer_is_misrouted_and_one_of_nothing_answer
             else event
             for event in history.events
         ]
-        return anomalies.found(replace(history, events=tuple(events)))
+        return anomalies_in(replace(history, events=tuple(events)))
 
     async def check() -> None:
         # The user of the other call answers Missouri.
@@ -329,7 +329,7 @@ def test_a_client_that_calls_again_does_so_more_often_than_faults_are_tried_at_a
     """Let the client outlast the faults, or its giving up would look like the subject's fault."""
     scenario = calling(policy="calls again").under(parse("lost1 lost1.2 lost1.3 lost3"))
     history = anyio.run(run, subject_named("F"), scenario)
-    assert not {"stuck call", "orphan bill"} & anomalies.found(history)
+    assert not {"stuck call", "orphan bill"} & anomalies_in(history)
 
 
 def test_play_says_who_ignored_the_key_of_two_bills(capsys: pytest.CaptureFixture[str]) -> None:

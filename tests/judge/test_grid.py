@@ -7,7 +7,7 @@ import pytest
 
 from mrtr_options.review.bench.subjects import Subject, all_subjects
 from mrtr_options.review.judge import grid, guarantees
-from mrtr_options.review.judge.facts import Observation, Outcome
+from mrtr_options.review.judge.observation import Observation, Outcome
 from tests.evidence import every
 
 SUBJECTS = {each.name: each for each in all_subjects()}
@@ -17,18 +17,18 @@ SUBJECTS = {each.name: each for each in all_subjects()}
 def test_no_guarantee_of_an_option_is_refuted(
     subject: Subject, observations: list[Observation]
 ) -> None:
-    assert grid.broken_lines(subject, grid.judge(subject, observations)) == []
+    assert grid.describe_broken(subject, grid.judge(subject, observations)) == []
     own = guarantees.guarantees_of(subject)
     assert own is not None
     seen = [each for each in observations if each.subject == subject.name]
-    assert len(guarantees.kept(seen, guarantees.declared(own), own)) >= 10
+    assert len(guarantees.find_kept(seen, guarantees.declared(own), own)) >= 10
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("subject", every("every run of the matrix, by subject", SUBJECTS))
 def test_no_run_of_a_column_refutes_a_guarantee(subject: Subject) -> None:
     lacks = grid.judge(subject, anyio.run(grid.run, grid.cells([subject])))
-    assert grid.broken_lines(subject, lacks) == []
+    assert grid.describe_broken(subject, lacks) == []
 
 
 def test_a_crash_under_the_guard_has_an_open_end_and_one_run(
@@ -48,7 +48,7 @@ def test_a_guarantee_that_does_not_hold_is_refuted(observations: list[Observatio
     assert own is not None
     guaranteed = guarantees.declared(own.model_copy(update={"bill_once": ("lost-final",)}))
     seen = [each for each in observations if each.subject == "E"]
-    refuted = guarantees.broken(seen, guaranteed, own)
+    refuted = guarantees.find_broken(seen, guaranteed, own)
     assert {each.name for each, _ in refuted} == {"bill-once-lost-final"}
 
 

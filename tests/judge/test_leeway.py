@@ -25,9 +25,9 @@ from mrtr_options.review.bench.scenario import (
 )
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.review.check.report import Report
-from mrtr_options.review.judge import anomalies
+from mrtr_options.review.judge.anomalies import anomalies_in
 from mrtr_options.review.judge.contract import violations
-from mrtr_options.review.show.html import broken as broken_lines
+from mrtr_options.review.show.html import describe_broken
 from mrtr_options.sdk.protection import MAX_TOKEN_BYTES
 from mrtr_options.tool.catalogue import option_named
 from tests.judge.altered import (
@@ -148,7 +148,7 @@ def test_what_an_sdk_decides_is_told_with_what_follows_and_turns_no_verdict(
     assert report.following(departure) == following
     assert report.holds
     assert report.as_json()["departs"][0]["followed_by"] == following
-    assert not any("breaks" in line for *_, lines in broken_lines(report) for line in lines)
+    assert not any("breaks" in line for *_, lines in describe_broken(report) for line in lines)
 
 
 def test_what_also_happens_by_itself_is_a_finding_unless_the_option_says_that_it_departs() -> None:
@@ -232,4 +232,4 @@ def test_a_refusal_by_a_tool_error_shows_what_one_by_an_error_does(
 ) -> None:
     history = with_habit(played(slug), errors_are_results)
     assert history != played(slug)
-    assert anomalies.found(history) - {"duplicate audit"} == anomaly
+    assert anomalies_in(history) - {"duplicate audit"} == anomaly

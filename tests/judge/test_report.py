@@ -11,7 +11,7 @@ from mrtr_options.review.bench.run import run
 from mrtr_options.review.bench.schedules import named
 from mrtr_options.review.bench.subjects import subject_named
 from mrtr_options.review.check.report import Report
-from mrtr_options.review.show.html import judged
+from mrtr_options.review.show.html import describe_judging
 
 CONTRACT = Path(__file__).parents[2] / "docs" / "CONTRACT.md"
 CLEAN = named("clean-tokyo").on_one()
@@ -40,7 +40,7 @@ def test_nothing_is_broken_where_the_contract_is_kept() -> None:
     told = report.as_json()
     assert told["holds"] is True
     assert told["broken"] == []
-    assert not any("a state without a question" in line for line in judged(report))
+    assert not any("a state without a question" in line for line in describe_judging(report))
 
 
 def test_a_report_names_the_runs_with_a_state_and_no_question() -> None:
@@ -48,7 +48,7 @@ def test_a_report_names_the_runs_with_a_state_and_no_question() -> None:
     report = Report("a file")
     report.hold(replace(history, events=tuple(map(without_question, history.events))))
     assert report.as_json()["state_only"]["where_nothing_goes_wrong"] == ["clean-tokyo"]
-    (line,) = [line for line in judged(report) if "a state without a question" in line]
+    (line,) = [line for line in describe_judging(report) if "a state without a question" in line]
     assert "though nothing goes wrong, in 1 run: clean-tokyo" in line
 
 

@@ -15,9 +15,10 @@ from mrtr_options.review.bench.history import History
 from mrtr_options.review.bench.loop import swift
 from mrtr_options.review.bench.scenario import Policy, calling
 from mrtr_options.review.bench.subjects import subject_named
-from mrtr_options.review.explore import workers
+from mrtr_options.review.explore import pool, stored
 from mrtr_options.review.explore.counterexamples import Explored, counterexamples
-from mrtr_options.review.explore.workers import Kept, Share, explored
+from mrtr_options.review.explore.stored import Share, StoredShares
+from mrtr_options.review.explore.workers import explore_each
 from tests.commands import python, refusal
 from tests.evidence import every
 
@@ -29,8 +30,8 @@ FOUND = Explored(*CALLED, 2, 40, {"lost call": [parse("lost1 restart2")]}, {pars
 def test_ctrl_c_while_the_processes_start_is_for_the_command_alone(tmp_path: Path) -> None:
     (tmp_path / "told.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
     code = (
-        "from mrtr_options.review.explore.workers import at_work, pool\n"
-        "with pool('told') as processes: print(processes.submit(at_work, abs, -1).result())"
+        "from mrtr_options.review.explore.pool import do_task, pool\n"
+        "with pool('told') as processes: print(processes.submit(do_task, abs, -1).result())"
     )
     ran = python("-c", code, PYTHONPATH=str(tmp_path))
     assert ran.returncode == 0
@@ -47,7 +48,7 @@ def test_shares_together_are_the_exploration(bound: int, tmp_path: Path) -> None
         CALLED: bound,
         (CALLED[0], calling("Tokyo", policy="calls again", era="legacy")): bound,
     }
-    every_found = {(found.subject, found.scenario): found for found in explored(calls, file)}
+    every_found = {(found.subject, found.scenario): found for found in explore_each(calls, file)}
     for called, found in every_found.items():
         whole = anyio.run(counterexamples, *called, bound, backend_options=swift())
         assert found.histories == whole.histories
@@ -56,7 +57,7 @@ def test_shares_together_are_the_exploration(bound: int, tmp_path: Path) -> None
             assert sorted(found.counterexamples[name]) == sorted(sets)
 
     told: list[str] = []
-    again = explored(calls, file, lambda done, of, name: told.append(name))
+    again = explore_each(calls, file, lambda done, of, name: told.append(name))
     assert {(found.subject, found.scenario): found for found in again} == every_found
     assert told == ["E, resends and calls again, no fault"]
 
@@ -75,15 +76,15 @@ def test_a_run_is_made_once_for_clients_whose_policy_makes_no_difference_there()
 
 def test_half_a_line_is_cut_off_and_what_is_above_it_is_kept(tmp_path: Path) -> None:
     file = tmp_path / "explored.jsonl"
-    Kept(file).keep(SHARE, FOUND)
+    StoredShares(file).store(SHARE, FOUND)
     with file.open("a") as half:
         half.write('{"share": "')
-    kept = Kept(file)
-    assert kept.found(SHARE) == FOUND
+    shares = StoredShares(file)
+    assert shares.load(SHARE) == FOUND
     other = Share(*CALLED, 2, parse("twice1"))
-    assert kept.found(other) is None
-    kept.keep(other, FOUND)
-    assert Kept(file).found(other) == FOUND
+    assert shares.load(other) is None
+    shares.store(other, FOUND)
+    assert StoredShares(file).load(other) == FOUND
 
 
 @pytest.mark.parametrize(
@@ -107,19 +108,19 @@ def test_a_share_of_a_namesake_file_is_another(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "explored.jsonl"
-    Kept(file).keep(SHARE, FOUND)
-    monkeypatch.setattr(workers.hashlib, "sha256", workers.hashlib.sha512)
+    StoredShares(file).store(SHARE, FOUND)
+    monkeypatch.setattr(stored.hashlib, "sha256", stored.hashlib.sha512)
     monkeypatch.setattr(
-        workers, "_code", lambda: json.loads(file.read_text().splitlines()[0])["code"]
+        stored, "_digest_code", lambda: json.loads(file.read_text().splitlines()[0])["code"]
     )
-    assert Kept(file).found(SHARE) is None
+    assert StoredShares(file).load(SHARE) is None
 
 
 def test_an_interrupted_process_of_the_pool_begins_no_task(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workers, "_interrupted", threading.Event())
+    monkeypatch.setattr(pool, "_interrupted", threading.Event())
     begun: list[str] = []
     with pytest.raises(KeyboardInterrupt):
-        workers.at_work(signal.raise_signal, signal.SIGINT)
+        pool.do_task(signal.raise_signal, signal.SIGINT)
     with pytest.raises(KeyboardInterrupt):
-        workers.at_work(begun.append, "the next")
+        pool.do_task(begun.append, "the next")
     assert begun == []

@@ -3,7 +3,7 @@
 import pytest
 
 from model.check import Cell, cells, check
-from mrtr_options.review.judge import anomalies
+from mrtr_options.review.judge.anomalies import anomalies_in
 from tests.model.playing import SUBJECTS, cannot_be_made, play
 
 REFUSES = "refuses a second effect about the same thing"
@@ -19,4 +19,4 @@ async def test_counterexample_shows_the_same_anomaly_on_the_real_server(cell: Ce
     assert found.closed
     for name, actions in found.counterexamples.items():
         history = await play(cell, actions)
-        assert name in anomalies.found(history), (name, *actions)
+        assert name in anomalies_in(history), (name, *actions)

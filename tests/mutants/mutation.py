@@ -24,12 +24,12 @@ from mrtr_options.review.bench.patching import CannotPatch, patched
 from mrtr_options.review.bench.redeploys import next_versions_of
 from mrtr_options.review.bench.run import in_memory, run
 from mrtr_options.review.bench.scenario import calling
-from mrtr_options.review.bench.schedules import SCHEDULES
 from mrtr_options.review.bench.scratch import scratch
 from mrtr_options.review.bench.subjects import Subject, subject_named
-from mrtr_options.review.judge import anomalies, guarantees
-from mrtr_options.review.judge.facts import Observation
+from mrtr_options.review.judge import guarantees
+from mrtr_options.review.judge.anomalies import anomalies_in
 from mrtr_options.review.judge.grid import cells
+from mrtr_options.review.judge.observation import Observation
 from mrtr_options.sdk.protection import new_key
 from mrtr_options.tool.catalogue import CannotLoad, Option, load, option_named
 from mrtr_options.tool.settings import Settings
@@ -166,12 +166,15 @@ async def _broken(mutant: Mutant, subject: Subject) -> Observation | None:
         raise CannotLoad(
             f"{MUTANTS.name}: no option guarantees {mutant.breaks!r} of [{mutant.name}]"
         )
-    schedules = [SCHEDULES[slug] for slug in named.schedules or SCHEDULES]
-    to_run = cells([subject], schedules=schedules, eras=named.eras)
+    to_run = [
+        cell
+        for cell in cells([subject])
+        if named.applies_to(cell.scenario.name, cell.scenario.setup.era, cell.deployment)
+    ]
     async with in_memory([subject], hang_seconds=HANG_SECONDS) as here:
         for cell in to_run:
-            seen = guarantees.observed(await run(subject, cell.scenario, here), own)
-            if guarantees.broken([seen], [named], own):
+            seen = guarantees.judge_history(await run(subject, cell.scenario, here), own)
+            if guarantees.find_broken([seen], [named], own):
                 return seen
     return None
 
@@ -185,7 +188,7 @@ async def _is_shown(mutant: Mutant, subject: Subject) -> bool:
     async with in_memory([subject]) as here:
 
         async def shows(subject: Subject, faults: Faults) -> bool:
-            return mutant.shows in anomalies.found(await run(subject, call.under(faults), here))
+            return mutant.shows in anomalies_in(await run(subject, call.under(faults), here))
 
         return (
             await shows(subject, whole)

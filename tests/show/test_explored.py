@@ -16,7 +16,7 @@ from mrtr_options.review.bench.subjects import subject_named
 from mrtr_options.review.explore.combinations import in_words
 from mrtr_options.review.explore.counterexamples import counterexamples
 from mrtr_options.review.explore.proof import prove
-from mrtr_options.review.explore.summary import as_json, behaviours
+from mrtr_options.review.explore.summary import behaviours, proof_as_json
 from mrtr_options.review.explore.workers import options_of
 from tests.evidence import every
 
@@ -50,7 +50,7 @@ def found(row: dict[str, Any], bound: int) -> dict[str, Any]:
     proof = (
         anyio.run(prove, subject) if subject.option.extra is None and not subject.keyed else None
     )
-    return seen.as_json() | as_json(proof)
+    return seen.as_json() | proof_as_json(proof)
 
 
 def differences(kept: dict[str, Any], now: dict[str, Any]) -> list[str]:

@@ -15,9 +15,10 @@ from mrtr_options.review.bench.subjects import subject_named
 from mrtr_options.review.check.report import Report
 from mrtr_options.review.check.risks import risks
 from mrtr_options.review.explore.counterexamples import Explored
-from mrtr_options.review.judge import anomalies, guarantees
+from mrtr_options.review.judge import guarantees
+from mrtr_options.review.judge.anomalies import anomalies_in
 from mrtr_options.review.judge.facts import observe
-from mrtr_options.review.show.html import page
+from mrtr_options.review.show.html import write_page
 
 
 def report_of(target: str, *faults: str) -> Report:
@@ -28,7 +29,7 @@ def report_of(target: str, *faults: str) -> Report:
     for each in faults:
         subject, call = called
         history = anyio.run(run, subject, call.under(parse(each)))
-        report.explored.take(history.scenario.faults, anomalies.found(history))
+        report.explored.take(history.scenario.faults, anomalies_in(history))
         report.histories[each] = history
     report.risks = risks(report.explored, {})
     report.left_out["that need <time> to pass"] = 7
@@ -50,7 +51,7 @@ class Loads(HTMLParser):
 
 
 def test_the_report_says_risks_heading_with_a_picture_and_what_was_left_out() -> None:
-    text = page(report_of("my_option.py", "lost3", "twice3"))
+    text = write_page(report_of("my_option.py", "lost3", "twice3"))
     assert "Keeps the contract. Under one fault: charged twice (lost3)." in text
     assert "<h3>Charged twice</h3>" in text
     assert "It harms the user&#x27;s money." in text
@@ -61,7 +62,7 @@ def test_the_report_says_risks_heading_with_a_picture_and_what_was_left_out() ->
 
 
 def test_the_report_loads_nothing_and_its_policy_allows_its_own_styles_alone() -> None:
-    text = page(report_of("my_option.py", "lost3"))
+    text = write_page(report_of("my_option.py", "lost3"))
     loads = Loads()
     loads.feed(text)
     assert loads.found == []
@@ -76,17 +77,17 @@ def test_the_report_loads_nothing_and_its_policy_allows_its_own_styles_alone() -
 def test_what_a_stranger_writes_is_text_in_the_report() -> None:
     report = report_of("<script>alert(1)</script>.py")
     report.raised.append("</pre><script>alert(2)</script>")
-    assert "<script>" not in page(report)
+    assert "<script>" not in write_page(report)
 
 
 def test_a_risk_besides_a_broken_rule_is_not_called_allowed() -> None:
     report = report_of("my_option.py", "lost3")
-    assert "<h2>Allowed, but worth knowing</h2>" in page(report)
+    assert "<h2>Allowed, but worth knowing</h2>" in write_page(report)
     own = report.explored and report.explored.subject.option.guarantees
     assert own is not None
     made_up = guarantees.guaranteed(own)[0]
     seen = replace(observe(report.histories["lost3"]), breaks={made_up.name: "it is made up"})
     report.broken.append((made_up, seen))
-    said = page(report)
+    said = write_page(report)
     assert "<h2>Also worth knowing</h2>" in said
     assert "though the contract allows it" not in said

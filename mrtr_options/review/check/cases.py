@@ -46,7 +46,7 @@ from mrtr_options.review.bench.scenario import (
     WholeCall,
 )
 from mrtr_options.review.judge.contract.allowed import ROOM
-from mrtr_options.review.judge.contract.answers import UNITS, meanings
+from mrtr_options.review.judge.contract.answers import UNITS, places_meant
 from mrtr_options.tool.weather import REPORTS
 
 CITIES = tuple(dict.fromkeys(label.partition(",")[0] for label in REPORTS))
@@ -67,7 +67,7 @@ def _case(
 
 def choices_of(location: str) -> tuple[str, ...]:
     """Return the places that may be chosen for a location; one or none if nothing is asked."""
-    return meanings(location)[0]
+    return places_meant(location)[0]
 
 
 def place(choice: Any) -> Accept:

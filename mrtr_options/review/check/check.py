@@ -19,6 +19,7 @@ from typing import Any
 import anyio
 from mcp_types import METHOD_NOT_FOUND
 
+import mrtr_options.review.judge.contract.rules as rules
 from mrtr_options.errors import UsageError
 from mrtr_options.review.bench.deployments import Deployment, quiet_servers, remote
 from mrtr_options.review.bench.deployments.children import HANG_SECONDS, CannotStart, Children
@@ -68,11 +69,11 @@ from mrtr_options.review.check.report import Nearest, Report
 from mrtr_options.review.check.risks import ALSO, risks
 from mrtr_options.review.explore.combinations import explore, not_tried, possible
 from mrtr_options.review.explore.counterexamples import Explored
-from mrtr_options.review.judge import anomalies, guarantees
+from mrtr_options.review.judge import guarantees
+from mrtr_options.review.judge.anomalies import anomalies_in
 from mrtr_options.review.judge.contract.allowed import ROOM
-from mrtr_options.review.judge.facts import Observation
 from mrtr_options.review.judge.grid import Cell, cells, run, split
-from mrtr_options.review.judge.properties import Problem
+from mrtr_options.review.judge.observation import Observation
 from mrtr_options.tool.catalogue import (
     BEGIN,
     CannotLoad,
@@ -452,9 +453,9 @@ class _Review:
                 return
             history = await self.play(scenario)
             self.hold(history)
-            report.observations.append(guarantees.observed(history, report.own))
+            report.observations.append(guarantees.judge_history(history, report.own))
             if scenario.name in ALSO and scenario.setup.era == "modern":
-                report.shown[scenario.name] = anomalies.found(history)
+                report.shown[scenario.name] = anomalies_in(history)
                 report.histories[scenario.name] = history
 
     def hold(self, history: History) -> None:
@@ -545,7 +546,7 @@ class _Review:
         can = [name for name in self.kinds if cannot(name) is None]
         missing = partial(not_tried, self.subject, scenario, kinds=tuple(self.kinds), cannot=cannot)
         async for history in explore(self.subject, scenario, found.bound, play, can):
-            shown = anomalies.found(history)
+            shown = anomalies_in(history)
             faults = history.scenario.faults
             found.take(faults, shown)
             self.hold(history)
@@ -801,14 +802,14 @@ async def _hold_kept(review: _Review, children: Children) -> None:
     for era in ERAS:
         async for outcome, came in batches.held(review.subject, children, era, review.begin):
             history = await review.play(batches.one_call(outcome, era))
-            problem = Problem("nothing-is-kept", None, "about as much as before", came)
+            problem = rules.NOTHING_IS_KEPT.broken(None, "about as much as before", came)
             review.report.first.setdefault(problem.property, Finding(history, problem))
 
 
 async def _judged(report: Report, on_option: Told) -> Report:
     if report.own is not None:
         declared = guarantees.declared(report.own)
-        report.broken = guarantees.broken(report.observations, declared, report.own)
+        report.broken = guarantees.find_broken(report.observations, declared, report.own)
     if report.explored is not None:
         report.risks = risks(report.explored, report.shown) + report.risks
     if not report.stopped_early:  # else hardly anything was seen

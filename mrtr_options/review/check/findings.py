@@ -14,6 +14,7 @@ from functools import reduce
 from itertools import accumulate
 from typing import Any, TypeVar
 
+import mrtr_options.review.judge.contract.rules as rules
 from mrtr_options.review.bench.history import History, Received, Sent
 from mrtr_options.review.bench.scenario import (
     Forge,
@@ -26,13 +27,12 @@ from mrtr_options.review.bench.scenario import (
 )
 from mrtr_options.review.check.cases import rounds
 from mrtr_options.review.explore.combinations import Play
-from mrtr_options.review.judge.contract import EFFECTS, violations
-from mrtr_options.review.judge.contract.allowed import PLAIN
+from mrtr_options.review.judge.contract import RULES, violations
 from mrtr_options.review.judge.properties import Problem
 
 T = TypeVar("T")
 
-FORM = "content-is-one-text"
+FORM = rules.CONTENT_IS_ONE_TEXT.name
 """The rule about the form of a result."""
 
 SHRINK_REQUESTS = 3_000
@@ -112,15 +112,17 @@ def findings(history: History, tools: dict[str, dict[str, Any]]) -> list[Finding
     found = violations(history, tools=tools)
     causes: dict[int | None, str] = {}
     for each in found:
-        if each.property not in EFFECTS and causes.get(each.exchange, FORM) == FORM:
+        is_about_effects = RULES[each.property].about_effects
+        if not is_about_effects and causes.get(each.exchange, FORM) == FORM:
             causes[each.exchange] = each.property
 
     calls = {sent.exchange: sent.call for sent, _ in history.exchanges}
-    misled = {calls.get(at or 0): rule for at, rule in causes.items() if rule == "state-is-genuine"}
+    forged = [at for at, rule in causes.items() if rule == rules.STATE_IS_GENUINE.name]
+    misled = {calls.get(at or 0): rules.STATE_IS_GENUINE.name for at in forged}
 
     def follows(each: Problem) -> str:
         cause = causes.get(each.exchange) or misled.get(calls.get(each.exchange or 0), "")
-        if each.property in EFFECTS:
+        if RULES[each.property].about_effects:
             return cause
         is_about_form = each.property == FORM
         return cause if is_about_form and cause != FORM else ""
@@ -184,14 +186,19 @@ def _can_shrink(finding: Finding) -> bool:
     server, which they filled, would be full for a smaller run, too.
     """
     too_many = len(finding.history.exchanges) > SHRINK_REQUESTS
-    return finding.rule != "every-request-is-answered" and not too_many
+    is_unanswered = finding.rule == rules.EVERY_REQUEST_IS_ANSWERED.name
+    return not (is_unanswered or too_many)
 
 
 def _same(history: History, like: Finding, tools: dict[str, dict[str, Any]]) -> Finding | None:
     """Return the same finding in a run, or the same response under a plain rule; else None."""
     found = violations(history, tools=tools)
     same = [each for each in found if each.property == like.rule]
-    same += [each for each in found if each.property in PLAIN and each.came == like.problem.came]
+    same += [
+        each
+        for each in found
+        if RULES[each.property].is_ordinary and each.came == like.problem.came
+    ]
     return Finding(history, same[0]) if same else None
 
 

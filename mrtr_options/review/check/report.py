@@ -6,15 +6,16 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
+import mrtr_options.review.judge.contract.rules as rules
 from mrtr_options.review.bench.deployments.children import HANG_SECONDS
 from mrtr_options.review.bench.history import History, Received
 from mrtr_options.review.check.findings import GIVE_UP, Finding, findings
 from mrtr_options.review.check.risks import Risk
 from mrtr_options.review.check.story import finding_as_json
 from mrtr_options.review.explore.counterexamples import Explored
-from mrtr_options.review.judge.contract import LISTED, RULES
+from mrtr_options.review.judge.contract import RULES
 from mrtr_options.review.judge.contract.task_rules import has_tasks
-from mrtr_options.review.judge.facts import Observation
+from mrtr_options.review.judge.observation import Observation
 from mrtr_options.review.judge.properties import Property
 from mrtr_options.tool.guarantees import Guarantees
 
@@ -112,7 +113,7 @@ class Report:
         self.tasks_seen |= has_tasks(history)
         self._note_state_only(history)
         found = findings(history, self.tools)
-        if any(each.rule == "every-request-is-answered" for each in found):
+        if any(each.rule == rules.EVERY_REQUEST_IS_ANSWERED.name for each in found):
             self.unanswered += 1
         for each in found:
             if self.own is not None and each.rule in self.own.departs:
@@ -136,12 +137,13 @@ class Report:
 
         A breach that follows from another finding is left out.
         """
-        return [each for each in self._found if each.rule not in LISTED and not each.follows]
+        in_verdict = [each for each in self._found if RULES[each.rule].in_verdict]
+        return [each for each in in_verdict if not each.follows]
 
     @property
     def departures(self) -> list[Finding]:
         """The breaches of rules that are reported and are no part of the verdict."""
-        return [each for each in self._found if each.rule in LISTED]
+        return [each for each in self._found if not RULES[each.rule].in_verdict]
 
     @property
     def _found(self) -> list[Finding]:

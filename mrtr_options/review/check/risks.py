@@ -11,8 +11,7 @@ from typing import Any
 
 from mrtr_options.review.bench.faults import names_of
 from mrtr_options.review.explore.counterexamples import Explored, rank
-from mrtr_options.review.judge.anomalies import ANOMALIES
-from mrtr_options.review.judge.properties import Property
+from mrtr_options.review.judge.anomalies import ANOMALIES, Anomaly
 
 ALSO = ("key-rotation",)
 """Schedules of a call that should go on, and that no fault stands for."""
@@ -52,7 +51,7 @@ class Risk:
             common first; "" for no fault. Or the name of a schedule.
     """
 
-    anomaly: Property
+    anomaly: Anomaly
     counterexamples: tuple[str, ...]
 
     @property

@@ -12,7 +12,7 @@ from typing import Any
 from mrtr_options.review.bench.history import History, Received, Sent
 from mrtr_options.review.bench.telling import CLIENT, Row, tell
 from mrtr_options.review.check.findings import Finding, sent_in, waiting_calls
-from mrtr_options.review.judge.contract import RULES, SOURCES
+from mrtr_options.review.judge.contract import RULES
 from mrtr_options.terminal import plural
 
 MOST_ROWS = 40
@@ -40,8 +40,8 @@ def finding_as_json(finding: Finding) -> dict[str, Any]:
     problem = finding.problem
     return {
         "rule": finding.rule,
-        "says": RULES[finding.rule],
-        "source": SOURCES.get(finding.rule, ""),
+        "says": RULES[finding.rule].says,
+        "source": RULES[finding.rule].source,
         "case": history.scenario.name,
         "era": history.era,
         "instances": history.scenario.instances,

@@ -80,7 +80,7 @@ def add_setup(parser: argparse.ArgumentParser, *destinations: str) -> None:
     )
 
 
-def slugs(named: str | None, known: Collection[str]) -> list[str]:
+def parse_slugs(named: str | None, known: Collection[str]) -> list[str]:
     """Return the schedules that `--only` names; none if it is left out."""
     if named is None:
         return []
@@ -106,7 +106,7 @@ def refuse_if_played(name: str) -> None:
         refuse(f"{name} is a fault; write {PROGRAM} play E --faults {kind}{name[len(kind) :] or 3}")
 
 
-def subjects(names: Sequence[str], *, or_one_of: Collection[str] = ()) -> list[Subject]:
+def find_subjects(names: Sequence[str], *, or_one_of: Collection[str] = ()) -> list[Subject]:
     """Return the subjects of some names.
 
     A file is tried first: a file that hangs, or ends the process it runs in, is refused.
@@ -150,8 +150,8 @@ def write_new(path: Path, text: str, example: str) -> None:
 
     Args:
         path: The file.
-        text: What is in it.
-        example: How the command is written, for a name that cannot be used.
+        text: The text of the file.
+        example: The command as it should be written, shown where the name cannot be used.
     """
     if path.suffix != ".py":
         refuse(f"{str(path)!r} is not a file name that ends in .py; write {example}")

@@ -8,7 +8,13 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mrtr_options.review.cli._shared import MOST_FAULTS, TOO_MANY_FAULTS, add_form, slugs, write_new
+from mrtr_options.review.cli._shared import (
+    MOST_FAULTS,
+    TOO_MANY_FAULTS,
+    add_form,
+    parse_slugs,
+    write_new,
+)
 from mrtr_options.terminal import PROGRAM, console, refuse
 
 if TYPE_CHECKING:
@@ -58,7 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_form(parser)
 
 
-def _init(path: Path) -> int:
+def _write_skeleton(path: Path) -> int:
     skeleton = files("mrtr_options.review.check") / "skeleton.py"  # docs/CONTRACT.md shows it
     write_new(path, skeleton.read_text(encoding="utf-8"), "check --init my_option.py")
     console().print(f"{path} is written; next: {PROGRAM} check {path}")
@@ -72,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
             "check takes one target, as in: check my_option.py; or --init my_option.py to begin one"
         )
     if args.init is not None:
-        return _init(Path(args.init))
+        return _write_skeleton(Path(args.init))
     html = None if args.html is None else Path(args.html)
     if html is not None and (html.suffix != ".html" or not html.parent.is_dir() or html.is_dir()):
         refuse(f"cannot write {html}: name a file with the suffix .html in a folder that is there")
@@ -90,19 +96,19 @@ def run(args: argparse.Namespace) -> int:
     from mrtr_options.review.bench.schedules import SCHEDULES
     from mrtr_options.review.check.cases import systematic
 
-    only = slugs(args.only, [*SCHEDULES, *(each.name for each in systematic())])
+    only = parse_slugs(args.only, [*SCHEDULES, *(each.name for each in systematic())])
 
     from mrtr_options.review.check.check import Extent
     from mrtr_options.review.show.verdict import show
 
-    report = _checked(args, Extent(args.drawn, args.seed, args.hang_seconds, args.faults, only))
+    report = _review(args, Extent(args.drawn, args.seed, args.hang_seconds, args.faults, only))
     if html is not None:
-        _write(report, html)
+        _write_page(report, html)
     show(report, everything=args.all, as_json=args.json)
     return 0 if report.holds else 1
 
 
-def _checked(args: argparse.Namespace, extent: Extent) -> Report:
+def _review(args: argparse.Namespace, extent: Extent) -> Report:
     import anyio
     from rich.text import Text
 
@@ -129,10 +135,10 @@ def _checked(args: argparse.Namespace, extent: Extent) -> Report:
         )
 
 
-def _write(report: Report, path: Path) -> None:
-    from mrtr_options.review.show.html import page
+def _write_page(report: Report, path: Path) -> None:
+    from mrtr_options.review.show.html import write_page
 
     try:
-        path.write_text(page(report), encoding="utf-8")
+        path.write_text(write_page(report), encoding="utf-8")
     except OSError as error:
         refuse(f"cannot write {path}: {error.strerror}")

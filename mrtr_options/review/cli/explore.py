@@ -17,8 +17,8 @@ from mrtr_options.review.cli._shared import (
     TOO_MANY_FAULTS,
     add_form,
     add_setup,
+    find_subjects,
     name_left_out,
-    subjects,
 )
 from mrtr_options.terminal import refuse
 
@@ -75,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
         named_subjects,
     )
     from mrtr_options.review.explore.summary import name_unclassified, short, show
-    from mrtr_options.review.explore.workers import results
+    from mrtr_options.review.explore.workers import explore_all
     from mrtr_options.review.show.progress import sharing
     from mrtr_options.tool.notation import LEGACY_SHIM
 
@@ -88,8 +88,8 @@ def run(args: argparse.Namespace) -> int:
     ]
     if args.era == "modern":  # an old client has a whole call in one request
         everyone += [*keyed_subjects(), *named_subjects(), *fleet_subjects()]
-    chosen = subjects(args.subjects) if args.subjects else everyone
-    calls = _calls(args, chosen)
+    chosen = find_subjects(args.subjects) if args.subjects else everyone
+    calls = _calls_to_explore(args, chosen)
     fewer = sorted({called.name for (called, _), most in calls.items() if most < args.faults})
     if fewer:
         where = ", ".join(map(short, fewer))
@@ -100,12 +100,12 @@ def run(args: argparse.Namespace) -> int:
     elif args.markdown:
         form = "markdown"
     with sharing(calls, quiet=args.json) as on_share:
-        done, proofs = results(calls, Path(args.resume) if args.resume else None, on_share)
+        done, proofs = explore_all(calls, Path(args.resume) if args.resume else None, on_share)
     show(done, proofs, form)
     return name_unclassified(done)
 
 
-def _calls(
+def _calls_to_explore(
     args: argparse.Namespace, chosen: Sequence[Subject]
 ) -> dict[tuple[Subject, Scenario], int]:
     """Return the calls to explore, with the most faults of each."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from mrtr_options.review.cli._shared import add_form, name_left_out, slugs
+from mrtr_options.review.cli._shared import add_form, name_left_out, parse_slugs
 from mrtr_options.terminal import refuse
 
 
@@ -27,8 +27,8 @@ def run(args: argparse.Namespace) -> int:
     from mrtr_options.review.bench.faults import ERAS
     from mrtr_options.review.bench.schedules import SCHEDULES
 
-    chosen = slugs(args.only, SCHEDULES)
-    if args.options is not None and not _names(args.options):
+    chosen = parse_slugs(args.only, SCHEDULES)
+    if args.options is not None and not _split_names(args.options):
         refuse("--options names no option; leave it out for all of them")
     if args.deployment and args.deployment not in offered():
         refuse(f"{args.deployment!r} is not a deployment; name one of {', '.join(offered())}")
@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
     from mrtr_options.review.show.tables import show
     from mrtr_options.tool.catalogue import option_named, runnable
 
-    wanted = [runnable(option_named(name)).letter for name in _names(args.options)]
+    wanted = [runnable(option_named(name)).letter for name in _split_names(args.options)]
     columns = [column for column in all_subjects() if not wanted or column.option.letter in wanted]
     if not wanted:
         name_left_out()
@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
     return 1 if any(judged.values()) else 0
 
 
-def _names(options: str | None) -> list[str]:
+def _split_names(options: str | None) -> list[str]:
     """Return the options that --options names: "E,F,H", "once,H" or "EFH"."""
     if not options:
         return []

@@ -12,7 +12,7 @@ from mrtr_options.review.cli._shared import (
     MARKS,
     add_form,
     add_setup,
-    subjects,
+    find_subjects,
 )
 from mrtr_options.terminal import refuse
 
@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
     if schedule is not None and args.faults is not None:
         refuse("a schedule has faults of its own; leave out --faults or the schedule")
     faults = parse(args.faults or "")
-    chosen = subjects(names, or_one_of=SCHEDULES)
+    chosen = find_subjects(names, or_one_of=SCHEDULES)
     if args.by_hand:
         from mrtr_options.review.show.by_hand import play_by_hand
 

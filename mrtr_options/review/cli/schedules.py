@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from mrtr_options.review.cli._shared import add_form, refuse_if_played, subjects
+from mrtr_options.review.cli._shared import add_form, find_subjects, refuse_if_played
 from mrtr_options.terminal import refuse
 
 
@@ -34,17 +34,17 @@ def run(args: argparse.Namespace) -> int:
     import anyio
 
     from mrtr_options.review.bench.schedules import SCHEDULES
-    from mrtr_options.review.explore.counterexamples import of_schedules
+    from mrtr_options.review.explore.counterexamples import play_schedules
     from mrtr_options.review.show.listing import show
     from mrtr_options.review.show.progress import counting
     from mrtr_options.tool.catalogue import all_options
 
     played = ["E", "F", "H", "F¹", *("K" for letter in all_options() if letter == "K")]
-    chosen = subjects(args.subjects or played) if args.play else []
+    chosen = find_subjects(args.subjects or played) if args.play else []
     shown: dict[str, dict[str, list[str]]] = {}
     left_out: dict[str, dict[str, list[str]]] = {}
     if chosen:
         with counting("schedules", len(SCHEDULES), quiet=args.json) as begin:
-            shown, left_out = anyio.run(of_schedules, chosen, begin)
+            shown, left_out = anyio.run(play_schedules, chosen, begin)
     show(chosen, shown, left_out, as_json=args.json)
     return 0

@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
     from mrtr_options.tool.catalogue import load
 
     subject = subject_named(args.subject)
-    server = load(subject.option.path, _settings(args, subject))
+    server = load(subject.option.path, _make_settings(args, subject))
     try_databases(server)
     listener = None if args.stdio else listen(args.http)
     if args.log:
@@ -90,7 +90,7 @@ def _ledger_file(args: argparse.Namespace) -> str | None:
     return args.ledger if args.ledger is not None else os.environ.get(LEDGER_VARIABLE) or None
 
 
-def _settings(args: argparse.Namespace, subject: Subject) -> Settings:
+def _make_settings(args: argparse.Namespace, subject: Subject) -> Settings:
     """Return the settings of the instance: its ledger, keys, database, name and wrappers."""
     from mrtr_options.sdk.protection import instance_from_environment, keys_from_environment
     from mrtr_options.tool.settings import Settings, database_url
@@ -100,13 +100,13 @@ def _settings(args: argparse.Namespace, subject: Subject) -> Settings:
     return Settings(
         MemoryLedger() if file is None else SqliteLedger(file),
         keys=keys_from_environment(),
-        wrappers=_wrappers(subject, args.rounds),
+        wrappers=_make_wrappers(subject, args.rounds),
         database=database_url(),
         instance=instance_from_environment(),
     )
 
 
-def _wrappers(subject: Subject, rounds: str | None) -> list[Wrapper]:
+def _make_wrappers(subject: Subject, rounds: str | None) -> list[Wrapper]:
     """Return a subject's wrappers, innermost first, with their own defaults."""
     from mrtr_options.sdk.ask_again import ask_again
     from mrtr_options.sdk.legacy_shim import legacy_shim

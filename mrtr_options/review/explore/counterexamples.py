@@ -23,7 +23,8 @@ from mrtr_options.review.bench.schedules import SCHEDULES, name_of
 from mrtr_options.review.bench.scratch import scratch
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.review.explore.combinations import OWN_LEDGER, explore, not_tried, possible
-from mrtr_options.review.judge import anomalies, grid, guarantees
+from mrtr_options.review.judge import grid, guarantees
+from mrtr_options.review.judge.anomalies import ANOMALIES, anomalies_in
 from mrtr_options.review.judge.contract import violations
 
 
@@ -66,7 +67,7 @@ class Explored:
             "histories": self.histories,
             "witnesses": {
                 name: [names_of(faults) for faults in self.counterexamples[name]]
-                for name in (anomaly.name for anomaly in anomalies.ANOMALIES)
+                for name in (anomaly.name for anomaly in ANOMALIES)
                 if name in self.counterexamples
             },
             **left_out,
@@ -76,12 +77,12 @@ class Explored:
         """Record a run and the anomalies it shows. Runs come with the fewest faults first."""
         self.histories += 1
         for name in shown:
-            smaller = self.counterexamples.setdefault(name, [])
-            if not any(is_part(each, faults) for each in smaller):
-                smaller.append(faults)
+            smallest = self.counterexamples.setdefault(name, [])
+            if not any(is_part(each, faults) for each in smallest):
+                smallest.append(faults)
 
 
-def wrong(subject: Subject, history: History) -> str | None:
+def first_breach(subject: Subject, history: History) -> str | None:
     """Return the first breach of the contract or of the option's guarantees, in a line.
 
     Return None without a breach. A guarantee under a schedule holds under the same set of faults.
@@ -97,8 +98,8 @@ def wrong(subject: Subject, history: History) -> str | None:
     # Where rounds go to the instance that asked, one is enough.
     deployment = "two" if history.scenario.setup.fleet == "free" else "one"
     alike = replace(history, scenario=replace(history.scenario, name=like), deployment=deployment)
-    seen = guarantees.observed(alike, own)
-    for each, _ in guarantees.broken([seen], guarantees.declared(own), own):
+    seen = guarantees.judge_history(alike, own)
+    for each, _ in guarantees.find_broken([seen], guarantees.declared(own), own):
         if each.name not in departs:
             return f"{each.name}: {seen.breaks[each.name]}"
     return None
@@ -109,19 +110,19 @@ def is_part(less: Faults, more: Faults) -> bool:
 
     A fault at a later attempt of a round counts as the same fault at the first attempt.
     """
-    return Counter(map(_at, less)) <= Counter(map(_at, more))
+    return Counter(map(_round_and_name, less)) <= Counter(map(_round_and_name, more))
 
 
-def _at(fault: Fault) -> tuple[int, str]:
+def _round_and_name(fault: Fault) -> tuple[int, str]:
     return fault.round, fault.name
 
 
-async def begin(subject: Subject, scenario: Scenario) -> tuple[Explored, Faults]:
+async def explore_clean(subject: Subject, scenario: Scenario) -> tuple[Explored, Faults]:
     """Make the run without faults, and return it with the faults that are possible in it.
 
     Args:
-        subject: What is called.
-        scenario: Where and by which client.
+        subject: The subject that is called.
+        scenario: The call without faults.
 
     Raises:
         CannotLoad: The subject cannot be run.
@@ -130,10 +131,10 @@ async def begin(subject: Subject, scenario: Scenario) -> tuple[Explored, Faults]
         history = await run(subject, scenario, here)
     found = Explored(subject, scenario, 0)
     found.not_tried = not_tried(subject, scenario, strikes=history.strikes)
-    breach = wrong(subject, history)
+    breach = first_breach(subject, history)
     if breach is not None:
         found.unclassified[()] = breach
-    found.take((), anomalies.found(history))
+    found.take((), anomalies_in(history))
     return found, tuple(possible(subject, history))
 
 
@@ -148,9 +149,9 @@ async def counterexamples(
     """Make every run with at most `bound` faults, and keep the smallest counterexamples.
 
     Args:
-        subject: What is called.
-        scenario: Where and by which client.
-        bound: How many faults at most.
+        subject: The subject that is called.
+        scenario: The call without faults.
+        bound: The most faults at a time.
         first: Only sets that begin with one of these, and not the run in which nothing goes wrong;
             all runs if it is left out.
         made: Runs of a client that differs in its policy alone, which made no difference there.
@@ -175,19 +176,19 @@ async def counterexamples(
             clean = frozenset[str]()
             async for history in explore(subject, scenario, bound, play, first=first):
                 faults = history.scenario.faults
-                shown = anomalies.found(history)
+                shown = anomalies_in(history)
                 if not faults:
                     clean = shown
                     found.not_tried = not_tried(subject, scenario, strikes=history.strikes)
                 if first is None or faults:
-                    breach = wrong(subject, history) if shown <= clean else None
+                    breach = first_breach(subject, history) if shown <= clean else None
                     if breach is not None:
                         found.unclassified[faults] = breach
                     found.take(faults, shown)
     return found
 
 
-def joined(bound: int, parts: Sequence[Explored]) -> Explored:
+def join(bound: int, parts: Sequence[Explored]) -> Explored:
     """Join the results of parts of a scenario's sets of faults.
 
     Args:
@@ -196,7 +197,7 @@ def joined(bound: int, parts: Sequence[Explored]) -> Explored:
     """
     whole = Explored(parts[0].subject, parts[0].scenario, bound)
     whole.not_tried = parts[0].not_tried
-    for name in (anomaly.name for anomaly in anomalies.ANOMALIES):
+    for name in (anomaly.name for anomaly in ANOMALIES):
         sets = [faults for part in parts for faults in part.counterexamples.get(name, [])]
         for faults in sorted(sets, key=len):
             whole.take(faults, frozenset({name}))
@@ -206,7 +207,7 @@ def joined(bound: int, parts: Sequence[Explored]) -> Explored:
     return whole
 
 
-async def of_schedules(
+async def play_schedules(
     subjects: Sequence[Subject], on_begin: Callable[[str], None] = lambda name: None
 ) -> tuple[dict[str, dict[str, list[str]]], dict[str, dict[str, list[str]]]]:
     """Play the schedules with names.
@@ -240,7 +241,7 @@ async def of_schedules(
                 if cell.scenario.at_effects and not history.strikes:
                     leave_out(cell.subject, OWN_LEDGER, slug)
                     continue
-                for name in sorted(anomalies.found(history)):
+                for name in sorted(anomalies_in(history)):
                     shown[slug].setdefault(name, []).append(cell.subject.name)
     return shown, left_out
 

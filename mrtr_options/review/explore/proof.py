@@ -59,7 +59,7 @@ class Proof:
         """Return whether reply and effects depend on the message alone."""
         return self.refuted is None
 
-    def doing(self, effect: str) -> list[Message]:
+    def messages_with(self, effect: str) -> list[Message]:
         """Return the messages of which each delivery brings an effect."""
         return [
             message
@@ -87,7 +87,7 @@ class Proof:
         reports = [message for message in good if message[-1:] in (("metric",), ("imperial",))]
         if all(self._has_effects(message) for message in reports):
             found.append("lost effect")
-        if all(good[message].text == _report(*message[-2:]) for message in reports):
+        if all(good[message].text == _expected_report(*message[-2:]) for message in reports):
             found += ["misrouted answer", "ignored answer"]
         return tuple(found)
 
@@ -101,25 +101,26 @@ class Proof:
     def statement(self) -> str:
         """The conclusion, in a sentence."""
         if self.refuted is not None:
-            at = named(self.refuted)
+            at = describe_message(self.refuted)
             return f"not proved: what happens at {at} depends on more than the message"
+        billing = _describe_requests(self.messages_with("bill"))
+        auditing = _describe_requests(self.messages_with("audit"))
         return (
-            f"at most one bill each time {_rounds(self.doing('bill'))} arrives, at most one audit"
-            f" each time {_rounds(self.doing('audit'))} arrives, for any number of faults without"
-            f" {EXCEPT} ({len(self.messages)} messages)"
+            f"at most one bill each time {billing} arrives, at most one audit each time {auditing}"
+            f" arrives, for any number of faults without {EXCEPT} ({len(self.messages)} messages)"
         )
 
 
-def _report(place: str, units: str) -> str:
+def _expected_report(place: str, units: str) -> str:
     return weather.report(place, weather.UnitsAnswer.model_validate({"units": units}))
 
 
-def named(message: Message) -> str:
+def describe_message(message: Message) -> str:
     """Return a message as it is written in a sentence."""
     return f"the answer {' / '.join(message)!r}" if message else "the first request"
 
 
-def _rounds(messages: list[Message]) -> str:
+def _describe_requests(messages: list[Message]) -> str:
     rounds = sorted({len(message) + 1 for message in messages})
     if rounds == [1, 2, 3]:
         return "a request"
@@ -165,13 +166,13 @@ async def _handle_all(
         if message[-1:] == (NONE,):  # asks the same again
             continue
         for key in reply.questions:
-            for said, answer in _answers(reply, key).items():
+            for said, answer in _possible_answers(reply, key).items():
                 answers = {key: on_the_wire(answer)} if answer is not None else None
                 new[*message, said] = Request(request.location, answers, reply.state)
     return held
 
 
-def _answers(reply: Reply, key: str) -> dict[str, UserAnswer | None]:
+def _possible_answers(reply: Reply, key: str) -> dict[str, UserAnswer | None]:
     name = reply.name_of(key)
     choices: list[str] = reply.schemas[key]["properties"][name]["enum"]
     return {

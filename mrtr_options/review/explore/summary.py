@@ -73,7 +73,7 @@ def show(
 
 def as_rows(done: Sequence[Explored], proofs: Mapping[Subject, Proof]) -> list[Row]:
     """Return the rows that `--json` prints."""
-    return [found.as_json() | as_json(proofs.get(found.subject)) for found in done]
+    return [found.as_json() | proof_as_json(proofs.get(found.subject)) for found in done]
 
 
 def name_unclassified(done: Sequence[Explored]) -> int:
@@ -114,7 +114,7 @@ def behaviours(rows: Sequence[Row]) -> list[Behaviour]:
         by_subject.setdefault(row["subject"], {})[row["policy"]] = row
     alike: dict[str, list[str]] = {}
     for subject, own in by_subject.items():
-        alike.setdefault(json.dumps([*map(_shown, own.values())]), []).append(subject)
+        alike.setdefault(json.dumps([*map(_told_in_table, own.values())]), []).append(subject)
     return [
         Behaviour(
             tuple(subjects),
@@ -128,7 +128,7 @@ def behaviours(rows: Sequence[Row]) -> list[Behaviour]:
     ]
 
 
-def _shown(row: Row) -> dict[str, Any]:
+def _told_in_table(row: Row) -> dict[str, Any]:
     """Return all that a table says of a row, without its subject."""
     other = {name: row[name] for name in row if name not in ("subject", "histories", "proved")}
     return other | {"witnesses": {name: sorted(sets) for name, sets in row["witnesses"].items()}}
@@ -167,7 +167,7 @@ def not_tried_lines(kinds: Mapping[str, str], on: str = "") -> list[str]:
     ]
 
 
-def as_json(proof: Proof | None) -> dict[str, Any]:
+def proof_as_json(proof: Proof | None) -> dict[str, Any]:
     """Return a proof as a part of a JSON object."""
     if proof is None or not proof.holds:
         return {"proved": None, "never": []}
@@ -202,13 +202,13 @@ def _print(found: Explored, proof: Proof | None) -> None:
         lines.append(
             (PROVED, "green", f"{', '.join(WORDS[name] for name in never)}; {proof.statement}")
         )
-    out.print(Padding(_grid(lines), (0, 0, 0, 2), expand=False))
+    out.print(Padding(_build_grid(lines), (0, 0, 0, 2), expand=False))
     for line in (runs, *not_tried_lines(found.not_tried)):
         out.print(Padding(Text(line), (0, 0, 0, 2), expand=False))
     out.print()
 
 
-def _grid(lines: Iterable[tuple[str, str, str]]) -> Table:
+def _build_grid(lines: Iterable[tuple[str, str, str]]) -> Table:
     """Return a table of lines: a label, its style, and a text."""
     grid = Table.grid(padding=(0, 2, 0, 0))
     grid.add_column(no_wrap=True)
@@ -232,11 +232,11 @@ def markdown(rows: Sequence[Row]) -> str:
     for destination in destinations:
         if len(destinations) > 1:
             tables.append(f"Destination: {destination}")
-        tables.append(_markdown([row for row in rows if row["destination"] == destination]))
+        tables.append(_write_table([row for row in rows if row["destination"] == destination]))
     return "\n\n".join([*tables, *not_tried_in(rows)])
 
 
-def _markdown(rows: Sequence[Row]) -> str:
+def _write_table(rows: Sequence[Row]) -> str:
     """Write a table: for each behaviour a row for each client, a column for each shown anomaly."""
     shown = [each.name for each in ANOMALIES if any(each.name in row["witnesses"] for row in rows)]
     cells = (

@@ -8,6 +8,7 @@ option.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import KW_ONLY, dataclass
 
 from mrtr_options.review.bench.driver import MAX_REQUESTS, REFUSALS
 from mrtr_options.review.bench.history import (
@@ -26,34 +27,42 @@ from mrtr_options.tool import weather
 from mrtr_options.tool.settings import STATE_TTL_SECONDS
 
 
-def _anomaly(
-    name: str,
-    words: str,
-    says: str,
-    shows: Callable[[Reading], bool],
-    *,
-    harms: str,
-    remedy: str,
-    shown_by: tuple[str, ...],
-) -> Property:
-    def check(reading: Reading) -> Iterator[Problem]:
-        if shows(reading):
-            yield Problem(name, None, "", says)
+@dataclass(frozen=True)
+class Anomaly(Property):
+    """A pattern in a history that a user would call wrong.
 
-    return Property(name, says, "anomaly", check, words, harms, remedy, shown_by)
+    Attributes:
+        words: The anomaly in the words of people, as every table and line has it; JSON has its
+            name.
+        shows: Returns whether a history shows it.
+        harms: The person who is harmed.
+        remedy: The advice against it.
+        shown_by: The subjects of this package that do not show it under any one fault.
+    """
+
+    words: str
+    shows: Callable[[Reading], bool]
+    _: KW_ONLY
+    harms: str
+    remedy: str
+    shown_by: tuple[str, ...]
+
+    def problems(self, reading: Reading) -> Iterator[Problem]:
+        if self.shows(reading):
+            yield Problem(self.name, None, "", self.says)
 
 
-def _orphan(reading: Reading) -> bool:
+def _bills_without_result(reading: Reading) -> bool:
     others = {sent.call for sent, got in reading.exchanges if sent.call > 1 and got.reply.is_result}
     return reading.report is None and reading.effects("bill").total() > len(others)
 
 
-def _both_answers_charged(reading: Reading) -> bool:
+def _charges_both_answers(reading: Reading) -> bool:
     calls = len(reading.history.scenario.callers)
     return calls < reading.effects("bill").total() <= reading.effects_due
 
 
-def _swallowed(reading: Reading) -> bool:
+def _swallows_a_call(reading: Reading) -> bool:
     reported = {sent.call for sent, got in reading.exchanges if _is_report(got.reply)}
     if len(reported) > 1 and reading.effects("bill").total() < len(reported):
         return True
@@ -66,18 +75,18 @@ def _is_report(reply: Reply) -> bool:
     return reply.text is not None and reply.text.partition(":")[0] in weather.REPORTS
 
 
-def _unasked(reading: Reading) -> bool:
+def _skips_the_question(reading: Reading) -> bool:
     asked = {event.name for event in reading.history.events if isinstance(event, Asked)}
     can_be_asked = all(sent.request.asks for sent, _ in reading.exchanges)
     return reading.report is not None and can_be_asked and "units" not in asked
 
 
-def _lost_effect(reading: Reading) -> bool:
+def _lacks_an_effect(reading: Reading) -> bool:
     billed = reading.effects("bill")[reading.place] > 0
     return reading.report is not None and not (billed and reading.effects("audit"))
 
 
-def _misrouted(reading: Reading) -> bool:
+def _takes_another_answer(reading: Reading) -> bool:
     elsewhere: set[str] = set()
     for event in reading.answers:
         content: Mapping[str, object] = event.content or {}
@@ -87,7 +96,7 @@ def _misrouted(reading: Reading) -> bool:
     return bool(reading.unheeded & elsewhere)
 
 
-def _forged(reading: Reading) -> bool:
+def _takes_an_old_state(reading: Reading) -> bool:
     return any(
         not got.reply.is_refusal and got.reply.nothing is None
         for sent, got in reading.exchanges
@@ -95,28 +104,28 @@ def _forged(reading: Reading) -> bool:
     )
 
 
-def _goes_on(request: Request) -> bool:
+def _is_later_round(request: Request) -> bool:
     """Return whether a request is a later round with the usual answers, of a client with forms."""
     given = [getattr(each, "content", None) for each in (request.answers or {}).values()]
     agreed = [{name: value} for name, value in AGREE.items()]
     return request.state is not None and request.asks and all(each in agreed for each in given)
 
 
-def _stops(reading: Reading) -> bool:
+def _client_stops(reading: Reading) -> bool:
     """Return whether the client stops at an error, so that nobody learns if the call can go on."""
     return reading.history.scenario.setup.policy == "stops"
 
 
-def _lost_call(reading: Reading) -> bool:
+def _refuses_a_correct_client(reading: Reading) -> bool:
     end = reading.end
     if not end.is_refusal:
         return False
-    if _stops(reading) and end.code not in REFUSALS:
+    if _client_stops(reading) and end.code not in REFUSALS:
         return False  # a failure, after which another client sends the round again
     mine = [(sent, got) for sent, got in reading.exchanges if sent.call == 1]
     last = [sent for sent, got in mine if got.reply is end or not (end.is_error or got.lost)][-1]
     failed = any(isinstance(event, Failed) for event in reading.history.events)
-    if end.is_error and (failed or not _goes_on(last.request)):
+    if end.is_error and (failed or not _is_later_round(last.request)):
         return False  # it is due, or may be retried
     own = [None, *(got.reply.state for _, got in mine)]
     first = mine[0][0].request
@@ -129,165 +138,160 @@ def _lost_call(reading: Reading) -> bool:
     return is_correct and reading.ages[last.exchange] <= STATE_TTL_SECONDS
 
 
-def _stuck(reading: Reading) -> bool:
+def _never_ends(reading: Reading) -> bool:
     end = reading.end
     sent = [event for event in reading.history.events if isinstance(event, Sent)]
     requests = len([event for event in sent if event.call == 1])
-    if _stops(reading) and end.nothing == LOST:
+    if _client_stops(reading) and end.nothing == LOST:
         return False
     gave_up = not end.questions or requests >= MAX_REQUESTS
     return not end.is_result and end.code is None and end.status not in ENDED and gave_up
 
 
-ANOMALIES: tuple[Property, ...] = (
-    _anomaly(
+ANOMALIES: tuple[Anomaly, ...] = (
+    Anomaly(
         "duplicate bill",
-        "charged twice",
         "A bill took place more than once for each call of the user and each answer they changed.",
+        "charged twice",
         lambda reading: reading.effects("bill").total() > reading.effects_due,
         harms="the user's money",
-        remedy="put the handler into the single-use guard, or give the bill an idempotency key"
-        " that its"
-        " destination honours",
+        remedy="put the handler into the single-use guard, or give the bill an idempotency key that"
+        " its destination honours",
         shown_by=("E+single-use", "F+single-use", "G+single-use", "J+single-use"),
     ),
-    _anomaly(
+    Anomaly(
         "orphan bill",
+        "A bill took place, and the last thing that the user was told is an error, or that"
+        " no lookup was made.",
         "charged, told of an error",
-        "A bill took place, and the last thing that the user was told is an error, or that no"
-        " lookup was"
-        " made.",
-        _orphan,
+        _bills_without_result,
         harms="the user, who will try again",
-        remedy="keep in the state what a retry needs, and give the bill an idempotency key, so"
-        " that the"
-        " retry bills the same and reports",
+        remedy="keep in the state what a retry needs, and give the bill an idempotency key, so that"
+        " the retry bills the same and reports",
         shown_by=("E", "F", "G", "J"),
     ),
-    _anomaly(
+    Anomaly(
         "two answers taken",
-        "both answers charged",
         "The user answered one question twice, each time otherwise, and each answer was charged.",
-        _both_answers_charged,
+        "both answers charged",
+        _charges_both_answers,
         harms="the user's money, where the answer is a guess of a code",
         remedy="put the handler into the single-use guard, which takes one answer to each question",
         shown_by=("F+single-use", "H"),
     ),
-    _anomaly(
+    Anomaly(
         "unasked answer",
-        "question skipped",
         "The call completed, and the user was never shown its last question.",
-        _unasked,
+        "question skipped",
+        _skips_the_question,
         harms="the user, who has agreed to nothing",
         remedy="take an answer only to a question that the state says was asked, as the guard does",
         shown_by=("F+single-use", "H", "J"),
     ),
-    _anomaly(
+    Anomaly(
         "wanted call swallowed",
+        "The user wanted two calls, which the server or the destination took for one: both"
+        " were reported as done and one of them charged nothing, or the second was refused.",
         "second wanted call swallowed",
-        "The user wanted two calls, which the server or the destination took for one: both were"
-        " reported as done and one of them charged nothing, or the second was refused.",
-        _swallowed,
+        _swallows_a_call,
         harms="the user, who believes that both are done",
         remedy="name calls by a reference that the user gives anew for each thing they want, and"
         " say in a repeat that it is one",
         shown_by=("F", "J"),
     ),
-    _anomaly(
+    Anomaly(
         "lost effect",
-        "result without effect",
         "The client holds a report, and its audit or its bill never took place.",
-        _lost_effect,
+        "result without effect",
+        _lacks_an_effect,
         harms="whoever relies on it",
         remedy="report when the effects are done, not before",
         shown_by=("E", "F"),
     ),
-    _anomaly(
+    Anomaly(
         "duplicate audit",
-        "logged twice",
         "An audit took place more than once for each call of the user and each answer they"
         " changed.",
+        "logged twice",
         lambda reading: reading.effects("audit").total() > reading.effects_due,
         harms="whoever reads the log or gets the e-mail",
         remedy="write the audit in the last step, inside the single-use guard; `once` (option F)"
-        " writes"
-        " it once where no response is lost",
+        " writes it once where no response is lost",
         shown_by=("G+single-use",),
     ),
-    _anomaly(
+    Anomaly(
         "stale answer",
+        "The call completed, and the version that completed it has a question that the user"
+        " never saw in these words or with these choices.",
         "stale answer used",
-        "The call completed, and the version that completed it has a question that the user never"
-        " saw "
-        "in these words or with these choices.",
         lambda reading: reading.is_stale,
         harms="the user",
         remedy="keep the question's words and choices in the state, and ask again when they have"
         " changed",
         shown_by=("E", "F"),
     ),
-    _anomaly(
-        "misrouted answer",
+    Anomaly(
         "misrouted answer",
         "The report is of what the user answered to another question, or in another call.",
-        _misrouted,
+        "misrouted answer",
+        _takes_another_answer,
         harms="the user",
         remedy="take an answer by the key of its question alone",
         shown_by=("E", "F", "J"),
     ),
-    _anomaly(
-        "ignored answer",
+    Anomaly(
         "ignored answer",
         "The report is of something that the user did not answer, to any question, in any call.",
-        lambda reading: bool(reading.unheeded) and not _misrouted(reading),
+        "ignored answer",
+        lambda reading: bool(reading.unheeded) and not _takes_another_answer(reading),
         harms="the user",
         remedy="settle an answer in the state when it is given, and in each version report what is"
         " settled",
         shown_by=("E", "F", "J"),
     ),
-    _anomaly(
+    Anomaly(
         "forged state",
-        "expired state accepted",
         "The server acted on a state that it had handed out too long ago.",
-        _forged,
+        "expired state accepted",
+        _takes_an_old_state,
         harms="the server",
-        remedy="put the time into the protected state, as the shared server does, and refuse an"
-        " old one",
+        remedy="put the time into the protected state, as the shared server does, and refuse an old"
+        " one",
         shown_by=("E", "F"),
     ),
-    _anomaly(
+    Anomaly(
         "divergent replies",
-        "two responses to one request",
         "The same request was delivered twice and got two different replies.",
+        "two responses to one request",
         lambda reading: not reading.agrees,
         harms="the client",
         remedy="compute each round from its request alone, or keep the response in the single-use"
         " guard",
         shown_by=("E", "F+single-use"),
     ),
-    _anomaly(
+    Anomaly(
         "asked again",
-        "asked twice",
         "The user had to answer a question twice.",
+        "asked twice",
         lambda reading: reading.is_asked_again,
         harms="the user's patience",
         remedy="keep answers by the key of their question, as keyed replay does",
         shown_by=("J",),
     ),
-    _anomaly(
+    Anomaly(
         "stuck call",
-        "never ends",
         "The client sent as much as it may, and the call has not ended.",
-        _stuck,
+        "never ends",
+        _never_ends,
         harms="everyone",
         remedy="end each round in a result, a question or an error",
         shown_by=("E", "F"),
     ),
-    _anomaly(
+    Anomaly(
         "lost call",
-        "call lost",
         "A correct client is told to start over, with a state that is not too old.",
-        _lost_call,
+        "call lost",
+        _refuses_a_correct_client,
         harms="the user",
         remedy="keep in the state, not in the process, what the next round needs",
         shown_by=("E", "F"),
@@ -299,7 +303,7 @@ WORDS = {each.name: each.words for each in ANOMALIES}
 """The words of tables and lines for each anomaly."""
 
 
-def found(history: History) -> frozenset[str]:
+def anomalies_in(history: History) -> frozenset[str]:
     """Return the names of the anomalies that a history shows."""
     reading = Reading(history)
-    return frozenset(each.name for each in ANOMALIES if any(each.check(reading)))
+    return frozenset(each.name for each in ANOMALIES if each.shows(reading))

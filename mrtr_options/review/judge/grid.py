@@ -19,8 +19,13 @@ from mrtr_options.review.bench.run import run as run_one
 from mrtr_options.review.bench.scenario import Scenario, Send, Step, Together, Update
 from mrtr_options.review.bench.schedules import SCHEDULES, Named
 from mrtr_options.review.bench.subjects import Subject
-from mrtr_options.review.judge.facts import Observation, merged
-from mrtr_options.review.judge.guarantees import broken, guaranteed, guarantees_of, observed
+from mrtr_options.review.judge.guarantees import (
+    find_broken,
+    guaranteed,
+    guarantees_of,
+    judge_history,
+)
+from mrtr_options.review.judge.observation import Observation, merge
 from mrtr_options.review.judge.properties import Property
 
 IN_MEMORY = ("one", "two")
@@ -90,11 +95,11 @@ def split(
     deployments: Sequence[str] = IN_MEMORY,
 ) -> tuple[list[Cell], list[Cell]]:
     """Return the possible runs, and those that lack a version to deploy and are not tried."""
-    every = _applicable(subjects, schedules, eras, deployments)
+    every = _find_applicable(subjects, schedules, eras, deployments)
     return [cell for cell in every if not cell.missing], [cell for cell in every if cell.missing]
 
 
-def _applicable(
+def _find_applicable(
     subjects: Sequence[Subject],
     schedules: Sequence[Named] | None,
     eras: Sequence[Era],
@@ -105,13 +110,13 @@ def _applicable(
     for name in deployments:
         where = offered()[name]
         for era in eras:
-            for scenario in _scenarios(where, era, every):
-                takers = [each for each in subjects if _takes(each, scenario)]
+            for scenario in _scenarios_on(where, era, every):
+                takers = [each for each in subjects if _serves(each, scenario)]
                 found += [Cell(subject, scenario, where.name) for subject in takers]
     return found
 
 
-def _scenarios(where: Offered, era: Era, schedules: Sequence[Named]) -> Iterator[Scenario]:
+def _scenarios_on(where: Offered, era: Era, schedules: Sequence[Named]) -> Iterator[Scenario]:
     """Yield the schedules of an era that can run on a deployment."""
     for schedule in schedules:
         scenario = schedule.of(era)
@@ -123,7 +128,7 @@ def _scenarios(where: Offered, era: Era, schedules: Sequence[Named]) -> Iterator
             yield scenario.on_one()
 
 
-def _takes(subject: Subject, scenario: Scenario) -> bool:
+def _serves(subject: Subject, scenario: Scenario) -> bool:
     """Return whether a subject serves the client of a scenario."""
     return subject.option.takes_tasks or not scenario.takes_tasks
 
@@ -140,12 +145,12 @@ async def run(
         for cell in to_run:
             on_begin(cell.name)
             own = guarantees_of(cell.subject)
-            found = merged([observed(each, own) for each in await _histories(cell, here)])
+            found = merge([judge_history(each, own) for each in await _play_cell(cell, here)])
             observations.append(replace(found, deployment=cell.deployment))
     return observations
 
 
-async def _histories(cell: Cell, here: Memory) -> list[History]:
+async def _play_cell(cell: Cell, here: Memory) -> list[History]:
     where = [offered()[cell.deployment].where]
     if isinstance(where[0], Memory):
         # Two deliveries at once interleave in more than one way: fewer turns, and more.
@@ -178,12 +183,12 @@ Broken = Sequence[tuple[Property, Observation]]
 def judge(subject: Subject, observations: Sequence[Observation]) -> Broken:
     """Hold one subject's observations against the contract and its own guarantees."""
     own = guarantees_of(subject)
-    return broken(
+    return find_broken(
         [each for each in observations if each.subject == subject.name], guaranteed(own), own
     )
 
 
-def broken_lines(subject: Subject, lacks: Broken) -> list[str]:
+def describe_broken(subject: Subject, lacks: Broken) -> list[str]:
     """Return a line for each broken guarantee: its name, the run, and the reason."""
     return [
         f"{subject.name} breaks {each.name} under {seen.schedule}"

@@ -7,13 +7,14 @@ one. Knows readings of histories and schedules; nothing of how they came about.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from mrtr_options.review.bench.faults import Era
 from mrtr_options.review.bench.history import History
 from mrtr_options.review.bench.subjects import Subject
-from mrtr_options.review.judge.contract.rules import CONTRACT
-from mrtr_options.review.judge.facts import Observation, Reading
+from mrtr_options.review.judge.contract.rules import RULES, Rule
+from mrtr_options.review.judge.facts import Reading
+from mrtr_options.review.judge.observation import Observation
 from mrtr_options.review.judge.properties import Problem, Property
 from mrtr_options.tool import weather
 from mrtr_options.tool.guarantees import EVERY_DELIVERY, Guarantees
@@ -29,22 +30,31 @@ Check = Callable[[Observation], str | None]
 """A function that returns the problem of an observation, or None."""
 
 
-def _declared(
-    name: str,
-    says: str,
-    schedules: tuple[str, ...],
-    wrong: Check,
-    eras: tuple[Era, ...] = ("modern",),
-    *,
-    needs_two: bool = False,
-) -> Property:
-    def check(reading: Reading) -> Iterator[Problem]:
-        if (why := wrong(reading.observation)) is not None:
-            yield Problem(name, None, "", why)
+@dataclass(frozen=True)
+class Guarantee(Property):
+    """A guarantee that an option declares besides the contract.
 
-    return Property(
-        name, says, "declared", check, schedules=schedules, eras=eras, needs_two=needs_two
-    )
+    Attributes:
+        schedules: The schedules that can show that it is broken.
+        find_problem: Returns the problem of an observation of such a schedule, or None.
+        eras: The eras of the clients that can show it.
+        needs_two: Whether it takes two instances to show it.
+    """
+
+    schedules: tuple[str, ...]
+    find_problem: Check
+    eras: tuple[Era, ...] = ("modern",)
+    needs_two: bool = False
+
+    def problems(self, reading: Reading) -> Iterator[Problem]:
+        why = self.find_problem(reading.observation)
+        if why is not None:
+            yield Problem(self.name, None, "", why)
+
+    def applies_to(self, schedule: str, era: Era, deployment: str) -> bool:
+        if era not in self.eras or (self.needs_two and deployment == "one"):
+            return False
+        return schedule in self.schedules
 
 
 # --- checks -------------------------------------------------------------------------------------
@@ -89,7 +99,7 @@ def _all(*checks: Check) -> Check:
     return check
 
 
-def _ended_by(word: str) -> Check:
+def _ends_by(word: str) -> Check:
     def check(seen: Observation) -> str | None:
         says = f"the text {seen.text!r} does not say that the user {word}"
         return None if word in (seen.text or "") else says
@@ -97,7 +107,7 @@ def _ended_by(word: str) -> Check:
     return _all(_is(outcome="completed", bills=0), check)
 
 
-def _refuses_an_answer(seen: Observation) -> str | None:
+def _check_refused_answer(seen: Observation) -> str | None:
     for refusal in seen.refusals:
         if refusal.code == -32602 and "units" in (refusal.message or ""):
             return None
@@ -136,18 +146,18 @@ def guaranteed(own: Guarantees | None) -> list[Property]:
         own: The option's guarantees; None for a stranger that says nothing.
     """
     if own is None:
-        return [*CONTRACT]
-    return [each for each in (*CONTRACT, *declared(own)) if each.name not in own.departs]
+        return [*RULES.values()]
+    return [each for each in (*RULES.values(), *declared(own)) if each.name not in own.departs]
 
 
-def declared(own: Guarantees) -> list[Property]:
+def declared(own: Guarantees) -> list[Guarantee]:
     """Return the properties that an option declares, one for each schedule."""
     found = [
-        _counts("modern", "clean-tokyo", own.modern_tokyo),
-        _counts("modern", "clean-springfield", own.modern_springfield),
-        _counts("legacy", "clean-tokyo", own.legacy_tokyo),
-        _counts("legacy", "clean-springfield", own.legacy_springfield),
-        _declared(
+        _guarantee_counts("modern", "clean-tokyo", own.modern_tokyo),
+        _guarantee_counts("modern", "clean-springfield", own.modern_springfield),
+        _guarantee_counts("legacy", "clean-tokyo", own.legacy_tokyo),
+        _guarantee_counts("legacy", "clean-springfield", own.legacy_springfield),
+        Guarantee(
             "old-clients-are-asked" if own.asks_legacy else "old-clients-are-not-asked",
             "An old client gets the whole conversation."
             if own.asks_legacy
@@ -156,27 +166,27 @@ def declared(own: Guarantees) -> list[Property]:
             _is(asked=[ASKED_PLACE, ASKED_UNITS] if own.asks_legacy else []),
             ("legacy",),
         ),
-        _declared(
+        Guarantee(
             "old-clients-get-a-result",
             "Tokyo completes for an old client; Springfield does if it is asked, else is an error.",
             ("clean-tokyo", "clean-springfield"),
-            _old_result(own.asks_legacy),
+            _result_of_old_client(own.asks_legacy),
             ("legacy",),
         ),
-        _declared(
+        Guarantee(
             f"re-execution-{own.reexecution}",
             "The author's code runs once, from the first line to the last."
             if own.reexecution == "never"
             else "The author's code is entered again in later rounds.",
             ("clean-springfield",),
-            _entered_once if own.reexecution == "never" else _entered_again,
+            _check_entered_once if own.reexecution == "never" else _check_entered_again,
         ),
         _READABLE if own.readable else SEALED,
         _LOST_KEY,
     ]
     for slug in own.survives:
         found.append(
-            _declared(
+            Guarantee(
                 f"survives-{slug}",
                 f"A call survives a {slug} between two rounds.",
                 (slug, "key-rotation") if slug == "restart" else (slug,),
@@ -184,12 +194,12 @@ def declared(own: Guarantees) -> list[Property]:
                 needs_two=slug == "failover",
             )
         )
-    found += [_effect_once("audit", slug) for slug in own.audit_once]
-    found += [_effect_once("bill", slug) for slug in own.bill_once]
+    found += [_guarantee_once("audit", slug) for slug in own.audit_once]
+    found += [_guarantee_once("bill", slug) for slug in own.bill_once]
     return found + list(_TASKS if own.task else ())
 
 
-def _old_result(asks: bool) -> Check:
+def _result_of_old_client(asks: bool) -> Check:
     def check(seen: Observation) -> str | None:
         if seen.schedule == "clean-tokyo":
             return _is(outcome="completed", text=TOKYO if asks else TOKYO_ASSUMED)(seen)
@@ -198,7 +208,7 @@ def _old_result(asks: bool) -> Check:
     return check
 
 
-def _either(seen: Observation) -> str | None:
+def _check_either_end(seen: Observation) -> str | None:
     match seen.outcome, seen.most("bill"):
         case ("completed", 1) | ("cancelled", 0 | 1):
             return None
@@ -207,112 +217,112 @@ def _either(seen: Observation) -> str | None:
 
 
 _TASKS = (
-    _declared(
+    Guarantee(
         "a-task-is-the-same-call",
         "A task asks what the call asks, each question once, bills once and has the call's result.",
         ("task-clean",),
         _is(**_WHOLE, audits=1),
     ),
-    _declared(
+    Guarantee(
         "a-lost-handle-bills-nothing",
         "A task whose handle was lost waits for its user and is not billed.",
         ("task-lost-create",),
         _is(**_WHOLE),
     ),
-    _declared(
+    Guarantee(
         "a-tasks-answers-are-taken-once",
         "An answer that is delivered twice, later or at once, changes nothing.",
         ("task-lost-update", "task-update-twice", "task-update-at-once"),
         _is(**_WHOLE, audits=1, agreed=True),
     ),
-    _declared(
+    Guarantee(
         "a-tasks-settled-answers-stay",
         "A different answer to a question that was answered is not looked at.",
         ("task-two-answers",),
         _is(**_WHOLE, errors=[]),
     ),
-    _declared(
+    Guarantee(
         "only-open-keys-count",
         "Keys that are not open are not looked at; an update without the open ones changes"
         " nothing.",
         ("task-unknown-keys", "task-partial-keys"),
         _is(**_WHOLE, errors=[]),
     ),
-    _declared(
+    Guarantee(
         "a-tasks-answers-are-checked",
         "An answer that does not fit is refused with -32602 naming the question, which stays open.",
         ("task-bad-answer",),
-        _all(_refuses_an_answer, _is(**_WHOLE)),
+        _all(_check_refused_answer, _is(**_WHOLE)),
     ),
-    _declared(
+    Guarantee(
         "a-no-completes-the-task",
         "A declined question completes the task with a plain text, and no bill.",
         ("task-decline",),
-        _ended_by("declined"),
+        _ends_by("declined"),
     ),
-    _declared(
+    Guarantee(
         "a-task-asks-only-the-willing",
         "A task of a client that cannot be asked completes with the tool's error.",
         ("task-cannot-ask",),
         _is(outcome="tool_error", asked=[], bills=0),
     ),
-    _declared(
+    Guarantee(
         "a-task-is-its-principals",
         "To anybody else a task is unknown (-32602), whatever they want of it.",
         ("task-other-principal",),
         _is(**_WHOLE, errors=[-32602] * 3),
     ),
-    _declared(
+    Guarantee(
         "a-guessed-id-is-unknown",
         "There is no task under an id that was made up.",
         ("task-guessed",),
         _REFUSED,
     ),
-    _declared(
+    Guarantee(
         "tasks-are-for-those-who-declare-them",
         "A request about a task that does not declare the extension is refused with -32021.",
         ("task-undeclared",),
         _is(code=-32021),
     ),
-    _declared(
+    Guarantee(
         "a-cancelled-task-is-over",
         "A task that is cancelled while it waits ends so, whatever comes after, and is not billed.",
         ("task-cancel", "task-killed-cancelled"),
         _is(outcome="cancelled", bills=0, agreed=True),
     ),
-    _declared(
+    Guarantee(
         "a-finished-task-stays-finished",
         "To cancel a task that is over changes nothing, and its result outlives its instance.",
         ("task-cancel-finished", "task-killed-completed"),
         _is(**_WHOLE, agreed=True),
     ),
-    _declared(
+    Guarantee(
         "a-failed-task-stays-failed",
         "A task that fails ends with -32603, says the same on the next instance, and has no"
         " effect.",
         ("task-killed-failed",),
         _is(ended=("failed", -32603), audits=0, bills=0, agreed=True),
     ),
-    _declared(
+    Guarantee(
         "a-task-is-settled-once",
         "A last answer and a cancellation at the same moment end in one of the two, and stay"
         " there.",
         ("task-cancel-races",),
-        _all(_either, _is(agreed=True)),
+        _all(_check_either_end, _is(agreed=True)),
     ),
-    _declared(
+    Guarantee(
         "a-task-expires",
         "After its time there is no such task, and nothing is billed.",
         ("task-expired",),
         _REFUSED,
     ),
-    _declared(
+    Guarantee(
         "a-task-survives-its-worker",
         "A task whose instance dies, at work or waiting, is finished by another one.",
         ("task-killed-working", "task-killed-working-keyed", "task-killed-waiting"),
         _is(**_COMPLETED, audits=1),
     ),
-    _declared(
+    Guarantee(
         "a-killed-task-bills-once-where-keys-are-honoured",
         "An effect whose record was lost with its instance is done again, under the same key.",
         ("task-killed-working-keyed", "task-killed-waiting"),
@@ -321,7 +331,7 @@ _TASKS = (
 )
 
 
-def undeclared(own: Guarantees) -> list[Property]:
+def undeclared(own: Guarantees) -> list[Guarantee]:
     """Return the properties that an option does not guarantee, to try whether it has them."""
     every = {"audit_once": EVERY_DELIVERY, "bill_once": EVERY_DELIVERY}
     more = declared(own.model_copy(update={"survives": ("failover", "restart"), **every}))
@@ -329,8 +339,8 @@ def undeclared(own: Guarantees) -> list[Property]:
     return [each for each in more if each.name not in names]
 
 
-def _effect_once(effect: str, slug: str) -> Property:
-    return _declared(
+def _guarantee_once(effect: str, slug: str) -> Guarantee:
+    return Guarantee(
         f"{effect}-once-{slug}",
         f"Under {slug}, the {effect} happens once.",
         (slug,),
@@ -338,43 +348,43 @@ def _effect_once(effect: str, slug: str) -> Property:
     )
 
 
-def _counts(era: Era, slug: str, counts: str) -> Property:
+def _guarantee_counts(era: Era, slug: str, counts: str) -> Guarantee:
     def check(seen: Observation) -> str | None:
         effects = f"{seen.effects['audit']}/{seen.effects['bill']}"
         return None if effects == counts else f"audit/bill is {effects}, guaranteed {counts}"
 
-    return _declared(
+    return Guarantee(
         f"{era}-{slug}-counts", f"A clean call has audit/bill {counts}.", (slug,), check, (era,)
     )
 
 
-def _entered_once(seen: Observation) -> str | None:
+def _check_entered_once(seen: Observation) -> str | None:
     again = [f"{name} {times} times" for name, times in seen.entries.items() if times > 1]
     return f"the author's code was entered again: {', '.join(again)}" if again else None
 
 
-def _entered_again(seen: Observation) -> str | None:
+def _check_entered_again(seen: Observation) -> str | None:
     if seen.entries and max(seen.entries.values()) == 1:
         return "the author's code was entered once"
     return None
 
 
-def _readable(seen: Observation) -> str | None:
+def _check_readable(seen: Observation) -> str | None:
     return "the state cannot be read" if seen.readable is False else None
 
 
-def _sealed(seen: Observation) -> str | None:
+def _check_sealed(seen: Observation) -> str | None:
     return "the state can be read" if seen.readable else None
 
 
-_READABLE = _declared(
-    "state-readable", "The client can read the state.", ("clean-springfield",), _readable
+_READABLE = Guarantee(
+    "state-readable", "The client can read the state.", ("clean-springfield",), _check_readable
 )
-SEALED = _declared(
-    "state-sealed", "The client cannot read the state.", ("clean-springfield",), _sealed
+SEALED = Guarantee(
+    "state-sealed", "The client cannot read the state.", ("clean-springfield",), _check_sealed
 )
 
-_LOST_KEY = _declared(
+_LOST_KEY = Guarantee(
     "a-lost-key-is-a-refusal",
     "A server with another key refuses the states of the old one.",
     ("key-lost",),
@@ -384,7 +394,7 @@ _LOST_KEY = _declared(
 # --- judging ------------------------------------------------------------------------------------
 
 
-def observed(history: History, own: Guarantees | None) -> Observation:
+def judge_history(history: History, own: Guarantees | None) -> Observation:
     """Return the summary of a history, with its broken rules and guarantees.
 
     It is held against the contract and against all that may be declared. `own` is what its subject
@@ -392,12 +402,12 @@ def observed(history: History, own: Guarantees | None) -> Observation:
     """
     reading = Reading(history)
     breaks: dict[str, str] = {}
-    properties = [*CONTRACT]
+    properties: list[Property] = [*RULES.values()]
     if own is not None:
         properties += [*declared(own), *undeclared(own)]
     for each in properties:
         if each.applies_to(history.scenario.name, history.era, history.deployment):
-            for problem in each.check(reading):
+            for problem in each.problems(reading):
                 breaks.setdefault(each.name, problem.why())
     return replace(reading.observation, breaks=breaks)
 
@@ -413,7 +423,7 @@ def _is_applicable(seen: Observation, own: Guarantees | None) -> bool:
     return own is None or "failover" in own.survives
 
 
-def broken(
+def find_broken(
     observations: Iterable[Observation], properties: Iterable[Property], own: Guarantees | None
 ) -> list[tuple[Property, Observation]]:
     """Return every property that an observation lacks, with the observation.
@@ -421,7 +431,7 @@ def broken(
     The observation's `breaks` has the reason.
 
     Args:
-        observations: The observations of one subject, made by `observed`.
+        observations: The observations of one subject, made by `judge_history`.
         properties: The properties that are guaranteed for it.
         own: The option's guarantees, which say where it can be held to them.
     """
@@ -430,11 +440,11 @@ def broken(
         (each, seen)
         for seen in observations
         for each in every
-        if each.name in seen.breaks and (each.kind == "contract" or _is_applicable(seen, own))
+        if each.name in seen.breaks and (isinstance(each, Rule) or _is_applicable(seen, own))
     ]
 
 
-def kept(
+def find_kept(
     observations: Sequence[Observation],
     properties: Iterable[Property],
     own: Guarantees | None = None,
@@ -442,7 +452,7 @@ def kept(
     """Return the properties that some observation could have lacked and none did.
 
     Args:
-        observations: The observations of one subject, made by `observed`.
+        observations: The observations of one subject, made by `judge_history`.
         properties: The properties to choose from.
         own: The option's guarantees. They leave out the runs in which it cannot be held to them;
             None leaves nothing out.

@@ -75,7 +75,7 @@ class _Hand:
         self._shown: Received | None = None
         self._instance = 0
         self._chosen: list[str] = []
-        self._said: dict[str, types.ElicitResult] = {}
+        self._given: dict[str, types.ElicitResult] = {}
 
     def tell(self, event: Event) -> None:
         """Show an event, unless the person saw it when they decided."""
@@ -93,7 +93,7 @@ class _Hand:
 
     async def _send(self, request: Request) -> Reply:
         self._chosen = []
-        self._said = {}
+        self._given = {}
         user = self._player.pushed(WholeCall(), request) if request.era == "legacy" else None
         to = [self._instance]
         reply = await self._player.play_round(request, to, lost=self._decide, user=user)
@@ -105,9 +105,9 @@ class _Hand:
         return Reply(nothing=LOST) if LOSE in self._chosen else reply
 
     async def _answers(self, reply: Reply) -> types.InputResponses:
-        for key, answer in self._said.items():
+        for key, answer in self._given.items():
             self._player.answer(1, reply.name_of(key), answer)
-        return dict(self._said)
+        return dict(self._given)
 
     async def _otherwise(self, request: Request, reply: Reply) -> Request | None:
         return request if LOSE in self._chosen else None
@@ -121,14 +121,18 @@ class _Hand:
             schema = reply.schemas[key]
             self._transcript(Asked(got.round, got.call, reply.name_of(key), message, schema))
             form = types.ElicitRequestFormParams(message=message, requested_schema=schema)
-            while isinstance(said := await self._person.answer(form, CHOICES), str):
-                if self._choose(said):
+            answer = await self._person.answer(form, CHOICES)
+            while isinstance(answer, str):
+                if self._choose(answer):
                     return True
-            self._said[key] = said
+                answer = await self._person.answer(form, CHOICES)
+            self._given[key] = answer
         if not reply.questions and not reply.later:
-            while said := await self._person.choose(CHOICES):
-                if self._choose(said):
+            choice = await self._person.choose(CHOICES)
+            while choice:
+                if self._choose(choice):
                     return True
+                choice = await self._person.choose(CHOICES)
         return False
 
     def _choose(self, choice: str) -> bool:

@@ -20,7 +20,7 @@ from mrtr_options.review.check.risks import Risk
 from mrtr_options.review.check.story import story
 from mrtr_options.review.explore.summary import COUNTS, as_in, not_tried_cell, not_tried_lines
 from mrtr_options.review.judge.anomalies import ANOMALIES
-from mrtr_options.review.judge.contract import RULES, SOURCES
+from mrtr_options.review.judge.contract import RULES
 from mrtr_options.review.show.svg import STYLE, source_of, svg
 from mrtr_options.terminal import plural
 
@@ -41,48 +41,53 @@ svg { display: block; width: 100%; margin: 0.8rem 0; border: 1px solid #8886; bo
 """
 
 
-def verdict(report: Report) -> str:
+def describe_verdict(report: Report) -> str:
     """Return the verdict in a line: the broken rules, and the risks."""
     names = report.broken_names
-    departs = ", ".join(each.rule for each in report.departures)
-    departs = departs and f"; departs from {departs}"
     if names:
-        kept = f"Breaks {plural(len(names), 'guarantee')}: {', '.join(names)}{departs}."
+        contract = f"Breaks {plural(len(names), 'guarantee')}: {', '.join(names)}"
+    elif report.own:
+        contract = "Keeps the contract and its own guarantees"
     else:
-        kept = f"Keeps the contract{' and its own guarantees' if report.own else ''}{departs}."
-    under: dict[str, list[str]] = {}
+        contract = "Keeps the contract"
+    if report.departures:
+        contract += f"; departs from {', '.join(each.rule for each in report.departures)}"
+    by_cause: dict[str, list[str]] = {}
     for risk in report.risks:
         first = risk.counterexamples[0]
-        faults = "a schedule" if first in SCHEDULES else COUNTS.get(len(parse(first)), "no fault")
-        says = f"{risk.anomaly.words} ({first})" if first else risk.anomaly.words
-        under.setdefault(f"Under {faults}" if first else "In every call", []).append(says)
-    return " ".join([kept, *(f"{where}: {', '.join(shown)}." for where, shown in under.items())])
+        words = f"{risk.anomaly.words} ({first})" if first else risk.anomaly.words
+        by_cause.setdefault(_describe_cause(first), []).append(words)
+    risks = [f"{cause}: {', '.join(words)}." for cause, words in by_cause.items()]
+    return " ".join([f"{contract}.", *risks])
 
 
-def judged(report: Report) -> list[str]:
+def _describe_cause(counterexample: str) -> str:
+    """Return "Under one fault", "Under a schedule" or "In every call"."""
+    if not counterexample:
+        return "In every call"
+    if counterexample in SCHEDULES:
+        return "Under a schedule"
+    return f"Under {COUNTS.get(len(parse(counterexample)), 'no fault')}"
+
+
+def describe_judging(report: Report) -> list[str]:
     """Return lines on how the proposal was judged, and what was left out."""
-    by = report.judged and f" {report.judged}"
+    by = f" {report.judged}" if report.judged else ""
     held = "and its own guarantees" if report.own else "only"
     if report.own is None and "://" not in report.target:
         held += f"; add {Path(report.target).stem}.toml to declare stronger guarantees"
-    left = (
-        (plural(runs, "run") if runs else "further runs", why)
-        for why, runs in report.left_out.items()
-    )
-    judged = f"judged in {plural(report.runs, 'run')}{by}, against the contract {held}"
-    return [
-        judged,
-        *(f"left out: {runs} {why}" for runs, why in left),
-        *not_tried_lines(report.not_tried),
-        *_state_only(report),
-    ]
+    lines = [f"judged in {plural(report.runs, 'run')}{by}, against the contract {held}"]
+    for why, runs in report.left_out.items():
+        left_out = plural(runs, "run") if runs else "further runs"
+        lines.append(f"left out: {left_out} {why}")
+    return [*lines, *not_tried_lines(report.not_tried), *_describe_state_only(report)]
 
 
 MOST_NAMED = 3
 """The most runs that are named on a line."""
 
 
-def _state_only(report: Report) -> list[str]:
+def _describe_state_only(report: Report) -> list[str]:
     """Say where a server depends on a state without a question.
 
     Some clients never send such a state again.
@@ -103,15 +108,16 @@ def _state_only(report: Report) -> list[str]:
     return lines
 
 
-def page(report: Report) -> str:
+def write_page(report: Report) -> str:
     """Return the report as one HTML file."""
+    looks = "holds" if report.holds else "breaks"
+    verdict = escape(describe_verdict(report))
     parts = [
         f"<h1>{escape(report.target)}</h1>",
-        f'<p class="{"holds" if report.holds else "breaks"}"><strong>{escape(verdict(report))}'
-        "</strong></p>",
-        *(f'<p class="small">{escape(line)}</p>' for line in judged(report)),
-        *_breaks(report),
-        *_risks(report),
+        f'<p class="{looks}"><strong>{verdict}</strong></p>',
+        *(f'<p class="small">{escape(line)}</p>' for line in describe_judging(report)),
+        *_write_broken(report),
+        *_write_risks(report),
     ]
     # The page may use its own two styles, and nothing else: no script, no address.
     policy = (
@@ -130,17 +136,17 @@ def page(report: Report) -> str:
     )
 
 
-def broken(report: Report) -> Iterator[tuple[str, bool, list[str]]]:
+def describe_broken(report: Report) -> Iterator[tuple[str, bool, list[str]]]:
     """Yield each breach: a heading, whether it turns the verdict, and lines."""
     for finding in report.findings:
         yield (
-            f"breaks {finding.rule}: {RULES[finding.rule]}",
+            f"breaks {finding.rule}: {RULES[finding.rule].says}",
             True,
-            _told(report, finding, "breaks"),
+            _describe_finding(report, finding, "breaks"),
         )
     for finding in report.departures:
-        told = _told(report, finding, "departs from")
-        yield f"departs from {finding.rule}: {RULES[finding.rule]}", False, told
+        told = _describe_finding(report, finding, "departs from")
+        yield f"departs from {finding.rule}: {RULES[finding.rule].says}", False, told
     if report.findings and report.raised:
         others = f", the first of {len(report.raised)}" if report.raised[1:] else ""
         yield f"what its code raised{others}:", False, report.raised[0].splitlines()
@@ -150,18 +156,19 @@ def broken(report: Report) -> Iterator[tuple[str, bool, list[str]]]:
         yield f"breaks {guarantee.name}: {guarantee.says}", True, lines
 
 
-def _told(report: Report, finding: Finding, does: str) -> list[str]:
+def _describe_finding(report: Report, finding: Finding, does: str) -> list[str]:
     """Return the specification's sentence on the rule, the run, and the rules that follow."""
-    lines = [SOURCES.get(finding.rule, "a rule of docs/CONTRACT.md alone"), *story(finding)]
+    source = RULES[finding.rule].source or "a rule of docs/CONTRACT.md alone"
+    lines = [source, *story(finding)]
     following = report.following(finding)
     if following:
         lines.append(f"so it also {does} {', '.join(following)}")
     return lines
 
 
-def _breaks(report: Report) -> list[str]:
+def _write_broken(report: Report) -> list[str]:
     parts: list[str] = []
-    for heading, is_broken, lines in broken(report):
+    for heading, is_broken, lines in describe_broken(report):
         looks = ' class="breaks"' if is_broken else ""
         parts.append(f"<h3{looks}>{escape(heading)}</h3>")
         parts.append(f"<pre>{escape(chr(10).join(lines))}</pre>")
@@ -173,7 +180,7 @@ def risks_heading(report: Report) -> str:
     return "allowed, but worth knowing" if report.holds else "also worth knowing"
 
 
-def _risks(report: Report) -> list[str]:
+def _write_risks(report: Report) -> list[str]:
     explored = report.explored
     if not report.risks and explored is None:
         return []
@@ -183,22 +190,22 @@ def _risks(report: Report) -> list[str]:
         most = plural(explored.bound, "fault")
         parts.append(f'<p class="small">Among {calls} under at most {most}.</p>')
     for risk in report.risks:
-        parts += _risk(report, risk)
+        parts += _write_risk(report, risk)
     if not report.risks:
         parts.append("<p>No risks found.</p>")
     if report.not_tried:
-        parts.append(f"<p>{escape(unseen(report))}.</p>")
+        parts.append(f"<p>{escape(describe_unseen(report))}.</p>")
     return parts
 
 
-def unseen(report: Report) -> str:
+def describe_unseen(report: Report) -> str:
     """Say what nothing showed where some kinds of faults were not tried."""
     shown = {risk.anomaly.name for risk in report.risks}
     words = [anomaly.words for anomaly in ANOMALIES if anomaly.name not in shown]
     return f"{not_tried_cell(report.not_tried)}; so this may still happen: {', '.join(words)}"
 
 
-def _risk(report: Report, risk: Risk) -> list[str]:
+def _write_risk(report: Report, risk: Risk) -> list[str]:
     anomaly = risk.anomaly
     remedy, shown_by = risk.remedy
     parts = [
@@ -209,13 +216,13 @@ def _risk(report: Report, risk: Risk) -> list[str]:
     first, *others = risk.counterexamples
     history = report.histories.get(first)
     if history is not None:
-        parts.append(svg(history, f"{first or 'no fault'}: {_says(first)}"))
+        parts.append(svg(history, f"{first or 'no fault'}: {_describe_faults(first)}"))
     if others:
         parts.append(f'<p class="small">Also under {escape(", ".join(others))}.</p>')
     return parts
 
 
-def _says(faults: str) -> str:
+def _describe_faults(faults: str) -> str:
     """Return a set of faults, or a schedule, in words."""
     if faults in SCHEDULES:
         return SCHEDULES[faults].why

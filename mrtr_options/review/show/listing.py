@@ -29,7 +29,7 @@ def show(
 ) -> None:
     """Print every fault, and every schedule with its sentence and its anomalies in some subjects.
 
-    See `of_schedules`. Without subjects, nothing was played.
+    See `play_schedules`. Without subjects, nothing was played.
     """
     faults = {name: kind.says for name, kind in NAMED.items()}
     says = {slug: schedule.why for slug, schedule in SCHEDULES.items()}
@@ -42,26 +42,26 @@ def show(
         print(json.dumps(found, ensure_ascii=False, indent=1))
         return
     out = console()
-    out.print(_table(("fault", "what happens"), faults.items()))
+    out.print(_build_table(("fault", "what happens"), faults.items()))
     out.print()
     if subjects:
         on = f"shows, on {' '.join(short(each.name) for each in subjects)}"
-        rows = ((slug, sentence, _lines(shown[slug])) for slug, sentence in says.items())
-        out.print(_table(("schedule", "what happens", on), rows))
+        rows = ((slug, sentence, _describe_shown(shown[slug])) for slug, sentence in says.items())
+        out.print(_build_table(("schedule", "what happens", on), rows))
     else:
-        out.print(_table(("schedule", "what happens"), says.items()))
+        out.print(_build_table(("schedule", "what happens"), says.items()))
     for name, reasons in left_out.items():
         for why, slugs in reasons.items():
             out.print(f"{NOT_TRIED} on {short(name)}: {', '.join(slugs)} ({why})")
 
 
-def _lines(found: Mapping[str, Sequence[str]]) -> str:
+def _describe_shown(found: Mapping[str, Sequence[str]]) -> str:
     return "\n".join(
         f"{WORDS[name]}: {' '.join(map(short, where))}" for name, where in found.items()
     )
 
 
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
+def _build_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0))
     for heading in head:
         table.add_column(heading, overflow="fold")

@@ -21,7 +21,7 @@ from mrtr_options.review.bench.schedules import SCHEDULES
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.review.explore.combinations import OWN_LEDGER
 from mrtr_options.review.explore.summary import sentence, short
-from mrtr_options.review.judge import anomalies
+from mrtr_options.review.judge.anomalies import anomalies_in
 from mrtr_options.review.judge.facts import observe
 from mrtr_options.review.show.transcript import Transcript, end_of, note_on_keys
 from mrtr_options.terminal import console
@@ -32,7 +32,7 @@ def play(subjects: Sequence[Subject], scenario: Scenario, faults: Faults, *, as_
 
     `faults` are the scenario's, if it is no schedule.
     """
-    histories = anyio.run(_played, subjects, scenario)
+    histories = anyio.run(_play_all, subjects, scenario)
     if as_json:
         print(
             json.dumps([_as_json(history) for history in histories], ensure_ascii=False, indent=1)
@@ -71,13 +71,13 @@ def _print_run(history: History, faults: Faults, out: Console) -> None:
     out.print(end_of(history))
 
 
-async def _played(subjects: Sequence[Subject], scenario: Scenario) -> list[History]:
+async def _play_all(subjects: Sequence[Subject], scenario: Scenario) -> list[History]:
     return [await run(subject, scenario) for subject in subjects]
 
 
 def _as_json(history: History) -> dict[str, Any]:
     return {
         **observe(history).as_json(),
-        "anomalies": sorted(anomalies.found(history)),
+        "anomalies": sorted(anomalies_in(history)),
         "events": history.as_json(),
     }

@@ -92,11 +92,11 @@ def svg(history: History, title: str) -> str:
         f"<style>{STYLE}</style>",
         f'<rect class="page" width="{WIDTH}" height="{height}" rx="6"/>',
         f'<text class="title" x="20" y="26">{escape(title)}</text>',
-        f'<svg y="{TOP}" height="{height - TOP - 12}">{heads(lanes)}</svg>',
+        f'<svg y="{TOP}" height="{height - TOP - 12}">{draw_heads(lanes)}</svg>',
     ]
     for number, row in enumerate(rows):
         parts.append(
-            f'<svg y="{TOP + HEAD + number * ROW}" height="{ROW}">{drawn(row, lanes)}</svg>'
+            f'<svg y="{TOP + HEAD + number * ROW}" height="{ROW}">{draw_row(row, lanes)}</svg>'
         )
     return "\n".join([*parts, "</svg>", ""])
 
@@ -119,7 +119,7 @@ def lanes_of(rows: Iterable[Row]) -> Lanes:
     return ((CLIENT, 8), *enumerate([61] if instances == 1 else [40, 59]), (EFFECTS, 78))
 
 
-def heads(lanes: Lanes) -> str:
+def draw_heads(lanes: Lanes) -> str:
     """Draw the names of the lanes, and a line down from each."""
     servers = [lane for lane, _ in lanes if isinstance(lane, int)]
     return "".join(
@@ -135,29 +135,35 @@ def _lane_name(lane: Lane, servers: int) -> str:
     return "server" if servers == 1 else f"server {lane + 1}"
 
 
-def drawn(row: Row, lanes: Lanes, due: int = 1) -> str:
+def draw_row(row: Row, lanes: Lanes, due: int = 1) -> str:
     """Draw one row; an effect that took place more often than it is due stands out."""
     at = dict(lanes)
     label = row.label or row.text
     match row.kind:
-        case "effect":
-            looks = " twice" if row.times > due else ""
-            return _effect(label, looks, row.effect == "audit", _at(row.start, at), at[EFFECTS])
-        case "skipped":
-            return _effect(label, " skipped", row.effect == "audit", None, at[EFFECTS])
+        case "effect" | "skipped":
+            return _draw_effect_row(row, label, at, due)
         case "failure":
-            return _failure(label, _at(row.start, at) or at[CLIENT], at[EFFECTS])
+            return _draw_failure(label, _place_of(row.start, at) or at[CLIENT], at[EFFECTS])
         case "crash":
-            return _crash(label, at[row.start or 0])
+            return _draw_crash(label, at[row.start or 0])
         case "change" | "time":
             return f'<text class="note" x="50%" y="19">{escape(label)}</text>'
         case "kept":
-            return _kept(label, _at(row.start, at), at[DATABASE])
+            return _draw_stored(label, _place_of(row.start, at), at[DATABASE])
         case _:
-            return _message_of(row, label, at)
+            return _draw_message_row(row, label, at)
 
 
-def _message_of(row: Row, label: str, at: Mapping[Lane, int]) -> str:
+def _draw_effect_row(row: Row, label: str, at: Mapping[Lane, int], due: int) -> str:
+    """Draw an effect, or one that was not repeated."""
+    is_audit = row.effect == "audit"
+    if row.kind == "skipped":
+        return _draw_effect(label, " skipped", is_audit, None, at[EFFECTS])
+    looks = " twice" if row.times > due else ""
+    return _draw_effect(label, looks, is_audit, _place_of(row.start, at), at[EFFECTS])
+
+
+def _draw_message_row(row: Row, label: str, at: Mapping[Lane, int]) -> str:
     """Draw a request or a response."""
     start = CLIENT if row.start is None or row.start == USER else row.start
     end = CLIENT if row.end is None or row.end == USER else row.end
@@ -169,81 +175,79 @@ def _message_of(row: Row, label: str, at: Mapping[Lane, int]) -> str:
         label += f" (call {row.call})"
     if row.lost:
         label = f"lost: {label}"
-    return _message(label, looks, row.lost or row.end is None, at[start], at[end])
+    return _draw_message(label, looks, row.lost or row.end is None, at[start], at[end])
 
 
-def _at(lane: Lane | None, places: Mapping[Lane, int]) -> int | None:
+def _place_of(lane: Lane | None, places: Mapping[Lane, int]) -> int | None:
     return None if lane is None else places[lane]
 
 
 @cache
-def _message(label: str, looks: str, stops: bool, start: int, end: int) -> str:
+def _draw_message(label: str, looks: str, stops: bool, start: int, end: int) -> str:
     reach = round(start + LOST_AT * (end - start)) if stops else end
     left = min(start, reach) + 2
     label = shorten(label, round(0.45 * (100 - left)), placeholder=" …")  # which fits on a phone
     looks = "lost error" if stops else looks
     return (
         f'<text class="{looks}" x="{left}%" y="15">{escape(label)}</text>'
-        + _arrow(start, reach, looks)
-        + (_cross(reach, 22) if stops else "")
+        + _draw_arrow(start, reach, looks)
+        + (_draw_cross(reach, 22) if stops else "")
     )
 
 
-def _arrow(start: int, end: int, looks: str) -> str:
+def _draw_arrow(start: int, end: int, looks: str) -> str:
     line = f'<line class="arrow {looks}" x1="{start}%" x2="{end}%" y1="22" y2="22"/>'
     if "lost" in looks:
         return line
     way = 8 if end > start else -8
-    return line + _shape(end, 22, f"arrow {looks}", f"M{-way} -4.5L0 0L{-way} 4.5")
+    return line + _draw_shape(end, 22, f"arrow {looks}", f"M{-way} -4.5L0 0L{-way} 4.5")
 
 
-def _shape(x: int, y: int, looks: str, path: str) -> str:
+def _draw_shape(x: int, y: int, looks: str, path: str) -> str:
     """Draw a shape whose place depends on the width, and whose size does not."""
     return f'<svg x="{x}%" y="{y}" overflow="visible"><path class="{looks}" d="{path}"/></svg>'
 
 
-def _cross(x: int, y: int) -> str:
-    return _shape(x, y, "cross", "M-5 -5l10 10m0 -10l-10 10")
+def _draw_cross(x: int, y: int) -> str:
+    return _draw_shape(x, y, "cross", "M-5 -5l10 10m0 -10l-10 10")
 
 
 @cache
-def _effect(label: str, looks: str, is_audit: bool, start: int | None, x: int) -> str:
+def _draw_effect(label: str, looks: str, is_audit: bool, start: int | None, x: int) -> str:
     dots = (
         ""
         if start is None
         else f'<line class="arrow dots" x1="{start}%" x2="{x}%" y1="16" y2="16"/>'
     )
     shape = "M-6 -6h12v12h-12z" if is_audit else "M0 -8l8 8l-8 8l-8 -8z"
-    mark = _shape(x, 16, f"effect{looks}", shape)
+    mark = _draw_shape(x, 16, f"effect{looks}", shape)
     text = f'<text class="{looks.strip()}" x="{x}%" y="20" dx="13">{escape(label)}</text>'
     return f"{dots}{mark}{text}"
 
 
 @cache
-def _failure(label: str, start: int, end: int) -> str:
+def _draw_failure(label: str, start: int, end: int) -> str:
     middle = (start + end) // 2
     return (
         f'<line class="arrow lost" x1="{start}%" x2="{middle}%" y1="16" y2="16"/>'
-        f"{_cross(middle, 16)}"
+        f"{_draw_cross(middle, 16)}"
         f'<text class="error before" x="{start - 1}%" y="20">{escape(label)}</text>'
     )
 
 
 @cache
-def _crash(label: str, x: int) -> str:
-    return (
-        f'{_cross(x, 16)}<text class="error before" x="{x}%" y="20" dx="-12">{escape(label)}</text>'
-    )
+def _draw_crash(label: str, x: int) -> str:
+    return f'{_draw_cross(x, 16)}<text class="error before" x="{x}%" y="20" dx="-12">{escape(label)}</text>'
 
 
 @cache
-def _kept(label: str, start: int | None, x: int) -> str:
+def _draw_stored(label: str, start: int | None, x: int) -> str:
     line = (
         ""
         if start is None
         else f'<line class="arrow dots" x1="{start}%" x2="{x}%" y1="22" y2="22"/>'
     )
     return (
-        f"{line}{_shape(x, 22, 'kept', 'M-4 -4h8v8h-8z')}"
+        f"{line}{_draw_shape(x, 22, 'kept', 'M-4 -4h8v8h-8z')}"
         f'<text class="before" x="{x - 1}%" y="15">{escape(label)}</text>'
     )

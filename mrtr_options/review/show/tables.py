@@ -16,8 +16,8 @@ from mrtr_options.review.bench.subjects import Subject, all_subjects
 from mrtr_options.review.explore.summary import NOT_TRIED, short
 from mrtr_options.review.judge import grid
 from mrtr_options.review.judge.contract import RULES
-from mrtr_options.review.judge.facts import Observation, Verdict
-from mrtr_options.review.judge.guarantees import declared, guarantees_of, kept, undeclared
+from mrtr_options.review.judge.guarantees import declared, find_kept, guarantees_of, undeclared
+from mrtr_options.review.judge.observation import Observation, Verdict
 from mrtr_options.review.judge.properties import Property
 from mrtr_options.terminal import console, in_colour, plural
 from mrtr_options.terminal import markdown as in_markdown
@@ -62,26 +62,26 @@ def show(
         found = [seen.as_json() for seen in observations] + [cell.as_json() for cell in missing]
         print(json.dumps(found, ensure_ascii=False, indent=1))
     elif form == "markdown":
-        print("\n\n".join(map(_markdown, _groups(observations, missing))))
-        for line in _left_out(missing):
+        print("\n\n".join(map(_write_table, _group_cells(observations, missing))))
+        for line in _describe_left_out(missing):
             print(f"\n{line}")
     else:
         _print(observations, missing)
         _print_guarantees(judged, observations)
     if form != "table":
         for column, lacks in judged.items():
-            for line in grid.broken_lines(column, lacks):
+            for line in grid.describe_broken(column, lacks):
                 console(stderr=True).print(line)
 
 
 def _print(observations: Sequence[Observation], missing: Sequence[grid.Cell]) -> None:
     out = console()
-    for group in _groups(observations, missing):
-        out.print(_title(group))
-        for table in _tables(group, out.width):
+    for group in _group_cells(observations, missing):
+        out.print(_title_of(group))
+        for table in _build_tables(group, out.width):
             out.print(table)
             out.print()
-    for line in (*LEGEND, *_left_out(missing)):
+    for line in (*LEGEND, *_describe_left_out(missing)):
         out.print(line)
     if in_colour(out):
         out.print(Text.assemble(*((f"{verdict}  ", colour) for verdict, colour in COLOURS.items())))
@@ -91,7 +91,7 @@ def _print(observations: Sequence[Observation], missing: Sequence[grid.Cell]) ->
 
 
 @dataclass(frozen=True)
-class _Shown:
+class _TableCell:
     """A cell of a table.
 
     Attributes:
@@ -111,63 +111,63 @@ class _Shown:
     verdict: Verdict | None
 
 
-def _seen(seen: Observation) -> _Shown:
-    heading = seen.option + _marks(seen.wrappers)
+def _cell_of_run(seen: Observation) -> _TableCell:
+    heading = seen.option + _marks_of(seen.wrappers)
     where = seen.deployment, seen.era, seen.schedule
-    return _Shown(*where, seen.subject, heading, seen.cell, seen.verdict)
+    return _TableCell(*where, seen.subject, heading, seen.cell, seen.verdict)
 
 
-def _missing(cell: grid.Cell) -> _Shown:
+def _cell_not_tried(cell: grid.Cell) -> _TableCell:
     subject = cell.subject
     scenario = cell.scenario
-    heading = subject.option.letter + _marks(subject.wrappers)
+    heading = subject.option.letter + _marks_of(subject.wrappers)
     where = cell.deployment, scenario.setup.era, scenario.name
-    return _Shown(*where, subject.name, heading, NOT_TRIED, None)
+    return _TableCell(*where, subject.name, heading, NOT_TRIED, None)
 
 
-def _marks(wrappers: Iterable[str]) -> str:
+def _marks_of(wrappers: Iterable[str]) -> str:
     return "".join(MARKS.get(name, "+") for name in wrappers)
 
 
-def _groups(
+def _group_cells(
     observations: Sequence[Observation], missing: Sequence[grid.Cell]
-) -> list[list[_Shown]]:
+) -> list[list[_TableCell]]:
     """Return the cells of each table: one deployment and one era."""
-    cells = [*map(_seen, observations), *map(_missing, missing)]
+    cells = [*map(_cell_of_run, observations), *map(_cell_not_tried, missing)]
     keys = dict.fromkeys((each.deployment, each.era) for each in cells)
     return [[each for each in cells if (each.deployment, each.era) == key] for key in keys]
 
 
-def _columns(group: Sequence[_Shown]) -> dict[str, str]:
+def _headings_of(group: Sequence[_TableCell]) -> dict[str, str]:
     """Return the heading of each subject, in the order of all subjects."""
     order = {subject.name: place for place, subject in enumerate(all_subjects())}
     found = {each.subject: each.heading for each in group}
     return {name: found[name] for name in sorted(found, key=lambda name: order.get(name, 99))}
 
 
-def _rows(group: Sequence[_Shown]) -> dict[str, list[_Shown | None]]:
+def _rows_of(group: Sequence[_TableCell]) -> dict[str, list[_TableCell | None]]:
     """Return the cells of each schedule, by column; None if the schedule does not apply."""
-    rows: dict[str, dict[str, _Shown]] = {}
+    rows: dict[str, dict[str, _TableCell]] = {}
     for each in group:
         rows.setdefault(each.schedule, {})[each.subject] = each
-    columns = _columns(group)
+    columns = _headings_of(group)
     return {slug: [row.get(column) for column in columns] for slug, row in rows.items()}
 
 
-def _title(group: Sequence[_Shown]) -> str:
+def _title_of(group: Sequence[_TableCell]) -> str:
     return f"{group[0].era} client, {offered()[group[0].deployment].says}"
 
 
-def _tables(group: Sequence[_Shown], width: int) -> Iterator[Table]:
+def _build_tables(group: Sequence[_TableCell], width: int) -> Iterator[Table]:
     """Yield tables, each with as many columns as there is room for."""
-    rows = _rows(group)
-    headings = [*_columns(group).values()]
+    rows = _rows_of(group)
+    headings = [*_headings_of(group).values()]
     first = 0
     while first < len(headings):
         last = first
         room = width - max(map(len, rows)) - 1
         while last < len(headings):
-            room -= _width(row[last] for row in rows.values()) + 1
+            room -= _width_of(row[last] for row in rows.values()) + 1
             if room < 0 and last > first:
                 break
             last += 1
@@ -176,16 +176,16 @@ def _tables(group: Sequence[_Shown], width: int) -> Iterator[Table]:
         for heading in headings[first:last]:
             table.add_column(heading, justify="center", min_width=3)
         for slug, row in rows.items():
-            table.add_row(slug, *map(_coloured, row[first:last]))
+            table.add_row(slug, *map(_colour_cell, row[first:last]))
         yield table
         first = last
 
 
-def _width(column: Iterable[_Shown | None]) -> int:
+def _width_of(column: Iterable[_TableCell | None]) -> int:
     return max(3, *(len(each.text) for each in column if each is not None))
 
 
-def _coloured(each: _Shown | None) -> Text:
+def _colour_cell(each: _TableCell | None) -> Text:
     if each is None:
         return Text("")
     return Text(each.text, COLOURS[each.verdict] if each.verdict else "")
@@ -196,23 +196,23 @@ def markdown(group: Sequence[Observation], missing: Sequence[grid.Cell] = ()) ->
 
     A duplicated effect stands out in bold.
     """
-    (cells,) = _groups(group, missing)
-    return _markdown(cells)
+    (cells,) = _group_cells(group, missing)
+    return _write_table(cells)
 
 
-def _markdown(group: Sequence[_Shown]) -> str:
-    rows = ((f"`{slug}`", *map(_bold, row)) for slug, row in _rows(group).items())
-    head = ("audit/bill", *_columns(group).values())
-    return f"{_title(group)}:\n\n{in_markdown(head, rows)}"
+def _write_table(group: Sequence[_TableCell]) -> str:
+    rows = ((f"`{slug}`", *map(_mark_cell, row)) for slug, row in _rows_of(group).items())
+    head = ("audit/bill", *_headings_of(group).values())
+    return f"{_title_of(group)}:\n\n{in_markdown(head, rows)}"
 
 
-def _bold(each: _Shown | None) -> str:
+def _mark_cell(each: _TableCell | None) -> str:
     if each is None:
         return ""
     return f"**{each.text}**" if each.verdict == "duplicated" else each.text
 
 
-def _left_out(missing: Sequence[grid.Cell]) -> list[str]:
+def _describe_left_out(missing: Sequence[grid.Cell]) -> list[str]:
     """Return a line for each reason why runs were not tried."""
     by_reason: dict[str, dict[str, None]] = {}
     for cell in missing:
@@ -226,7 +226,8 @@ def _print_guarantees(
     """Print the guarantees that held, in one line for all columns with the same ones."""
     alike: dict[tuple[str, ...], list[Subject]] = {}
     for column, lacks in judged.items():
-        alike.setdefault(tuple(_said(column, lacks, observations)), []).append(column)
+        lines = tuple(_describe_guarantees(column, lacks, observations))
+        alike.setdefault(lines, []).append(column)
     out = console()
     for (line, *more), columns in alike.items():
         out.print(f"{' '.join(short(each.name) for each in columns)}: {line}")
@@ -234,7 +235,7 @@ def _print_guarantees(
             out.print(f"  {text}", style="red" if judged[columns[0]] else "dim")
 
 
-def _said(
+def _describe_guarantees(
     column: Subject, lacks: grid.Broken, observations: Sequence[Observation]
 ) -> Iterator[str]:
     own = guarantees_of(column)
@@ -245,13 +246,13 @@ def _said(
     proven: list[Property] = []
     more: list[Property] = []
     if own is not None:
-        proven = kept(seen, declared(own), own)
-        more = kept(seen, undeclared(own), own)
+        proven = find_kept(seen, declared(own), own)
+        more = find_kept(seen, undeclared(own), own)
     held = [] if any(each.name in RULES for each, _ in lacks) else ["the contract"]
     if proven or not held:
         held.append(f"{plural(len(proven), 'guarantee')} of its own")
     broken = f", {len(lacks)} broken:" if lacks else ""
     yield f"{' and '.join(held)} held in these schedules{broken}"
-    yield from grid.broken_lines(column, lacks)
+    yield from grid.describe_broken(column, lacks)
     if more:
         yield f"keeps without guaranteeing it: {', '.join(each.name for each in more)}"

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from mrtr_options.review.bench.history import Effect, Event, History
 from mrtr_options.review.bench.telling import Kind, Row, Telling
-from mrtr_options.review.judge import anomalies
+from mrtr_options.review.judge.anomalies import ANOMALIES, anomalies_in
 from mrtr_options.review.judge.facts import observe
 from mrtr_options.terminal import counts
 
@@ -76,8 +76,8 @@ class Transcript:
 def end_of(history: History) -> Text:
     """Return the end of a call in a line: its outcome, its counts, and its anomalies."""
     seen = observe(history)
-    shown = anomalies.found(history)
-    found = ", ".join(each.words for each in anomalies.ANOMALIES if each.name in shown)
+    shown = anomalies_in(history)
+    found = ", ".join(each.words for each in ANOMALIES if each.name in shown)
     return Text.assemble(
         f"  the call ended as {seen.outcome.replace('_', ' ')}, audit/bill ",
         counts(seen.most("audit"), seen.most("bill")),

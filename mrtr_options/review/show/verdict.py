@@ -21,8 +21,14 @@ from mrtr_options.review.explore.summary import (
     short,
 )
 from mrtr_options.review.judge.anomalies import WORDS
-from mrtr_options.review.judge.facts import Verdict
-from mrtr_options.review.show.html import broken, judged, risks_heading, unseen, verdict
+from mrtr_options.review.judge.observation import Verdict
+from mrtr_options.review.show.html import (
+    describe_broken,
+    describe_judging,
+    describe_unseen,
+    describe_verdict,
+    risks_heading,
+)
 from mrtr_options.review.show.tables import COLOURS, LEGEND
 from mrtr_options.terminal import console, plural
 
@@ -40,7 +46,7 @@ def show(report: Report, *, everything: bool, as_json: bool) -> None:
 
 def _print(report: Report, *, everything: bool) -> None:
     out = console()
-    found = verdict(report)
+    found = describe_verdict(report)
     if not report.holds:
         style = "bold red"
     elif report.risks:
@@ -48,9 +54,9 @@ def _print(report: Report, *, everything: bool) -> None:
     else:
         style = "green"
     out.print(Text(f"{report.target}: {found}", style))
-    for line in judged(report):
+    for line in describe_judging(report):
         out.print(line)
-    for heading, is_broken, lines in broken(report):
+    for heading, is_broken, lines in describe_broken(report):
         out.print()
         out.print(Text(heading, "bold red" if is_broken else "yellow"))
         for line in lines:
@@ -83,7 +89,7 @@ def _print_risks(report: Report, *, everything: bool) -> None:
     out.print(f"{risks_heading(report)}{among}:", style="bold")
     for risk in report.risks:
         anomaly = risk.anomaly
-        under = _under(risk.counterexamples, everything=everything)
+        under = _describe_counterexamples(risk.counterexamples, everything=everything)
         out.print(Padding(Text(f"{anomaly.words}: {under}"), (0, 0, 0, 2), expand=False))
         remedy, shown_by = risk.remedy
         by = as_in(shown_by)
@@ -94,7 +100,7 @@ def _print_risks(report: Report, *, everything: bool) -> None:
     if not report.risks:
         out.print("  no risks found")
     if report.not_tried:
-        out.print(Padding(Text(unseen(report)), (0, 0, 0, 2), expand=False))
+        out.print(Padding(Text(describe_unseen(report)), (0, 0, 0, 2), expand=False))
 
 
 def _print_setups(explored: Sequence[Explored]) -> None:
@@ -105,11 +111,11 @@ def _print_setups(explored: Sequence[Explored]) -> None:
         setup = each.scenario.setup
         table.add_column(f"{setup.policy}, {setup.fleet}")
     for name in dict.fromkeys(name for each in explored for name in each.counterexamples):
-        table.add_row(WORDS[name], *(_least(each, name) for each in explored))
+        table.add_row(WORDS[name], *(_least_of(each, name) for each in explored))
     console().print(table)
 
 
-def _least(explored: Explored, anomaly: str) -> str:
+def _least_of(explored: Explored, anomaly: str) -> str:
     """Return the least that shows an anomaly; "" if no run shows it and all was tried."""
     sets = [names_of(faults) for faults in explored.counterexamples.get(anomaly, [])]
     if sets:
@@ -117,7 +123,7 @@ def _least(explored: Explored, anomaly: str) -> str:
     return NOT_TRIED if explored.not_tried else ""
 
 
-def _under(counterexamples: Sequence[str], *, everything: bool) -> str:
+def _describe_counterexamples(counterexamples: Sequence[str], *, everything: bool) -> str:
     """Return the least that causes an anomaly, and the number of other sets of faults that do."""
     first, *others = counterexamples
     least = f"schedule {first}" if first in SCHEDULES else sentence(parse(first))

@@ -126,7 +126,7 @@ class Running(ABC):
         """Record new answers and take them, unless others come first."""
 
     async def answered(self, number: int, seconds: float) -> bool:
-        """Wait for the answers to a question; False if none come in time."""
+        """Wait for the answers to a question. Return False if none come in time."""
         return await self.until(lambda: number in self.record.answers, seconds)
 
     async def visit(self, number: int, answers: Answers) -> Reply:

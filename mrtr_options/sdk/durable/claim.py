@@ -143,7 +143,7 @@ def _name(url: str) -> Generator[Claim]:
 
 
 def _connection(url: str, take: str) -> psycopg.Connection:
-    """Return a connection that has the name."""
+    """Return a connection that holds the lock on this process's name."""
     db = psycopg.connect(url, autocommit=True, options=_UNTIL_GONE, connect_timeout=5)
     try:
         with suppress(psycopg.Error):  # servers before 14 have no such limit

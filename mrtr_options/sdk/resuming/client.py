@@ -176,13 +176,13 @@ class ResumingClient(anyio.AsyncContextManagerMixin):
 
         Args:
             name: The tool.
-            arguments: What it is called with.
+            arguments: The arguments of the call.
             key: The call's key, where the host called before for the same intention; None for a new
                 one.
 
         Raises:
             Unanswered: A round got no response, or (TooManyRounds) the call took too many.
-            StateRefused: The server takes the state of the call no more.
+            StateRefused: The server no longer accepts the state of the call.
             BadResponse: The server sent something that is not a response of the protocol. The call
                 is kept after these, as it is after an error of the host's own; not after a
                 StateRefused that `is_over`.
@@ -256,8 +256,8 @@ class ResumingClient(anyio.AsyncContextManagerMixin):
             call: The call, with the answers that the round brings.
 
         Returns:
-            The response, the call as it was sent at last, and whether this is a response to a first
-            request that was sent before.
+            The response, the call as it was last sent, and whether the request was a first one that
+            had been sent before.
 
         Raises:
             As `resume`.

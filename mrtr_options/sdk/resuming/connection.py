@@ -119,10 +119,10 @@ class Connection:
         self._count = 0
 
     async def use(self, do: Callable[[Client], Awaitable[T]]) -> T:
-        """Do something with a connected client.
+        """Call a function with a connected client, and return its result.
 
         Raises:
-            Lost, CannotConnect, BadResponse: See there.
+            Lost, CannotConnect, BadResponse: See the classes.
             MCPError: The server's own error.
         """
         live = await self._connected()

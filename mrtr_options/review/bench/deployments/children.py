@@ -134,7 +134,7 @@ class Child:
         self.news.set()
 
     def _hear(self) -> bool:
-        """Read its messages so far; return whether more can come."""
+        """Read the process's messages so far. Return whether more can come."""
         try:
             while more := self.talk.recv(64 * 1024):
                 *lines, self.rest = (self.rest + more).split(b"\n")

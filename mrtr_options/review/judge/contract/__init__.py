@@ -10,9 +10,9 @@ state, the response that handed that state out, and what happened to the servers
    request. It notes the time, the instance, and the state, if that was handed out before. The
    state's response tells the position of the call: which question is open, and which place is
    settled. It also notes which requests were open when an effect failed or an instance died.
-2. `allowed.due` computes the responses that the page allows to the request, and the rule that says
-   so. It does not look at the response that came. Where the page leaves a choice, each choice is in
-   the list, so any correct server passes.
+2. `allowed.rule_on` computes the responses that the page allows to the request, and the rule that
+   says so. It does not look at the response that came. Where the page leaves a choice, each choice
+   is in the list, so any correct server passes.
 3. `responses` compares the response with that list. If it fits none of them, the rule is broken. It
    also compares responses with each other: a repeated request gets the same response, and a
    question keeps its form.
@@ -43,15 +43,15 @@ from __future__ import annotations
 from typing import Any
 
 from mrtr_options.review.bench.history import History
-from mrtr_options.review.judge.contract.effects import wrong_effects
+from mrtr_options.review.judge.contract.effects import find_wrong_effects
 from mrtr_options.review.judge.contract.exchanges import Calls
-from mrtr_options.review.judge.contract.leaks import leaks
-from mrtr_options.review.judge.contract.responses import wrong_responses
-from mrtr_options.review.judge.contract.rules import EFFECTS, LISTED, RULES, SOURCES
-from mrtr_options.review.judge.contract.task_rules import has_tasks, wrong_tasks
+from mrtr_options.review.judge.contract.leaks import find_leaks
+from mrtr_options.review.judge.contract.responses import find_wrong_responses
+from mrtr_options.review.judge.contract.rules import RULES
+from mrtr_options.review.judge.contract.task_rules import find_wrong_tasks, has_tasks
 from mrtr_options.review.judge.properties import Problem
 
-__all__ = ["EFFECTS", "LISTED", "RULES", "SOURCES", "violations"]
+__all__ = ["RULES", "violations"]
 
 
 def violations(
@@ -70,15 +70,15 @@ def violations(
     if history.scenario.changes:
         return []
     if has_tasks(history):
-        return wrong_tasks(history)
+        return find_wrong_tasks(history)
     if history.scenario.takes_tasks:
         return []
     calls = Calls(history)
     found = [
         *calls.deaths,
-        *wrong_responses(calls, tools or {}),
-        *wrong_effects(calls),
-        *leaks(calls),
+        *find_wrong_responses(calls, tools or {}),
+        *find_wrong_effects(calls),
+        *find_leaks(calls),
     ]
     order = {name: number for number, name in enumerate(RULES)}
     return sorted(found, key=lambda each: (each.exchange or 10**9, order[each.property]))

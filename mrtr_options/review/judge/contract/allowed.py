@@ -12,17 +12,18 @@ from dataclasses import dataclass, replace
 
 import mcp_types as types
 
-from mrtr_options.review.bench.history import Answered, Reply
+import mrtr_options.review.judge.contract.rules as rules
+from mrtr_options.review.bench.history import Answered, Asked, Reply
 from mrtr_options.review.bench.telling import came
 from mrtr_options.review.judge.contract.answers import (
-    Said,
+    Meaning,
     fits_the_schema,
     has_control,
     has_more,
+    interpret,
     is_of_the_protocol,
     location_of,
-    meanings,
-    said,
+    places_meant,
 )
 from mrtr_options.review.judge.contract.exchanges import Calls, Exchange, Token
 from mrtr_options.review.judge.contract.kinds import (
@@ -39,6 +40,7 @@ from mrtr_options.review.judge.contract.kinds import (
     asks_units,
     report,
 )
+from mrtr_options.review.judge.contract.rules import Rule
 from mrtr_options.review.judge.properties import Problem
 from mrtr_options.sdk.protection import MAX_TOKEN_BYTES
 
@@ -48,39 +50,35 @@ _GRACE_SECONDS = 5.0  # the time that the requests themselves may have taken
 ROOM = 1_000  # calls that may be open at once
 AGAIN = 10  # times that an old client is asked a question again, or a client retries
 
-PLAIN = (
-    "questions-are-asked-in-order",
-    "the-report-is-the-pages",
-    "missing-answers-are-asked-again",
-)
-"""The rules of an ordinary request."""
-
 
 @dataclass(frozen=True)
-class Due:
+class Ruling:
     """The responses that are allowed to a request.
 
     Attributes:
         rule: The rule that allows them.
         responses: The responses.
-        wrong: The problems of what was pushed to the client before the response.
+        problems: The problems of what was pushed to the client before the response.
         refusing: The rule that an error breaks, if that is another one.
     """
 
-    rule: str
+    rule: Rule
     responses: list[Allowed]
-    wrong: tuple[Problem, ...] = ()
-    refusing: str = ""
+    problems: tuple[Problem, ...] = ()
+    refusing: Rule | None = None
 
 
-def due(calls: Calls, one: Exchange) -> Due:
+def rule_on(calls: Calls, one: Exchange) -> Ruling:
     """Return the responses that are allowed to a request, before failed effects are considered."""
     if not fits_the_schema(one.request):
-        return Due("arguments-are-checked", [Refused()])
-    found = _legacy(calls, one) if one.request.era == "legacy" else _modern(calls, one)
+        return Ruling(rules.ARGUMENTS_ARE_CHECKED, [Refused()])
+    if one.request.era == "legacy":
+        ruling = _rule_on_legacy(calls, one)
+    else:
+        ruling = _rule_on_modern(calls, one)
     if has_more(one.request):
-        return replace(found, responses=[*found.responses, Refused()])
-    return found
+        return replace(ruling, responses=[*ruling.responses, Refused()])
+    return ruling
 
 
 def may_refuse(calls: Calls, one: Exchange) -> bool:
@@ -91,7 +89,7 @@ def may_refuse(calls: Calls, one: Exchange) -> bool:
     """
     assert one.token is not None
     replaced = _is_elsewhere(one) or _is_old(calls, one.token, one.at)
-    return replaced or calls.forked(one) or _is_spent(calls, one)
+    return replaced or calls.is_forked(one) or _is_spent(calls, one)
 
 
 def _is_spent(calls: Calls, one: Exchange) -> bool:
@@ -123,75 +121,83 @@ def _is_elsewhere(one: Exchange) -> bool:
     return one.token is not None and (one.token.ring, one.token.home) != (one.ring, one.home)
 
 
-def _modern(calls: Calls, one: Exchange) -> Due:
+def _rule_on_modern(calls: Calls, one: Exchange) -> Ruling:
     request = one.request
-    token = one.token
     # A server may name any one of several faults, also that the client cannot be asked.
     refused = Refused() if request.asks else Refused((INVALID, CANNOT_ASK))
     if not one.genuine:
-        more = _ways(calls, one).responses if request.state == "" else []
-        return Due("state-is-genuine", [*more, refused])
-    rule = refusing = ""
-    is_doubtful = False
-    if token is not None:
-        broken = _broken_by_state(one, token)
-        if broken:
-            return Due(broken, [refused])
-        rule = _special_rule(calls, one)
-        if rule:
-            refusing = rule
-        elif one.at > token.at:
-            refusing = "state-expires"
-        elif one.respelled:
-            refusing = "state-is-genuine"
-        is_doubtful = bool(rule) or one.respelled or _is_old(calls, token, one.at)
-    ways = _ways(calls, one)
-    found = ways.rule
-    allowed = ways.responses
-    if is_doubtful:
+        # A server may take an empty state for none.
+        as_first = _allow_all_places(calls, one).responses if request.state == "" else []
+        return Ruling(rules.STATE_IS_GENUINE, [*as_first, refused])
+    broken = _broken_by_state(one)
+    if broken is not None:
+        return Ruling(broken, [refused])
+    special = _special_rule(calls, one)
+    ruling = _allow_all_places(calls, one)
+    rule = ruling.rule
+    allowed = [*ruling.responses]
+    if special is not None or one.respelled or _may_have_expired(calls, one):
         allowed.append(refused)
-    allowed += _also_allowed(calls, one, refused)
+    allowed += _allow_more(calls, one, refused)
     if not is_of_the_protocol(request.answers):
         allowed.append(Refused(UNREADABLE))
-        found = "answers-are-checked"
-    if found not in PLAIN:
-        return Due(found, allowed)
-    return Due(rule or found, allowed, refusing=refusing)
+        rule = rules.ANSWERS_ARE_CHECKED
+    if not rule.is_ordinary:
+        return Ruling(rule, allowed)
+    return Ruling(special or rule, allowed, refusing=special or _rule_against_refusal(one))
 
 
-def _broken_by_state(one: Exchange, token: Token) -> str:
-    """Return the rule by which a genuine state must be refused; "" if it may be taken."""
+def _broken_by_state(one: Exchange) -> Rule | None:
+    """Return the rule by which a genuine state must be refused; None if it may be taken."""
     request = one.request
+    token = one.token
+    if token is None:
+        return None
     if len(request.state or "") > MAX_TOKEN_BYTES:
-        return "states-are-short"
+        return rules.STATES_ARE_SHORT
     if token.request.principal != request.principal:
-        return "state-is-bound-to-its-principal"
+        return rules.STATE_IS_BOUND_TO_ITS_PRINCIPAL
     if not fits_the_schema(token.request) or location_of(token.request) != location_of(request):
-        return "state-is-bound-to-its-call"
+        return rules.STATE_IS_BOUND_TO_ITS_CALL
     if one.at - token.at > EXPIRES_SECONDS + _GRACE_SECONDS:
-        return "state-expires"
-    return ""
+        return rules.STATE_EXPIRES
+    return None
 
 
-def _special_rule(calls: Calls, one: Exchange) -> str:
-    """Return the rule of a state that came with two answers, or to another server; else ""."""
-    if calls.forked(one):
-        return "another-answer-is-not-the-first"
+def _special_rule(calls: Calls, one: Exchange) -> Rule | None:
+    """Return the rule of a state that came with two answers, or to another server."""
+    if one.token is None:
+        return None
+    if calls.is_forked(one):
+        return rules.ANOTHER_ANSWER_IS_NOT_THE_FIRST
     if _is_elsewhere(one):
-        return "a-lost-call-is-no-other-call"
-    return ""
+        return rules.A_LOST_CALL_IS_NO_OTHER_CALL
+    return None
 
 
-def _also_allowed(calls: Calls, one: Exchange, refused: Refused) -> list[Allowed]:
+def _rule_against_refusal(one: Exchange) -> Rule | None:
+    """Return the rule that an error to a good state breaks, where its age or spelling matters."""
+    if one.token is None:
+        return None
+    if one.at > one.token.at:
+        return rules.STATE_EXPIRES
+    return rules.STATE_IS_GENUINE if one.respelled else None
+
+
+def _may_have_expired(calls: Calls, one: Exchange) -> bool:
+    return one.token is not None and _is_old(calls, one.token, one.at)
+
+
+def _allow_more(calls: Calls, one: Exchange, refused: Refused) -> list[Allowed]:
     """Return the responses that other requests, or a full server, also allow to a request."""
     request = one.request
     token = one.token
     allowed: list[Allowed] = []
     for earlier in calls.under_the_key(one):
-        allowed += _ways(calls, earlier).responses
+        allowed += _allow_all_places(calls, earlier).responses
     for answered in calls.answered_before(one):
         # A server that remembers the earlier answer to this question may go on from there.
-        allowed += [*_ways(calls, answered).responses, Refused()]
+        allowed += [*_allow_all_places(calls, answered).responses, Refused()]
     if (token is not None and _is_spent(calls, one)) or calls.has_unasked(one):
         allowed.append(Refused())
     if token is not None and not request.asks:
@@ -203,71 +209,114 @@ def _also_allowed(calls: Calls, one: Exchange, refused: Refused) -> list[Allowed
     return allowed
 
 
-def _legacy(calls: Calls, one: Exchange) -> Due:
+def _rule_on_legacy(calls: Calls, one: Exchange) -> Ruling:
     """Return the allowed end of a whole call in one request, with its pushed questions."""
+    if one.asked:
+        return _PushedCall(one).rule_on_end()
     location = location_of(one.request)
-    matches = meanings(location)[-1]
-    place = matches[0] if len(matches) == 1 else None
+    can_be_asked = one.request.asks and all(places_meant(location))
+    if can_be_asked and _asks_other_versions(calls, one):
+        first = _first_question(location)
+        return Ruling(rules.QUESTIONS_ARE_ASKED_IN_ORDER, [first])
+    unasked = replace(one, sent=replace(one.sent, request=replace(one.request, asks=False)))
+    ruling = _allow_all_places(calls, unasked)
+    rule = rules.CLIENTS_THAT_CANNOT_BE_ASKED
+    if ruling.rule == rules.UNKNOWN_PLACES_ARE_ERRORS:
+        rule = ruling.rule
+    return Ruling(rule, [*ruling.responses, Refused(())])
 
-    def question() -> Asks:
-        return asks_place(location, matches) if place is None else asks_units(place)
 
-    if not one.asked:
-        unasked = replace(one, sent=replace(one.sent, request=replace(one.request, asks=False)))
-        ways = _ways(calls, unasked)
-        rule = "clients-that-cannot-be-asked"
-        if ways.rule == "unknown-places-are-errors":
-            rule = ways.rule
-        if one.request.asks and all(meanings(location)) and _asks_other_versions(calls, one):
-            return Due("questions-are-asked-in-order", [question()])
-        return Due(rule, [*ways.responses, Refused(())])
-    answered = list(one.answered)
-    wrong: list[Problem] = []
-    again = max(Counter(asked.message for asked in one.asked).values()) - 1
-    if again > AGAIN:
-        wrong.append(
-            one.breaks("every-request-is-answered", f"{AGAIN} times again", f"{again} times")
-        )
-    rule = "questions-are-asked-in-order"
+def _first_question(location: str) -> Asks:
+    """Return the first question about a location: which place it is, if it may be several."""
+    matches = places_meant(location)[-1]
+    return asks_units(matches[0]) if len(matches) == 1 else asks_place(location, matches)
 
-    def allows(rule: str, *responses: Allowed) -> Due:
-        return Due(rule, [*responses], tuple(wrong))
 
-    for asked in one.asked:
+class _PushedCall:
+    """A whole call in one request, which asks its client on the way.
+
+    The questions are read in order, each with the user's answer, until one ends the call.
+    """
+
+    def __init__(self, one: Exchange) -> None:
+        location = location_of(one.request)
+        matches = places_meant(location)[-1]
+        self._one = one
+        self._is_known = bool(matches)
+        self._place = matches[0] if len(matches) == 1 else ""
+        self._question = _first_question(location)
+        self._answers = list(one.answered)
+        self._problems: list[Problem] = []
+
+    def rule_on_end(self) -> Ruling:
+        """Return the allowed end of the call."""
+        self._check_repetitions()
+        for asked in self._one.asked:
+            ruling = self._rule_after(asked, is_last=asked is self._one.asked[-1])
+            if ruling is not None:
+                return ruling
+        return self._allow(rules.QUESTIONS_ARE_ASKED_IN_ORDER, self._question)
+
+    def _allow(self, rule: Rule, *responses: Allowed) -> Ruling:
+        return Ruling(rule, [*responses], tuple(self._problems))
+
+    def _note(self, rule: Rule, allowed: str, came: str) -> None:
+        self._problems.append(self._one.breaks(rule, allowed, came))
+
+    def _check_repetitions(self) -> None:
+        times = Counter(asked.message for asked in self._one.asked)
+        again = max(times.values()) - 1
+        if again > AGAIN:
+            self._note(rules.EVERY_REQUEST_IS_ANSWERED, f"{AGAIN} times again", f"{again} times")
+
+    def _rule_after(self, asked: Asked, *, is_last: bool) -> Ruling | None:
+        """Return the allowed end if the call ends at a question; None if it goes on."""
         shown = Reply(questions={"k": asked.message}, schemas={"k": asked.schema})
-        if not matches or not question().fits(shown):
-            wrong.append(one.breaks(rule, str(question()), came(shown)))
-            return allows(rule, Refused(()), Reports(one.reply.text or "", None))
+        if not self._is_known or not self._question.fits(shown):
+            rule = rules.QUESTIONS_ARE_ASKED_IN_ORDER
+            self._note(rule, str(self._question), came(shown))
+            return self._allow(rule, Refused(()), Reports(self._one.reply.text or "", None))
         if not asked.declared:
-            wrong.append(one.breaks("asks-only-who-can-be-asked", "no question", came(shown)))
-        if not answered:
+            self._note(rules.ASKS_ONLY_WHO_CAN_BE_ASKED, "no question", came(shown))
+        if not self._answers:
             if asked.declared:
                 after = "a response after the user's answer, who may think for nine minutes"
-                wrong.append(one.breaks("the-report-is-the-pages", after, "one before it"))
-            return allows(rule, Refused(()))
-        given = answered.pop(0)
-        if given.action == "other" and asked is one.asked[-1]:  # its error in place of an answer
-            return allows("answers-are-checked", Refused(()))
-        answer = _said_by(given, question())
-        if answer.what in ("decline", "cancel") and asked is not one.asked[-1]:
-            wrong.append(
-                one.breaks(f"{answer.what}-ends-the-call", "no question after it", "one more")
-            )
+                self._note(rules.THE_REPORT_IS_THE_PAGES, after, "one before it")
+            return self._allow(rules.QUESTIONS_ARE_ASKED_IN_ORDER, Refused(()))
+        answer = self._answers.pop(0)
+        if answer.action == "other" and is_last:  # the client's error in place of an answer
+            return self._allow(rules.ANSWERS_ARE_CHECKED, Refused(()))
+        return self._rule_after_answer(_interpret_pushed(answer, self._question), is_last=is_last)
+
+    def _rule_after_answer(self, answer: Meaning, *, is_last: bool) -> Ruling | None:
+        """Return the allowed end if the call ends at an answer; None if it goes on."""
         match answer.what:
             case "decline":
-                return allows("decline-ends-the-call", Ends("declined", "cancelled", ()))
+                return self._end(
+                    rules.DECLINE_ENDS_THE_CALL, Ends("declined", "cancelled", ()), is_last=is_last
+                )
             case "cancel":
-                return allows("cancel-ends-the-call", Ends("cancelled", "declined", ()))
+                return self._end(
+                    rules.CANCEL_ENDS_THE_CALL, Ends("cancelled", "declined", ()), is_last=is_last
+                )
             case "bad":
-                if asked is one.asked[-1]:
-                    return allows("answers-are-checked", Refused(()))
+                return self._allow(rules.ANSWERS_ARE_CHECKED, Refused(())) if is_last else None
             case "fits" | "loose":
-                if place is not None:
-                    return allows(
-                        "the-report-is-the-pages", Reports(report(place, answer.value), place)
-                    )
-                place = answer.value
-    return allows(rule, question())
+                return self._take(answer.value)
+
+    def _end(self, rule: Rule, end: Ends, *, is_last: bool) -> Ruling:
+        if not is_last:
+            self._note(rule, "no question after it", "one more")
+        return self._allow(rule, end)
+
+    def _take(self, value: str) -> Ruling | None:
+        """Take the answer to the open question: a place, or else the units, which end the call."""
+        if self._place:
+            text = report(self._place, value)
+            return self._allow(rules.THE_REPORT_IS_THE_PAGES, Reports(text, self._place))
+        self._place = value
+        self._question = asks_units(value)
+        return None
 
 
 def _asks_other_versions(calls: Calls, one: Exchange) -> bool:
@@ -280,29 +329,29 @@ def _asks_other_versions(calls: Calls, one: Exchange) -> bool:
     )
 
 
-def _said_by(event: Answered, question: Asks) -> Said:
+def _interpret_pushed(event: Answered, question: Asks) -> Meaning:
     if event.action == "decline" or event.action == "cancel":
-        return Said(event.action)
+        return Meaning(event.action)
     answer = types.ElicitResult.model_construct(action=event.action, content=event.content)
-    return said(answer, question.name, question.choices)
+    return interpret(answer, question.name, question.choices)
 
 
-def _ways(calls: Calls, one: Exchange) -> Due:
+def _allow_all_places(calls: Calls, one: Exchange) -> Ruling:
     """Return the allowed responses if the request's state, where it has one, is good.
 
     They are collected for all places that the location may mean.
     """
     location = location_of(one.request)
     allowed: list[Allowed] = []
-    rule = ""
-    for matches in meanings(location):
-        way = _Way(calls, one, location, matches)
-        allowed += way.place()
-        rule = way.rule
-    return Due(rule, list(dict.fromkeys(allowed)))
+    rule = rules.QUESTIONS_ARE_ASKED_IN_ORDER
+    for matches in places_meant(location):
+        step = _NextStep(calls, one, location, matches)
+        allowed += step.allow()
+        rule = step.rule
+    return Ruling(rule, list(dict.fromkeys(allowed)))
 
 
-class _Way:
+class _NextStep:
     """The responses that are allowed to one request, its location taken for some places."""
 
     def __init__(
@@ -314,83 +363,88 @@ class _Way:
         self.matches = matches
         self.open = one.position.open
         self.settled = one.position.place
-        self.answers = calls.answers(one)
+        self.answers = calls.answers_of(one)
         self.is_under_other_keys = calls.has_unasked(one)
         self.names_of = calls.names_of
-        self.rule = "questions-are-asked-in-order"
+        self.rule = rules.QUESTIONS_ARE_ASKED_IN_ORDER
 
-    def place(self) -> list[Allowed]:
+    def allow(self) -> list[Allowed]:
+        """Return the allowed responses, and set `rule`."""
         if not self.matches:
-            self.rule = "unknown-places-are-errors"
+            self.rule = rules.UNKNOWN_PLACES_ARE_ERRORS
             if has_control(self.location):
                 return [ToolError(), Refused()]
             return [ToolError()]
         if len(self.matches) == 1:
-            return self.units(self.matches[0])
+            return self._allow_at_units(self.matches[0])
         if self.settled is not None:
-            allowed = self.units(self.settled)
+            allowed = self._allow_at_units(self.settled)
             if self.answers.cold["place"]:
-                self.rule = "settled-answers-stay"
+                self.rule = rules.SETTLED_ANSWERS_STAY
             return allowed
         question = asks_place(self.location, self.matches)
         unasked: list[Allowed] = [ToolError()]
-        allowed = self._answered(question, unasked, self.units)
+        allowed = self._allow_at_question(question, unasked, self._allow_at_units)
         if self.later and not self.asks:
             allowed = [*allowed, *unasked]
         return allowed
 
-    def units(self, place: str) -> list[Allowed]:
+    def _allow_at_units(self, place: str) -> list[Allowed]:
         unasked: list[Allowed] = [Reports(report(place, None), place)]
 
         def reports(units: str) -> list[Allowed]:
-            self._is("the-report-is-the-pages" if self.asks else "clients-that-cannot-be-asked")
+            if self.asks:
+                self._set_rule(rules.THE_REPORT_IS_THE_PAGES)
+            else:
+                self._set_rule(rules.CLIENTS_THAT_CANNOT_BE_ASKED)
             return [Reports(report(place, units), place)]
 
-        return self._answered(asks_units(place), unasked, reports)
+        return self._allow_at_question(asks_units(place), unasked, reports)
 
-    def _is(self, rule: str) -> None:
-        if self.rule == "questions-are-asked-in-order":
+    def _set_rule(self, rule: Rule) -> None:
+        """Set the rule, unless another one is set."""
+        if self.rule == rules.QUESTIONS_ARE_ASKED_IN_ORDER:
             self.rule = rule
 
-    def _answered(
+    def _allow_at_question(
         self, question: Asks, unasked: list[Allowed], then: Callable[[str], list[Allowed]]
     ) -> list[Allowed]:
         name = question.name
         allowed: list[Allowed] = []
         if self.open == name and self.answers.to_open is not None:
-            allowed = self._one(question, self.answers.to_open, then)
+            allowed = self._allow_after(question, self.answers.to_open, then)
             return allowed if self.asks else [*allowed, *unasked]
         for answer in self.answers.cold[name]:
-            allowed += self._one(question, answer, then)
-        if allowed and self.rule != "settled-answers-stay":
-            self.rule = "cold-answers-do-no-harm"
+            allowed += self._allow_after(question, answer, then)
+        if allowed and self.rule != rules.SETTLED_ANSWERS_STAY:
+            self.rule = rules.COLD_ANSWERS_DO_NO_HARM
         elif not self.asks:
-            self.rule = "clients-that-cannot-be-asked"
+            self.rule = rules.CLIENTS_THAT_CANNOT_BE_ASKED
         elif self.open == name and self.is_under_other_keys:
-            self._is("cold-answers-do-no-harm")
+            self._set_rule(rules.COLD_ANSWERS_DO_NO_HARM)
         elif self.open == name:
-            self._is("missing-answers-are-asked-again")
+            self._set_rule(rules.MISSING_ANSWERS_ARE_ASKED_AGAIN)
         if self.asks:
             return [question, *allowed]
         return [*unasked, *allowed, Refused((CANNOT_ASK,))]
 
-    def _one(
+    def _allow_after(
         self, question: Asks, answer: types.InputResponse, then: Callable[[str], list[Allowed]]
     ) -> list[Allowed]:
-        here = said(answer, question.name, question.choices)
+        meaning = interpret(answer, question.name, question.choices)
         has_form = isinstance(answer, types.ElicitResult) and bool(answer.content)
         refused = Refused(naming=self.names_of(question.name) if has_form else ())
-        match here.what:
+        match meaning.what:
             case "fits":
-                return then(here.value)
+                return then(meaning.value)
             case "loose":
-                return [*then(here.value), refused]
+                return [*then(meaning.value), refused]
             case "bad":
-                self._is("answers-are-checked")
+                self._set_rule(rules.ANSWERS_ARE_CHECKED)
                 return [refused, question] if self.asks else [refused]
             case "decline":
-                self._is("decline-ends-the-call")
+                self._set_rule(rules.DECLINE_ENDS_THE_CALL)
                 return [Ends("declined", "cancelled")]
             case "cancel":
-                self._is("cancel-ends-the-call")
+                self._set_rule(rules.CANCEL_ENDS_THE_CALL)
                 return [Ends("cancelled", "declined")]

@@ -27,7 +27,7 @@ _RESPONSES: TypeAdapter[types.InputResponses] = TypeAdapter(types.InputResponses
 
 
 @dataclass(frozen=True)
-class Said:
+class Meaning:
     """The meaning of a user's answer to a question.
 
     Attributes:
@@ -39,19 +39,19 @@ class Said:
     value: str = ""
 
 
-def said(answer: types.InputResponse, name: Name, choices: Sequence[str]) -> Said:
+def interpret(answer: types.InputResponse, name: Name, choices: Sequence[str]) -> Meaning:
     """Return the meaning of an answer to a question with some choices."""
     if not isinstance(answer, types.ElicitResult):
-        return Said("bad")
+        return Meaning("bad")
     if answer.action in ("decline", "cancel"):
-        return Said(answer.action)
+        return Meaning(answer.action)
     content: Any = answer.content
     if answer.action != "accept" or not isinstance(content, dict):
-        return Said("bad")
+        return Meaning("bad")
     value = cast("dict[str, Any]", content).get(name)
     if not isinstance(value, str) or value not in choices:
-        return Said("bad")
-    return Said("fits" if len(cast("dict[str, Any]", content)) == 1 else "loose", value)
+        return Meaning("bad")
+    return Meaning("fits" if len(cast("dict[str, Any]", content)) == 1 else "loose", value)
 
 
 def is_of_the_protocol(answers: types.InputResponses | None) -> bool:
@@ -69,12 +69,12 @@ def is_of_the_protocol(answers: types.InputResponses | None) -> bool:
 _SPACE = " \t\n\v\f\r"
 
 
-def _plain(location: str) -> str:
+def _normalize(location: str) -> str:
     """Return a location as the page compares it: without surrounding ASCII space, in lower case."""
     return re.sub(r"[A-Z]", lambda found: found[0].lower(), location.strip(_SPACE))
 
 
-def _loosely(location: str) -> str:
+def _normalize_loosely(location: str) -> str:
     """Return a location as a generous server may read it.
 
     It takes compatible letters, any space and any case, and leaves accents out.
@@ -83,7 +83,7 @@ def _loosely(location: str) -> str:
     return "".join(each for each in letters if not unicodedata.combining(each))
 
 
-def _matches(wanted: str) -> tuple[str, ...]:
+def _find_places(wanted: str) -> tuple[str, ...]:
     return tuple(
         label
         for label in weather.REPORTS
@@ -92,10 +92,10 @@ def _matches(wanted: str) -> tuple[str, ...]:
 
 
 @lru_cache(256)
-def meanings(location: str) -> tuple[tuple[str, ...], ...]:
+def places_meant(location: str) -> tuple[tuple[str, ...], ...]:
     """Return the places that a location may mean; several sets if the page leaves it open."""
-    strict = _matches(_plain(location))
-    loose = _matches(_loosely(location))
+    strict = _find_places(_normalize(location))
+    loose = _find_places(_normalize_loosely(location))
     return (strict,) if strict or strict == loose else (strict, loose)
 
 

@@ -8,86 +8,87 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import mrtr_options.review.judge.contract.rules as rules
 from mrtr_options.review.bench.history import Effect
 from mrtr_options.review.bench.telling import came, quoted
 from mrtr_options.review.judge.contract.answers import fits_the_schema, location_of
 from mrtr_options.review.judge.contract.exchanges import Calls, Exchange
 from mrtr_options.review.judge.contract.kinds import Reports
+from mrtr_options.review.judge.contract.rules import Rule
 from mrtr_options.review.judge.properties import Problem
 
 
-def wrong_effects(calls: Calls) -> Iterator[Problem]:
+def find_wrong_effects(calls: Calls) -> Iterator[Problem]:
     """Yield the effects that are not allowed, and those that are missing."""
     for turn, effect in calls.effects:
-        yield from _effect(calls, turn, effect)
-    yield from _too_many(calls, "audit", "audit-comes-first", _audits)
-    yield from _too_many(calls, "bill", "bills-are-due", _bills)
-    yield from _too_few(calls)
+        yield from _check_effect(calls, turn, effect)
+    yield from _find_surplus(calls, "audit", rules.AUDIT_COMES_FIRST, _count_audits)
+    yield from _find_surplus(calls, "bill", rules.BILLS_ARE_DUE, _count_bills)
+    yield from _find_missing(calls)
 
 
-def _audits(one: Exchange) -> dict[str, int]:
+def _count_audits(one: Exchange) -> dict[str, int]:
     """Return how often each location may be audited for a request."""
     if one.request.method != "tools/call" or not fits_the_schema(one.request):
         return {}
     # A legacy handler may begin again at each question that it has pushed.
     times = 1 + len(one.asked) if one.request.era == "legacy" else 1
-    return {location_of(one.request): times * _begun(one)}
+    return {location_of(one.request): times * _count_begun(one)}
 
 
-def _bills(one: Exchange) -> dict[str, int]:
+def _count_bills(one: Exchange) -> dict[str, int]:
     """Return how often each place may be billed for a request."""
     reply = one.reply
     fitting = one.allowed
     if reply.nothing is None and not reply.later and not one.failed:
         fitting = [each for each in one.allowed if each.fits(reply)] or one.allowed
     bills = [each.bill for each in fitting if isinstance(each, Reports) and each.bill is not None]
-    return dict.fromkeys(bills, _begun(one))
+    return dict.fromkeys(bills, _count_begun(one))
 
 
-def _begun(one: Exchange) -> int:
+def _count_begun(one: Exchange) -> int:
     """Return how often a request's work may be begun: once more if a process died."""
     return 2 if one.saw_crash else 1
 
 
-def _effect(calls: Calls, turn: int, effect: Effect) -> Iterator[Problem]:
+def _check_effect(calls: Calls, turn: int, effect: Effect) -> Iterator[Problem]:
     """Yield a problem if an effect is due for no request."""
     kind = effect.effect.kind
     subject = effect.effect.subject
     at_work = calls.at_work(turn)
     if kind not in ("audit", "bill"):
-        yield _wrong(calls, "no-other-effects", turn, "effects audit and bill", effect)
+        yield _problem_of(calls, rules.NO_OTHER_EFFECTS, turn, "effects audit and bill", effect)
     elif not at_work:
-        yield _wrong(calls, "no-other-effects", turn, "no effect outside a call", effect)
+        yield _problem_of(calls, rules.NO_OTHER_EFFECTS, turn, "no effect outside a call", effect)
     elif kind == "bill":
-        due = sorted({each for one in at_work for each in _bills(one)})
+        due = sorted({each for one in at_work for each in _count_bills(one)})
         if subject not in due:
             allowed = f"a bill of {' or '.join(due)}" if due else "no bill"
-            yield _wrong(calls, "bills-are-due", turn, allowed, effect)
+            yield _problem_of(calls, rules.BILLS_ARE_DUE, turn, allowed, effect)
     else:
-        if any(subject in _audits(one) for one in reversed(at_work)):
+        if any(subject in _count_audits(one) for one in reversed(at_work)):
             return
-        due = sorted({each for one in at_work for each in _audits(one)})
+        due = sorted({each for one in at_work for each in _count_audits(one)})
         if subject not in due:
             allowed = f"an audit of {' or '.join(map(quoted, due))}" if due else "no effect"
-            rule = "audit-comes-first" if due else "arguments-are-checked"
-            yield _wrong(calls, rule, turn, allowed, effect)
+            rule = rules.AUDIT_COMES_FIRST if due else rules.ARGUMENTS_ARE_CHECKED
+            yield _problem_of(calls, rule, turn, allowed, effect)
 
 
-def _wrong(calls: Calls, rule: str, turn: int, allowed: str, effect: Effect) -> Problem:
+def _problem_of(calls: Calls, rule: Rule, turn: int, allowed: str, effect: Effect) -> Problem:
     # Of several requests that are at work, the one whose response is wrong, too.
     here = sorted(calls.at_work(turn), key=_is_answered_rightly)
     one = here[0].sent.exchange if here else None
-    return Problem(
-        rule, one, allowed, f"an effect: {effect.effect.kind} of {quoted(effect.effect.subject)}"
-    )
+    what = f"an effect: {effect.effect.kind} of {quoted(effect.effect.subject)}"
+    return rule.broken(one, allowed, what)
 
 
 def _is_answered_rightly(one: Exchange) -> bool:
     return one.got is None or any(each.fits(one.reply) for each in one.allowed)
 
 
-def _too_many(
-    calls: Calls, kind: str, rule: str, due: Callable[[Exchange], dict[str, int]]
+def _find_surplus(
+    calls: Calls, kind: str, rule: Rule, due: Callable[[Exchange], dict[str, int]]
 ) -> Iterator[Problem]:
     """Yield the effects of a kind for which no request is left."""
     here = [
@@ -109,13 +110,13 @@ def _too_many(
         each = [slots_of(one, effect.effect.subject) for one in latest_first]
         slots.append([slot for some in each for slot in some])
     # The slots of one request are shared by all its subjects.
-    for left in _unmatched(slots):
+    for left in _find_unmatched(slots):
         turn, effect = here[left]
         if slots[left]:
-            yield _wrong(calls, rule, turn, f"at most one {kind} a delivery", effect)
+            yield _problem_of(calls, rule, turn, f"at most one {kind} a delivery", effect)
 
 
-def _too_few(calls: Calls) -> Iterator[Problem]:
+def _find_missing(calls: Calls) -> Iterator[Problem]:
     """Yield the calls that report without a bill, or without an audit before it."""
     wanted: dict[tuple[int, str, str], Exchange] = {}
     at: dict[tuple[str, str], list[int]] = {}  # when each effect happened
@@ -138,20 +139,19 @@ def _too_few(calls: Calls) -> Iterator[Problem]:
         [turn for turn in turns("bill", place, root) if turn < one.ended]
         for (root, _, place), one in wanted.items()
     ]
-    without = {*_unmatched(bills)}
+    without = {*_find_unmatched(bills)}
     found = zip(wanted.items(), bills, strict=True)
     for number, (((root, location, place), one), billed) in enumerate(found):
         if number in without:  # then there is no bill for an audit to come before
-            yield one.breaks(
-                "a-report-is-billed", f"a bill of {place!r}", f"none before {came(one.reply)}"
-            )
+            unbilled = f"none before {came(one.reply)}"
+            yield one.breaks(rules.A_REPORT_IS_BILLED, f"a bill of {place!r}", unbilled)
         elif not any(turn < max(billed) for turn in turns("audit", location, root)):
             yield one.breaks(
-                "audit-comes-first", f"an audit of {quoted(location)} before the bill", "none"
+                rules.AUDIT_COMES_FIRST, f"an audit of {quoted(location)} before the bill", "none"
             )
 
 
-def _unmatched(slots: Sequence[Sequence[Any]]) -> list[int]:
+def _find_unmatched(slots: Sequence[Sequence[Any]]) -> list[int]:
     """Return the items left over by a maximum bipartite matching of items to slots."""
     taken: dict[Any, int] = {}
 

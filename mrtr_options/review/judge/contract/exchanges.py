@@ -14,6 +14,7 @@ from functools import cached_property
 
 import mcp_types as types
 
+import mrtr_options.review.judge.contract.rules as rules
 from mrtr_options.review.bench.attacks import spelling
 from mrtr_options.review.bench.history import (
     LOST,
@@ -22,6 +23,7 @@ from mrtr_options.review.bench.history import (
     Crashed,
     Effect,
     Elapsed,
+    Event,
     Failed,
     History,
     Received,
@@ -36,11 +38,12 @@ from mrtr_options.review.judge.contract.answers import (
     UNITS,
     Name,
     fits_the_schema,
+    interpret,
     location_of,
-    meanings,
-    said,
+    places_meant,
 )
 from mrtr_options.review.judge.contract.kinds import Allowed
+from mrtr_options.review.judge.contract.rules import Rule
 from mrtr_options.review.judge.properties import Problem
 from mrtr_options.tool import weather
 
@@ -149,9 +152,9 @@ class Exchange:
         sent = (request.tool, request.sent_arguments, sorted(answers.items()))
         return repr((*sent, request.principal, request.asks))
 
-    def breaks(self, rule: str, allowed: str, came: str) -> Problem:
+    def breaks(self, rule: Rule, allowed: str, came: str) -> Problem:
         """Return the problem that a rule is broken at this request."""
-        return Problem(rule, self.sent.exchange, allowed, came)
+        return rule.broken(self.sent.exchange, allowed, came)
 
 
 @dataclass(frozen=True)
@@ -220,13 +223,13 @@ class Calls:
         """Return the requests that an effect may belong to; another instance may work at them."""
         return self._at_work[turn]
 
-    def answers(self, one: Exchange) -> Answers:
+    def answers_of(self, one: Exchange) -> Answers:
         """Return a request's answers, by question."""
         to_open: types.InputResponse | None = None
         cold: dict[Name, list[types.InputResponse]] = {"place": [], "units": []}
         for name, answer in one.position.earlier:
             cold[name].append(answer)
-        for key, answer in _given(one):
+        for key, answer in _answers_given(one):
             if one.position.open is not None and key == one.position.key:
                 to_open = answer
             else:
@@ -240,18 +243,20 @@ class Calls:
 
     def has_unasked(self, one: Exchange) -> bool:
         """Return whether a request has an answer to another question than the open one."""
-        return any(one.position.open is None or key != one.position.key for key, _ in _given(one))
+        position = one.position
+        given = _answers_given(one)
+        return any(position.open is None or key != position.key for key, _ in given)
 
     def answered_before(self, one: Exchange) -> list[Exchange]:
         """Return the earlier answers to the question that this request does not answer."""
-        if one.token is None or self.answers(one).to_open is not None:
+        if one.token is None or self.answers_of(one).to_open is not None:
             return []
         return [
             other
             for other in self.exchanges.values()
             if (other.root, other.position.open) == (one.root, one.position.open)
             and other.begun < one.begun
-            and self.answers(other).to_open is not None
+            and self.answers_of(other).to_open is not None
         ]
 
     def under_the_key(self, one: Exchange) -> list[Exchange]:
@@ -264,7 +269,7 @@ class Calls:
             if other.root == one.root and other.begun < one.begun
         ]
 
-    def forked(self, one: Exchange) -> bool:
+    def is_forked(self, one: Exchange) -> bool:
         """Return whether one of the states that led to a request also came with another answer."""
         assert one.token is not None
         here = one.request.state or ""
@@ -281,14 +286,16 @@ class Calls:
 
     def _takes_its_answer(self, one: Exchange) -> bool:
         """Return whether a request has an answer to the open question that a server may act on."""
-        answer = self.answers(one).to_open
+        answer = self.answers_of(one).to_open
         name = one.position.open
         if answer is None or name is None:
             return False
-        choices: tuple[str, ...] = UNITS
-        if name == "place":
-            choices = meanings(location_of(one.request))[-1] if fits_the_schema(one.request) else ()
-        return said(answer, name, choices).what != "bad"
+        choices: tuple[str, ...] = ()
+        if name == "units":
+            choices = UNITS
+        elif fits_the_schema(one.request):
+            choices = places_meant(location_of(one.request))[-1]
+        return interpret(answer, name, choices).what != "bad"
 
     # --- reading --------------------------------------------------------------------------------
 
@@ -296,32 +303,44 @@ class Calls:
         for turn, event in enumerate(self.history.events):
             match event:
                 case Sent():
-                    self._sent(turn, event)
+                    self._read_request(turn, event)
                 case Received():
-                    self._received(turn, event)
+                    self._read_response(turn, event)
                 case Asked() | Answered():
-                    self._pushed(event)
-                case Failed():
-                    for one in self._open():  # an engine may run its call on another instance
-                        one.failed = True
+                    self._read_pushed(event)
                 case Effect():
                     self.effects.append((turn, event))
-                case Crashed():
-                    self._crashed(event)
-                case Restarted() | Redeployed():
-                    self._replaced(event)
-                case Elapsed():
-                    self._now += event.seconds
                 case _:
-                    pass
+                    self._read_server_event(event)
         self._find_work()
-        for one in self.responses:
-            if one.request.state is not None and (one.respelled or one.request.forged is None):
-                self._by_state.setdefault(spelling(one.request.state), []).append(one)
+        self._index_states()
 
-    def _pushed(self, event: Asked | Answered) -> None:
+    def _read_server_event(self, event: Event) -> None:
+        """Read what happens to the servers, and the time that passes."""
+        match event:
+            case Failed():
+                for one in self._waiting():  # an engine may run its call on another instance
+                    one.failed = True
+            case Crashed():
+                self._read_crash(event)
+            case Restarted() | Redeployed():
+                self._read_replacement(event)
+            case Elapsed():
+                self._now += event.seconds
+            case _:
+                pass
+
+    def _index_states(self) -> None:
+        """Find the requests that brought each state, but for states that were made up."""
+        for one in self.responses:
+            state = one.request.state
+            is_handed_out = one.respelled or one.request.forged is None
+            if state is not None and is_handed_out:
+                self._by_state.setdefault(spelling(state), []).append(one)
+
+    def _read_pushed(self, event: Asked | Answered) -> None:
         """Add a pushed question or its answer to the open request that it belongs to."""
-        for one in self._open():
+        for one in self._waiting():
             sent = one.sent
             if isinstance(event, Asked):
                 if (sent.round, sent.delivery) == (event.round, event.delivery):
@@ -329,18 +348,18 @@ class Calls:
             elif one.asked and (sent.call, sent.delivery) == (event.call, event.delivery):
                 one.answered.append(event)
 
-    def _crashed(self, event: Crashed) -> None:
-        for one in self._open():
+    def _read_crash(self, event: Crashed) -> None:
+        for one in self._waiting():
             one.saw_crash = True
             if one.sent.instance == event.instance:
                 one.crashed = True
         if event.why is not None:
             last = max(self.exchanges, default=None)
             goes_on = "a response, and a server that goes on"
-            self.deaths.append(Problem("every-request-is-answered", last, goes_on, event.why))
+            self.deaths.append(rules.EVERY_REQUEST_IS_ANSWERED.broken(last, goes_on, event.why))
         self._lives[event.instance] += 1
 
-    def _replaced(self, event: Restarted | Redeployed) -> None:
+    def _read_replacement(self, event: Restarted | Redeployed) -> None:
         places = range(len(self._lives))
         if isinstance(event, Redeployed) and event.only is not None:
             places = range(event.only, event.only + 1)
@@ -359,17 +378,17 @@ class Calls:
             here = [one for one in here if one.ended > turn]
             self._at_work[turn] = [*here]
 
-    def _open(self) -> Iterator[Exchange]:
+    def _waiting(self) -> Iterator[Exchange]:
         """Return the requests that wait for a response."""
         return (one for one in self.exchanges.values() if one.got is None)
 
-    def _sent(self, turn: int, sent: Sent) -> None:
+    def _read_request(self, turn: int, sent: Sent) -> None:
         state = sent.request.state
         who = sent.request.principal
-        token = _handed_out(self._tokens, state, who) if state is not None else None
+        token = _find_token(self._tokens, state, who) if state is not None else None
         respelled = False
         if token is None and state is not None:
-            token = _handed_out(self._spelled, spelling(state), who)
+            token = _find_token(self._spelled, spelling(state), who)
             respelled = token is not None
         position = token.position if token else Position()
         if state is None and sent.request.answers is not None:
@@ -380,18 +399,18 @@ class Calls:
             root = self._begun.setdefault((name, sent.request.principal), root)
         self.exchanges[sent.exchange] = Exchange(
             sent,
-            self._now,
-            self._ring,
-            (sent.instance, self._lives[sent.instance]),
-            root,
-            token,
-            respelled,
-            position,
-            turn,
-            len(self._going_on),
+            at=self._now,
+            ring=self._ring,
+            home=(sent.instance, self._lives[sent.instance]),
+            root=root,
+            token=token,
+            respelled=respelled,
+            position=position,
+            begun=turn,
+            beside=len(self._going_on),
         )
 
-    def _received(self, turn: int, got: Received) -> None:
+    def _read_response(self, turn: int, got: Received) -> None:
         one = self.exchanges[got.exchange]
         if one.got is not None:  # a look at a task that took too long
             return
@@ -403,7 +422,7 @@ class Calls:
             name = reply.name_of(key)
             if name in ("place", "units"):
                 self._keys.setdefault(key, set()).add(name)
-        position = self._next(one)
+        position = self._position_after(one)
         if reply.is_result:
             self._going_on.discard(one.root)
         if position is None:
@@ -417,23 +436,30 @@ class Calls:
         if one.request.state is not None:
             parents = (*parents, one.request.state)
         token = Token(
-            got.exchange, one.request, position, self._now, self._ring, one.home, one.root, parents
+            exchange=got.exchange,
+            request=one.request,
+            position=position,
+            at=self._now,
+            ring=self._ring,
+            home=one.home,
+            root=one.root,
+            parents=parents,
         )
         who = one.request.principal
         self._tokens.setdefault(reply.state, {}).setdefault(who, token)
         self._roots.setdefault((reply.state, one.sent.call), one.root)
         self._spelled.setdefault(spelling(reply.state), {}).setdefault(who, token)
 
-    def _next(self, one: Exchange) -> Position | None:
+    def _position_after(self, one: Exchange) -> Position | None:
         """Return the call's position after a response that lets it go on; None if it has none."""
         reply = one.reply
         if reply.later:
-            return replace(one.position, given=_given(one))
+            return replace(one.position, given=_answers_given(one))
         if not reply.questions:
             return None
         key, message = next(iter(reply.questions.items()))
         earlier: list[tuple[Name, types.InputResponse]] = []
-        for name, answers in self.answers(one).cold.items():
+        for name, answers in self.answers_of(one).cold.items():
             earlier.extend((name, answer) for answer in answers)
         if reply.name_of(key) == "place":
             return Position("place", key, None, tuple(earlier))
@@ -441,7 +467,7 @@ class Calls:
         return Position("units", key, place if place in weather.REPORTS else None, tuple(earlier))
 
 
-def _handed_out(
+def _find_token(
     tokens: dict[str, dict[str | None, Token]], state: str, who: str | None
 ) -> Token | None:
     """Return a state as it was handed out to somebody, or else to somebody else."""
@@ -449,6 +475,6 @@ def _handed_out(
     return to.get(who) or next(iter(to.values()), None)
 
 
-def _given(one: Exchange) -> tuple[tuple[str, types.InputResponse], ...]:
+def _answers_given(one: Exchange) -> tuple[tuple[str, types.InputResponse], ...]:
     """Return the answers of a request, and those of the request that it continues."""
     return (*one.position.given, *(one.request.answers or {}).items())

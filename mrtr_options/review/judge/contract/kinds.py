@@ -111,9 +111,9 @@ class Refused:
 
     def fits(self, reply: Reply) -> bool:
         if reply.code is None:
-            return ToolError().fits(reply) and _names(self.naming, reply.text or "")
+            return ToolError().fits(reply) and _has_name(self.naming, reply.text or "")
         has_code = not self.codes or reply.code in self.codes
-        return has_code and _names(self.naming, reply.message or "")
+        return has_code and _has_name(self.naming, reply.message or "")
 
     def covers(self, other: Allowed) -> bool:
         """Return whether this refusal, naming nothing, allows all that another kind allows."""
@@ -123,14 +123,14 @@ class Refused:
 
     def __str__(self) -> str:
         codes = " or ".join(map(str, self.codes)) or "any code"
-        return f"error {codes} or {ToolError()}{_naming(self.naming)}"
+        return f"error {codes} or {ToolError()}{_name_clause(self.naming)}"
 
 
-def _names(naming: tuple[str, ...], text: str) -> bool:
+def _has_name(naming: tuple[str, ...], text: str) -> bool:
     return not naming or any(each in text for each in naming)
 
 
-def _naming(naming: tuple[str, ...]) -> str:
+def _name_clause(naming: tuple[str, ...]) -> str:
     return f" naming {' or '.join(map(repr, naming))}" if naming else ""
 
 

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+import mrtr_options.review.judge.contract.rules as rules
 from mrtr_options.review.bench.attacks import readings
 from mrtr_options.review.bench.client import strings_in
 from mrtr_options.review.bench.history import as_json
@@ -28,12 +29,12 @@ _TRACE = re.compile(
 _COMMON = re.compile(r"[a-z_]*|.{1,3}")
 """Words that anybody may use, such as a name in JSON."""
 
-_TELLING = 12
+_KEY_CHARACTERS = 12
 """The number of characters of a key that never appear by chance.
 
 Three bytes are four characters of base64.
 """
-_HINTING = 8
+_UNLIKELY_CHARACTERS = 8
 """The number of characters that one text has by chance at times, and two texts never."""
 
 _NOT_THEIRS = "nothing of another user's"
@@ -42,7 +43,7 @@ _NO_SECRET = "no state key and no folder of the server's"
 _NO_NAMES = ("none", "null", "anonymous")
 """Names that a user may have, and that others may use as well."""
 
-_KNOWN = {*weather.REPORTS, *(label.partition(",")[0] for label in weather.REPORTS)}
+_PLACES = {*weather.REPORTS, *(label.partition(",")[0] for label in weather.REPORTS)}
 
 _SKIES = {each.sky for each in weather.REPORTS.values() if len(each.sky) > 3}
 """Words of reports that a state must not have before its user has seen the report.
@@ -51,68 +52,86 @@ _SKIES = {each.sky for each in weather.REPORTS.values() if len(each.sky) > 3}
 """
 
 
-def leaks(calls: Calls) -> Iterator[Problem]:
+def find_leaks(calls: Calls) -> Iterator[Problem]:
     """Yield a problem for each response that shows what it must not."""
-    theirs = _of_others(calls)
-    beginnings = {secret[:_HINTING]: set[str]() for secret in calls.history.secrets}
-    keys = {
-        spelled: "of a folder of the server's" if secret.startswith("/") else "of a state key"
-        for secret in sorted(calls.history.secrets)
-        for spelled in sorted(_spellings(secret))
-    }
-    heard: dict[str | None, set[str]] = {}
+    theirs = _collect_of_others(calls)
+    beginnings = {secret[:_UNLIKELY_CHARACTERS]: set[str]() for secret in calls.history.secrets}
+    keys = _spell_secrets(calls.history.secrets)
+    reported: dict[str | None, set[str]] = {}
     for one in calls.responses:
         reply = one.reply
-        shown = _shown(one)
+        shown = _collect_texts(one)
         states = readings(reply.state) if reply.state else ()
-        yield from _traces(one, shown, states)
-        yield from _keys(one, shown, states, keys)
-        for beginning, texts in beginnings.items():
-            before = len(texts)
-            texts |= {text for text in (*shown, *states) if beginning in text}
-            if before < 2 <= len(texts):
-                came = f"the beginning of one, {_where(beginning, shown, states)}"
-                yield one.breaks("nothing-leaks", _NO_SECRET, came)
+        yield from _find_traces(one, shown, states)
+        yield from _find_keys(one, shown, states, keys)
+        yield from _find_beginnings(one, shown, states, beginnings)
         came_in = reply.nothing is None  # the message of a lost response is the client's own note
         if calls.history.scenario.at_effects and came_in:
-            yield from _exceptions(one, shown)
-        told = heard.setdefault(one.request.principal, set())
-        for sky in sorted(_SKIES.intersection(states) - told):
-            yield one.breaks(
-                "nothing-leaks", "a state without what the user was not told", repr(sky)
-            )
-        told |= {sky for sky in _SKIES if sky in (reply.text or "")}
-        yield from _words_of(theirs[one.request.principal], one, shown, states)
+            yield from _find_exceptions(one, shown)
+        skies = reported.setdefault(one.request.principal, set())
+        yield from _find_skies(one, states, skies)
+        skies |= {sky for sky in _SKIES if sky in (reply.text or "")}
+        yield from _find_words(theirs[one.request.principal], one, shown, states)
 
 
-def _traces(one: Exchange, shown: list[str], states: Sequence[str]) -> Iterator[Problem]:
+def _spell_secrets(secrets: Iterable[str]) -> dict[str, str]:
+    """Return the spellings of all secrets, with a description of what each is a part of."""
+    spelled: dict[str, str] = {}
+    for secret in sorted(secrets):
+        is_folder = secret.startswith("/")
+        what = "of a folder of the server's" if is_folder else "of a state key"
+        spelled |= dict.fromkeys(sorted(_spell_key(secret)), what)
+    return spelled
+
+
+def _find_beginnings(
+    one: Exchange, shown: list[str], states: Sequence[str], beginnings: dict[str, set[str]]
+) -> Iterator[Problem]:
+    """Yield a problem if a secret's beginning is in a second text. `beginnings` has the texts."""
+    for beginning, texts in beginnings.items():
+        before = len(texts)
+        texts |= {text for text in (*shown, *states) if beginning in text}
+        if before < 2 <= len(texts):
+            came = f"the beginning of one, {_quote_around(beginning, shown, states)}"
+            yield one.breaks(rules.NOTHING_LEAKS, _NO_SECRET, came)
+
+
+def _find_skies(one: Exchange, states: Sequence[str], reported: set[str]) -> Iterator[Problem]:
+    """Yield a problem for each word of a report in a state, before its user saw the report."""
+    allowed = "a state without what the user was not told"
+    for sky in sorted(_SKIES.intersection(states) - reported):
+        yield one.breaks(rules.NOTHING_LEAKS, allowed, repr(sky))
+
+
+def _find_traces(one: Exchange, shown: list[str], states: Sequence[str]) -> Iterator[Problem]:
     for text in (*shown, *states):
         found = _TRACE.search(text)
         if found is not None:
-            yield one.breaks("nothing-leaks", "no stack trace", _where(found[0], shown, states))
+            trace = _quote_around(found[0], shown, states)
+            yield one.breaks(rules.NOTHING_LEAKS, "no stack trace", trace)
             return
 
 
-def _keys(
+def _find_keys(
     one: Exchange, shown: list[str], states: Sequence[str], keys: dict[str, str]
 ) -> Iterator[Problem]:
     """Yield a problem for the first spelling of a secret. `keys` says what each spelling is of."""
     for text in (*shown, *states):
         for key in keys:
             if key in text:
-                came = f"a part {keys[key]}, {_where(key, shown, states)}"
-                yield one.breaks("nothing-leaks", _NO_SECRET, came)
+                came = f"a part {keys[key]}, {_quote_around(key, shown, states)}"
+                yield one.breaks(rules.NOTHING_LEAKS, _NO_SECRET, came)
                 return
 
 
-def _exceptions(one: Exchange, shown: list[str]) -> Iterator[Problem]:
+def _find_exceptions(one: Exchange, shown: list[str]) -> Iterator[Problem]:
     inside = [text for text in MADE_TO_FAIL if any(text in each for each in shown)]
     if inside:
         came = f"{inside[0]!r}, which the ledger's exception says"
-        yield one.breaks("exceptions-stay-inside", "the server's own words", came)
+        yield one.breaks(rules.EXCEPTIONS_STAY_INSIDE, "the server's own words", came)
 
 
-def _words_of(
+def _find_words(
     others: _Others, one: Exchange, shown: list[str], states: Sequence[str]
 ) -> Iterator[Problem]:
     """Yield a problem for each word of other users in a response or its state.
@@ -120,18 +139,18 @@ def _words_of(
     Question texts may be shown to anyone, but must not appear in another user's state. Names are
     not looked for in states, since some random states have three letters by chance.
     """
-    for word in others.said:
+    for word in others.answers:
         if any(word in text for text in shown):
-            yield one.breaks("nothing-leaks", _NOT_THEIRS, f"{word!r} in the response")
+            yield one.breaks(rules.NOTHING_LEAKS, _NOT_THEIRS, f"{word!r} in the response")
     for word in others.words:
-        if _is_told(word, states):
-            yield one.breaks("nothing-leaks", _NOT_THEIRS, f"{word!r} in the state")
+        if _is_in_state(word, states):
+            yield one.breaks(rules.NOTHING_LEAKS, _NOT_THEIRS, f"{word!r} in the state")
     found = ", ".join(repr(name) for name in others.names if _is_named(name, shown))
     if found:
-        yield one.breaks("nothing-leaks", "no other user's name", f"{found} in the response")
+        yield one.breaks(rules.NOTHING_LEAKS, "no other user's name", f"{found} in the response")
 
 
-def _shown(one: Exchange) -> list[str]:
+def _collect_texts(one: Exchange) -> list[str]:
     """Return every string that a server sent in answer to a request, but for the state."""
     reply = one.reply
     texts = [text for text in (reply.text, reply.message) if text]
@@ -152,22 +171,22 @@ class _Others:
     """The words of other users that a user must not see.
 
     Attributes:
-        said: Their answers.
+        answers: Their answers.
         words: Their answers and their questions.
         names: Their names.
     """
 
-    said: list[str]
+    answers: list[str]
     words: list[str]
     names: list[str]
 
 
-def _of_others(calls: Calls) -> dict[str | None, _Others]:
+def _collect_of_others(calls: Calls) -> dict[str | None, _Others]:
     users = {one.request.principal for one in calls.exchanges.values()}
     if len(users) < 2:
         return {user: _Others([], [], []) for user in users}
-    said = _said(calls)
-    asked = _asked(calls)
+    said = _collect_answers(calls)
+    asked = _collect_questions(calls)
     found: dict[str | None, _Others] = {}
     for mine in said:
         others = [who for who in said if who != mine]
@@ -176,11 +195,11 @@ def _of_others(calls: Calls) -> dict[str | None, _Others]:
         more = {word for who in others for word in asked[who] if word not in own}
         names = {(who or "").strip().lower() for who in others}
         names -= {(mine or "").strip().lower(), "", *_NO_NAMES}
-        found[mine] = _Others(sorted(words - _KNOWN), sorted(words | more), sorted(names))
+        found[mine] = _Others(sorted(words - _PLACES), sorted(words | more), sorted(names))
     return found
 
 
-def _where(word: str, shown: Sequence[str], states: Sequence[str]) -> str:
+def _quote_around(word: str, shown: Sequence[str], states: Sequence[str]) -> str:
     """Return a word with the text around it."""
     where, text = next(
         (where, text)
@@ -192,10 +211,10 @@ def _where(word: str, shown: Sequence[str], states: Sequence[str]) -> str:
     return f"{word!r} in the {where}: {text[max(at - 40, 0) : at + len(word) + 40]!r}"
 
 
-def _is_told(word: str, states: Iterable[str]) -> bool:
+def _is_in_state(word: str, states: Iterable[str]) -> bool:
     """Return whether a word is in a state. A short word is inside random texts by chance."""
     found = [text for text in states if word in text]
-    return bool(found) and (len(word) >= _HINTING or _is_named(word, found, re.NOFLAG))
+    return bool(found) and (len(word) >= _UNLIKELY_CHARACTERS or _is_named(word, found, re.NOFLAG))
 
 
 def _is_named(who: str, texts: Iterable[str], case: re.RegexFlag = re.IGNORECASE) -> bool:
@@ -204,10 +223,10 @@ def _is_named(who: str, texts: Iterable[str], case: re.RegexFlag = re.IGNORECASE
     return any(map(name.search, texts))
 
 
-def _spellings(secret: str) -> set[str]:
+def _spell_key(secret: str) -> set[str]:
     """Return the beginning and the end of a key in all spellings that a text may have."""
     texts: set[str] = set()
-    for part in (secret[:_TELLING], secret[-_TELLING:]):
+    for part in (secret[:_KEY_CHARACTERS], secret[-_KEY_CHARACTERS:]):
         data = part.encode()
         texts |= {
             part,
@@ -218,7 +237,7 @@ def _spellings(secret: str) -> set[str]:
     return texts
 
 
-def _said(calls: Calls) -> dict[str | None, set[str]]:
+def _collect_answers(calls: Calls) -> dict[str | None, set[str]]:
     """Return the words of each user."""
     words: dict[str | None, set[str]] = {}
     for one in calls.exchanges.values():
@@ -227,19 +246,19 @@ def _said(calls: Calls) -> dict[str | None, set[str]]:
         if fits_the_schema(request):
             own.add(location_of(request).strip())
         own.update(*(strings_in(as_json(each)) for each in (request.answers or {}).values()))
-    return {who: _telling(own) for who, own in words.items()}
+    return {who: _select_identifying(own) for who, own in words.items()}
 
 
-def _asked(calls: Calls) -> dict[str | None, set[str]]:
+def _collect_questions(calls: Calls) -> dict[str | None, set[str]]:
     """Return the questions of each user."""
     words: dict[str | None, set[str]] = {}
     for one in calls.exchanges.values():
         own = words.setdefault(one.request.principal, set())
         own |= {*one.reply.questions.values(), *strings_in([*one.reply.schemas.values()])}
-    return {who: _telling(own) for who, own in words.items()}
+    return {who: _select_identifying(own) for who, own in words.items()}
 
 
-def _telling(words: set[str]) -> set[str]:
+def _select_identifying(words: set[str]) -> set[str]:
     """Return the words specific enough to identify a user."""
     words = {word.strip() for word in words if word.strip().lower() not in _NO_NAMES}
     return {word for word in words if not _COMMON.fullmatch(word)}

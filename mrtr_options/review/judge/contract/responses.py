@@ -12,88 +12,91 @@ from typing import Any
 import jsonschema
 import mcp_types as types
 
+import mrtr_options.review.judge.contract.rules as rules
 from mrtr_options.review.bench.client import RESULT_TYPES
 from mrtr_options.review.bench.history import HUNG, LOST, Reply
 from mrtr_options.review.bench.telling import came, quoted
-from mrtr_options.review.judge.contract.allowed import AGAIN, PLAIN, due, may_refuse
+from mrtr_options.review.judge.contract.allowed import AGAIN, may_refuse, rule_on
 from mrtr_options.review.judge.contract.exchanges import Calls, Exchange
 from mrtr_options.review.judge.contract.kinds import Allowed, Ends, Refused, in_words
+from mrtr_options.review.judge.contract.rules import Rule
 from mrtr_options.review.judge.properties import Problem
 from mrtr_options.sdk.protection import MAX_TOKEN_BYTES
 from mrtr_options.tool.server import TOOL
 
 
-def wrong_responses(calls: Calls, tools: dict[str, dict[str, Any]]) -> Iterator[Problem]:
+def find_wrong_responses(calls: Calls, tools: dict[str, dict[str, Any]]) -> Iterator[Problem]:
     """Yield the responses that are not allowed; fill in `Exchange.allowed` of each request.
 
     `tools` is the server's listing.
     """
-    before: dict[tuple[object, ...], str] = {}
+    before: dict[tuple[object, ...], Rule] = {}
     for one in calls.responses:
         if one.request.method == "tools/list":
-            yield from _listing(one)
+            yield from _check_listing(one)
         elif one.reply.nothing is not None:
-            yield from _nothing(calls, one)
+            yield from _check_absence(calls, one)
         elif one.reply.malformed is not None:
             yield one.breaks(
-                "content-is-one-text", "a response of the protocol", one.reply.malformed
+                rules.CONTENT_IS_ONE_TEXT, "a response of the protocol", one.reply.malformed
             )
         elif one.reply.task is not None and not one.reply.is_result:
             allowed = "no task: this request does not declare the extension"
-            yield one.breaks("tasks-are-declared", allowed, f"a task that is {one.reply.status}")
+            task = f"a task that is {one.reply.status}"
+            yield one.breaks(rules.TASKS_ARE_DECLARED, allowed, task)
         elif one.reply.unknown_type:
             allowed = f"a result of a type that there is: {', '.join(RESULT_TYPES)}"
-            yield one.breaks("content-is-one-text", allowed, repr(one.reply.unknown_type))
+            yield one.breaks(rules.CONTENT_IS_ONE_TEXT, allowed, repr(one.reply.unknown_type))
         else:
-            yield from _response(calls, one, tools, before)
-    yield from _duplicates(calls)
-    yield from _forms(calls)
-    yield from _retries(calls)
+            yield from _check_response(calls, one, tools, before)
+    yield from _check_duplicates(calls)
+    yield from _check_forms(calls)
+    yield from _check_retries(calls)
 
 
-def _response(
+def _check_response(
     calls: Calls,
     one: Exchange,
     tools: dict[str, dict[str, Any]],
-    before: dict[tuple[object, ...], str],
+    before: dict[tuple[object, ...], Rule],
 ) -> Iterator[Problem]:
     """Yield the problems of a response. A repeated wrong response breaks the same rule."""
     reply = one.reply
-    here = due(calls, one)
-    rule = here.rule
-    one.allowed = here.responses
-    if here.refusing and reply.is_refusal:
-        rule = here.refusing
-    yield from here.wrong
+    ruling = rule_on(calls, one)
+    rule = ruling.rule
+    one.allowed = ruling.responses
+    if ruling.refusing and reply.is_refusal:
+        rule = ruling.refusing
+    yield from ruling.problems
     if one.failed or _failed_before(calls, one):
         one.allowed = [*one.allowed, Refused(())]
-        rule = "failed-effects-are-not-done"
+        rule = rules.FAILED_EFFECTS_ARE_NOT_DONE
     if len(reply.state or "") > MAX_TOKEN_BYTES:
         most = f"a state of {MAX_TOKEN_BYTES} bytes at most"
-        yield one.breaks("states-are-short", most, f"one of {len(reply.state or '')}")
+        yield one.breaks(rules.STATES_ARE_SHORT, most, f"one of {len(reply.state or '')}")
     if reply.is_result and one.request.tool == TOOL:
-        yield from _content(one, tools.get(TOOL, {}).get("outputSchema"))
+        yield from _check_content(one, tools.get(TOOL, {}).get("outputSchema"))
     if reply.later and any(not isinstance(each, Refused) for each in one.allowed):
         return
-    if not _fitting(one):
+    if not _select_fitting(one):
         if reply.questions and not one.request.asks:
-            rule = "asks-only-who-can-be-asked"
+            rule = rules.ASKS_ONLY_WHO_CAN_BE_ASKED
         elif not reply.is_refusal:
-            rule = before.get(_seen(reply), rule)
-            if rule in PLAIN:
-                before[_seen(reply)] = rule
+            rule = before.get(_client_view(reply), rule)
+            if rule.is_ordinary:
+                before[_client_view(reply)] = rule
         yield one.breaks(rule, in_words(one.allowed), came(reply))
 
 
-def _nothing(calls: Calls, one: Exchange) -> Iterator[Problem]:
+def _check_absence(calls: Calls, one: Exchange) -> Iterator[Problem]:
     left = one.request.era == "legacy" and len(one.answered) < len(one.asked)
     if not left:
-        here = due(calls, one)
-        one.allowed = here.responses
-        yield from here.wrong
+        ruling = rule_on(calls, one)
+        one.allowed = ruling.responses
+        yield from ruling.problems
     broken_off = one.crashed or left or bool(calls.history.scenario.at_effects)
     if one.reply.nothing == HUNG or not broken_off:
-        yield one.breaks("every-request-is-answered", "a response", came(one.reply))
+        yield one.breaks(rules.EVERY_REQUEST_IS_ANSWERED, "a response", came(one.reply))
 
 
 def _failed_before(calls: Calls, one: Exchange) -> bool:
@@ -102,23 +105,23 @@ def _failed_before(calls: Calls, one: Exchange) -> bool:
     The duplicate may get that error again, or be told that the outcome is unknown.
     """
     return any(
-        (other.failed and _same(other.reply, one.reply)) or other.reply.nothing == LOST
-        for other in _same_round(calls, one)
+        (other.failed and _are_same(other.reply, one.reply)) or other.reply.nothing == LOST
+        for other in _find_same_round(calls, one)
         if other.begun < one.begun
     )
 
 
-def _same_round(calls: Calls, one: Exchange) -> list[Exchange]:
+def _find_same_round(calls: Calls, one: Exchange) -> list[Exchange]:
     """Return the other requests with a request's state, or of its call key."""
     if one.request.state is None:
         return calls.under_the_key(one)
     return calls.with_state(one.request.state)
 
 
-def _listing(one: Exchange) -> Iterator[Problem]:
+def _check_listing(one: Exchange) -> Iterator[Problem]:
     tool = one.reply.tools.get(TOOL)
     if tool is None:
-        yield one.breaks("the-tool-is-listed", f"a tool {TOOL!r}", f"{list(one.reply.tools)}")
+        yield one.breaks(rules.THE_TOOL_IS_LISTED, f"a tool {TOOL!r}", f"{list(one.reply.tools)}")
         return
     schema: dict[str, Any] = tool.get("inputSchema") or {}
     properties: dict[str, Any] = schema.get("properties") or {}
@@ -134,36 +137,38 @@ def _listing(one: Exchange) -> Iterator[Problem]:
     ]
     for what, is_, wants in wanted:
         if is_ != wants:
-            yield one.breaks("the-tool-is-listed", f"{what} is {wants!r}", f"it is {is_!r}")
+            yield one.breaks(rules.THE_TOOL_IS_LISTED, f"{what} is {wants!r}", f"it is {is_!r}")
 
 
-def _content(one: Exchange, schema: dict[str, Any] | None) -> Iterator[Problem]:
+def _check_content(one: Exchange, schema: dict[str, Any] | None) -> Iterator[Problem]:
     reply = one.reply
     if reply.blocks != ("text",):
         kinds = ", ".join(reply.blocks) or "no content"
-        yield one.breaks("content-is-one-text", "one text block", kinds)
-    if schema is None or reply.is_error or any(isinstance(each, Ends) for each in _fitting(one)):
+        yield one.breaks(rules.CONTENT_IS_ONE_TEXT, "one text block", kinds)
+    is_end = any(isinstance(each, Ends) for each in _select_fitting(one))
+    if schema is None or reply.is_error or is_end:
         return  # a schema of reports may have no room for a decline
-    if why := _misfit(schema, reply.structured):
-        yield one.breaks("content-is-one-text", "structured content that fits its schema", why)
+    why = _find_misfit(schema, reply.structured)
+    if why is not None:
+        yield one.breaks(rules.CONTENT_IS_ONE_TEXT, "structured content that fits its schema", why)
 
 
-def _fitting(one: Exchange) -> list[Allowed]:
+def _select_fitting(one: Exchange) -> list[Allowed]:
     return [each for each in one.allowed if each.fits(one.reply)]
 
 
-def _is_taken(one: Exchange) -> bool:
+def _is_wrongly_taken(one: Exchange) -> bool:
     """Return whether a request had to be refused, and was not."""
-    return not _fitting(one) and all(isinstance(each, Refused) for each in one.allowed)
+    return not _select_fitting(one) and all(isinstance(each, Refused) for each in one.allowed)
 
 
-def _is_told(one: Exchange) -> bool:
+def _is_reported(one: Exchange) -> bool:
     """Return whether a request was taken or refused against its own rule, which is reported."""
-    is_refused = one.reply.is_refusal and not _fitting(one)
-    return is_refused or _is_taken(one)
+    is_refused = one.reply.is_refusal and not _select_fitting(one)
+    return is_refused or _is_wrongly_taken(one)
 
 
-def _misfit(schema: dict[str, Any], structured: Any) -> str | None:
+def _find_misfit(schema: dict[str, Any], structured: Any) -> str | None:
     """Return why structured content does not fit its schema; None if it does."""
     if structured is None:
         return "there is none"
@@ -177,7 +182,7 @@ def _misfit(schema: dict[str, Any], structured: Any) -> str | None:
 # --- several responses --------------------------------------------------------------------------
 
 
-def _duplicates(calls: Calls) -> Iterator[Problem]:
+def _check_duplicates(calls: Calls) -> Iterator[Problem]:
     """Check that the same request gets the same response, unless it had to be refused."""
     first: dict[tuple[int, str | None, str], Exchange] = {}
     for one in calls.responses:
@@ -195,12 +200,12 @@ def _duplicates(calls: Calls) -> Iterator[Problem]:
         before = first.setdefault(same, one)
         if before is not one and _may_differ(calls, before, one):
             first[same] = one
-        elif not (_same(before.reply, reply) or _is_told(before) or _is_told(one)):
+        elif not (_are_same(before.reply, reply) or _is_reported(before) or _is_reported(one)):
             allowed = f"what the same request got before: {came(before.reply)}"
-            yield one.breaks("duplicates-get-one-response", allowed, came(reply))
+            yield one.breaks(rules.DUPLICATES_GET_ONE_RESPONSE, allowed, came(reply))
 
 
-def _forms(calls: Calls) -> Iterator[Problem]:
+def _check_forms(calls: Calls) -> Iterator[Problem]:
     """Check that the same question has the same form, with its titles and its default."""
     first: dict[str, dict[str, Any]] = {}
     for one in calls.responses:
@@ -208,7 +213,7 @@ def _forms(calls: Calls) -> Iterator[Problem]:
         for message, form in (*shown, *((asked.message, asked.schema) for asked in one.asked)):
             before = first.setdefault(message, form)
             if before != form:
-                rule = "questions-are-asked-in-order"
+                rule = rules.QUESTIONS_ARE_ASKED_IN_ORDER
                 yield one.breaks(
                     rule,
                     f"the form that {quoted(message)} had before: {quoted(before)}",
@@ -216,7 +221,7 @@ def _forms(calls: Calls) -> Iterator[Problem]:
                 )
 
 
-def _retries(calls: Calls) -> Iterator[Problem]:
+def _check_retries(calls: Calls) -> Iterator[Problem]:
     """Check that ten retries after state-only responses end a round."""
     times = Counter[tuple[int, int]]()
     for one in calls.responses:
@@ -225,7 +230,7 @@ def _retries(calls: Calls) -> Iterator[Problem]:
             times[at] += 1
         if times[at] > AGAIN:
             yield one.breaks(
-                "every-request-is-answered", f"an end after {AGAIN} retries", came(one.reply)
+                rules.EVERY_REQUEST_IS_ANSWERED, f"an end after {AGAIN} retries", came(one.reply)
             )
 
 
@@ -234,7 +239,7 @@ def _may_differ(calls: Calls, before: Exchange, one: Exchange) -> bool:
     if len(calls.answered_before(before)) < len(calls.answered_before(one)):
         return True
     if before.reply.code in (types.INTERNAL_ERROR, types.REQUEST_TIMEOUT) and any(
-        other.reply.nothing == LOST for other in _same_round(calls, one)
+        other.reply.nothing == LOST for other in _find_same_round(calls, one)
     ):
         return True  # the server that took it died, and another one has taken it over
     return any(
@@ -243,10 +248,10 @@ def _may_differ(calls: Calls, before: Exchange, one: Exchange) -> bool:
     )
 
 
-def _same(one: Reply, other: Reply) -> bool:
-    return _seen(one) == _seen(other)
+def _are_same(one: Reply, other: Reply) -> bool:
+    return _client_view(one) == _client_view(other)
 
 
-def _seen(reply: Reply) -> tuple[object, ...]:
+def _client_view(reply: Reply) -> tuple[object, ...]:
     """Return a client's view of a response, without the names of its keys."""
     return reply.text, reply.is_error, reply.code, tuple(sorted(reply.questions.values()))

@@ -14,10 +14,11 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import get_args
 
+import mrtr_options.review.judge.contract.rules as rules
 from mrtr_options.review.bench.history import HUNG, Effect, Elapsed, History, Received, Reply, Sent
 from mrtr_options.review.bench.scenario import ENDED, Create, Scenario, Send, Status, Update
 from mrtr_options.review.bench.telling import came, quoted
-from mrtr_options.review.judge.contract.answers import UNITS, Name, meanings, said
+from mrtr_options.review.judge.contract.answers import UNITS, Name, interpret, places_meant
 from mrtr_options.review.judge.contract.kinds import Asks, asks_place, asks_units, report
 from mrtr_options.review.judge.properties import Problem
 
@@ -32,7 +33,7 @@ def has_tasks(history: History) -> bool:
     )
 
 
-def wrong_tasks(history: History) -> list[Problem]:
+def find_wrong_tasks(history: History) -> list[Problem]:
     """Return the problems of a history's task; none if a fault disturbed it on its way."""
     if _is_disturbed(history.scenario):
         return []
@@ -82,38 +83,40 @@ class _Task:
             elif isinstance(event, Elapsed):
                 self.waited += event.seconds
             elif isinstance(event, Received):
-                yield from self._response(sent_as[event.exchange], event.reply)
-        yield from self._effects()
+                yield from self._check_response(sent_as[event.exchange], event.reply)
+        yield from self._check_bills()
 
-    def _response(self, sent: Sent, reply: Reply) -> Iterator[Problem]:
+    def _check_response(self, sent: Sent, reply: Reply) -> Iterator[Problem]:
         where = sent.exchange
         request = sent.request
         if reply.nothing == HUNG:
-            rule = "tasks-end" if request.method == "tasks/get" else "every-request-is-answered"
-            yield Problem(rule, where, "a response that goes on with the call", self._stuck())
+            is_look = request.method == "tasks/get"
+            rule = rules.TASKS_END if is_look else rules.EVERY_REQUEST_IS_ANSWERED
+            allowed = "a response that goes on with the call"
+            yield rule.broken(where, allowed, self._describe_stuck())
             return
         if reply.malformed is not None:
             allowed = "a response of the protocol"
-            yield Problem("content-is-one-text", where, allowed, reply.malformed)
+            yield rules.CONTENT_IS_ONE_TEXT.broken(where, allowed, reply.malformed)
             return
         match request.method:
             case "tools/call":
-                yield from self._created(where, reply)
+                yield from self._check_created(where, reply)
             case "tasks/get":
-                yield from self._looked_at(sent, reply)
+                yield from self._check_look(sent, reply)
             case "tasks/update":
-                yield from self._updated(sent, reply)
+                yield from self._check_update(sent, reply)
             case "tasks/cancel":
-                yield from self._cancelled(sent, reply)
+                yield from self._check_cancel(sent, reply)
             case _:
                 pass
 
-    def _stuck(self) -> str:
+    def _describe_stuck(self) -> str:
         if self.open:
             return f"it waits for {', '.join(self.open.values())}, though the client has answered"
         return "the task does not come to an end"
 
-    def _created(self, where: int, reply: Reply) -> Iterator[Problem]:
+    def _check_created(self, where: int, reply: Reply) -> Iterator[Problem]:
         if reply.task is None:
             return
         self.task = reply.task
@@ -121,85 +124,85 @@ class _Task:
         self.ended = None
         if reply.status not in get_args(Status):
             allowed = f"a status: {', '.join(get_args(Status))}"
-            yield Problem("content-is-one-text", where, allowed, repr(reply.status))
+            yield rules.CONTENT_IS_ONE_TEXT.broken(where, allowed, repr(reply.status))
 
     def _is_owners(self, sent: Sent) -> bool:
         return sent.request.principal == OWNER and sent.request.task == self.task
 
-    def _looked_at(self, sent: Sent, reply: Reply) -> Iterator[Problem]:
+    def _check_look(self, sent: Sent, reply: Reply) -> Iterator[Problem]:
         where = sent.exchange
         if not self._is_owners(sent):
             if reply.code is None:
                 allowed = "an error: the task is another principal's, or there is none"
-                yield Problem("tasks-are-their-owners", where, allowed, _state_of(reply))
+                yield rules.TASKS_ARE_THEIR_OWNERS.broken(where, allowed, _describe_task(reply))
             return
         if not sent.request.takes_tasks:
             if reply.code is None:
                 allowed = "an error: this request does not declare the extension"
-                yield Problem("tasks-are-declared", where, allowed, _state_of(reply))
+                yield rules.TASKS_ARE_DECLARED.broken(where, allowed, _describe_task(reply))
             return
         if reply.status is None:
             if not self.waited:
-                yield Problem("tasks-end", where, "the task, which was handed out", came(reply))
+                yield rules.TASKS_END.broken(where, "the task, which was handed out", came(reply))
             return
         if reply.status not in get_args(Status):
             allowed = f"a status: {', '.join(get_args(Status))}"
-            yield Problem("content-is-one-text", where, allowed, repr(reply.status))
-        yield from self._asked(where, reply)
+            yield rules.CONTENT_IS_ONE_TEXT.broken(where, allowed, repr(reply.status))
+        yield from self._check_questions(where, reply)
         if self.ended is not None and not reply.same_as(self.ended):
-            allowed = f"what it ended as: {_state_of(self.ended)}"
-            yield Problem("tasks-end", where, allowed, _state_of(reply))
+            allowed = f"what it ended as: {_describe_task(self.ended)}"
+            yield rules.TASKS_END.broken(where, allowed, _describe_task(reply))
         elif self.ended is None and reply.status in ENDED:
             self.ended = reply
-            yield from self._outcome(where, reply)
+            yield from self._check_outcome(where, reply)
 
-    def _asked(self, where: int, reply: Reply) -> Iterator[Problem]:
+    def _check_questions(self, where: int, reply: Reply) -> Iterator[Problem]:
         """Hold the questions of a task against those of the page."""
         self.open = {key: reply.name_of(key) for key in reply.questions}
         location = self.history.scenario.location
         for key, message in reply.questions.items():
             one = Reply(questions={key: message}, schemas={key: reply.schemas[key]})
-            due = self._questions(location)
+            due = self._allowed_questions(location)
             if not any(question.fits(one) for question in due):
-                rule = "questions-are-asked-in-order"
-                yield Problem(rule, where, " or ".join(map(str, due)), came(one))
+                rule = rules.QUESTIONS_ARE_ASKED_IN_ORDER
+                yield rule.broken(where, " or ".join(map(str, due)), came(one))
 
-    def _places(self, location: str) -> list[str]:
+    def _possible_places(self, location: str) -> list[str]:
         """Return the places that the call may be about by now."""
-        matches = meanings(location)[-1]
+        matches = places_meant(location)[-1]
         return list(matches) if len(matches) < 2 else self.answers.get("place", [])
 
-    def _questions(self, location: str) -> list[Asks]:
-        matches = meanings(location)[-1]
+    def _allowed_questions(self, location: str) -> list[Asks]:
+        matches = places_meant(location)[-1]
         due = [asks_place(location, matches)] if len(matches) > 1 else []
-        return [*due, *map(asks_units, self._places(location))]
+        return [*due, *map(asks_units, self._possible_places(location))]
 
-    def _outcome(self, where: int, reply: Reply) -> Iterator[Problem]:
+    def _check_outcome(self, where: int, reply: Reply) -> Iterator[Problem]:
         """Hold the end of a task against its owner's answers."""
         if self.is_stopped and reply.status == "cancelled":
             return
         if self.is_refused:
             if reply.text is not None and not reply.is_error and "declined" not in reply.text:
-                rule = "decline-ends-the-call"
-                yield Problem(rule, where, "a text with 'declined', or an error", came(reply))
+                rule = rules.DECLINE_ENDS_THE_CALL
+                yield rule.broken(where, "a text with 'declined', or an error", came(reply))
             return
-        texts = self._reports()
+        texts = self._allowed_reports()
         if texts and reply.text not in texts:
             allowed = " or ".join(map(quoted, texts))
-            yield Problem("tasks-end", where, f"the report {allowed}", _state_of(reply))
+            yield rules.TASKS_END.broken(where, f"the report {allowed}", _describe_task(reply))
 
-    def _reports(self) -> list[str]:
+    def _allowed_reports(self) -> list[str]:
         """Return the reports of the answers; none while an answer is missing."""
-        places = self._places(self.history.scenario.location)
+        places = self._possible_places(self.history.scenario.location)
         return [report(*each) for each in product(places, self.answers.get("units", []))]
 
-    def _updated(self, sent: Sent, reply: Reply) -> Iterator[Problem]:
+    def _check_update(self, sent: Sent, reply: Reply) -> Iterator[Problem]:
         if not self._is_owners(sent):
             return
         fits = self._take(sent)
         if reply.code is not None and fits and not self.waited and self.ended is None:
             allowed = "an empty result: the answers fit"
-            yield Problem("tasks-end", sent.exchange, allowed, came(reply))
+            yield rules.TASKS_END.broken(sent.exchange, allowed, came(reply))
 
     def _take(self, sent: Sent) -> bool:
         """Record the answers of an update. Return whether all of them fit."""
@@ -209,9 +212,9 @@ class _Task:
             name = self.open.get(key)
             if name not in ("place", "units"):
                 continue
-            choices = meanings(location)[-1] if name == "place" else UNITS
+            choices = places_meant(location)[-1] if name == "place" else UNITS
             which: Name = "place" if name == "place" else "units"
-            here = said(answer, which, choices)
+            here = interpret(answer, which, choices)
             if here.what in ("decline", "cancel"):
                 self.is_refused = True
             elif here.what in ("fits", "loose"):
@@ -220,14 +223,14 @@ class _Task:
                 all_fit = False
         return all_fit
 
-    def _cancelled(self, sent: Sent, reply: Reply) -> Iterator[Problem]:
+    def _check_cancel(self, sent: Sent, reply: Reply) -> Iterator[Problem]:
         if not self._is_owners(sent):
             return
         self.is_stopped = True
         if reply.code is not None and not self.waited:
-            yield Problem("tasks-end", sent.exchange, "an empty result", came(reply))
+            yield rules.TASKS_END.broken(sent.exchange, "an empty result", came(reply))
 
-    def _effects(self) -> Iterator[Problem]:
+    def _check_bills(self) -> Iterator[Problem]:
         """Hold the bills against the end of the task."""
         bills = [
             event.effect.subject
@@ -237,15 +240,15 @@ class _Task:
         tasks = {got.reply.task for sent, got in self.history.exchanges if sent.request.takes_tasks}
         if len(tasks - {None}) > 1:
             return
-        reported = self.ended is not None and self.ended.text in self._reports()
+        reported = self.ended is not None and self.ended.text in self._allowed_reports()
         if reported and not bills:
-            yield Problem("a-report-is-billed", None, "a bill", "none")
+            yield rules.A_REPORT_IS_BILLED.broken(None, "a bill", "none")
         if bills and not reported and not self.is_stopped:
-            yield Problem("bills-are-due", None, "no bill", f"bill of {quoted(bills[0])}")
+            yield rules.BILLS_ARE_DUE.broken(None, "no bill", f"bill of {quoted(bills[0])}")
         if len(bills) > 1:
-            yield Problem("bills-are-due", None, "at most one bill", f"{len(bills)} bills")
+            yield rules.BILLS_ARE_DUE.broken(None, "at most one bill", f"{len(bills)} bills")
 
 
-def _state_of(reply: Reply) -> str:
+def _describe_task(reply: Reply) -> str:
     """Return a response's description of a task, in words."""
     return came(reply) if reply.status is None else f"status {reply.status}: {came(reply)}"

@@ -1,0 +1,136 @@
+"""The results of explorations in a file, so that a command can go on where another one ended."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from mrtr_options.errors import UsageError
+from mrtr_options.review.bench.faults import Faults, names_of, parse
+from mrtr_options.review.bench.redeploys import next_versions
+from mrtr_options.review.bench.scenario import Scenario
+from mrtr_options.review.bench.subjects import Subject
+from mrtr_options.review.explore.counterexamples import Explored
+
+PACKAGE = Path(__file__).parents[2]
+
+
+class CannotResume(UsageError):
+    """A file that does not hold shares of this code. The text is one line that says what to do."""
+
+
+@dataclass(frozen=True)
+class Share:
+    """A part of an exploration: the sets of faults of one call that begin with certain faults.
+
+    Attributes:
+        subject: The subject that is called.
+        scenario: The call without faults.
+        bound: The most faults at a time.
+        first: The faults with which its sets begin.
+    """
+
+    subject: Subject
+    scenario: Scenario
+    bound: int
+    first: Faults
+
+    @property
+    def key(self) -> str:
+        """The key under which the result is stored."""
+        option = self.subject.option
+        about = Explored(self.subject, self.scenario, self.bound).as_json()
+        files = option.source + next_versions(option)
+        about["source"] = hashlib.sha256(files.encode()).hexdigest()
+        return json.dumps([*about.values(), names_of(self.first)])
+
+
+@dataclass
+class StoredShares:
+    """The stored results of shares, in a file with a line for each.
+
+    Args:
+        path: The file; made if it is not there. None to store nothing.
+
+    Raises:
+        CannotResume: It cannot be used.
+    """
+
+    path: Path | None
+    _rows: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
+
+    def __post_init__(self) -> None:
+        if self.path is None:
+            return
+        try:
+            self._rows = _read_rows(self.path)
+        except OSError as error:
+            raise CannotResume(f"cannot use {self.path}: {error.strerror}") from error
+        except (ValueError, LookupError, TypeError):
+            raise CannotResume(
+                f"{self.path} does not hold saved explorations; name a new file"
+            ) from None
+
+    def load(self, share: Share) -> Explored | None:
+        """Return the result of a share; None if it is not stored."""
+        row = self._rows.get(share.key)
+        if row is None:
+            return None
+        return Explored(
+            share.subject,
+            share.scenario,
+            share.bound,
+            row["histories"],
+            {name: [_parse_all(each) for each in sets] for name, sets in row["witnesses"].items()},
+            {_parse_all(faults): what for faults, what in row["unclassified"].items()},
+        )
+
+    def store(self, share: Share, result: Explored) -> None:
+        """Store the result of a share."""
+        if self.path is None:
+            return
+        written = result.as_json()
+        row = {
+            "share": share.key,
+            "histories": written["histories"],
+            "witnesses": written["witnesses"],
+            "unclassified": {names_of(at): what for at, what in result.unclassified.items()},
+        }
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(row, ensure_ascii=False) + "\n")
+
+
+def _read_rows(path: Path) -> dict[str, dict[str, Any]]:
+    """Read the results in a file, by their keys. Begin the file if it is new.
+
+    A last line without an end is cut off: the command that wrote it was killed.
+    """
+    with path.open("a+b") as file:
+        file.seek(0)
+        lines = file.read().splitlines(keepends=True)
+        if not lines:
+            file.write(json.dumps({"code": _digest_code()}).encode() + b"\n")
+            return {}
+        if json.loads(lines[0])["code"] != _digest_code():
+            raise CannotResume(f"{path} was started with other code; name a new file")
+        if not lines[-1].endswith(b"\n"):
+            lines.pop()
+            file.truncate(sum(map(len, lines)))
+    return {row["share"]: row for row in map(json.loads, lines[1:])}
+
+
+def _parse_all(text: str) -> Faults:
+    return tuple(fault for name in text.split() for fault in parse(name))
+
+
+@cache
+def _digest_code() -> str:
+    """Return a digest that changes with any file of this package."""
+    digest = hashlib.sha256()
+    for path in sorted(PACKAGE.rglob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()

@@ -1,0 +1,165 @@
+"""The summary of a run: what the matrix keeps of it, and what its cell shows.
+
+Knows replies; nothing of the history that a summary is made of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from mrtr_options.review.bench.faults import Era
+from mrtr_options.review.bench.history import Reply
+
+Outcome = Literal["completed", "refused", "tool_error", "cancelled", "lost", "hung"]
+"""The end of the call for the client.
+
+It ended with a text, with an error code, with an `isError` result, as a cancelled task, without a
+response that the client could use, or not at all within the time of a hang.
+"""
+
+Verdict = Literal["once", "missing", "duplicated", "refused", "lost"]
+
+Fate = Literal["ok", "asked again", "stale", "refused", "lost"]
+"""The outcome of a call whose server was replaced by another version, in order of harm.
+
+It continued without a difference; the user had to answer a question twice; it completed although
+the user never answered a question as the version that finished it asks it; it was refused; or it
+never came to an end.
+"""
+
+
+@dataclass(frozen=True)
+class Observation:
+    """The summary of one run, or of several that differ in timing only.
+
+    Attributes:
+        option: The subject's letter.
+        wrappers: The names of its wrappers, innermost first.
+        era, deployment, schedule: The client's era, the deployment, and the schedule.
+        calls: The number of calls that the user meant to make.
+        outcome: The end of the call; of several calls the first that did not complete.
+        text: The text of its result.
+        code, message: The parts of its error.
+        replies: The replies that the client went on from, in order, without lost ones.
+        refusals: The errors among them.
+        questions: The messages the user saw, in order.
+        rounds: The number of requests that reached a server. Looks at a task are left out, since
+            their number depends on timing.
+        effects: How often each effect took place; a list where it depended on timing.
+        entries: How often each function of the author's was entered, where that can be seen.
+        state_bytes: The size of each state that was handed out.
+        agreed: Whether a request that arrived twice got the same response twice, and a task that
+            had ended stayed as it was.
+        readable: Whether the client could read a state; None if there was none.
+        fate: The outcome of the call, if its server was redeployed with changed code.
+        breaks: The rules that it breaks, each with the reason; whoever judges it fills this in.
+    """
+
+    option: str
+    wrappers: tuple[str, ...]
+    era: Era
+    deployment: str
+    schedule: str
+    calls: int = 1
+    outcome: Outcome = "lost"
+    text: str | None = None
+    code: int | None = None
+    message: str | None = None
+    replies: tuple[Reply, ...] = ()
+    questions: tuple[str, ...] = ()
+    rounds: int = 0
+    effects: dict[str, int | list[int]] = field(default_factory=dict[str, int | list[int]])
+    entries: dict[str, int] = field(default_factory=dict[str, int])
+    state_bytes: tuple[int, ...] = ()
+    agreed: bool = True
+    readable: bool | None = None
+    fate: Fate | None = None
+    breaks: dict[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def subject(self) -> str:
+        """The letter and the wrappers: "E", "E+single-use"."""
+        return "+".join((self.option, *self.wrappers))
+
+    @property
+    def refusals(self) -> list[Reply]:
+        """The errors that the client got."""
+        return [reply for reply in self.replies if reply.code is not None]
+
+    def most(self, effect: str) -> int:
+        """Return the largest count of an effect."""
+        count = self.effects.get(effect, 0)
+        return max(count) if isinstance(count, list) else count
+
+    def least(self, effect: str) -> int:
+        """Return the smallest count of an effect."""
+        count = self.effects.get(effect, 0)
+        return min(count) if isinstance(count, list) else count
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict.
+
+        "duplicated" if an effect took place more often than the user made calls, whatever the
+        client was told. Else by the outcome; "missing" if the call completed or was cancelled and
+        lacks an effect (the user said no, or it was lost).
+        """
+        if max(self.most("audit"), self.most("bill")) > self.calls:
+            return "duplicated"
+        if self.outcome in ("lost", "hung"):
+            return "lost"
+        if self.outcome == "refused":
+            return "refused"
+        all_there = min(self.least("audit"), self.least("bill")) == self.calls
+        return "once" if all_there else "missing"
+
+    @property
+    def cell(self) -> str:
+        """Two or three characters for the matrix: audit/bill, or a sign for no result."""
+        if self.outcome == "refused":
+            return "ref"
+        if self.outcome == "cancelled":
+            return "can"
+        if self.outcome in ("lost", "hung"):
+            return "---" if self.outcome == "lost" else "..."
+        return f"{_one_character(self.most('audit'))}/{_one_character(self.most('bill'))}"
+
+    def as_json(self) -> dict[str, Any]:
+        """Return one JSON object."""
+        return {
+            "option": self.option,
+            "wrappers": list(self.wrappers),
+            "era": self.era,
+            "deployment": self.deployment,
+            "schedule": self.schedule,
+            "outcome": self.outcome,
+            "text": self.text,
+            "code": self.code,
+            "rounds": self.rounds,
+            "questions": list(self.questions),
+            "effects": self.effects,
+            "verdict": self.verdict,
+            "entries": self.entries,
+            "state_bytes": list(self.state_bytes),
+            "fate": self.fate,
+        }
+
+
+def _one_character(count: int) -> str:
+    return str(count) if count < 10 else "+"
+
+
+def merge(runs: Sequence[Observation]) -> Observation:
+    """Merge several runs of one cell that differ in timing only.
+
+    The result is the first run, with the counts and disagreements of all.
+    """
+    first = runs[0]
+    effects: dict[str, int | list[int]] = {}
+    for effect in first.effects:
+        counts = sorted({run.most(effect) for run in runs})
+        effects[effect] = counts if len(counts) > 1 else counts[0]
+    breaks = {name: why for run in runs for name, why in run.breaks.items()}
+    return replace(first, effects=effects, agreed=all(run.agreed for run in runs), breaks=breaks)

@@ -1,0 +1,340 @@
+"""The model's transitions, driven step by step on the real servers.
+
+Two servers of an option stand for the model's two instances. A round stops at a gate before each
+effect and before the guard records its outcome, and goes on when the model takes that step. So
+the servers do exactly what a path of the model says, and after each step the two are compared: the
+gate that the round has reached, the response, and the effects in the ledger.
+
+A crash ends all that an instance has in memory: its rounds never pass another gate. The lease of a
+round that a crash has left behind ends at the next request about it.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import anyio
+import mcp_types as types
+from anyio.abc import TaskGroup
+from mcp import Client, MCPError
+
+from model.check import MECHANISMS, Cell
+from model.destination import KINDS, MOST
+from model.guard import Guard
+from model.world import ROUNDS, SECOND_ERROR, START_OVER
+from model.world import Request as ModelRequest
+from mrtr_options.review.bench.client import MODES, agreeable
+from mrtr_options.sdk.call_key import CALL_KEY, new_call_key
+from mrtr_options.sdk.single_use import SqliteStore, single_use
+from mrtr_options.sdk.single_use.store import Claim, Stamp
+from mrtr_options.tool.catalogue import load, option_named
+from mrtr_options.tool.server import TOOL
+from mrtr_options.tool.settings import Settings
+from mrtr_options.tool.weather import Destination, Effect, MemoryLedger
+from mrtr_options.tool.weather import count as count_effects
+from tests.bounds import KEY, SECONDS
+from tests.rounds import forms
+
+LETTERS = {
+    "nothing kept (E)": "E",
+    "nothing kept (F)": "F",
+    "nothing kept (J)": "J",
+    "frame in memory (H)": "H",
+    "guard (F)": "F",
+    "guard, named by key (J)": "J",
+    "guard, named by argument (J)": "J",
+}
+"""The option in each mechanism that is driven."""
+
+DESTINATIONS: dict[str, Destination] = dict(
+    zip(KINDS, ("ignores keys", "honours keys", "business key"), strict=True)
+)
+LEASE_SECONDS = 60.0
+KEEP_SECONDS = 1000 * LEASE_SECONDS
+REASONS = {SECOND_ERROR: {"indeterminate"}, START_OVER: {"unknown_continuation"}}
+"""The reasons on the wire of the model's errors."""
+
+
+async def asked_back(context: Any, params: Any) -> types.ElicitResult:
+    """Stand for the client's form. A modern client declares it, and is never pushed a question."""
+    raise AssertionError("a question was pushed to a modern client")
+
+
+class Died(asyncio.CancelledError):
+    """The end of a process. No `except Exception` catches it, and a task ends with it quietly."""
+
+
+class Differs(AssertionError):
+    """A difference between the model and the code."""
+
+
+@dataclass
+class Gate:
+    """The place where an instance's round waits until the model takes its next step.
+
+    Attributes:
+        at: The name of the step that the round waits for; "" while it runs or there is none.
+        reply: The response, once the round has one.
+        is_dead: Whether the process has ended.
+    """
+
+    at: str = ""
+    reply: Any = None
+    is_dead: bool = False
+    moved: anyio.Event = field(default_factory=anyio.Event)
+    go: anyio.Event = field(default_factory=anyio.Event)
+
+    async def stop(self, step: str) -> None:
+        """Wait until the model takes this step.
+
+        Raises:
+            Died: The process ends first.
+        """
+        if self.is_dead:
+            raise Died
+        self.at = step
+        self.moved.set()
+        await self.go.wait()
+        if self.is_dead:
+            raise Died
+
+    def end(self, reply: Any) -> None:
+        """Note the round's response."""
+        self.at = ""
+        self.reply = reply
+        self.moved.set()
+
+    async def until_moved(self) -> None:
+        """Wait until the round has reached its next gate or its end."""
+        await self.moved.wait()
+        self.moved = anyio.Event()
+
+    async def open(self) -> None:
+        """Let the round take its step, and wait until it has reached the next one."""
+        self.at = ""
+        opened = self.go
+        self.go = anyio.Event()
+        opened.set()
+        await self.until_moved()
+
+    def die(self) -> None:
+        """End the process."""
+        self.is_dead = True
+        self.go.set()
+
+
+@dataclass
+class GatedLedger:
+    """The ledger as one instance has it: its round waits before each effect."""
+
+    ledger: MemoryLedger
+    gate: Gate
+
+    async def record(self, effect: Effect) -> None:
+        """Record an effect when the model does."""
+        await self.gate.stop(effect.kind)
+        await self.ledger.record(effect)
+
+    async def effects(self) -> tuple[Effect, ...]:
+        """Return the effects of all instances."""
+        return await self.ledger.effects()
+
+
+@dataclass
+class GatedStore:
+    """The guard's store as one instance has it: its round waits before it is recorded."""
+
+    store: SqliteStore
+    gate: Gate
+
+    async def stamp(self) -> Stamp:
+        """See `Store`."""
+        return await self.store.stamp()
+
+    async def reserve(self, claim: Claim) -> str | None:
+        """See `Store`."""
+        return await self.store.reserve(claim)
+
+    async def outcome(self, call: str) -> str | None:
+        """See `Store`."""
+        return await self.store.outcome(call)
+
+    async def take_over(self, claim: Claim) -> bool:
+        """See `Store`."""
+        return await self.store.take_over(claim)
+
+    async def record(self, claim: Claim, outcome: str) -> bool:
+        """Record an outcome when the model does."""
+        await self.gate.stop("record")
+        return await self.store.record(claim, outcome)
+
+    async def release(self, claim: Claim) -> None:
+        """See `Store`."""
+        await self.store.release(claim)
+
+
+@dataclass
+class Sent:
+    """A request of the client as it is on the wire."""
+
+    state: str | None = None
+    answers: types.InputResponses | None = None
+    key: str | None = None
+
+
+class Servers:
+    """The real servers of a cell, and the client's memory.
+
+    Attributes:
+        gates: The gate of each instance's present process.
+        requests: The client's requests, by the model's.
+        late: How much later than now the latest lease of a dead process was looked at.
+        replies: The latest question in response to each of them, by the question's number, too.
+    """
+
+    def __init__(self, cell: Cell, group: TaskGroup) -> None:
+        self.cell = cell
+        self.ledger = MemoryLedger(DESTINATIONS[cell.destination])
+        self.mechanism = MECHANISMS[cell.mechanism].at(cell.destination)
+        self.now = time.time()
+        self.late = 0.0
+        self.store = SqliteStore(":memory:", keep_seconds=KEEP_SECONDS, clock=lambda: self.now)
+        self.group = group
+        self.gates = [Gate(), Gate()]
+        self.clients: list[Client | None] = [None, None]
+        self.requests = {ModelRequest(1, 1): Sent(key=self.new_key())}
+        self.replies: dict[tuple[ModelRequest, int], Any] = {}
+        self.stopped = anyio.Event()
+
+    def new_key(self) -> str | None:
+        """Return a call key for another intention, if this client sends keys."""
+        return new_call_key() if self.mechanism.client_sends_key else None
+
+    async def client(self, index: int) -> Client:
+        """Return a client of an instance, which starts with its first request."""
+        found = self.clients[index]
+        if found is None:
+            gate = self.gates[index]
+            wrappers = []
+            if isinstance(self.mechanism, Guard):
+                wrappers = [self.guard(gate, self.mechanism)]
+            settings = Settings(GatedLedger(self.ledger, gate), wrappers, keys=[KEY.encode()])
+            server = load(option_named(LETTERS[self.cell.mechanism]).path, settings)
+            found = await self.group.start(self.serve, server)
+            self.clients[index] = found
+        return found
+
+    def guard(self, gate: Gate, mechanism: Guard) -> Callable[[Any], Any]:
+        """Return the guard as one instance has it. No delivery waits for another one."""
+        return single_use(
+            GatedStore(self.store, gate),
+            call="location" if mechanism.name == "argument" else None,
+            call_is_secret=True,
+            call_seconds=KEEP_SECONDS,
+            wait_seconds=0,
+            round_seconds=LEASE_SECONDS,
+            attempts=2 if mechanism.repeats else 1,
+        )
+
+    async def serve(self, server: Any, *, task_status: Any) -> None:
+        """Run a server in memory until the run is over."""
+        async with Client(server, mode=MODES["modern"], elicitation_callback=asked_back) as client:
+            task_status.started(client)
+            await self.stopped.wait()
+
+    def stop(self) -> None:
+        """End every round and every server."""
+        for gate in self.gates:
+            gate.die()
+        self.stopped.set()
+
+    async def take(self, index: int, request: ModelRequest, *, late: bool) -> Gate:
+        """Deliver a request, and wait until its round stops at a gate or ends.
+
+        Args:
+            index: The instance.
+            request: The model's request.
+            late: Whether the lease of a round that a crash has left behind has ended.
+        """
+        client = await self.client(index)
+        gate = self.gates[index]
+        gate.reply = None
+        if late:  # later than a lease that was taken at such a moment before
+            self.late += 2 * LEASE_SECONDS
+            self.now += self.late
+        self.group.start_soon(self.send, client, gate, self.requests[request])
+        await gate.until_moved()
+        if late:
+            self.now -= self.late
+        return gate
+
+    async def send(self, client: Client, gate: Gate, sent: Sent) -> None:
+        """Send a request and note its response."""
+        try:
+            reply = await client.session.call_tool(
+                TOOL,
+                {"location": "Springfield"},
+                input_responses=sent.answers,
+                request_state=sent.state,
+                allow_input_required=True,
+                meta={CALL_KEY: sent.key} if sent.key is not None else None,
+            )
+        except MCPError as error:
+            reply = error
+        except asyncio.CancelledError:
+            if not gate.is_dead:
+                raise
+            return  # a process that has died answers nothing
+        if not gate.is_dead:
+            gate.end(reply)
+
+    def crash(self, index: int) -> None:
+        """End a process. The next request to this instance finds a new one."""
+        self.gates[index].die()
+        self.gates[index] = Gate()
+        self.clients[index] = None
+
+    async def answer(self, before: ModelRequest, after: ModelRequest) -> None:
+        """Answer the question that the client got, as the model's client does."""
+        reply = self.replies[before, after.round - 1]
+        ((key, form),) = forms(reply).items()
+        self.requests[after] = Sent(
+            reply.request_state, {key: await agreeable(form)}, self.requests[before].key
+        )
+
+    def call_again(self, before: ModelRequest, after: ModelRequest, *, is_same_call: bool) -> None:
+        """Make the call from scratch: the same one again, or another that the user wants."""
+        key = self.requests[before].key if is_same_call else self.new_key()
+        self.requests[after] = Sent(key=key)
+
+    async def effects(self) -> tuple[int, int]:
+        """Return how many audits and bills took place, as far as the model counts."""
+        done = count_effects(await self.ledger.effects())
+        return min(MOST, done["audit"]), min(MOST, done["bill"])
+
+
+@asynccontextmanager
+async def servers_of(cell: Cell) -> AsyncGenerator[Servers]:
+    """Start servers of a cell for one run."""
+    async with AsyncExitStack() as stack:
+        group = await stack.enter_async_context(anyio.create_task_group())
+        servers = Servers(cell, group)
+        stack.callback(servers.store.close)
+        stack.callback(servers.stop)
+        with anyio.fail_after(SECONDS):
+            yield servers
+
+
+def kind_of(reply: Any) -> tuple[int, str]:
+    """Return a response as the model has it: the number of its question, and its error's reason."""
+    if isinstance(reply, MCPError):
+        data: dict[str, Any] = reply.error.data or {}
+        return 0, str(data.get("reason"))
+    if isinstance(reply, types.InputRequiredResult):
+        (question,) = forms(reply).values()
+        is_first = question.message.startswith("Which Springfield")
+        return (1 if is_first else 2), ""
+    return (0, "an error as a result") if reply.is_error else (ROUNDS, "")
