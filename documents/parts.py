@@ -20,7 +20,7 @@ from documents.tables import Runs
 from mrtr_options.review.bench.schedules import SCHEDULES
 from mrtr_options.review.judge.grid import LOST_RESPONSES
 from mrtr_options.terminal import with_parts
-from scoreboard import board
+from scoreboard import board, rounds
 from scoreboard.board import Scoreboard
 from scoreboard.clients import models
 from scoreboard.clients import page as clients
@@ -35,6 +35,7 @@ from scoreboard.cost.lines import count_again
 from scoreboard.frameworks import findings as of_frameworks
 from scoreboard.frameworks import page as frameworks
 from scoreboard.proxies import page as proxies
+from scoreboard.rows import Row
 from scoreboard.servers import page as servers
 
 T = TypeVar("T")
@@ -135,9 +136,8 @@ class Source(Generic[T]):
 
 SERVERS = Source[Scoreboard](
     board.read,
-    (servers.PAGE, servers.HISTORIES, *servers.FINDINGS),
+    (servers.LIBRARIES, *servers.FINDINGS),
     {
-        "servers, first": servers.first,
         "servers, anomalies": servers.by_anomaly,
         "servers, routing": servers.by_routing,
         "servers, state": servers.state,
@@ -145,14 +145,13 @@ SERVERS = Source[Scoreboard](
         "servers, advice": servers.advice,
         "servers, versions": servers.versions,
         "servers, not built": servers.not_built,
-        "servers, details": servers.details,
     },
     servers.run,
 )
 
 FRAMEWORKS = Source[Scoreboard](
     board.read,
-    (servers.PAGE, servers.HISTORIES, *map(of_frameworks.page_of, of_frameworks.FINDINGS)),
+    (servers.LIBRARIES, *map(of_frameworks.page_of, of_frameworks.FINDINGS)),
     {
         "frameworks, anomalies": frameworks.by_anomaly,
         "frameworks, outcomes": frameworks.by_case,
@@ -161,7 +160,6 @@ FRAMEWORKS = Source[Scoreboard](
         "frameworks, advice": frameworks.advice,
         "frameworks, versions": frameworks.versions,
         "frameworks, not built": frameworks.not_built,
-        "frameworks, details": frameworks.details,
         **{
             f"frameworks, {name}: {what}": partial(of_frameworks.part, write, found)
             for name, found in of_frameworks.FINDINGS.items()
@@ -174,9 +172,24 @@ FRAMEWORKS = Source[Scoreboard](
     },
 )
 
+ROWS = Source[Sequence[Row]](
+    lambda: rounds.rows_of(*rounds.present()),
+    (servers.PAGE,),
+    {
+        "servers, first": partial(rounds.board_table, "servers"),
+        "frameworks, first": partial(rounds.board_table, "frameworks"),
+    },
+)
+
+ROUNDS = Source[Sequence[rounds.Round]](
+    rounds.read,
+    (rounds.PAGE,),
+    {"rounds": rounds.kept_table, "rounds, changes": rounds.changes_table},
+)
+
 PROXIES = Source[Scoreboard](
     board.read,
-    (servers.PAGE,),
+    (proxies.PAGE,),
     {
         "proxies": proxies.by_fault,
         "proxies, carried": proxies.carried,
@@ -249,6 +262,8 @@ COSTS = Source[costs.Report](
 SOURCES: tuple[Source[Any], ...] = (
     SERVERS,
     FRAMEWORKS,
+    ROWS,
+    ROUNDS,
     PROXIES,
     CLIENTS,
     CONFORMANCE,

@@ -13,6 +13,7 @@ from importlib.metadata import version
 from typing import Any
 
 from documents.explored import FILE, read
+from documents.page.boards import boards
 from documents.page.differences import differences, pairs
 from documents.page.runs import FAULTS, Told
 from documents.page.stories import Step, Story, spans
@@ -69,6 +70,7 @@ def document(told: Sequence[Told], chooser: Sequence[Mapping[str, Any]] = ()) ->
         "pairs": pairs(deck),
         **differences(deck),
         "worlds": worlds,
+        "scoreboard": boards(),
         "untried": not_tried_in([each.row for each in told]),
         "names": {
             name: {"words": in_words(parse(name)), "says": parse(name)[0].says}
@@ -114,10 +116,6 @@ PARTS = {
     "old clients and servers": ("CLIENTS.md", "clients, servers, legacy"),
     "redeploys": ("RESULTS.md", "redeploys"),
     "costs": ("COSTS.md", "costs"),
-    "servers": ("SCOREBOARD.md", "servers, anomalies"),
-    "states": ("SCOREBOARD.md", "servers, state"),
-    "old servers": ("SCOREBOARD.md", "servers, old clients"),
-    "frameworks": ("SCOREBOARD.md", "frameworks, anomalies"),
 }
 """Tables of documents that the page also shows: the file, and the generated part."""
 

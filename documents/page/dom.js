@@ -17,7 +17,7 @@ const plural = (number, noun) => `${number.toLocaleString("en")} ${noun}${number
 /** The command `play` and this page have the same client by default: one that resends. */
 const DEFAULTS = {
   view: "overview", policy: "calls again", open: "",
-  subjects: "", faults: "", round: "", step: "", left: "E", right: "F",
+  subjects: "", faults: "", round: "", step: "", left: "E", right: "F", board: "servers", cell: "",
   money: "yes", changes: "yes", store: "yes", business_key: "no", one: "no",
 };
 

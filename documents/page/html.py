@@ -28,6 +28,7 @@ SCRIPTS = (
     "diff.js",
     "overview.js",
     "tables.js",
+    "scoreboard.js",
     "main.js",
 )
 """The files of the script, in order: while it loads, a file uses only the files above it."""

@@ -70,6 +70,7 @@ function known(data, given) {
   const state = { ...given }, unknown = Object.keys(given).filter((name) => name && !Object.hasOwn(DEFAULTS, name));
   const values = {
     view: Object.keys(VIEWS), policy: Object.keys(CLIENTS), left: Object.keys(data.options), right: Object.keys(data.options),
+    board: Object.keys(BOARDS),
     ...Object.fromEntries(Object.keys(data.questions).map((name) => [name, ["yes", "no"]])),
   };
   for (const [name, those] of Object.entries(values)) {
@@ -83,6 +84,10 @@ function known(data, given) {
     const all = [...new Set(state[name].split(",").filter(Boolean))], kept = all.filter(has).slice(0, most);
     unknown.push(...all.filter((each) => !kept.includes(each)));
     state[name] = kept.join(",");
+  }
+  if (state.cell && !isCell(data, state.cell)) {
+    unknown.push(state.cell);
+    state.cell = "";
   }
   if (!/^([1-9]\d{0,3}|end)$/.test(state.step)) state.step = "";
   return { state, unknown };

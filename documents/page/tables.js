@@ -46,37 +46,6 @@ function redeploysView(data) {
   ];
 }
 
-/** The rows of a table with what is left of their columns: which of them have this cell, without these columns. */
-function columns([head, ...rows], without, [column, says] = []) {
-  const kept = head.map((_, place) => place).filter((place) => !without.includes(head[place]));
-  const chosen = rows.filter((row) => column === undefined || row[head.indexOf(column)] === says);
-  return [head, ...chosen].map((row) => kept.map((place) => row[place]));
-}
-
-function scoreboardView(data) {
-  const { servers, states, "old servers": old, frameworks } = data.tables;
-  const at = (_, row) => `../../docs/HISTORIES.md#${row.toLowerCase().replace(/[^\w -]/g, "").replaceAll(" ", "-")}`;
-  const of = (client) => columns(servers, ["style", "the client", "breaks", "departs"], ["the client", client]);
-  return [
-    h("h1", {}, "What others ship, when something goes wrong"),
-    h("p", { class: "caption" }, "The weather tool on the servers of others, written as the documentation of each library says. As its guide writes it: the settings of the page that the row is written after. With all it offers: the protection of the state that the library has. Sessions: for old clients alone. Sessions: for old clients only. Each cell names the least that has to go wrong, and links to what happened; in an empty cell no single fault from outside caused the failure. There are two instances; a round goes to the one that asked."),
-    h("p", { class: "key" }, h("span", { class: "every" }, "every call, or a bad state accepted"), h("span", { class: "one" }, "one fault"), h("span", { class: "two" }, "error"), h("span", { class: "good" }, "result, or bad state refused")),
-    ...["calls again", "resends"].flatMap((client) => [
-      h("h2", { class: "title" }, `A client that ${client}`), heat(`a client that ${client}`, of(client), at, undefined, leastLooks)]),
-    h("h2", { class: "title" }, "The state"), heat("the state", states, at, undefined, stateLooks),
-    h("h2", { class: "title" }, "Old clients"),
-    h("p", { class: "caption" }, "A client of 2025-11-25 that can be asked. Counts are audits/bills; a call should be 1/1."),
-    heat("old clients", old, at, undefined, oldLooks),
-    h("h2", { class: "title" }, "Frameworks that pause for a person"),
-    h("p", { class: "caption" }, "The same idea outside of MCP: the weather tool on frameworks and durable engines, each delivery to a process of its own. ", h("a", { href: "../../docs/SCOREBOARD.md#anomalies-of-frameworks" }, "What each case is")),
-    heat("frameworks", frameworks, at, undefined, leastLooks),
-  ];
-}
-
-const leastLooks = (text) => text && (text.startsWith("every call") ? "every" : "one");
-const stateLooks = (text) => ({ taken: "every", refused: "good" })[text] ?? "";
-const oldLooks = (text) => (/^empty/.test(text) ? "every" : /^result/.test(text) ? "good" : "two");
-
 function costsView(data) {
   const [head, ...rows] = data.tables.costs;
   return [

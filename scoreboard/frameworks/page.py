@@ -5,7 +5,7 @@ Knows the kept results and the frameworks' folders; nothing of any library.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
@@ -16,17 +16,17 @@ from scoreboard.board import Scoreboard, date_of
 from scoreboard.frameworks.cases import ATTACKS, CASES
 from scoreboard.frameworks.frameworks import Framework, Variant, frameworks
 from scoreboard.frameworks.play import NOT_THE_END, Played, Reviewed
-from scoreboard.servers.page import folded, link
+from scoreboard.rows import Cell, Row, Runs, anchored, slug
 
-Row = tuple[Framework, Variant, Reviewed]
+Result = tuple[Framework, Variant, Reviewed]
 
 WORDS_OF = {case.name: case.words for case in CASES}
 """The name of each case in the tables."""
 
 
-def rows(board: Scoreboard) -> list[Row]:
+def rows(board: Scoreboard) -> list[Result]:
     """Return the results, in the order of the frameworks."""
-    found: list[Row] = []
+    found: list[Result] = []
     for framework in frameworks().values():
         kept = board.frameworks.get(framework.name)
         results = {} if kept is None else kept.variants
@@ -50,10 +50,6 @@ def reasons(board: Scoreboard) -> list[str]:
 def name_of(framework: Framework, variant: Variant) -> str:
     """Return the name of a row, as in "LangGraph, one node"."""
     return f"{framework.title}, {variant.name}"
-
-
-def _link(framework: Framework, variant: Variant, words: str = "") -> str:
-    return link(name_of(framework, variant), words)
 
 
 def least(found: Reviewed, anomaly: str) -> str:
@@ -157,8 +153,8 @@ def by_anomaly(board: Scoreboard) -> str:
     lines: list[Sequence[str]] = []
     for framework, variant, found in rows(board):
         cases = (least(found, name) for name in names)
-        cells = (_link(framework, variant, WORDS_OF[case]) if case else "" for case in cases)
-        lines.append((_link(framework, variant), *cells))
+        cells = (WORDS_OF[case] if case else "" for case in cases)
+        lines.append((name_of(framework, variant), *cells))
     return markdown(("framework", *(WORDS[each] for each in names)), lines)
 
 
@@ -166,7 +162,7 @@ def by_case(board: Scoreboard) -> str:
     """Return a table with a row for each way to write the tool: the outcome of each case."""
     plain = [case for case in CASES if case.name not in ATTACKS]
     lines = (
-        (_link(framework, variant), *(outcome(found.cases.get(case.name)) for case in plain))
+        (name_of(framework, variant), *(outcome(found.cases.get(case.name)) for case in plain))
         for framework, variant, found in rows(board)
     )
     return markdown(("framework", *(case.words for case in plain)), lines)
@@ -176,7 +172,7 @@ def pauses(board: Scoreboard) -> str:
     """Return a table of the data that the caller holds, and of the attacks on them."""
     lines = (
         (
-            _link(framework, variant),
+            name_of(framework, variant),
             variant.pause,
             *(attack(found.cases.get(name)) for name in ATTACKS),
         )
@@ -193,7 +189,7 @@ def advice(board: Scoreboard) -> str:
         says = f'"{quote.says}"' if quote.says else "does not mention them"
         first = variant is framework.variants[0]
         says = f"{says} ([{quote.date}]({quote.address}))" if first else ""
-        lines.append((_link(framework, variant), says, variant.author))
+        lines.append((name_of(framework, variant), says, variant.author))
     heads = ("framework", "its documentation on effects above a pause", "an author today")
     return markdown(heads, lines)
 
@@ -215,7 +211,7 @@ def versions(board: Scoreboard) -> str:
         sizes = ", ".join(str(each.lines) for each in ran)
         lines.append(
             (
-                framework.title,
+                anchored("frameworks", framework.name, framework.title),
                 framework.language,
                 f"`{framework.package}` {framework.version}",
                 f"[page]({framework.documentation})",
@@ -242,28 +238,38 @@ def cases(board: Scoreboard) -> str:
     return markdown(("case", "what happens"), ((each.words, each.scenario.why) for each in CASES))
 
 
-def details(board: Scoreboard) -> str:
-    """Return the histories behind the cells, with a section for each way to write the tool."""
-    return "\n\n".join(part for row in rows(board) for part in _section(*row))
+def failure_rows(board: Scoreboard) -> list[Row]:
+    """Return a row for each way to write the tool, with the least case of each anomaly."""
+    names = shown_anomalies(board)
+    return [
+        Row(
+            id=address(framework, variant),
+            title=framework.title,
+            form=variant.name,
+            version=found.version,
+            date=found.date,
+            cells={slug(name): Cell(says=WORDS_OF.get(least(found, name), "")) for name in names},
+        )
+        for framework, variant, found in rows(board)
+    ]
 
 
-def _section(framework: Framework, variant: Variant, found: Reviewed) -> Iterator[str]:
-    yield f"### {name_of(framework, variant)}"
-    ran = f"{len(found.cases)} cases in {found.processes} processes"
-    yield f"`{framework.package}` {found.version}, {found.date}: {ran}."
-    by_story: dict[str, list[str]] = {}
-    for each in ANOMALIES:
-        case = least(found, each.name)
-        if case:
-            by_story.setdefault(case, []).append(each.words)
-    for name in ATTACKS:
-        played = found.cases.get(name)
-        if played is not None and played.taken:
-            by_story.setdefault(name, []).append("taken")
-    for case, words in by_story.items():
-        yield folded(f"{WORDS_OF[case]}: {', '.join(words)}", found.cases[case].history)
-    if not by_story:
-        yield folded(WORDS_OF["clean"], found.cases["clean"].history)
+def address(framework: Framework, variant: Variant) -> str:
+    """Return the address of a way to write the tool."""
+    return f"frameworks/{framework.name}/{slug(variant.name)}"
+
+
+def failures(board: Scoreboard) -> Runs:
+    """Return the run of each case, by its name, and of the least case of each anomaly."""
+    found: Runs = {}
+    for framework, variant, reviewed in rows(board):
+        at = address(framework, variant)
+        found |= {f"{at}/{name}": played.history for name, played in reviewed.cases.items()}
+        for name in shown_anomalies(board):
+            case = least(reviewed, name)
+            if case:
+                found[f"{at}/{slug(name)}"] = reviewed.cases[case].history
+    return found
 
 
 # --- the terminal -------------------------------------------------------------------------------

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from mrtr_options.terminal import markdown
+from scoreboard import ROOT
 from scoreboard.board import Scoreboard
 from scoreboard.proxies.play import (
     LIMITATION,
@@ -16,11 +18,14 @@ from scoreboard.proxies.play import (
     proxies,
 )
 from scoreboard.proxies.upstream import FAULTS
+from scoreboard.rows import Cell, Row, anchored, slug
 
-Row = tuple[ProxyAbout, Setting, ProxyResults]
+PAGE = ROOT / "docs" / "SCOREBOARD_PROXIES.md"
+
+Result = tuple[ProxyAbout, Setting, ProxyResults]
 
 
-def rows(board: Scoreboard) -> Iterator[Row]:
+def results(board: Scoreboard) -> Iterator[Result]:
     """Yield the results, in the order of the proxies, defaults first."""
     for name, about in proxies().items():
         found = board.proxies.get(name)
@@ -59,16 +64,40 @@ def by_fault(board: Scoreboard) -> str:
             f"{about.title}, {setting.name}",
             *(cell(found.settings[setting.name][fault]) for fault in FAULTS),
         )
-        for about, setting, found in rows(board)
+        for about, setting, found in results(board)
     )
     return markdown(("proxy", *FAULTS.values()), lines)
+
+
+def first(board: Scoreboard) -> list[Row]:
+    """Return a row of the scoreboard for each setting of each proxy."""
+    return [
+        Row(
+            id=f"proxies/{about.name}/{slug(setting.name)}",
+            title=about.title,
+            form=setting.name,
+            version=version_number(found.version),
+            date=found.date,
+            cells={
+                fault: Cell(says=cell(found.settings[setting.name][fault]).replace("**", ""))
+                for fault in FAULTS
+            },
+        )
+        for about, setting, found in results(board)
+    ]
+
+
+def version_number(printed: str) -> str:
+    """Return the version in what a proxy prints of itself."""
+    found = re.search(r"\d+\.\d+\.\d+", printed)
+    return found[0] if found else printed
 
 
 def carried(board: Scoreboard) -> str:
     """Return a sentence on how many repeated deliveries had the same request."""
     seen = [
         each
-        for _, setting, found in rows(board)
+        for _, setting, found in results(board)
         for cells in found.settings[setting.name].values()
         for each in cells.values()
         if len(each.deliveries) > 1
@@ -83,12 +112,13 @@ def carried(board: Scoreboard) -> str:
 def versions(board: Scoreboard) -> str:
     """Return a table of the installed proxies, with their documentation on retries."""
     lines: list[Sequence[str]] = []
-    for about, setting, found in rows(board):
+    for about, setting, found in results(board):
         command = f"`python -m scoreboard.proxies --only {about.name}`"
-        about_it = (about.title, found.version, found.date, command)
-        first = setting is about.settings[0]
+        title = anchored("proxies", about.name, about.title)
+        about_it = (title, found.version, found.date, command)
+        is_first = setting is about.settings[0]
         lines.append(
-            (*(about_it if first else ("", "", "", "")), setting.name, setting.documentation)
+            (*(about_it if is_first else ("", "", "", "")), setting.name, setting.documentation)
         )
     heads = ("proxy", "version", "run", "command", "setting", "its documentation")
     return markdown(heads, lines)

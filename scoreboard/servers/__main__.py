@@ -19,9 +19,10 @@ from mrtr_options.terminal import Parser, console
 from mrtr_options.terminal import run as run_command
 from scoreboard import chosen
 from scoreboard.board import FILE, Scoreboard, changed, keep, play, read
+from scoreboard.servers import cells
 from scoreboard.servers.lives import AGES, measured
 from scoreboard.servers.page import played, reasons, table
-from scoreboard.servers.peers import peers
+from scoreboard.servers.peers import Peer, Unavailable, build, peers
 from scoreboard.servers.play import review
 
 
@@ -36,6 +37,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--only", metavar="NAME,...", help="these folders of scoreboard/servers, changed or not"
     )
+    parser.add_argument(
+        "--cells",
+        action="store_true",
+        help="play only the runs of the first table's cells (seconds for each), and keep them",
+    )
     args = parser.parse_args(argv)
     return run_command(lambda: _servers(args))
 
@@ -43,6 +49,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _servers(args: argparse.Namespace) -> int:
     known = peers()
     board = read()
+    if args.cells:
+        _play_cells(chosen(args.only, known, "server"))
+        return 0
     every = changed(known, board.servers)
     wanted = every if args.only is None else chosen(args.only, known, "server")
     with counting("servers", None) as begin:
@@ -63,12 +72,29 @@ def _servers(args: argparse.Namespace) -> int:
             for (_, _, found), life in zip(aged, lives, strict=True):
                 found.life = life
             board = keep(Scoreboard(servers=board.servers), known)
+    _play_cells(wanted)
     console().print(table(board, [each.name for each in wanted] or [*known]))
     for line in reasons(board):
         print(line, file=sys.stderr)
     if not wanted:
         print(f"{FILE.name} has all of them; --only NAME reviews one again", file=sys.stderr)
     return 0
+
+
+def _play_cells(wanted: Sequence[Peer]) -> None:
+    """Build some servers, play the cells of the first table on them, and keep the runs."""
+    for peer in wanted:
+        with counting("cells", len(peer.variants)) as begin:
+            try:
+                build(peer, begin)
+                found: dict[str, cells.CellRuns] = {}
+                for variant in peer.variants:
+                    begin(f"{peer.name} {variant.name}")
+                    found[variant.name] = anyio.run(cells.play, peer, variant)
+            except Unavailable as error:
+                print(f"{peer.title}: {error}", file=sys.stderr)
+                continue
+        cells.keep(peer.name, found, [*peers()])
 
 
 if __name__ == "__main__":

@@ -1,13 +1,12 @@
-"""The kept results of servers in words: a table for the terminal and docs/SCOREBOARD.md.
+"""The kept results of servers in words: the terminal's table, and all but the first table of docs.
 
 Knows the kept results and the servers' folders; nothing of any library.
 """
 
 from __future__ import annotations
 
-import html
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
@@ -20,15 +19,18 @@ from mrtr_options.review.judge.contract import RULES
 from mrtr_options.terminal import markdown
 from scoreboard import ROOT
 from scoreboard.board import Scoreboard, date_of
+from scoreboard.rows import Cell, Row, Runs, anchored, slug, strong
 from scoreboard.servers.peers import Peer, Variant, missing, peers
-from scoreboard.servers.play import Life, Old, Reviewed, Tried
+from scoreboard.servers.play import OLD_CALLS, Life, Old, Reviewed, Tried
 
 PAGE = ROOT / "docs" / "SCOREBOARD.md"
-HISTORIES = PAGE.with_name("HISTORIES.md")
-"""The runs behind the cells, a section for each row."""
+LIBRARIES = PAGE.with_name("SCOREBOARD_LIBRARIES.md")
+"""Of each library: all failures, its documentation, the author's remedies, and the builds."""
 
 FINDINGS = sorted((ROOT / "docs" / "findings").glob("server-*.md"))
 """Pages for the maintainers of a server; they show runs that are kept."""
+
+NOTHING_CHARGED = "no call with two questions is charged"
 
 OUR_OWN = ("states-are-short",)
 """Rules of this project that no specification has: a state of at most 16 KiB."""
@@ -39,12 +41,12 @@ STATE_RULES = {
 }
 """Rules about the state that can be checked from outside, and the heads of their columns."""
 
-Row = tuple[Peer, Variant, Reviewed]
+Result = tuple[Peer, Variant, Reviewed]
 
 
-def rows(board: Scoreboard) -> list[Row]:
+def rows(board: Scoreboard) -> list[Result]:
     """Return the results, in the order of the servers, default settings first."""
-    found: list[Row] = []
+    found: list[Result] = []
     for peer in peers().values():
         kept = board.servers.get(peer.name)
         results = {} if kept is None else kept.variants
@@ -56,7 +58,7 @@ def rows(board: Scoreboard) -> list[Row]:
     return found
 
 
-def played(board: Scoreboard) -> list[Row]:
+def played(board: Scoreboard) -> list[Result]:
     """Return the results of the servers that could be started."""
     return [row for row in rows(board) if not row[2].cannot]
 
@@ -78,16 +80,6 @@ def reasons(board: Scoreboard) -> list[str]:
 def name_of(peer: Peer, variant: Variant) -> str:
     """Return the name of a row, as in "go-sdk, as its guide writes it"."""
     return f"{peer.title}, {variant.words}"
-
-
-def link(title: str, words: str = "") -> str:
-    """Return a link to the section of the histories with this title, in other words if given."""
-    anchor = re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-")
-    return f"[{words or title}]({HISTORIES.name}#{anchor})"
-
-
-def _link(peer: Peer, variant: Variant) -> str:
-    return link(name_of(peer, variant))
 
 
 def least(tried: Tried, anomaly: str) -> str:
@@ -114,7 +106,7 @@ def departures(found: Reviewed) -> str:
 def musts(found: Reviewed) -> str:
     """Return the sentences with MUST that it breaks, and the other rules that it breaks."""
     rules = [RULES[each.rule] for each in found.breaks]
-    return "; ".join(rule.source or rule.says for rule in rules) or "none"
+    return "; ".join(rule.source or f"the contract: {rule.says}" for rule in rules) or "none"
 
 
 def _charges_nobody(found: Reviewed) -> bool:
@@ -134,7 +126,7 @@ def old_client(call: Old | None) -> str:
         return "not spoken"
     words = {"completed": "result", "tool_error": "`isError`"}.get(call.outcome, call.outcome)
     if call.outcome == "completed" and not call.says:
-        words = "**empty result**"
+        words = "empty result"
     asked = f", {call.asked} asked" if call.asked else ""
     return f"{words}{asked}, {call.audits}/{call.bills}"
 
@@ -151,6 +143,13 @@ def life(found: Reviewed) -> str:
 
 
 # --- tables -------------------------------------------------------------------------------------
+
+
+def failure(found: Reviewed, tried: Tried, anomaly: str) -> str:
+    """Return the weakest faults that show an anomaly; for charges, whether there are any."""
+    if anomaly == "duplicate bill" and _charges_nobody(found):
+        return NOTHING_CHARGED
+    return least(tried, anomaly)
 
 
 def shown_anomalies(board: Scoreboard) -> list[str]:
@@ -171,12 +170,10 @@ def by_anomaly(board: Scoreboard) -> str:
         for tried in found.tried:
             if tried.fleet == "free":
                 continue
-            cells = [least(tried, name) for name in names]
-            if _charges_nobody(found):
-                cells[names.index("duplicate bill")] = "**no call with two questions is charged**"
+            cells = [strong(failure(found, tried, name)) for name in names]
             lines.append(
                 (
-                    _link(peer, variant),
+                    name_of(peer, variant),
                     peer.style,
                     tried.policy,
                     *cells,
@@ -186,96 +183,6 @@ def by_anomaly(board: Scoreboard) -> str:
             )
     heads = ("server", "style", "the client", *(WORDS[each] for each in names))
     return markdown((*heads, "breaks", "departs"), lines)
-
-
-# --- the first table ----------------------------------------------------------------------------
-
-RESENT_HERE = ("lost3", "twice3", "both3")
-"""The faults that send the last round again, to the same instance."""
-
-RESENT_THERE = "misrouted3"
-"""The fault that sends the last round again, to another instance."""
-
-
-def _tried_with(found: Reviewed, fleet: str) -> Tried | None:
-    for tried in found.tried:
-        if (tried.policy, tried.fleet) == ("resends", fleet):
-            return tried
-    return None
-
-
-def _state_cell(found: Reviewed, rule: str) -> str:
-    if not found.longest_state:
-        return "no state"
-    broken = {each.rule for each in (*found.breaks, *found.departs)}
-    return "**taken**" if rule in broken else "refused"
-
-
-def _resent(found: Reviewed, *faults: str) -> str:
-    """Return whether a repeated last round charges again, and for which of these faults."""
-    tried = _tried_with(found, "sticky")
-    shown = [] if tried is None else tried.shown.get("duplicate bill", [])
-    again = [fault for fault in faults if fault in shown]
-    if not again:
-        return "once"
-    return "**twice**" if len(again) == len(faults) else f"**twice** by {', '.join(again)}"
-
-
-def _two_instances(found: Reviewed) -> str:
-    tried = _tried_with(found, "free")
-    lost = tried is not None and "" in tried.shown.get("lost call", [])
-    return "**every call lost**" if lost else "works"
-
-
-def _first_cells(found: Reviewed) -> list[str]:
-    return [
-        _state_cell(found, "state-is-genuine"),
-        _state_cell(found, "state-is-bound-to-its-call"),
-        _resent(found, *RESENT_HERE),
-        "refused" if _two_instances(found) != "works" else _resent(found, RESENT_THERE),
-        _two_instances(found),
-        old_client(found.old.get("clean-springfield")),
-        musts(found),
-    ]
-
-
-def first(board: Scoreboard) -> str:
-    """Return a row for each library as its guide writes the tool.
-
-    An arrow leads to the result with everything that the library offers.
-    """
-    lines: list[Sequence[str]] = []
-    reviewed = {(peer.name, variant.name): found for peer, variant, found in played(board)}
-    for peer in peers().values():
-        by_meaning = {
-            word: reviewed[peer.name, variant.name]
-            for variant in reversed(peer.variants)
-            for word in variant.means
-            if (peer.name, variant.name) in reviewed
-        }
-        if "guide" not in by_meaning:
-            continue
-        found = by_meaning["guide"]
-        by_guide = next(each for each in peer.variants if "guide" in each.means)
-        most = _first_cells(by_meaning.get("all", found))
-        cells = [
-            cell if cell == more else f"{cell} → {more}"
-            for cell, more in zip(_first_cells(found), most, strict=True)
-        ]
-        name = link(name_of(peer, by_guide), f"{peer.title} {found.version}")
-        lines.append((name, found.date, *cells))
-    heads = (
-        "library, as its guide writes it → with all it offers",
-        "run",
-        "the client rewrites the state",
-        "state of another call",
-        "last round again, same instance",
-        "last round again, other instance",
-        "two instances",
-        "old client, two questions",
-        "MUST broken",
-    )
-    return markdown(heads, lines)
 
 
 def by_routing(board: Scoreboard) -> str:
@@ -293,7 +200,7 @@ def by_routing(board: Scoreboard) -> str:
                 if _is_worse(name, free, here["sticky"])
             ]
             if more:
-                lines.append((_link(peer, variant), policy, "; ".join(more)))
+                lines.append((name_of(peer, variant), policy, "; ".join(more)))
     return markdown(("server", "the client", "added by routing to either instance"), lines)
 
 
@@ -315,7 +222,7 @@ def state(board: Scoreboard) -> str:
         seen = ("**taken**" if rule in broken else "refused" for rule in STATE_RULES)
         lines.append(
             (
-                _link(peer, variant),
+                name_of(peer, variant),
                 variant.state,
                 variant.keys,
                 *seen,
@@ -335,9 +242,8 @@ def old_clients(board: Scoreboard) -> str:
     """Return a table of the results for a client of 2025-11-25."""
     lines = (
         (
-            _link(peer, variant),
-            old_client(found.old.get("clean-tokyo")),
-            old_client(found.old.get("clean-springfield")),
+            name_of(peer, variant),
+            *(strong(old_client(found.old.get(name))) for name in OLD_CALLS),
         )
         for peer, variant, found in played(board)
         if variant is peer.variants[0] or found.old != _default(board, peer).old
@@ -353,7 +259,7 @@ def advice(board: Scoreboard) -> str:
         first = variant is peer.variants[0]
         says = f'"{quote.says}"' if quote.says else "does not mention them"
         says = f"{says} ([{quote.date}]({quote.address}))" if first else ""
-        lines.append((_link(peer, variant), says, variant.author))
+        lines.append((name_of(peer, variant), says, variant.author))
     return markdown(
         ("server", "its documentation on effects above a pause", "an author today"), lines
     )
@@ -374,7 +280,7 @@ def versions(board: Scoreboard) -> str:
         day = max((each.date for each in ran), default="")
         lines.append(
             (
-                peer.title,
+                anchored("servers", peer.name, peer.title),
                 peer.language,
                 f"`{peer.package}` {peer.version}",
                 page,
@@ -400,32 +306,38 @@ def not_built(board: Scoreboard) -> str:
     return "\n".join(f"- {line}" for line in (*reasons(board), *tried))
 
 
-def details(board: Scoreboard) -> str:
-    """Return a section for each server: its broken rules, and the histories of its anomalies."""
-    return "\n\n".join(part for row in played(board) for part in _section(*row))
+def failure_rows(board: Scoreboard, policy: str) -> list[Row]:
+    """Return a row for each server under sticky routing, with the least of each anomaly."""
+    names = shown_anomalies(board)
+    return [
+        Row(
+            id=failures_at(peer, variant),
+            title=peer.title,
+            form=variant.words,
+            version=found.version,
+            date=found.date,
+            cells={slug(name): Cell(says=failure(found, tried, name)) for name in names},
+        )
+        for peer, variant, found in played(board)
+        for tried in found.tried
+        if (tried.fleet, tried.policy) == ("sticky", policy)
+    ]
 
 
-def _section(peer: Peer, variant: Variant, found: Reviewed) -> Iterator[str]:
-    yield f"### {name_of(peer, variant)}"
-    out = "; ".join(f"{runs} {why}" for why, runs in found.left_out.items())
-    yield (
-        f"`{peer.package}` {found.version}, {found.date}: {found.runs} runs, judged {found.judged}."
-        f" Breaks: {breaks(found)}. Departs from: {departures(found)}."
-        + (f" Left out: {out}." if out else "")
-    )
-    for name, lines in found.histories.items():
-        yield folded(f"{WORDS[name]}: {least(found.tried[0], name)}", lines)
-    for each in (*found.breaks, *found.departs):
-        rule = RULES[each.rule]
-        what = "breaks" if rule.in_verdict else "departs from"
-        yield folded(f"{what} `{rule.name}`: {rule.says}", each.story)
+def failures_at(peer: Peer, variant: Variant) -> str:
+    """Return the address of a server's failures with some settings."""
+    return f"servers/{peer.name}/{variant.name}"
 
 
-def folded(head: str, lines: Sequence[str]) -> str:
-    marked = re.sub(r"`(.*?)`", r"<code>\1</code>", html.escape(head, quote=False))
-    return "\n".join(
-        (f"<details><summary>{marked}</summary>", "", "```text", *lines, "```", "", "</details>")
-    )
+def failures(board: Scoreboard) -> Runs:
+    """Return the smallest run of each anomaly, and of each broken rule."""
+    found: Runs = {}
+    for peer, variant, reviewed in played(board):
+        at = failures_at(peer, variant)
+        found |= {f"{at}/{slug(name)}": run for name, run in reviewed.histories.items()}
+        broken = (*reviewed.breaks, *reviewed.departs)
+        found |= {f"{at}/{each.rule}": each.story for each in broken}
+    return found
 
 
 def run(board: Scoreboard, name: str) -> str | None:

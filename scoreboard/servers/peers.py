@@ -24,6 +24,7 @@ from pydantic import BaseModel, ConfigDict
 
 from mrtr_options.review.bench.deployments.remote import listens
 from mrtr_options.sdk.serving import listen
+from scoreboard.rows import Upstream
 
 FOLDER = Path(__file__).parent
 DOMAIN = FOLDER / "domain"
@@ -133,6 +134,7 @@ class Described(_Strict):
         needs: The programs that must be installed.
         build: The commands, run in the folder in the cache.
         quote: The documentation's words on effects above a pause.
+        upstream: What its maintainers know of the findings.
     """
 
     name: str
@@ -145,6 +147,7 @@ class Described(_Strict):
     needs: list[str]
     build: list[list[str]]
     quote: Quote
+    upstream: list[Upstream] = []
 
     @property
     def root(self) -> Path:

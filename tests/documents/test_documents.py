@@ -144,7 +144,7 @@ def test_every_link_inside_the_repository_leads_somewhere(path: Path) -> None:
         headings = re.findall(r"^#+ (.*)$", text_of(target), re.MULTILINE) if anchor else []
         anchors = {
             re.sub(r"[^\w -]", "", each).strip().lower().replace(" ", "-") for each in headings
-        }
+        } | {*re.findall(r'<a id="(.*?)">', text_of(target) if anchor else "")}
         assert not anchor or anchor in anchors, f"{file}#{anchor}"
 
 

@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 
-from documents.parts import CLIENTS, FRAMEWORKS, SERVERS, SUITE_SCORE, Source
+from documents.parts import CLIENTS, FRAMEWORKS, ROUNDS, ROWS, SERVERS, SUITE_SCORE, Source
 from mrtr_options.tool.catalogue import all_options
+from scoreboard import rounds
 from scoreboard.board import FILE, OLDER, Kept, Scoreboard, keep, play, read
 from scoreboard.clients import __main__ as clients_command
 from scoreboard.clients import kept as clients_kept
@@ -101,11 +102,12 @@ def test_a_server_has_its_default_settings_first_and_a_framework_the_programs_th
 def test_what_is_kept_is_of_the_sources_that_are_here_or_says_that_it_is_not(kind: str) -> None:
     kept: dict[str, Kept[Any]] = getattr(read(), kind)
     assert kept.keys() == KNOWN[kind].keys(), "stale: run make scoreboard"
-    lines = servers_page.PAGE.read_text(encoding="utf-8").splitlines()
+    lines = servers_page.LIBRARIES.read_text(encoding="utf-8").splitlines()
     for name, found in kept.items():
         about: Any = KNOWN[kind][name]
         if found.digest != about.digest:
-            row = [line for line in lines if line.startswith(f"| {about.title} | {about.language}")]
+            own = f'| <a id="{kind}-{name}"></a>{about.title} | {about.language}'
+            row = [line for line in lines if line.startswith(own)]
             assert any(OLDER in line for line in row), f"make scoreboard runs {name} again"
             continue
         variants = {} if found.cannot else {each.name: each for each in about.variants}
@@ -142,7 +144,9 @@ def test_what_is_kept_of_clients_is_of_the_versions_in_the_manifests_and_of_ever
     ("source", "read_kept", "cell"),
     [
         (SERVERS, read, "result lost (`lost3`)"),
-        (FRAMEWORKS, read, "| [LangGraph, one node]("),
+        (FRAMEWORKS, read, "| LangGraph, one node | "),
+        (ROWS, lambda: rounds.rows_of(*rounds.present()), "| **every call lost** → works |"),
+        (ROUNDS, rounds.read, "a new board with 13 rows"),
         (CLIENTS, clients_kept.read, "| Python SDK | `mcp` |"),
         (SUITE_SCORE, suite.read, "broken servers, and"),
     ],

@@ -1,0 +1,77 @@
+"""The scoreboard's data for the page: its boards, its rounds, and the run behind each cell.
+
+Knows the kept results by their rows; nothing of HTML.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mrtr_options.review.judge.anomalies import ANOMALIES
+from scoreboard import rounds
+from scoreboard.board import Scoreboard
+from scoreboard.frameworks import page as frameworks
+from scoreboard.rows import Heads, Row, slug
+from scoreboard.servers import page as servers
+
+FAILURES = {slug(each.name): each.words for each in ANOMALIES}
+"""The columns of a table of failures, and their heads."""
+
+
+def boards() -> dict[str, Any]:
+    """Return the boards, the failures, the rounds and the runs, ready for `json.dumps`."""
+    board, played = rounds.present()
+    kept = rounds.read()
+    rows = rounds.rows_of(board, played)
+    runs = rounds.runs_of(board, played)
+    lines = _Lines()
+    return {
+        "boards": {
+            name: _board(heads, [row for row in rows if row.id.startswith(f"{name}/")])
+            for name, heads in rounds.HEADS.items()
+        },
+        "failures": _failures(board),
+        "rounds": [[each.name, each.days, each.commit, str(len(each.rows))] for each in kept],
+        "changes": rounds.changed_lines(*kept[-2:]) if len(kept) > 1 else [],
+        "runs": {address: lines.numbers(run) for address, run in runs.items()},
+        "lines": lines.all,
+    }
+
+
+def _board(heads: Heads, rows: Sequence[Row]) -> dict[str, Any]:
+    # A list of pairs: in a script's object, a fault named 502 would come first.
+    return {"heads": [*heads.items()], "rows": [_row(row) for row in rows]}
+
+
+def _row(row: Row) -> dict[str, Any]:
+    cells = {column: [cell.says, cell.adds] for column, cell in row.cells.items()}
+    return row.model_dump(exclude={"cells"}) | {"cells": cells}
+
+
+def _failures(board: Scoreboard) -> dict[str, Any]:
+    """Return the tables of failures, by heading. Runs are kept of a client that resends."""
+    tables = {
+        "Servers, a client that resends": servers.failure_rows(board, "resends"),
+        "Servers, a client that calls again": servers.failure_rows(board, "calls again"),
+        "Frameworks": frameworks.failure_rows(board),
+    }
+    return {
+        title: _board({name: FAILURES[name] for name in rows[0].cells}, rows)
+        for title, rows in tables.items()
+        if rows
+    }
+
+
+class _Lines:
+    """The lines of all runs; each is kept once, by its number."""
+
+    def __init__(self) -> None:
+        self._places: dict[str, int] = {}
+
+    @property
+    def all(self) -> list[str]:
+        return [*self._places]
+
+    def numbers(self, run: Sequence[str]) -> list[int]:
+        return [self._places.setdefault(line, len(self._places)) for line in run]

@@ -1,0 +1,128 @@
+// The scoreboard: boards whose cells open their run, and what changed since the last round.
+
+const BOARDS = {
+  servers: "Servers", frameworks: "Frameworks", proxies: "Proxies", failures: "All failures", changes: "Changes",
+};
+
+const ABOUT = {
+  servers: "The weather tool on the servers of others, written as the guide of each library says. An arrow is what the library's own options add. Counts are audits/bills; a call should be 1/1. Resent: the last round is sent once more; no shipped client and no proxy with its defaults does so.",
+  frameworks: "The same tool outside of MCP, in each form that a framework documents. Each delivery is a process of its own. Counts are audits/bills. Ignored answer: one answer was taken for two questions. Other user: another user answers with the first user's pause; only Google ADK knows its users.",
+  proxies: "Two instances behind a proxy, and one fault in the last round. Was the POST sent again? How often was the user charged by E, F, and F in the single-use guard? What did the client get? A run is not kept: python -m scoreboard.proxies --only NAME --fault FAULT plays a cell.",
+  failures: "The least that has to go wrong for each failure, of every fault that can be made from outside. Each run that is kept can be opened; of servers these are the runs of a client that resends.",
+  changes: "A round is what every row said at a commit.",
+};
+
+const HARM = /^(\w+: )?(taken|twice|every call lost|empty result|reaches the client|lost\b)|^again[^;]*; (\d\/)?2|^MRTR: servers MUST|charged twice|stale answer|ignored answer|billed what was no choice/;
+const UNCERTAIN = /^(not run|not played|harness limitation|not spoken|no state)/;
+const WELL = /^(refused$|once|works|stays inside|none$|no: holds|not taken|(not )?again[^;]*; 1\/1\/1; result|result, 2 asked|1\/1$)/;
+
+/** The class of a cell, by the outcome of the documented form, and of what options add. */
+function harm(says, adds) {
+  if (HARM.test(says)) return "one";
+  if (adds && HARM.test(adds)) return "two";
+  if (UNCERTAIN.test(says)) return "untried";
+  return WELL.test(says) ? "good" : "";
+}
+
+/** The class of a failure, by the least that has to go wrong. */
+const failure = (says) => (/^(every call|no call)/.test(says) ? "every" : "one");
+
+const nameOf = ({ title, form }) => (form ? `${title}, ${plain(form)}` : title);
+const plain = (text) => text.replaceAll("`", "");
+const linkless = (text) => plain(text.replace(/\[(.*?)\]\(.*?\)/g, "$1"));
+
+/** The addresses of a cell's runs: of the documented form, and of what options add. */
+const runsAt = (data, cell) => Object.keys(data.scoreboard.runs).filter((each) => each === cell || each.startsWith(`${cell}/`));
+
+/** A row and a column for a cell's address; undefined where there is no such cell. */
+function cellAt(data, cell) {
+  const at = cell.lastIndexOf("/"), id = cell.slice(0, at), column = cell.slice(at + 1);
+  const tables = [...Object.values(data.scoreboard.boards), ...Object.values(data.scoreboard.failures)];
+  for (const { heads, rows } of tables) {
+    const row = rows.find((each) => each.id === id && each.cells[column]), head = heads.find(([name]) => name === column);
+    if (row && head) return { row, column, head: head[1] };
+  }
+  return cellAtAddition(data, id, column);
+}
+
+/** The cell whose options' run has this address, such as servers/neva/two-instances/hardened. */
+function cellAtAddition(data, cell, setting) {
+  if (!Object.hasOwn(data.scoreboard.runs, `${cell}/${setting}`) || cell.split("/").length < 3) return undefined;
+  return cellAt(data, cell);
+}
+
+/** Whether an address is that of a cell or a run on this page. */
+const isCell = (data, cell) => Object.hasOwn(data.scoreboard.runs, cell) || cellAt(data, cell) !== undefined;
+
+function scoreboardView(data, state, set) {
+  const { board, cell } = state;
+  const title = { servers: "Servers that others ship", frameworks: "Frameworks that pause for a person", proxies: "Who sends a request twice", failures: "Every failure that was found", changes: "What changed since the last round" }[board];
+  return [
+    h("h1", {}, title),
+    h("ul", { class: "pairs" }, Object.entries(BOARDS).map(([name, says]) => h("li", {}, h("a", {
+      href: fragmentOf({ ...DEFAULTS, view: "scoreboard", board: name }), "aria-current": board === name && "true",
+    }, says)))),
+    h("p", { class: "caption" }, ABOUT[board]),
+    cell && opened(data, state, set),
+    ...({ failures: failuresOf, changes: changesOf }[board] ?? boardOf)(data, state),
+  ];
+}
+
+function boardOf(data, state) {
+  const { heads, rows } = data.scoreboard.boards[state.board];
+  return [
+    h("p", { class: "key" }, h("span", { class: "one" }, "somebody is harmed"), h("span", { class: "two" }, "harmed with what options add"), h("span", { class: "good" }, "as it should be"), h("span", { class: "untried" }, "nothing known")),
+    grid(data, state, BOARDS[state.board], heads, rows, state.board !== "proxies"),
+    h("p", { class: "caption" }, h("a", { href: `../../docs/SCOREBOARD_${state.board === "proxies" ? "PROXIES" : "LIBRARIES"}.md` }, "What the documentation says, and what an author can do"), ". A cell's address stays from round to round."),
+  ];
+}
+
+function failuresOf(data, state) {
+  const key = h("p", { class: "key" }, h("span", { class: "every" }, "every call"), h("span", { class: "one" }, "one fault"), h("span", {}, "empty: not seen"));
+  return [key, ...Object.entries(data.scoreboard.failures).flatMap(([title, { heads, rows }]) => [
+    h("h2", { class: "title" }, title), grid(data, state, title, heads, rows, false, !title.endsWith("calls again"))])];
+}
+
+function changesOf(data) {
+  const { rounds, changes } = data.scoreboard;
+  const text = (each) => h("td", {}, linkless(each));
+  const head = (each) => h("th", { scope: "row" }, linkless(each));
+  return [
+    cards("rounds", ["round", "runs of", "commit", "rows"], [["", rounds.toReversed().map(([first, ...rest]) => [head(first), ...rest.map(text)])]]),
+    h("h2", { class: "title" }, "Row by row"),
+    cards("changes", ["row", "column", "before", "now"], [["", changes.map(([first, ...rest]) => [head(first), ...rest.map(text)])]]),
+  ];
+}
+
+/** A board as a table. `asksUpstream`: with what maintainers know; `opens`: cells open their run. */
+function grid(data, state, label, heads, rows, asksUpstream, opens = true) {
+  const columns = heads.map(([name]) => name), look = state.board === "failures" ? failure : harm;
+  const cellOf = (row, column) => {
+    const [says, adds] = row.cells[column] ?? ["", ""], cell = `${row.id}/${column}`;
+    const within = [plain(says), adds && h("small", {}, ` → ${plain(adds)}`)];
+    const runs = opens && says && runsAt(data, cell).length > 0;
+    return h("td", { class: says && look(says, adds), id: opens && state.board !== "failures" ? cell : undefined, "data-open": state.cell === cell },
+      runs ? h("a", { href: fragmentOf({ ...DEFAULTS, view: "scoreboard", board: state.board, cell }) }, within) : within);
+  };
+  const head = (row) => h("th", { scope: "row" }, h("b", {}, row.title), ` ${row.version}`, row.form && h("small", {}, ` ${plain(row.form)}`), " ", h("small", { class: "day" }, row.date));
+  const known = ({ upstream }) => h("td", { class: upstream === "not reported" ? "untried" : "" }, linkless(upstream));
+  return cards(label, ["library", ...heads.map(([, says]) => says), ...(asksUpstream ? ["upstream"] : [])], [["", rows.map((row) => [
+    head(row), ...columns.map((column) => cellOf(row, column)), ...(asksUpstream ? [known(row)] : [])])]]);
+}
+
+/** The run of the chosen cell, with its address and the command that prints it. */
+function opened(data, state, set) {
+  const { cell } = state, found = cellAt(data, cell);
+  const [says, adds] = found?.row.cells[found.column] ?? ["", ""];
+  const panel = h("section", { class: "answer", id: "run", "aria-label": "the run" },
+    h("p", { class: "take" }, found ? [h("b", {}, nameOf(found.row)), ` ${found.row.version}: ${found.head}`] : h("b", {}, cell)),
+    found && h("p", {}, plain(says), adds && ` → ${plain(adds)}`),
+    runsAt(data, cell).map((address) => [
+      address === cell ? "" : h("p", { class: "caption" }, `With other settings (${address.slice(cell.length + 1)}):`),
+      listing(`run of ${address}`, data.scoreboard.runs[address].map((number, place) => [place + 1, data.scoreboard.lines[number]])),
+    ]),
+    h("p", { class: "caption" }, h("code", {}, `python -m scoreboard.rounds --run ${runsAt(data, cell)[0] ?? cell}`)),
+    h("button", { "data-key": "close", onclick: () => set({ cell: "" }) }, "Close"));
+  requestAnimationFrame(() => panel.scrollIntoView({ block: "nearest" }));
+  return panel;
+}

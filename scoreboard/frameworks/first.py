@@ -1,0 +1,83 @@
+"""The first table of frameworks: a row for each documented form.
+
+Knows the kept results; nothing of any library.
+"""
+
+from __future__ import annotations
+
+from scoreboard.board import Scoreboard
+from scoreboard.frameworks.frameworks import Variant
+from scoreboard.frameworks.page import FATES, address, attack, fate, outcome, rows, said
+from scoreboard.frameworks.play import Played, Reviewed
+from scoreboard.rows import Cell, Row, upstream_of
+
+HEADS = {
+    "clean": "clean call",
+    "first-twice": "first answer twice",
+    "last-twice": "last answer again",
+    "at-once": "last answer twice at once",
+    "crash-bill": "killed after the bill",
+    "added-second": "question added",
+    "edited": "caller can edit",
+    "others": "other user",
+}
+"""The columns: cases, by name. Their names are a part of each cell's address."""
+
+ONLY_A_NAME = "no: holds a name"
+"""The cell of a form whose caller holds no state that it could edit."""
+
+NOT_PLAYED = "not played"
+
+LEFT_OUT = ("divergent replies",)
+"""Anomalies that a cell leaves out: they are in the list of all failures."""
+
+
+def first(board: Scoreboard) -> list[Row]:
+    """Return a row for each documented form."""
+    return [
+        Row(
+            id=address(framework, variant),
+            title=framework.title,
+            form=variant.name,
+            version=found.version,
+            date=found.date,
+            cells={case: Cell(says=_cell(case, variant, found)) for case in HEADS},
+            upstream=upstream_of(framework.upstream),
+        )
+        for framework, variant, found in rows(board)
+    ]
+
+
+def _cell(case: str, variant: Variant, found: Reviewed) -> str:
+    if case == "edited" and not variant.carries:
+        return ONLY_A_NAME
+    played = found.cases.get(case)
+    if played is None:
+        return NOT_PLAYED
+    if case in ("edited", "others"):
+        return attack(played).strip("*") or NOT_PLAYED
+    if case == "clean":
+        return outcome(played)
+    if case == "at-once":
+        return how_often(played)
+    usual = found.cases["clean"].shown if "clean" in found.cases else []
+    return said(played, {*usual, *LEFT_OUT})
+
+
+def how_often(played: Played) -> str:
+    """Return in how many runs of a race the user was charged twice."""
+    if fate(played) == "limitation":
+        return FATES["limitation"]
+    times = played.times or {f"{played.audits}/{played.bills}": 1}
+    twice = sum(often for counts, often in times.items() if _bills(counts) > 1)
+    return f"charged twice in {twice} of {sum(times.values())}" if twice else _once(times)
+
+
+def _once(times: dict[str, int]) -> str:
+    total = sum(times.values())
+    return f"once in {total} of {total}"
+
+
+def _bills(counts: str) -> int:
+    """Return the charges of "1/2 result": the number after the stroke."""
+    return int(counts.partition("/")[2].split()[0])

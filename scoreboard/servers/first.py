@@ -1,0 +1,181 @@
+"""The first table of the scoreboard: a row for each server, and the run behind each cell.
+
+A row is the library as its guide writes the tool; a cell adds what its own options change. Knows
+the kept results and runs; nothing of any library.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from scoreboard.board import Scoreboard
+from scoreboard.rows import Cell, Row, Runs, upstream_of
+from scoreboard.servers.cells import AllRuns, CellRun
+from scoreboard.servers.page import Result, musts, old_client, played
+from scoreboard.servers.peers import Peer
+from scoreboard.servers.play import Reviewed, Tried
+
+HEADS = {
+    "state-rewritten": "client rewrites the state",
+    "state-of-another-call": "state of another call",
+    "last-round-again-here": "last round resent, same instance",
+    "last-round-again-there": "last round resent, other instance",
+    "two-instances": "two instances, defaults",
+    "old-client": "old client, two questions",
+    "exception-to-old-client": "exception's text, old client",
+    "must": "MUST broken",
+}
+"""The columns. Their names are a part of each cell's address."""
+
+RULES = {
+    "state-rewritten": "state-is-genuine",
+    "state-of-another-call": "state-is-bound-to-its-call",
+}
+"""The rule of the contract that a column about the state shows."""
+
+RESENT_HERE = ("lost3", "twice3", "both3")
+"""The faults that send the last round again, to the same instance."""
+
+RESENT_THERE = "misrouted3"
+"""The fault that sends the last round again, to another instance."""
+
+OF_OLD_CLIENTS = ("old-client", "exception-to-old-client", "must")
+"""The columns to which settings for old clients alone add something."""
+
+NOT_RUN = "not run"
+
+
+def _tried_with(found: Reviewed, fleet: str) -> Tried | None:
+    for tried in found.tried:
+        if (tried.policy, tried.fleet) == ("resends", fleet):
+            return tried
+    return None
+
+
+def _state(found: Reviewed, rule: str) -> str:
+    if not found.longest_state:
+        return "no state"
+    broken = {each.rule for each in (*found.breaks, *found.departs)}
+    return "taken" if rule in broken else "refused"
+
+
+def _resent(found: Reviewed, *faults: str) -> str:
+    """Return whether a repeated last round charges again, and for which of these faults."""
+    tried = _tried_with(found, "sticky")
+    shown = [] if tried is None else tried.shown.get("duplicate bill", [])
+    again = [fault for fault in faults if fault in shown]
+    if not again:
+        return "once"
+    return "twice" if len(again) == len(faults) else f"twice by {', '.join(again)}"
+
+
+def _two_instances(found: Reviewed) -> str:
+    tried = _tried_with(found, "free")
+    lost = tried is not None and "" in tried.shown.get("lost call", [])
+    return "every call lost" if lost else "works"
+
+
+def _there(found: Reviewed) -> str:
+    return "refused" if _two_instances(found) != "works" else _resent(found, RESENT_THERE)
+
+
+def _exception(found: Reviewed, run: CellRun | None) -> str:
+    if "clean-springfield" not in found.old:
+        return "not spoken"
+    if run is None:
+        return NOT_RUN
+    return "reaches the client" if run.reaches else "stays inside"
+
+
+OUTCOMES: dict[str, Callable[[Reviewed, CellRun | None], str]] = {
+    "state-rewritten": lambda found, run: _state(found, RULES["state-rewritten"]),
+    "state-of-another-call": lambda found, run: _state(found, RULES["state-of-another-call"]),
+    "last-round-again-here": lambda found, run: _resent(found, *RESENT_HERE),
+    "last-round-again-there": lambda found, run: _there(found),
+    "two-instances": lambda found, run: _two_instances(found),
+    "old-client": lambda found, run: old_client(found.old.get("clean-springfield")),
+    "exception-to-old-client": _exception,
+    "must": lambda found, run: musts(found),
+}
+"""The outcome of each column, from the review and the column's own run."""
+
+
+def _forms(board: Scoreboard) -> Iterator[tuple[Result, list[Result]]]:
+    """Yield each server as its guide writes it, with its other settings: those with most, last."""
+    results = played(board)
+    for peer in dict.fromkeys(peer.name for peer, *_ in results):
+        own = [each for each in results if each[0].name == peer]
+        guide = next((each for each in own if "guide" in each[1].means), None)
+        if guide is not None:
+            adding = [each for each in own if each is not guide and "nothing" not in each[1].means]
+            yield guide, adding
+
+
+def _cell(column: str, guide: Result, adding: list[Result], runs: AllRuns) -> Cell:
+    """Return a cell; settings for old clients alone are named, and add to their columns only."""
+    outcome = OUTCOMES[column]
+    says = outcome(guide[2], _run_of(runs, guide, column))
+    adds: list[str] = []
+    for each in adding:
+        _, variant, found = each
+        is_for_old_clients = not variant.means
+        if is_for_old_clients and column not in OF_OLD_CLIENTS:
+            continue
+        more = outcome(found, _run_of(runs, each, column))
+        if more not in (says, NOT_RUN):
+            adds.append(f"{variant.name}: {more}" if is_for_old_clients else more)
+    return Cell(says=says, adds=" → ".join(adds))
+
+
+def _run_of(runs: AllRuns, result: Result, column: str) -> CellRun | None:
+    peer, variant, _ = result
+    kept = runs.servers.get(peer.name, {}).get(variant.name)
+    return None if kept is None else kept.cells.get(column)
+
+
+def address(peer: Peer) -> str:
+    """Return the address of a server's row."""
+    return f"servers/{peer.name}"
+
+
+def rows(board: Scoreboard, runs: AllRuns) -> list[Row]:
+    """Return a row for each server as its guide writes it."""
+    return [
+        Row(
+            id=address(peer),
+            title=peer.title,
+            form="",
+            version=found.version,
+            date=found.date,
+            cells={column: _cell(column, guide, adding, runs) for column in HEADS},
+            upstream=upstream_of(peer.upstream),
+        )
+        for guide, adding in _forms(board)
+        for peer, _, found in [guide]
+    ]
+
+
+def runs_of(board: Scoreboard, runs: AllRuns) -> Runs:
+    """Return the run behind each cell."""
+    found: Runs = {}
+    for guide, adding in _forms(board):
+        for column in HEADS:
+            cell = f"{address(guide[0])}/{column}"
+            shown = {cell: guide} | {f"{cell}/{each[1].name}": each for each in adding}
+            for name, result in shown.items():
+                lines = _history(result, column, runs)
+                if lines:
+                    found[name] = lines
+    return found
+
+
+def _history(result: Result, column: str, runs: AllRuns) -> list[str]:
+    """Return the history of a cell: where a rule is broken, the smallest run that shows it."""
+    found = result[2]
+    stories = {each.rule: each.story for each in (*found.breaks, *found.departs)}
+    if column == "must":
+        return [line for each in found.breaks for line in each.story]
+    if column in RULES and RULES[column] in stories:
+        return stories[RULES[column]]
+    run = _run_of(runs, result, column)
+    return [] if run is None else run.history

@@ -1,0 +1,227 @@
+"""Tests of the rounds: addresses that stay, a schema, and what changed."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from mrtr_options.review.bench.history import Reply
+from scoreboard import rounds
+from scoreboard.frameworks import first as frameworks
+from scoreboard.frameworks.play import Played
+from scoreboard.proxies.upstream import FAULTS
+from scoreboard.rounds import Round, changes, main
+from scoreboard.rows import Cell, Row, Upstream, marked
+from scoreboard.servers import cells, first
+from scoreboard.servers.peers import peers
+from tests.commands import refusal
+
+COLUMNS = {
+    "servers": [
+        "state-rewritten",
+        "state-of-another-call",
+        "last-round-again-here",
+        "last-round-again-there",
+        "two-instances",
+        "old-client",
+        "exception-to-old-client",
+        "must",
+    ],
+    "frameworks": [
+        "clean",
+        "first-twice",
+        "last-twice",
+        "at-once",
+        "crash-bill",
+        "added-second",
+        "edited",
+        "others",
+    ],
+    "proxies": ["gone", "reset-before", "503", "reset-after", "502", "no-response", "cut"],
+}
+"""The columns of round 2026-11.2, written out: somebody may cite an address."""
+
+
+@pytest.fixture(scope="module")
+def rows() -> list[Row]:
+    return rounds.rows_of(*rounds.present())
+
+
+def row(name: str, says: str = "works", **more: Any) -> Row:
+    found: dict[str, Any] = {
+        "id": name,
+        "title": name.title(),
+        "form": "",
+        "version": "1.0.0",
+        "date": "2026-11-28",
+        "cells": {"old-client": Cell(says=says)},
+    }
+    return Row.model_validate(found | more)
+
+
+def round_of(name: str, *found: Row) -> Round:
+    return Round(
+        name=name,
+        commit="0" * 12,
+        machine="",
+        project="0",
+        mcp="0",
+        columns={"servers": {"old-client": "old client"}},
+        rows=list(found),
+    )
+
+
+def test_the_address_of_a_cell_stays(rows: list[Row]) -> None:
+    for board, heads in rounds.HEADS.items():
+        assert [*heads] == COLUMNS[board], board
+    kept = {each.id for found in rounds.read() for each in found.rows}
+    assert kept <= {each.id for each in rows}
+    assert len({each.id for each in rows}) == len(rows)
+
+
+def test_each_outcome_of_a_server_has_its_run(rows: list[Row]) -> None:
+    runs = rounds.runs_of(*rounds.present())
+    has_none = ("not spoken", "not run", "none", "no state")
+    for each in rows:
+        for column, cell in each.cells.items():
+            if each.id.startswith("servers/") and cell.says not in has_none:
+                assert runs[f"{each.id}/{column}"], f"{each.id}/{column}"
+
+
+def test_a_run_says_what_its_cell_says(rows: list[Row]) -> None:
+    runs = rounds.runs_of(*rounds.present())
+    exceptions = [each for each in rows if each.id.startswith("servers/")]
+    for each in exceptions:
+        run = "\n".join(runs.get(f"{each.id}/exception-to-old-client", []))
+        says = each.cells["exception-to-old-client"].says
+        assert ("the destination is down" in run) == (says == "reaches the client"), each.id
+    twice = runs["servers/fastmcp/last-round-again-here"]
+    assert len([line for line in twice if "effect: bill" in line]) == 2
+    assert "Invalid or expired" in runs["servers/fastmcp/two-instances"][-1]
+    assert "effect: bill" in "\n".join(runs["servers/fastmcp/two-instances/hardened"])
+
+
+def test_what_is_kept_of_cells_is_of_servers_that_are_here() -> None:
+    known = peers()
+    for name, kept in cells.read().servers.items():
+        assert kept.keys() <= {each.name for each in known[name].variants}
+        for found in kept.values():
+            assert found.cells.keys() <= cells.CELLS.keys()
+            assert all(len(run.history) <= cells.LONGEST + 1 for run in found.cells.values())
+
+
+def test_an_exception_is_looked_for_in_results_and_in_errors() -> None:
+    text = "weather failed: the destination is down"
+    assert cells.names_the_exception(Reply(text=text, is_error=True))
+    assert cells.names_the_exception(Reply(code=-32603, message=text))
+    assert not cells.names_the_exception(Reply(code=-32603, message="Internal error"))
+
+
+def test_a_kept_round_is_as_its_schema_says() -> None:
+    assert rounds.SCHEMA.read_text(encoding="utf-8") == rounds.schema(), "--keep writes it"
+    kept = rounds.read()
+    assert [each.name for each in kept] == sorted(each.name for each in kept)
+    assert {each.schema_version for each in kept} == {rounds.SCHEMA_VERSION}
+    for path in rounds.FOLDER.glob("2*.json"):
+        assert Round.model_validate_json(path.read_bytes()).name == path.stem
+        assert not re.search(r"/home/|/root|/work/", path.read_text(encoding="utf-8"))
+    with pytest.raises(ValidationError, match="name"):
+        round_of("november")
+
+
+def test_rounds_of_a_month_are_in_order_of_their_numbers(tmp_path: Path) -> None:
+    for name in ("2026-11.10", "2026-12", "2026-11.2", "2026-11"):
+        rounds.keep(round_of(name), tmp_path)
+    assert [each.name for each in rounds.read(tmp_path)] == [
+        "2026-11",
+        "2026-11.2",
+        "2026-11.10",
+        "2026-12",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "found"),
+    [
+        (row("servers/a"), row("servers/a"), []),
+        (
+            row("servers/a"),
+            row("servers/a", "lost"),
+            [("Servers/A", "old-client", "works", "lost")],
+        ),
+        (
+            row("servers/a"),
+            row("servers/a", version="1.1.0"),
+            [("Servers/A", "version", "1.0.0", "1.1.0")],
+        ),
+        (
+            row("servers/a"),
+            row("servers/a", upstream="reported"),
+            [("Servers/A", "upstream", "not reported", "reported")],
+        ),
+        (
+            row("servers/a"),
+            row("servers/b"),
+            [("Servers/B", "", "", "new"), ("Servers/A", "", "", "gone")],
+        ),
+        (
+            row("servers/a", "not run"),
+            row("servers/a", "lost"),
+            [("servers", "old-client", "", "a new column")],
+        ),
+        (
+            row("proxies/a"),
+            row("servers/a"),
+            [("servers", "", "", "a new board with 1 row"), ("Proxies/A", "", "", "gone")],
+        ),
+    ],
+)
+def test_a_change_is_a_cell_a_version_a_row_a_column_or_a_board(
+    before: Row, after: Row, found: list[tuple[str, ...]]
+) -> None:
+    assert changes(round_of("2026-11", before), round_of("2026-12", after)) == found
+
+
+def test_a_race_says_how_often() -> None:
+    played = Played(end="result", fate="result", says="", audits=1, bills=2, shown=[], history=[])
+    assert frameworks.how_often(played) == "charged twice in 1 of 1"
+    often = {"1/1": 7, "1/2 readable afterwards": 3}
+    raced = played.model_copy(update={"times": often})
+    assert frameworks.how_often(raced) == "charged twice in 3 of 10"
+    assert (
+        frameworks.how_often(raced.model_copy(update={"times": {"1/1": 10}})) == "once in 10 of 10"
+    )
+
+
+def test_what_harms_is_bold_on_both_sides_of_the_arrow() -> None:
+    assert marked(Cell(says="refused", adds="twice")) == "refused → **twice**"
+    assert marked(Cell(says="every call lost", adds="works")) == "**every call lost** → works"
+    assert marked(Cell(says="1/1", adds="sessions: empty result, 2/0")).endswith("2/0**")
+
+
+def test_what_maintainers_know_is_quoted_with_its_page() -> None:
+    known = Upstream(
+        cells=["two-instances"],
+        status="fixed",
+        fixed_in="1.2.0",
+        says="Thanks.",
+        address="https://example.org/1",
+        date="2026-12-01",
+    )
+    assert known.words == '[fixed in 1.2.0](https://example.org/1): "Thanks."'
+    columns = {*first.HEADS, *frameworks.HEADS, *FAULTS}
+    for peer in peers().values():
+        assert {cell for each in peer.upstream for cell in each.cells} <= columns
+
+
+def test_a_row_and_a_run_are_printed_by_address(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--row", "servers/neva"]) == 0
+    assert json.loads(capsys.readouterr().out)["cells"]["two-instances"]["says"]
+    assert main(["--run", "servers/neva/two-instances"]) == 0
+    assert capsys.readouterr().out.startswith("1. alice calls weather for 'Springfield'\n")
+    assert "there is no row 'servers/cobol'" in refusal(main, ["--row", "servers/cobol"])
+    assert "no name of a round" in refusal(main, ["--keep", "november"])
+    assert "there is no commit 'cobol'" in refusal(main, ["--keep", "2026-12", "--of", "cobol"])
