@@ -10,7 +10,7 @@ from pathlib import Path
 import anyio
 
 from documents import candidates, explored
-from documents.parts import SOURCES, renewed
+from documents.parts import SOURCES, renew_text
 from documents.tables import FAULTS, PICTURES, Runs, documents
 from mrtr_options.review.bench.subjects import all_subjects, subject_named
 from mrtr_options.review.judge import grid
@@ -31,7 +31,7 @@ def write(paths: Sequence[Path]) -> int:
     for path, counterexample in PICTURES.items():
         path.write_text(counterexample.drawing, encoding="utf-8")
     for path in paths:
-        path.write_text(renewed(path.read_text(encoding="utf-8"), _matrix), encoding="utf-8")
+        path.write_text(renew_text(path.read_text(encoding="utf-8"), _matrix), encoding="utf-8")
     return 0
 
 

@@ -12,11 +12,10 @@ from functools import cache
 from pathlib import Path
 
 from documents import ROOT
-from mrtr_options.review.bench.faults import parse
-from mrtr_options.review.bench.scenario import POLICIES, Policy, calling
-from mrtr_options.review.bench.subjects import Subject, subject_named
+from mrtr_options.review.bench.scenario import calling
+from mrtr_options.review.bench.setup import POLICIES, Policy
+from mrtr_options.review.bench.subjects import subject_named
 from mrtr_options.review.explore import summary as explore
-from mrtr_options.review.explore.combinations import in_words
 from mrtr_options.review.explore.counterexamples import weakest_of
 from mrtr_options.review.explore.workers import Called, explore_all
 from mrtr_options.review.judge.anomalies import ANOMALIES
@@ -80,7 +79,7 @@ def row_of(subject: str, destination: Destination, policy: Policy) -> explore.Ro
     )
 
 
-def wrong(row: explore.Row) -> dict[str, str]:
+def anomalies_in(row: explore.Row) -> dict[str, str]:
     """Return the anomalies that one fault causes: the words of each, with its mildest fault.
 
     The anomalies come in the order of harm.
@@ -95,11 +94,11 @@ def wrong(row: explore.Row) -> dict[str, str]:
 
 def cell(row: explore.Row) -> str:
     """Return the anomalies that one fault causes, as a cell of a table."""
-    found = wrong(row)
+    found = anomalies_in(row)
     return "; ".join(found) if found else f"✓ {explore.NOT_SEEN.format(row['bound'])}"
 
 
-def compared() -> str:
+def compare_candidates() -> str:
     """Return the table of the candidates; candidates that fail alike share a row."""
     lines: dict[tuple[str, ...], list[str]] = {}
     for name in CANDIDATES:
@@ -114,13 +113,3 @@ def compared() -> str:
             for cells, names in lines.items()
         ],
     )
-
-
-def told(subject: Subject, destination: Destination) -> str:
-    """Return the anomalies that one fault causes for each client, as a list for README."""
-    said: list[str] = []
-    for policy in POLICIES:
-        found = wrong(row_of(subject.name, destination, policy))
-        what = ", ".join(f"{words} ({in_words(parse(fault))})" for words, fault in found.items())
-        said.append(f"- client {policy}: {what or 'nothing was seen'}")
-    return "\n".join(said)

@@ -11,7 +11,7 @@ from typing import Any
 
 from documents import candidates
 from mrtr_options.review.bench.faults import parse
-from mrtr_options.review.bench.scenario import POLICIES
+from mrtr_options.review.bench.setup import POLICIES
 from mrtr_options.review.bench.subjects import Subject, subject_named
 from mrtr_options.review.explore.combinations import in_words
 from mrtr_options.review.explore.summary import Row, short
@@ -32,7 +32,7 @@ def weak_spots(choice: Choice) -> dict[str, dict[str, str]]:
     """Return the anomalies that one fault still causes, by client: words, and the fault."""
     subject = subject_named(choice.subject).name
     return {
-        policy: candidates.wrong(candidates.row_of(subject, choice.destination, policy))
+        policy: candidates.anomalies_in(candidates.row_of(subject, choice.destination, policy))
         for policy in POLICIES
     }
 
@@ -105,7 +105,7 @@ def _mechanism(subject: Subject) -> tuple[str, ...]:
     else:
         store = "its memory"
     rows = [candidates.row_of(subject.name, "ignores keys", policy) for policy in POLICIES]
-    twice = [candidates.wrong(row).get(WORDS["duplicate bill"]) for row in rows]
+    twice = [candidates.anomalies_in(row).get(WORDS["duplicate bill"]) for row in rows]
     return (
         store,
         "any" if is_anywhere else "one",

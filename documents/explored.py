@@ -10,7 +10,8 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from documents import ROOT
-from mrtr_options.review.bench.scenario import POLICIES, calling
+from mrtr_options.review.bench.scenario import calling
+from mrtr_options.review.bench.setup import POLICIES
 from mrtr_options.review.bench.subjects import (
     Subject,
     all_subjects,
@@ -58,7 +59,7 @@ def keep(names: Collection[str], most: int, path: Path = FILE) -> int:
         done, proofs = explore_all(calls, None, on_share)
     found = {_key(row): row for row in read(path)}
     for row in explore.as_rows(done, proofs):
-        found[_key(row)] = settled(row, found.get(_key(row), {}).get("races", ()))
+        found[_key(row)] = leave_out_races(row, found.get(_key(row), {}).get("races", ()))
     here = [subject.name for subject in subjects]
     # Rows of subjects on Temporal are kept even if Temporal is missing here.
     on_temporal = [subject.name for subject in temporal_subjects()]
@@ -81,7 +82,7 @@ def _bound(subject: Subject, most: int) -> int:
     return most
 
 
-def settled(row: explore.Row, races: Sequence[str]) -> explore.Row:
+def leave_out_races(row: explore.Row, races: Sequence[str]) -> explore.Row:
     """Return a row without the sets of faults that contain a race.
 
     A race is a set of faults that shows an anomaly in some runs and not in others. Races are named

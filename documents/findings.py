@@ -20,8 +20,9 @@ from documents import ROOT, explored
 from mrtr_options.review.bench.faults import parse
 from mrtr_options.review.bench.history import History
 from mrtr_options.review.bench.run import run
-from mrtr_options.review.bench.scenario import POLICIES, Policy, calling
+from mrtr_options.review.bench.scenario import calling
 from mrtr_options.review.bench.schedules import SCHEDULES, named
+from mrtr_options.review.bench.setup import POLICIES, Policy
 from mrtr_options.review.bench.subjects import subject_named
 from mrtr_options.review.explore import summary as explore
 from mrtr_options.review.judge.anomalies import ANOMALIES
@@ -62,7 +63,7 @@ class Counterexample:
     @property
     def history(self) -> History:
         """The history of the run."""
-        return _played(self)
+        return _play(self)
 
     @property
     def drawing(self) -> str:
@@ -98,7 +99,7 @@ COUNTEREXAMPLES: dict[str, Counterexample] = {
 
 
 @cache
-def _played(found: Counterexample) -> History:
+def _play(found: Counterexample) -> History:
     async def play() -> History:
         subject = subject_named(
             str(ROOT / found.subject if "/" in found.subject else found.subject)
@@ -110,12 +111,12 @@ def _played(found: Counterexample) -> History:
     return anyio.run(play)
 
 
-def shown(name: str) -> str:
+def image_of(name: str) -> str:
     """Return the picture of a page, as a Markdown image."""
     return f"![{COUNTEREXAMPLES[name].title}]({name}.svg)"
 
 
-def reproduced(name: str) -> str:
+def command_of(name: str) -> str:
     """Return the command of a page, and the last line that the command prints."""
     found = COUNTEREXAMPLES[name]
     return "\n".join(
@@ -131,7 +132,7 @@ def reproduced(name: str) -> str:
 # --- who is affected ----------------------------------------------------------------------------
 
 
-def affected(fault: str, rows: Iterable[Mapping[str, Any]]) -> str:
+def compare_subjects(fault: str, rows: Iterable[Mapping[str, Any]]) -> str:
     """Return a table of what a fault does to each subject, from rows of `explore --json`."""
     cells: dict[str, dict[str, str]] = {}
     for row in rows:
@@ -146,13 +147,13 @@ def affected(fault: str, rows: Iterable[Mapping[str, Any]]) -> str:
             names.append(explore.NOT_TRIED)
         cell = cells.setdefault(explore.short(row["subject"]), dict.fromkeys(POLICIES, ""))
         cell[row["policy"]] = ", ".join(names) or "none"
-    return grouped(("subjects", *(f"the client {policy}" for policy in POLICIES)), cells)
+    return group_rows(("subjects", *(f"the client {policy}" for policy in POLICIES)), cells)
 
 
 FATES = ("ok", "asked again", "stale", "refused", "lost")
 
 
-def redeployed(runs: Sequence[Observation]) -> str:
+def count_fates(runs: Sequence[Observation]) -> str:
     """Return a table of how open calls end in redeploys: a row per option, a column per fate."""
     changes = [slug for slug, schedule in SCHEDULES.items() if schedule.scenario.changes]
     cells: dict[str, dict[str, str]] = {}
@@ -165,11 +166,11 @@ def redeployed(runs: Sequence[Observation]) -> str:
         cells[letter] = {fate: str(found[fate]) for fate in FATES}
         cells[letter][explore.NOT_TRIED] = str(len(changes) - found.total())
     if all(row[explore.NOT_TRIED] == "0" for row in cells.values()):
-        return grouped(("options", *FATES), _without(cells, explore.NOT_TRIED))
-    return grouped(("options", *FATES, explore.NOT_TRIED), cells)
+        return group_rows(("options", *FATES), _drop_column(cells, explore.NOT_TRIED))
+    return group_rows(("options", *FATES, explore.NOT_TRIED), cells)
 
 
-def _without(cells: Mapping[str, dict[str, str]], column: str) -> dict[str, dict[str, str]]:
+def _drop_column(cells: Mapping[str, dict[str, str]], column: str) -> dict[str, dict[str, str]]:
     """Return the cells of a table without one of its columns."""
     return {
         name: {head: cell for head, cell in row.items() if head != column}
@@ -177,7 +178,7 @@ def _without(cells: Mapping[str, dict[str, str]], column: str) -> dict[str, dict
     }
 
 
-def keyed(runs: Sequence[Observation]) -> str:
+def compare_keys(runs: Sequence[Observation]) -> str:
     """Return audits/bills after a crash that follows the bill, with and without honoured keys."""
     slugs = {"crash-after-effect": "no keys", "crash-after-effect-keyed": "keys are honoured"}
     cells: dict[str, dict[str, str]] = {}
@@ -185,10 +186,10 @@ def keyed(runs: Sequence[Observation]) -> str:
         if seen.schedule in slugs and (seen.era, seen.deployment) == ("modern", "one"):
             cell = "refused" if seen.outcome == "refused" else seen.cell
             cells.setdefault(explore.short(seen.subject), {})[slugs[seen.schedule]] = cell
-    return grouped(("subjects", *slugs.values()), cells)
+    return group_rows(("subjects", *slugs.values()), cells)
 
 
-def grouped(head: Sequence[str], cells: Mapping[str, dict[str, str]]) -> str:
+def group_rows(head: Sequence[str], cells: Mapping[str, dict[str, str]]) -> str:
     """Return a table in which the names of rows with equal cells share one row."""
     found: dict[tuple[str, ...], list[str]] = {}
     for name, row in cells.items():
@@ -196,11 +197,11 @@ def grouped(head: Sequence[str], cells: Mapping[str, dict[str, str]]) -> str:
     return markdown(head, ((", ".join(names), *row) for row, names in found.items()))
 
 
-def affected_by(name: str) -> str:
+def affected_subjects(name: str) -> str:
     """Return what the faults of a page do to each subject, on two sticky instances."""
     rows = [
         row
         for row in explored.read()
         if (row["fleet"], row["era"], row["destination"]) == ("sticky", "modern", "ignores keys")
     ]
-    return affected(COUNTEREXAMPLES[name].faults, rows)
+    return compare_subjects(COUNTEREXAMPLES[name].faults, rows)

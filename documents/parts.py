@@ -31,7 +31,7 @@ from scoreboard.conformance import report as conformance
 from scoreboard.conformance.score import table as score
 from scoreboard.conformance.score.others import FIRST_DRAW, OTHER_CLIENTS, SECOND_DRAW, THIRD_DRAW
 from scoreboard.cost import report as costs
-from scoreboard.cost.lines import counted_now
+from scoreboard.cost.lines import count_again
 from scoreboard.frameworks import findings as of_frameworks
 from scoreboard.frameworks import page as frameworks
 from scoreboard.proxies import page as proxies
@@ -40,17 +40,17 @@ from scoreboard.servers import page as servers
 T = TypeVar("T")
 
 PARTS: dict[str, Callable[[], str]] = {
-    "sets of faults": tables.many,
+    "sets of faults": tables.count_behaviours,
     "dots": tables.dots,
     "which": choosing.which,
     "questions": choosing.questions,
     "advice": choosing.advice,
     "default": choosing.default,
     "shipped": choosing.shipped,
-    "candidates": candidates.compared,
+    "candidates": candidates.compare_candidates,
     "differences": tables.differences,
-    "author writes": tables.written,
-    "guarantees": tables.guaranteed,
+    "author writes": tables.list_author_code,
+    "guarantees": tables.compare_guarantees,
     "E against F": tables.diff_of_e_and_f,
     "kinds of fault": tables.kinds_of_fault,
     "deployments": tables.deployments,
@@ -58,13 +58,13 @@ PARTS: dict[str, Callable[[], str]] = {
     "api": api,
     "kinds of anomaly": tables.kinds_of_anomaly,
     "anomalies": tables.anomalies,
-    **{f"{name}: shown": partial(findings.shown, name) for name in findings.COUNTEREXAMPLES},
+    **{f"{name}: shown": partial(findings.image_of, name) for name in findings.COUNTEREXAMPLES},
     **{
-        f"{name}: reproduced": partial(findings.reproduced, name)
+        f"{name}: reproduced": partial(findings.command_of, name)
         for name in findings.COUNTEREXAMPLES
     },
     **{
-        f"{name}: affected": partial(findings.affected_by, name)
+        f"{name}: affected": partial(findings.affected_subjects, name)
         for name in ("lost-final-response", "lost-first-response", "crash-after-effect")
     },
 }
@@ -77,16 +77,16 @@ OF_RUNS: dict[str, Callable[[Runs], str]] = {
     "lost responses": lambda runs: tables.rows(runs, *LOST_RESPONSES),
     "duplicates and crashes": lambda runs: tables.rows(runs, *tables.AGAIN),
     "two instances": lambda runs: tables.rows(runs, *tables.ON_TWO, deployment="two"),
-    "redeploys": tables.redeployed,
+    "redeploys": tables.compare_redeploys,
     "redeploys, effects": lambda runs: tables.rows(runs, "redeploy-effect", "redeploy-effect-back"),
     "tasks": tables.tasks,
-    "crash-after-effect: keys": findings.keyed,
-    "questions-by-position: affected": findings.redeployed,
+    "crash-after-effect: keys": findings.compare_keys,
+    "questions-by-position: affected": findings.count_fates,
 }
 """Parts that are made from the runs of the whole matrix."""
 
 
-def renewed(text: str, runs: Callable[[], Runs]) -> str:
+def renew_text(text: str, runs: Callable[[], Runs]) -> str:
     """Return a document with these parts written again.
 
     `runs` plays the whole matrix in memory; it is called only for parts that need it.
@@ -116,7 +116,7 @@ class Source(Generic[T]):
     parts: Mapping[str, Callable[[T], str | None]]
     more: Callable[[T, str], str | None] = lambda kept, name: None
 
-    def renewed(self, text: str, kept: T) -> str:
+    def renew_text(self, text: str, kept: T) -> str:
         """Return a document with these parts written again."""
 
         def part(name: str) -> str | None:
@@ -128,7 +128,9 @@ class Source(Generic[T]):
         """Write the parts again in every document that shows them."""
         kept = self.read()
         for page in self.pages:
-            page.write_text(self.renewed(page.read_text(encoding="utf-8"), kept), encoding="utf-8")
+            page.write_text(
+                self.renew_text(page.read_text(encoding="utf-8"), kept), encoding="utf-8"
+            )
 
 
 SERVERS = Source[Scoreboard](
@@ -238,9 +240,9 @@ COSTS = Source[costs.Report](
     costs.read,
     costs.DOCUMENTS,
     {
-        "costs": lambda kept: costs.with_notes(counted_now(kept)),
+        "costs": lambda kept: costs.with_notes(count_again(kept)),
         "engines": costs.engines_with_notes,
-        "price": lambda kept: costs.price(counted_now(kept)),
+        "price": lambda kept: costs.price(count_again(kept)),
     },
 )
 

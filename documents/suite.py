@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from documents import explored
-from documents.findings import grouped
+from documents.findings import group_rows
 from mrtr_options.review.explore import summary as explore
 from mrtr_options.review.judge.anomalies import WORDS
 from scoreboard.conformance.report import Results, passed
@@ -21,4 +21,4 @@ def beside_faults(kept: Results) -> str:
         cells[style] = {"suite": suite["multi-round"] or suite["Tasks"]} | {
             name: "" if row is None else explore.weakest(row, name) for name in ANOMALIES
         }
-    return grouped(("styles", "the suite passes", *(WORDS[name] for name in ANOMALIES)), cells)
+    return group_rows(("styles", "the suite passes", *(WORDS[name] for name in ANOMALIES)), cells)

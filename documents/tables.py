@@ -16,9 +16,10 @@ import anyio
 
 from documents import ROOT, candidates, explored, findings
 from mrtr_options.review.bench.deployments import Offered, offered
-from mrtr_options.review.bench.faults import NAMED, Era, parse
-from mrtr_options.review.bench.scenario import Policy, Scenario, Together
+from mrtr_options.review.bench.faults import NAMED, parse
+from mrtr_options.review.bench.scenario import Scenario, Together
 from mrtr_options.review.bench.schedules import SCHEDULES
+from mrtr_options.review.bench.setup import Era, Policy
 from mrtr_options.review.bench.subjects import Subject, all_subjects
 from mrtr_options.review.explore import summary as explore
 from mrtr_options.review.explore.combinations import in_words
@@ -171,7 +172,7 @@ def leading(runs: Runs) -> str:
     failures = table(
         ("", *LEADING), ((_together(names), *cells) for (_, *cells), names in lines.items())
     )
-    return "\n\n".join([many() + LEGEND, failures, *_not_compared(rows), _stale(runs)])
+    return "\n\n".join([count_behaviours() + LEGEND, failures, *_not_compared(rows), _stale(runs)])
 
 
 def _place(behaviour: explore.Behaviour) -> int:
@@ -210,7 +211,7 @@ def _in_words(row: explore.Row, anomaly: str) -> str:
     return f"✗ {in_words(parse(weakest) if weakest else ())}"
 
 
-def many() -> str:
+def count_behaviours() -> str:
     """Count the behaviours of the options that were tried under every kind of fault, and the runs.
 
     An option with a kind of fault that was not tried is in no behaviour, and is named beside them.
@@ -253,7 +254,7 @@ def differences() -> str:
     )
 
 
-def written() -> str:
+def list_author_code() -> str:
     """Return a table of what the author of each option writes."""
     return table(
         ("option", "the author writes"),
@@ -301,7 +302,7 @@ def _in(runs: Runs) -> list[Subject]:
     return [subject for subject in all_subjects() if subject.name in names]
 
 
-def guaranteed() -> str:
+def compare_guarantees() -> str:
     """Return a table of what each option guarantees besides its counts."""
     lines: list[Sequence[str]] = []
     for option in all_options().values():
@@ -330,7 +331,7 @@ def _home(option: Option, own: Guarantees) -> str:
     return "a database" if option.extra == DURABLE else "the state"
 
 
-def redeployed(runs: Runs) -> str:
+def compare_redeploys(runs: Runs) -> str:
     """Return a table of how open calls ended in each redeploy; "stale" stands out in bold."""
     schedules = [schedule for schedule in SCHEDULES.values() if schedule.scenario.changes]
     letters = list(all_options())

@@ -25,7 +25,7 @@ from mcp.server import Server, ServerRequestContext
 from mcp_types.version import LATEST_MODERN_VERSION, is_version_at_least
 
 from examples.expect import start
-from examples.rounds import Request, accept, play
+from examples.printed_rounds import Request, accept, play
 
 NAME = "name"
 """The question's key: the server's choice, and the only link between a question and its answer."""

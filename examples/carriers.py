@@ -33,7 +33,7 @@ from mcp import MCPError
 from mcp.server import Server, ServerRequestContext
 
 from examples.expect import expect, start
-from examples.rounds import Request, accept, play
+from examples.printed_rounds import Request, accept, play
 from mrtr_options.sdk.questions import Cancelled, CannotAsk, Declined
 from mrtr_options.sdk.replay import ReplayContext, keyed_replay
 from mrtr_options.sdk.server import protect

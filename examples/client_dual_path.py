@@ -32,7 +32,7 @@ from mcp_types.version import LATEST_MODERN_VERSION
 
 from examples.expect import as_expected, expect
 from mrtr_options.sdk.resuming import ResumingClient
-from mrtr_options.sdk.resuming.kept import KeptCall, read, write
+from mrtr_options.sdk.resuming.open_calls import KeptCall, read, write
 from mrtr_options.terminal import Parser, run
 from mrtr_options.tool.catalogue import load, option_named
 from mrtr_options.tool.settings import Settings

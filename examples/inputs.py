@@ -33,7 +33,7 @@ from mcp.server import Server
 from pydantic import BaseModel, FileUrl
 
 from examples.expect import expect, start
-from examples.rounds import Declared, Request, Response, accept, play
+from examples.printed_rounds import Declared, Request, Response, accept, play
 from mrtr_options import sdk
 
 TOOL = "announce"

@@ -32,7 +32,7 @@ from mcp_types.version import LATEST_MODERN_VERSION, is_version_at_least
 from pydantic import BaseModel, ValidationError
 
 from examples.expect import expect, start
-from examples.rounds import Request, accept, play, state_of, tampered
+from examples.printed_rounds import Request, accept, play, state_of, tampered
 
 TOOL = "close_item"
 Resolution = Literal["fixed", "duplicate", "wontfix"]

@@ -23,7 +23,7 @@ from mcp.server.mcpserver import Context, Elicit, Resolve
 from mcp.server.mcpserver.exceptions import ToolError
 from pydantic import Field
 
-from mrtr_options.sdk.questions import declares_forms
+from mrtr_options.sdk.capabilities import declares_forms
 from mrtr_options.tool import weather
 from mrtr_options.tool.server import build_high_tier
 from mrtr_options.tool.weather import Desk, PlaceAnswer, UnitsAnswer

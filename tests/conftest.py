@@ -49,7 +49,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_runtest_setup() -> None:
     """Begin each test outside of any request; a test of code without a server may leave one."""
-    from mrtr_options.sdk.handlers import current_request
+    from mrtr_options.sdk.current_request import current_request
 
     current_request.set(None)
 

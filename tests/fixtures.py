@@ -17,10 +17,10 @@ from filelock import FileLock, Timeout
 from pydantic import TypeAdapter
 
 from mrtr_options.review.bench import temporal as real_temporal
-from mrtr_options.review.bench.faults import ERAS
 from mrtr_options.review.bench.scratch import scratch
+from mrtr_options.review.bench.setup import ERAS
 from mrtr_options.review.bench.subjects import all_subjects
-from mrtr_options.review.check.check import option_in
+from mrtr_options.review.check.targets import option_in
 from mrtr_options.review.judge import grid
 from mrtr_options.review.judge.grid import Cell
 from mrtr_options.review.judge.observation import Observation

@@ -7,7 +7,7 @@ import pytest
 
 from mrtr_options.tool.catalogue import load, option_named
 from tests.commands import python
-from tests.rounds import settings
+from tests.sending import settings
 
 HELPER = "from mrtr_options.tool import weather\n\nSAID = []\nTITLE = 'helper of {}'\n"
 

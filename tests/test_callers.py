@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from mrtr_options import sdk
 from mrtr_options.sdk.testing import client, served
-from tests.rounds import text_of
+from tests.sending import text_of
 
 pytestmark = pytest.mark.anyio
 

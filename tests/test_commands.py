@@ -76,7 +76,7 @@ WORK: dict[str, tuple[str, type[Mock], object]] = {
     "matrix": ("review.judge.grid.run", AsyncMock, []),
     "schedules": ("review.explore.counterexamples.play_schedules", AsyncMock, ({}, {})),
     "explore": ("review.explore.workers.explore_all", Mock, ([], {})),
-    "check": ("review.check.check.check_target", AsyncMock, Report("a proposal")),
+    "check": ("review.check.targets.check_target", AsyncMock, Report("a proposal")),
 }
 
 SHOWN_BY = {

@@ -85,7 +85,7 @@ def test_an_option_is_a_file_with_its_next_versions_and_is_everywhere(copy: Path
     )
 
 
-FAULT = "A fault", "review/bench/faults.py", '    Kind("lost",'
+FAULT = "A fault", "review/bench/faults.py", '    Kind(\n        "lost",'
 SCHEDULE = "A schedule", "review/bench/schedules.py", "        # other versions of the code\n"
 PROPERTY = "A property", "review/judge/anomalies.py", '    Anomaly(\n        "lost call",'
 

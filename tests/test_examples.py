@@ -15,7 +15,7 @@ from mcp_types import ElicitResult
 from examples import basic, business_key, carriers, multiround
 from examples.client_dual_path import PREFERENCES, App, connect
 from examples.expect import as_expected
-from examples.rounds import Request, Response, accept, play, seen
+from examples.printed_rounds import Request, Response, accept, play, seen
 from mrtr_options.tool.catalogue import load, option_named
 from mrtr_options.tool.settings import Settings
 from mrtr_options.tool.weather import MemoryLedger

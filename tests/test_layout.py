@@ -40,7 +40,16 @@ MAY_IMPORT = {
 }
 """The folders that the modules of each folder may import from. CONTRIBUTING draws the same."""
 
-KNOWN_OF_SDK = {"files", "handlers", "protection", "questions", "server", "settings", "telemetry"}
+KNOWN_OF_SDK = {
+    "capabilities",
+    "files",
+    "handler",
+    "protection",
+    "questions",
+    "server",
+    "settings",
+    "telemetry",
+}
 """The modules of `sdk` that `tool` and `demo` may know: no option's own machinery."""
 
 

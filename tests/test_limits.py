@@ -19,7 +19,7 @@ from mrtr_options.tool import weather
 from mrtr_options.tool.server import build_server
 from mrtr_options.tool.settings import configured
 from tests.bounds import SECONDS
-from tests.rounds import accepted, answer, connected, instance, over_http, send, settings, text_of
+from tests.sending import accepted, answer, connected, instance, over_http, send, settings, text_of
 
 pytestmark = pytest.mark.anyio
 

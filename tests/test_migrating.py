@@ -10,9 +10,9 @@ from mcp import Client, MCPError
 from mcp_types import ElicitResult
 
 from mrtr_options.review.bench.client import MODES
-from mrtr_options.review.bench.faults import Era
+from mrtr_options.review.bench.setup import Era
 from tests.commands import REPOSITORY
-from tests.rounds import text_of
+from tests.sending import text_of
 
 pytestmark = pytest.mark.anyio
 

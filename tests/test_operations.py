@@ -23,7 +23,7 @@ from mrtr_options.tool.catalogue import all_options
 from mrtr_options.tool.server import build_server, text
 from mrtr_options.tool.settings import Settings, configured
 from tests.bounds import SECONDS
-from tests.rounds import accepted, answer, connected, instance, over_http, send, settings, text_of
+from tests.sending import accepted, answer, connected, instance, over_http, send, settings, text_of
 
 pytestmark = pytest.mark.anyio
 

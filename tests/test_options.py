@@ -18,7 +18,7 @@ from mrtr_options.tool import catalogue as options
 from mrtr_options.tool.catalogue import CannotLoad, load, option_at, option_named
 from mrtr_options.tool.guarantees import Guarantees
 from tests.fixtures import entry_of, pytest_configure
-from tests.rounds import answer, connected, counts, send, settings, text_of
+from tests.sending import answer, connected, counts, send, settings, text_of
 
 
 def test_a_new_file_is_a_new_option(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

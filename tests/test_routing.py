@@ -21,7 +21,7 @@ from mrtr_options.sdk.serving import MAX_BODY_BYTES, PATH
 from mrtr_options.tool.settings import Settings
 from mrtr_options.tool.weather import MemoryLedger
 from tests.bounds import KEY, SECONDS
-from tests.rounds import answer, connected, instance, over_http, send, text_of
+from tests.sending import answer, connected, instance, over_http, send, text_of
 
 pytestmark = pytest.mark.anyio
 

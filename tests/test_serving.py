@@ -21,16 +21,16 @@ from mcp.client.stdio import stdio_client
 
 from mrtr_options.__main__ import main
 from mrtr_options.review.bench.client import MODES
-from mrtr_options.review.bench.faults import ERAS, Era
-from mrtr_options.review.bench.ledger import effects_after
+from mrtr_options.review.bench.ledger_file import effects_after
+from mrtr_options.review.bench.setup import ERAS, Era
 from mrtr_options.sdk import serving
 from mrtr_options.sdk.serving import LEGACY_UNLESS_TOLD
 from mrtr_options.tool.server import build_server, text
 from mrtr_options.tool.settings import Settings, configured
 from mrtr_options.tool.weather import MemoryLedger
 from tests.bounds import KEY, SECONDS
-from tests.rounds import connected, text_of, user
 from tests.sdk.fakes import until
+from tests.sending import connected, text_of, user
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 

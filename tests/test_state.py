@@ -17,7 +17,7 @@ from mrtr_options.sdk.protection import MAX_TOKEN_BYTES, new_key, read_without_k
 from mrtr_options.sdk.telemetry import without_name
 from mrtr_options.tool.server import TOOL, Context
 from mrtr_options.tool.settings import Settings
-from tests.rounds import Response, answer, connected, counts, good, instance, send, settings
+from tests.sending import Response, answer, connected, counts, good, instance, send, settings
 
 pytestmark = pytest.mark.anyio
 

@@ -8,8 +8,9 @@ import anyio
 import pytest
 
 from mrtr_options.review.bench.faults import Faults
-from mrtr_options.review.bench.scenario import Policy, calling
+from mrtr_options.review.bench.scenario import calling
 from mrtr_options.review.bench.schedules import SCHEDULES
+from mrtr_options.review.bench.setup import Policy
 from mrtr_options.review.bench.subjects import subject_named
 from mrtr_options.review.explore.counterexamples import counterexamples
 from mrtr_options.review.judge import grid

@@ -13,7 +13,7 @@ from mrtr_options.tool import weather
 from mrtr_options.tool.settings import Settings
 from mrtr_options.tool.weather import REPORTS, Effect, Ledger, SqliteLedger
 from tests.bounds import SECONDS
-from tests.rounds import answer, connected, instance, send
+from tests.sending import answer, connected, instance, send
 
 
 def test_a_place_is_found_by_city_or_label_in_any_case_and_each_label_means_itself() -> None:

@@ -57,7 +57,7 @@ def page(data: Mapping[str, Any], measured: Sequence[Mapping[str, Any]]) -> str:
         "script": script,
         "data": base64.b64encode(packed).decode(),
         "costs": costs(measured, names),
-        "made": _made(data["made"]),
+        "made": _describe_versions(data["made"]),
     }
     whole = text["page.html"]
     for name, part in parts.items():
@@ -66,7 +66,7 @@ def page(data: Mapping[str, Any], measured: Sequence[Mapping[str, Any]]) -> str:
     return whole
 
 
-def _made(of: Mapping[str, str]) -> str:
+def _describe_versions(of: Mapping[str, str]) -> str:
     """Return the versions that the page shows: the project's, its commit and date, the SDK's."""
     commit = f"commit {of['commit']}, {of['date']}" if of["commit"] else ""
     parts = (f"version {of['mrtr-options']}", commit, f"mcp {of['mcp']}")

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mrtr_options.review.bench.history import Event, History, Sent
-from mrtr_options.review.bench.telling import DATABASE, EFFECTS, Row, Telling, outcome
+from mrtr_options.review.bench.narrate import DATABASE, EFFECTS, Narrator, Row, outcome
 from mrtr_options.review.judge.anomalies import anomalies_in
 from mrtr_options.review.judge.facts import Reading
 from mrtr_options.review.show.svg import Lanes, draw_heads, draw_row, is_drawn, lanes_of
@@ -197,7 +197,7 @@ def _skipped_row(round: int | None, line: int, kind: str) -> Row:
 
 def story(history: History, watched: Watched) -> Story:
     """Return a run, ready to be shown: its history, with the watched lines and records."""
-    told = _with_skipped(list(_told(history.events, watched)), effects_of(watched.path))
+    told = _with_skipped(list(_rows_and_lines(history.events, watched)), effects_of(watched.path))
     rows = [each for each in told if isinstance(each, Row)]
     took = Counter(row.effect for row in rows if row.times)
     reading = Reading(history)
@@ -255,14 +255,14 @@ def _offers(row: Row) -> str:
     return row.kind if row.kind in ("request", "response") and row.call == 1 else ""
 
 
-def _told(events: Sequence[Event], watched: Watched) -> Iterator[Row | Lines]:
+def _rows_and_lines(events: Sequence[Event], watched: Watched) -> Iterator[Row | Lines]:
     """Yield the rows of a run, and between them the lines that ran and the database records."""
-    telling = Telling()
+    narrator = Narrator()
     last: int | None = None
     for number, event in enumerate((*events, None)):
         yield from _between(watched.seen.get(number, ()), last)
         if event is not None:
-            yield from filter(is_drawn, telling.rows(event))
+            yield from filter(is_drawn, narrator.rows(event))
         if isinstance(event, Sent):
             last = event.round
 

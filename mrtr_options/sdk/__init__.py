@@ -85,7 +85,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mrtr_options.sdk.ask_again import ask_again as ask_again
     from mrtr_options.sdk.call_key import CALL_KEY as CALL_KEY, new_call_key as new_call_key
-    from mrtr_options.sdk.handlers import (
+    from mrtr_options.sdk.handler import (
         Context as Context,
         Handler as Handler,
         NotAHandler as NotAHandler,
@@ -153,12 +153,12 @@ NAMES = {
     "CallFolder": "resuming",
     "Cancelled": "questions",
     "CannotAsk": "questions",
-    "Context": "handlers",
+    "Context": "handler",
     "ContinuationStore": "suspended",
     "Declined": "questions",
     "DurableContext": "durable",
     "DurableStore": "durable",
-    "Handler": "handlers",
+    "Handler": "handler",
     "Inquiry": "questions",
     "keyed_replay": "replay",
     "legacy_shim": "legacy_shim",
@@ -168,15 +168,15 @@ NAMES = {
     "log_to_standard_error": "telemetry",
     "Markers": "once",
     "new_call_key": "call_key",
-    "NotAHandler": "handlers",
+    "NotAHandler": "handler",
     "NotInTime": "waiting",
     "outcome_of": "server",
-    "Params": "handlers",
+    "Params": "handler",
     "PostgresStore": "single_use.postgres",
     "protect": "server",
     "Question": "questions",
     "ReplayContext": "replay",
-    "Result": "handlers",
+    "Result": "handler",
     "ResumingClient": "resuming",
     "roots": "questions",
     "sampling": "questions",

@@ -8,7 +8,7 @@ was wrong, and how often it was asked again travels in the state: after `TIMES` 
 the call.
 
 Goes outside the single-use guard, which checks forms itself, and inside the legacy shim.
-Knows `handlers` and `questions`.
+Knows `handler`, `current_request` and `questions`.
 """
 
 from __future__ import annotations
@@ -18,15 +18,9 @@ from functools import wraps
 import mcp_types as types
 from mcp import MCPError
 
-from mrtr_options.sdk.handlers import (
-    Context,
-    Handler,
-    Params,
-    Result,
-    check_handler,
-    check_protected,
-)
-from mrtr_options.sdk.questions import bad_answer
+from mrtr_options.sdk.current_request import check_protected
+from mrtr_options.sdk.handler import Context, Handler, Params, Result, check_handler
+from mrtr_options.sdk.questions import question_of_bad_answer
 
 TIMES = 3
 """How often in a row a question is asked again."""
@@ -56,7 +50,7 @@ def ask_again(handler: Handler) -> Handler:
                 return _asked_again(result, wrong, times + 1)
             except MCPError as error:
                 given = params.input_responses or {}
-                bad = bad_answer(error)
+                bad = question_of_bad_answer(error)
                 if (
                     bad is None or bad not in given or times == TIMES
                 ):  # also a pushed question's answer

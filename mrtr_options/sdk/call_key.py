@@ -54,8 +54,9 @@ import mcp_types as types
 from mcp import MCPError
 from mcp.server import ServerRequestContext
 
-from mrtr_options.sdk.handlers import NAMES_CALLS, HandlerT, server_of, why_not
-from mrtr_options.sdk.questions import is_modern
+from mrtr_options.sdk.capabilities import is_modern
+from mrtr_options.sdk.current_request import server_of
+from mrtr_options.sdk.handler import NAMES_CALLS, HandlerT, why_not
 from mrtr_options.sdk.reasons import Reason
 
 CALL_KEY = "mrtr-options/call-key"

@@ -1,12 +1,12 @@
 """Option D: two handlers under one tool name, chosen by the era of the request.
 
-Knows `handlers` and `questions`.
+Knows `handler`, `capabilities` and `questions`.
 """
 
 from __future__ import annotations
 
-from mrtr_options.sdk.handlers import Context, Handler, Params, Result
-from mrtr_options.sdk.questions import is_modern
+from mrtr_options.sdk.capabilities import is_modern
+from mrtr_options.sdk.handler import Context, Handler, Params, Result
 
 
 def by_era(*, modern: Handler, legacy: Handler) -> Handler:

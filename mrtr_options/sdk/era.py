@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from mcp.server import ServerRequestContext
 
-from mrtr_options.sdk.questions import is_modern
+from mrtr_options.sdk.capabilities import is_modern
 
 Era = Literal["legacy", "modern"]
 

@@ -9,7 +9,7 @@ the fault.
 The interrupt is an ordinary exception, as in the implementations that this option stands for: an
 author's `except Exception` around a question swallows it.
 
-Knows `handlers`, `keys`, `questions` and `push`.
+Knows `handler`, `capabilities`, `keys`, `questions` and `push`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ import mcp_types as types
 from mcp.server import ServerRequestContext
 from pydantic import BaseModel, Field
 
-from mrtr_options.sdk.handlers import Context, Handler, Params, Result
+from mrtr_options.sdk.capabilities import is_modern
+from mrtr_options.sdk.handler import Context, Handler, Params, Result
 from mrtr_options.sdk.keys import Uses
 from mrtr_options.sdk.push import push
 from mrtr_options.sdk.questions import (
@@ -31,7 +32,6 @@ from mrtr_options.sdk.questions import (
     are_same,
     ask,
     check_length,
-    is_modern,
     load_state,
     read_answer,
 )

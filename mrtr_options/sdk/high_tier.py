@@ -1,4 +1,4 @@
-"""A tool of ours on the SDK's high tier. Knows `handlers`."""
+"""A tool of ours on the SDK's high tier. Knows `handler` and `current_request`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from mcp.server.mcpserver import Context as HighTierContext
 from mcp.server.mcpserver.exceptions import ToolError
 from pydantic import BaseModel
 
-from mrtr_options.sdk.handlers import Context, Crashed, Params, Result, protected
+from mrtr_options.sdk.current_request import protected
+from mrtr_options.sdk.handler import Context, Crashed, Params, Result
 
 _logger = logging.getLogger(__name__)
 

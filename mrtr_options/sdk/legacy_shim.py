@@ -17,7 +17,7 @@ not sealed. It needs a back-channel, that is a connection held open for the whol
 (stateless HTTP) the handler sees the legacy client as it is. That depends on the deployment; the
 tool's code does not show it.
 
-Knows `handlers`, `push` and the key of `waiting`.
+Knows `handler`, `push` and the key of `waiting`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ import mcp_types as types
 from mcp import MCPError
 from mcp_types.version import LATEST_MODERN_VERSION
 
-from mrtr_options.sdk.handlers import Context, Handler, Params, Result, check_handler
+from mrtr_options.sdk.handler import Context, Handler, Params, Result, check_handler
 from mrtr_options.sdk.push import can_push, push_request
 from mrtr_options.sdk.waiting import GO_ON
 

@@ -8,7 +8,7 @@ again. The final round has no checkpoint at all.
 
 An effect that is not wrapped still runs in every round.
 
-Knows `handlers` and `keys`: the markers travel in whatever state the author keeps.
+Knows `handler` and `keys`: the markers travel in whatever state the author keeps.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from functools import cached_property
 
 from pydantic import BaseModel, Field
 
-from mrtr_options.sdk.handlers import settled
+from mrtr_options.sdk.handler import await_result
 from mrtr_options.sdk.keys import Uses
 
 
@@ -53,5 +53,5 @@ class Markers(BaseModel):
         """
         with self._uses.taken("effect", key):
             if key not in self.done:
-                await settled(effect())
+                await await_result(effect())
                 self.done.append(key)

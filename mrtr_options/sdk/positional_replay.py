@@ -8,7 +8,7 @@ pushed the questions, and nothing is counted.
 
 Seen in php-sdk and tmcp, where the author gives no key, and in LangGraph's `interrupt`.
 
-Knows `exception_shim`, `handlers` and `questions`.
+Knows `exception_shim`, `handler`, `capabilities` and `questions`.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ from dataclasses import replace
 import mcp_types as types
 
 from mrtr_options.sdk import exception_shim
+from mrtr_options.sdk.capabilities import is_modern
 from mrtr_options.sdk.exception_shim import DeskT, replayed
-from mrtr_options.sdk.handlers import Handler, Params
-from mrtr_options.sdk.questions import AnswerT, Question, is_modern
+from mrtr_options.sdk.handler import Handler, Params
+from mrtr_options.sdk.questions import AnswerT, Question
 
 
 class ReplayContext(exception_shim.ReplayContext[DeskT]):

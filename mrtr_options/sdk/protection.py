@@ -3,7 +3,8 @@
 The SDK's `RequestStateBoundary` binds every state to time, method, tool, arguments, audience and
 principal. This module gives it a codec, and makes it the one middleware of a server: it opens the
 `Request`, checks what comes in, tells of the round, and has a reason of its own for a state that is
-too old. Knows the SDK's boundary, `handlers` and `telemetry`, and nothing of the tool.
+too old. Knows the SDK's boundary, `handler`, `current_request` and `telemetry`, and nothing
+of the tool.
 
 Two codecs, one guarantee (a client cannot change the state) and one difference:
 
@@ -44,14 +45,8 @@ from mcp_types.version import LATEST_MODERN_VERSION, is_version_at_least
 from pydantic import ValidationError
 
 from mrtr_options.errors import UsageError
-from mrtr_options.sdk.handlers import (
-    Context,
-    Crashed,
-    Principal,
-    Request,
-    current_request,
-    refusal,
-)
+from mrtr_options.sdk.current_request import Request, current_request
+from mrtr_options.sdk.handler import Context, Crashed, Principal, refusal
 from mrtr_options.sdk.reasons import Reason
 from mrtr_options.sdk.telemetry import RoundTold, take_name, with_name
 

@@ -16,15 +16,14 @@ from mcp.server import ServerRequestContext
 from mcp.shared.message import ServerMessageMetadata
 from pydantic import ValidationError
 
+from mrtr_options.sdk.capabilities import declares_forms, is_modern
 from mrtr_options.sdk.questions import (
     AnswerT,
     BadAnswer,
     Question,
-    declares_forms,
-    is_modern,
+    assume_answer,
     read_answer,
     request_for,
-    without_asking,
 )
 
 
@@ -72,5 +71,5 @@ async def push(ctx: ServerRequestContext[Any, Any], question: Question[AnswerT])
         MCPError: The client answered with an error.
     """
     if not (can_push(ctx) and declares_forms(ctx)):
-        return without_asking(question)
+        return assume_answer(question)
     return read_answer(question, await push_request(ctx, question.key, request_for(question)))

@@ -1,7 +1,8 @@
 """The shared part of all stand-ins: questions, how they are sent, and how answers are read.
 
 A `Question` is a form. An `Inquiry` asks for something else: a message from the client's model, its
-folders, or that the user visits an address. Knows the SDK's types, `handlers` and `keys`.
+folders, or that the user visits an address. Knows the SDK's types, `handler`, `current_request`,
+`capabilities` and `writing`.
 
 Sources: MCP 2026-07-28, elicitation (form and url mode; accept, decline, cancel), sampling, roots
 and multi round-trip requests (`inputRequests`, `inputResponses`).
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Any, Generic, TypeVar, cast, overload
 
 import mcp_types as types
@@ -19,11 +20,13 @@ from jsonschema import Draft202012Validator
 from mcp import MCPError
 from mcp.server import ServerRequestContext
 from mcp.server.elicitation import render_elicitation_schema
-from mcp_types.version import LATEST_MODERN_VERSION, is_version_at_least
 from pydantic import BaseModel, PydanticUserError, ValidationError
 
-from mrtr_options.sdk.handlers import by_hand, check_protected, first_error, latest_by_hand, refusal
+from mrtr_options.sdk.capabilities import kind_of_request, kinds
+from mrtr_options.sdk.current_request import by_hand, check_protected, latest_by_hand
+from mrtr_options.sdk.handler import first_error, refusal
 from mrtr_options.sdk.reasons import Reason
+from mrtr_options.sdk.writing import write_model
 
 AnswerT = TypeVar("AnswerT", bound=BaseModel)
 A = TypeVar("A", bound=BaseModel)
@@ -163,7 +166,7 @@ class NotBegun(MCPError):
     """
 
 
-def bad_answer(error: MCPError) -> str | None:
+def question_of_bad_answer(error: MCPError) -> str | None:
     """Return the question whose answer an error is about, also one from a record; or None."""
     match error.error.data:
         case {"reason": "invalid_answer", "question": str(key)}:
@@ -172,71 +175,12 @@ def bad_answer(error: MCPError) -> str | None:
             return None
 
 
-def is_modern(ctx: ServerRequestContext[Any, Any]) -> bool:
-    """Return whether this request is of the modern era (2026-07-28 or later)."""
-    return is_version_at_least(ctx.protocol_version, LATEST_MODERN_VERSION)
-
-
-def declares_forms(ctx: ServerRequestContext[Any, Any]) -> bool:
-    """Return whether the client declared elicitation in form mode.
-
-    An empty `elicitation` capability means form mode (MCP 2025-11-25, elicitation, capabilities).
-    """
-    capabilities = ctx.session.client_capabilities
-    elicitation = capabilities.elicitation if capabilities else None
-    return elicitation is not None and (elicitation.form is not None or elicitation.url is None)
-
-
-Kinds = frozenset[str]
-"""The kinds of question that a client can be asked: of "form", "url", "sampling" and "roots"."""
-
-
-def kinds(ctx: ServerRequestContext[Any, Any]) -> Kinds:
-    """Return the kinds of question that may answer this request: none for an old client."""
-    if not is_modern(ctx):
-        return _kinds(False, False, False, False)
-    declared = ctx.session.client_capabilities or types.ClientCapabilities()
-    return _kinds(
-        declares_forms(ctx),
-        declared.elicitation is not None and declared.elicitation.url is not None,
-        declared.sampling is not None,
-        declared.roots is not None,
-    )
-
-
-@cache  # one object for all calls: an option may keep it for every call that waits
-def _kinds(form: bool, url: bool, sampling: bool, roots: bool) -> Kinds:
-    declared = {"form": form, "url": url, "sampling": sampling, "roots": roots}
-    return frozenset(kind for kind, is_declared in declared.items() if is_declared)
-
-
 def kind_of(question: Question[Any] | Inquiry[Any]) -> str:
     """Return the kind of a question; see `Kinds`."""
     return kind_of_request(question.request) if isinstance(question, Inquiry) else "form"
 
 
-def kind_of_request(request: types.InputRequest) -> str:
-    """Return the kind of a question on the wire; see `Kinds`."""
-    match request:
-        case types.ElicitRequest(params=types.ElicitRequestURLParams()):
-            return "url"
-        case types.CreateMessageRequest():
-            return "sampling"
-        case types.ListRootsRequest():
-            return "roots"
-        case _:
-            return "form"
-
-
-def can_ask(ctx: ServerRequestContext[Any, Any]) -> bool:
-    """Return whether this request may be answered with a question.
-
-    That takes a modern client that can show forms.
-    """
-    return is_modern(ctx) and declares_forms(ctx)
-
-
-def without_asking(question: Question[AnswerT] | Inquiry[AnswerT]) -> AnswerT:
+def assume_answer(question: Question[AnswerT] | Inquiry[AnswerT]) -> AnswerT:
     """Return what the question assumes, for a client that cannot be asked.
 
     Raises:
@@ -287,7 +231,7 @@ def validator_of(schema: dict[str, Any]) -> Any:
     return Draft202012Validator(schema, format_checker=Draft202012Validator.FORMAT_CHECKER)
 
 
-def checked_form(key: str, validator: Any, response: types.ElicitResult) -> dict[str, Any] | None:
+def check_form(key: str, validator: Any, response: types.ElicitResult) -> dict[str, Any] | None:
     """Hold the content of an accepted form against its schema, and leave out fields that are null.
 
     Raises:
@@ -339,7 +283,7 @@ def read_answer(
     assert isinstance(response, types.ElicitResult)
     try:
         return question.answer.model_validate(
-            checked_form(question.key, _validator(question.answer), response)
+            check_form(question.key, _validator(question.answer), response)
         )
     except ValidationError as error:
         raise BadAnswer(question.key, first_error(error)) from None
@@ -363,60 +307,8 @@ def ask(
         check_protected()
     return types.InputRequiredResult(
         input_requests={question.key: request_for(question)},
-        request_state=None if state is None else fitting(written(state)),
+        request_state=None if state is None else check_fits(write_model(state)),
     )
-
-
-def written(model: BaseModel, *, exclude_defaults: bool = True) -> str:
-    """Write a model as JSON, for a later round.
-
-    Raises:
-        ValueError: That round would read another value.
-    """
-    text = model.model_dump_json(by_alias=True, round_trip=True, exclude_defaults=exclude_defaults)
-    name = type(model).__name__
-    try:
-        read = type(model).model_validate_json(text)
-    except ValidationError as error:
-        why = first_error(error)
-        raise ValueError(f"a later round would not read this {name}: {why}") from None
-    made, there = _travelling(model), _travelling(read)
-    for each in made:
-        if not is_same(made[each], there.get(each)):
-            why = f"its validators, or JSON, make {there.get(each)!r} of {made[each]!r} in {each!r}"
-            raise ValueError(f"a later round would not read this {name}: {why}")
-    return text
-
-
-def is_same(made: Any, read: Any) -> bool:
-    """Return whether JSON and a model make the same value of what this round has made.
-
-    An enumeration's member is the same as its value. A field that its model excludes does not
-    count, nor does what is in an object of a class without an equality of its own.
-    """
-    if isinstance(made, BaseModel):
-        return isinstance(read, BaseModel) and is_same(_travelling(made), _travelling(read))
-    if isinstance(made, str | int | float):
-        return made == read
-    if type(made) is not type(read):
-        return False
-    if isinstance(made, dict):
-        one, other = cast("dict[Any, Any]", made), cast("dict[Any, Any]", read)
-        return one.keys() == other.keys() and all(is_same(one[key], other[key]) for key in one)
-    if isinstance(made, list | tuple):
-        return len(made) == len(read) and all(map(is_same, made, read))  # pyright: ignore[reportUnknownArgumentType]
-    return type(made).__eq__ is object.__eq__ or made == read
-
-
-def _travelling(model: BaseModel) -> dict[str, Any]:
-    """Return the values of a model that go into its JSON, by field."""
-    excluded = _excluded(type(model))
-    return {name: value for name, value in model if name not in excluded}
-
-
-@lru_cache(maxsize=128)
-def _excluded(model: type[BaseModel]) -> frozenset[str]:
-    return frozenset(name for name, field in model.model_fields.items() if field.exclude)
 
 
 StateT = TypeVar("StateT", bound=BaseModel)
@@ -457,7 +349,7 @@ def check_length(key: str, state: BaseModel) -> None:
         raise BadAnswer(key, "it is too long")
 
 
-def fitting(state: str) -> str:
+def check_fits(state: str) -> str:
     """Return a state that is about to travel, unless an answer of this round makes it too long.
 
     One that is too long for another reason is refused where it is sealed.
@@ -506,4 +398,4 @@ def answer_to(
     if response is not None:
         this.answers[question.key] = response
         return read_answer(question, response)
-    return None if kind_of(question) in kinds(ctx) else without_asking(question)
+    return None if kind_of(question) in kinds(ctx) else assume_answer(question)

@@ -35,7 +35,7 @@ Limits
 - One task that asks ends the round for all tasks of the handler. Questions that go out together go
   through one `elicit_all`.
 
-Knows `handlers`, `keys`, `questions`, `together` and `call_key`.
+Knows `handler`, `current_request`, `capabilities`, `keys`, `questions`, `together` and `call_key`.
 """
 
 from __future__ import annotations
@@ -55,13 +55,9 @@ from mcp.server import ServerRequestContext
 from pydantic import BaseModel, Field, ValidationError
 
 from mrtr_options.sdk.call_key import call_key_of
-from mrtr_options.sdk.handlers import (
-    caller_of,
-    check_handler,
-    check_protected,
-    checked_result,
-    settled,
-)
+from mrtr_options.sdk.capabilities import kinds
+from mrtr_options.sdk.current_request import caller_of, check_protected
+from mrtr_options.sdk.handler import await_result, check_handler, check_result
 from mrtr_options.sdk.keys import KeyUsedTwice, Uses
 from mrtr_options.sdk.questions import (
     AnswerT,
@@ -69,17 +65,16 @@ from mrtr_options.sdk.questions import (
     Inquiry,
     Question,
     are_same,
+    assume_answer,
     check_length,
-    is_same,
     kind_of,
-    kinds,
     load_state,
     read_answer,
     request_for,
     response_to,
-    without_asking,
 )
 from mrtr_options.sdk.together import AsksTogether
+from mrtr_options.sdk.writing import is_same
 
 DeskT = TypeVar("DeskT")
 T = TypeVar("T")
@@ -161,7 +156,7 @@ class Round(Generic[DeskT]):
         for key, response in (params.input_responses or {}).items():
             asked = self.record.asked.get(key)
             if asked is not None and asked.response is None:
-                asked.response = _recorded(response)
+                asked.response = _write_response(response)
                 self._fresh[key] = response
                 check_length(key, self.record)
 
@@ -173,7 +168,7 @@ class Round(Generic[DeskT]):
         """Run the handler, and then what was to be done after success."""
         try:
             context = ReplayContext(self._ctx.lifespan_context, self, caller_of(self._ctx))
-            result = checked_result(await handler(context, params))
+            result = check_result(await handler(context, params))
         except RoundOver:
             pass
         except Exception:  # also one that the author's code raised after it swallowed `RoundOver`
@@ -218,7 +213,7 @@ class Round(Generic[DeskT]):
             if kind_of(question) in kinds(self._ctx):
                 missing[question.key] = request_for(question)
             else:
-                answers.append(without_asking(question))
+                answers.append(assume_answer(question))
         if missing:
             for key, request in missing.items():
                 self.record.asked[key] = _Asked(digest=_digest(request))
@@ -314,7 +309,7 @@ class Round(Generic[DeskT]):
             return
         for number, (key, effect) in enumerate(self.commits.items()):
             try:
-                await settled(effect(self.idempotency_key("commit", key)))
+                await await_result(effect(self.idempotency_key("commit", key)))
             except Exception as error:
                 raise CommitFailed(
                     f"the effect {key!r} failed after {number} of {len(self.commits)} were done"
@@ -370,7 +365,7 @@ class ReplayContext(AsksTogether, Generic[DeskT]):
         values = self._round.record.values
         with self._round.working("memo", key):
             if key not in values:
-                values[key] = _held(key, await settled(compute()))
+                values[key] = _read_back(key, await await_result(compute()))
             return copy.deepcopy(values[key])
 
     async def once(self, key: str, effect: Effect) -> None:
@@ -383,7 +378,7 @@ class ReplayContext(AsksTogether, Generic[DeskT]):
         done = self._round.record.done
         with self._round.working("effect", key):
             if key not in done:
-                await settled(effect(self._round.idempotency_key("once", key)))
+                await await_result(effect(self._round.idempotency_key("once", key)))
                 done.append(key)
 
     def on_commit(self, effect: Effect, *, key: str | None = None) -> None:
@@ -435,7 +430,7 @@ def _target_of(params: types.InputResponseRequestParams) -> str:
     return json.dumps(params.model_dump(mode="json", exclude=meant), sort_keys=True)
 
 
-def _recorded(response: types.InputResponse) -> dict[str, Any]:
+def _write_response(response: types.InputResponse) -> dict[str, Any]:
     content = response.model_dump(by_alias=True, mode="json", exclude_none=True)
     if isinstance(response, types.ElicitResult) and response.action != "accept":
         content.pop("content", None)
@@ -458,7 +453,7 @@ def _read(
     return read_answer(question, cast("types.InputResponse", answer))
 
 
-def _held(key: str, value: Any) -> Any:
+def _read_back(key: str, value: Any) -> Any:
     """Return what JSON holds of a memo's value.
 
     Raises:

@@ -38,28 +38,22 @@ from pydantic import BaseModel, ValidationError
 from typing_extensions import TypeVar
 
 from mrtr_options.checks import check_functions
-from mrtr_options.sdk.handlers import (
+from mrtr_options.sdk.capabilities import is_modern, kind_of_request, kinds
+from mrtr_options.sdk.current_request import tell_refusal
+from mrtr_options.sdk.handler import (
     NAMES_CALLS,
     Context,
     Handler,
     Params,
     Result,
     check_handler,
+    check_result,
     check_server,
-    checked_result,
     first_error,
     needed_by,
-    tell_refusal,
 )
 from mrtr_options.sdk.protection import AgingCodec, ProtectedRounds, make_codec, new_key
-from mrtr_options.sdk.questions import (
-    Cancelled,
-    CannotAsk,
-    Declined,
-    is_modern,
-    kind_of_request,
-    kinds,
-)
+from mrtr_options.sdk.questions import Cancelled, CannotAsk, Declined
 from mrtr_options.sdk.settings import (
     Resource,
     Settings,
@@ -229,7 +223,7 @@ class Tool:
 
     async def _with_outcomes(self, ctx: Context, params: Params) -> Result:
         try:
-            return checked_result(await self.handler(ctx, params))
+            return check_result(await self.handler(ctx, params))
         except Exception as error:
             if (result := self.outcome_of(error)) is not None:
                 if isinstance(error, Declined | Cancelled | CannotAsk):
@@ -352,7 +346,63 @@ def build_server(  # noqa: PLR0913 - each is a choice of its own, given by name
         SystemExit: The environment cannot be used; one line on standard error says why.
     """
     settings = settings_or_environment(settings)
-    if not all(map(isinstance, (name, *tools), (str, *[Tool] * len(tools)))):
+    _check_given(name, tools, resources, extensions)
+    served = _ServedTools(tools)
+    for tool in tools:
+        _check_resources(tool, resources, extensions)
+        tool.check_naming(knows_callers=settings.knows_callers)
+    server = Server(
+        name,
+        version="1",
+        on_list_tools=served.list_tools,
+        on_call_tool=served.call_tool,
+        lifespan=shared_lifespan(settings, lifespan_context, resources),
+        cache_hints=CACHE_HINTS,
+    )
+    protect(server, settings, sealed=sealed)
+    for extension in extensions:
+        add_extension(server, extension)
+    return server
+
+
+class _ServedTools:
+    """The tools of one server, by name.
+
+    Raises:
+        ValueError: Two tools have one name.
+    """
+
+    def __init__(self, tools: Sequence[Tool]) -> None:
+        self._tools = tools
+        self._by_name = {tool.name: tool for tool in tools}
+        if len(self._by_name) < len(tools):
+            raise ValueError(f"two tools have one name: {', '.join(tool.name for tool in tools)}")
+
+    async def list_tools(
+        self, ctx: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=[tool.listed for tool in self._tools])
+
+    async def call_tool(self, ctx: Context, params: Params) -> Result:
+        tool = self._by_name.get(params.name)
+        if tool is None:
+            raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {params.name!r}.")
+        return await tool.call(ctx, params)
+
+
+def _check_given(
+    name: object,
+    tools: Sequence[object],
+    resources: Sequence[object],
+    extensions: Sequence[object],
+) -> None:
+    """Refuse what is not a name, tools, resources or extensions.
+
+    Raises:
+        TypeError: The text says how to write it.
+    """
+    are_tools = all(isinstance(each, Tool) for each in tools)
+    if not isinstance(name, str) or not are_tools:
         raise TypeError(
             'build_server takes a name and tools, as in build_server("name", tool, other)'
         )
@@ -361,36 +411,6 @@ def build_server(  # noqa: PLR0913 - each is a choice of its own, given by name
         raise TypeError(
             "build_server takes lists, as in resources=[store.serving], extensions=[store]"
         )
-    by_name = {tool.name: tool for tool in tools}
-    if len(by_name) < len(tools):
-        raise ValueError(f"two tools have one name: {', '.join(tool.name for tool in tools)}")
-    for tool in tools:
-        _check_resources(tool, resources, extensions)
-        tool.check_naming(knows_callers=settings.knows_callers)
-
-    async def list_tools(
-        ctx: Context, params: types.PaginatedRequestParams | None
-    ) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=[tool.listed for tool in tools])
-
-    async def call_tool(ctx: Context, params: Params) -> Result:
-        tool = by_name.get(params.name)
-        if tool is None:
-            raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {params.name!r}.")
-        return await tool.call(ctx, params)
-
-    server = Server(
-        name,
-        version="1",
-        on_list_tools=list_tools,
-        on_call_tool=call_tool,
-        lifespan=shared_lifespan(settings, lifespan_context, resources),
-        cache_hints=CACHE_HINTS,
-    )
-    protect(server, settings, sealed=sealed)
-    for extension in extensions:
-        add_extension(server, extension)
-    return server
 
 
 def add_extension(server: Server[Any], extension: Extension) -> None:

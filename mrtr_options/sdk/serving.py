@@ -19,7 +19,7 @@ from mcp.server import MCPServer, Server
 from mcp.server.stdio import stdio_server
 
 from mrtr_options.errors import UsageError, in_one_line
-from mrtr_options.sdk.handlers import check_server, needed_by
+from mrtr_options.sdk.handler import check_server, needed_by
 from mrtr_options.sdk.protection import KEYS_VARIABLE, ProtectedRounds
 
 PATH = "/mcp"

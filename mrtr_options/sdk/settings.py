@@ -1,6 +1,6 @@
 """The settings with which one instance of a server is run: its keys, its database, its resources.
 
-Knows `handlers` and `protection`.
+Knows `handler` and `protection`.
 
 None of it is the author's business: it comes from the environment, or from whoever builds the
 server.
@@ -21,7 +21,7 @@ from mcp.server.request_state import authenticated_principal
 
 from mrtr_options.checks import check_functions, check_numbers
 from mrtr_options.errors import UsageError, in_one_line
-from mrtr_options.sdk.handlers import Context, Principal, needing
+from mrtr_options.sdk.handler import Context, Principal, mark_need
 from mrtr_options.sdk.protection import (
     check_instance,
     check_keys,
@@ -249,4 +249,4 @@ def shared_lifespan(
             if hasattr(store, "try_database"):
                 cast("Any", store).try_database(settings.database)
 
-    return needing(lifespan, try_each)
+    return mark_need(lifespan, try_each)

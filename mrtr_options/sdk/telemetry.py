@@ -14,7 +14,7 @@ sees what it wrote; a client can read the name in a signed state, and can change
 A question that is returned without a state ends the name: its next round is a new call. A round
 that is sent again has the same call and the same number, which is how a duplicate shows.
 
-Knows `handlers`, and nothing of any option.
+Knows `handler` and `current_request`, and nothing of any option.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ from mcp_types.methods import is_input_required
 from opentelemetry import trace
 from pydantic import ValidationError
 
-from mrtr_options.sdk.handlers import Crashed, Request
+from mrtr_options.sdk.current_request import Request
+from mrtr_options.sdk.handler import Crashed
 
 CALL_ATTRIBUTE = "mrtr.call"
 ROUND_ATTRIBUTE = "mrtr.round"

@@ -164,14 +164,14 @@ async def told(
         arguments: The arguments of the call.
     """
     if policy == "resends":
-        return await _told_resending(connect, tool, arguments)
-    said = await _told_once(connect, tool, arguments)
+        return await _call_resending(connect, tool, arguments)
+    said = await _call_once(connect, tool, arguments)
     if policy == "calls again" and said == NO_RESPONSE:
-        return await _told_once(connect, tool, arguments)
+        return await _call_once(connect, tool, arguments)
     return said
 
 
-async def _told_resending(
+async def _call_resending(
     connect: Callable[[], Client], tool: str, arguments: dict[str, Any]
 ) -> str:
     try:
@@ -183,7 +183,7 @@ async def _told_resending(
         return f"error: {error}"
 
 
-async def _told_once(connect: Callable[[], Client], tool: str, arguments: dict[str, Any]) -> str:
+async def _call_once(connect: Callable[[], Client], tool: str, arguments: dict[str, Any]) -> str:
     said = NO_RESPONSE
     try:
         async with connect() as caller:

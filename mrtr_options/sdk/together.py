@@ -11,14 +11,8 @@ from typing import Any, TypeVar, overload
 
 from pydantic import BaseModel
 
-from mrtr_options.sdk.questions import (
-    AnswerT,
-    Inquiry,
-    Kinds,
-    Question,
-    kind_of,
-    without_asking,
-)
+from mrtr_options.sdk.capabilities import Kinds
+from mrtr_options.sdk.questions import AnswerT, Inquiry, Question, assume_answer, kind_of
 
 A = TypeVar("A", bound=BaseModel)
 B = TypeVar("B", bound=BaseModel)
@@ -80,7 +74,7 @@ def assumed(
     if len(set(keys)) < len(keys):
         raise ValueError(f"two questions have one key, and each needs its own: {', '.join(keys)}")
     return {
-        question.key: without_asking(question)
+        question.key: assume_answer(question)
         for question in questions
         if kind_of(question) not in askable
     }

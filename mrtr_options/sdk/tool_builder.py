@@ -12,7 +12,7 @@ the page. Ask the server of the page in the end step, before an effect that rest
 The end step runs once per *delivery* of the final round. A duplicate runs it again; the state
 cannot tell.
 
-Knows `handlers`, `keys` and `questions`.
+Knows `handler`, `current_request`, `keys` and `questions`.
 """
 
 from __future__ import annotations
@@ -27,17 +27,18 @@ from mcp.server import ServerRequestContext
 from pydantic import BaseModel, Field
 from typing_extensions import TypeVar
 
-from mrtr_options.sdk.handlers import NotAHandler, by_hand, check_protected, settled, why_not
+from mrtr_options.sdk.current_request import by_hand, check_protected
+from mrtr_options.sdk.handler import NotAHandler, await_result, why_not
 from mrtr_options.sdk.questions import (
     AnswerT,
     Inquiry,
     Question,
     answer_to,
-    fitting,
+    check_fits,
     load_state,
     request_for,
-    written,
 )
+from mrtr_options.sdk.writing import write_model
 
 DeskT = TypeVar("DeskT")
 ParamsT = TypeVar(
@@ -67,7 +68,7 @@ class Values(BaseModel):
         Raises:
             ValueError: A later round would read another value: see `ask`.
         """
-        self.finished[step] = said or json.loads(written(value, exclude_defaults=False))
+        self.finished[step] = said or json.loads(write_model(value, exclude_defaults=False))
         self._fresh[step] = value
 
     def get(self, step: str, model: type[AnswerT]) -> AnswerT:
@@ -106,7 +107,7 @@ class _Round(Generic[DeskT, ParamsT]):
         for name, step in group.items():
             if name in self.values.finished:
                 continue
-            value = await settled(step(self._ctx, self._params, self.values))
+            value = await await_result(step(self._ctx, self._params, self.values))
             if isinstance(value, BaseModel):
                 self.values.put(name, value)
                 continue
@@ -215,9 +216,9 @@ class ToolBuilder(Generic[DeskT, ParamsT, ResultT]):
                 asked = await this.finish(group)
                 if asked:
                     check_protected()
-                    state = fitting(this.values.model_dump_json(exclude_defaults=True))
+                    state = check_fits(this.values.model_dump_json(exclude_defaults=True))
                     return types.InputRequiredResult(input_requests=asked, request_state=state)
-            return await settled(end(ctx, params, this.values))
+            return await await_result(end(ctx, params, this.values))
 
         return handler
 

@@ -3,7 +3,7 @@
 A link's acceptance is the user's consent to open it. Whether they did what the page asks is known
 elsewhere, and a tool asks there: `ctx.until(...)` of options H, K and L.
 
-Knows anyio and `handlers`.
+Knows anyio and `handler`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import anyio
 
-from mrtr_options.sdk.handlers import settled
+from mrtr_options.sdk.handler import await_result
 
 T = TypeVar("T")
 
@@ -59,7 +59,7 @@ async def poll(
     """
     while True:
         seconds = left()
-        value = await settled(check())
+        value = await await_result(check())
         if value or seconds <= 0:
             return value or None
         await anyio.sleep(min(poll_seconds, seconds))

@@ -22,7 +22,7 @@ from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.mcpserver.tools import Tool as HighTierTool
 
 from mrtr_options.sdk import server as sdk
-from mrtr_options.sdk.handlers import Crashed, Handler
+from mrtr_options.sdk.handler import Crashed, Handler
 from mrtr_options.sdk.questions import Cancelled, Declined
 from mrtr_options.sdk.server import HasArguments, Resource, text
 from mrtr_options.tool import weather

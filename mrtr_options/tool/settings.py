@@ -19,7 +19,7 @@ from mcp.server.request_state import authenticated_principal
 
 from mrtr_options.errors import in_one_line
 from mrtr_options.sdk import settings as sdk
-from mrtr_options.sdk.handlers import Handler, Params, Principal, Result
+from mrtr_options.sdk.handler import Handler, Params, Principal, Result
 from mrtr_options.sdk.settings import (
     DATABASE_VARIABLE,
     STATE_TTL_SECONDS,

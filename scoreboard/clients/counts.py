@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
 from typing import Literal
 
-from mrtr_options.review.bench.faults import ERAS, Era
+from mrtr_options.review.bench.setup import ERAS, Era
 from scoreboard.clients.kept import Report
 from scoreboard.clients.play import Seen
 from scoreboard.clients.troubles import TROUBLES

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ValidationError
 
-from mrtr_options.review.bench.faults import Era
+from mrtr_options.review.bench.setup import Era
 from scoreboard import ROOT
 from scoreboard.clients.peers import peers
 from scoreboard.clients.play import Seen

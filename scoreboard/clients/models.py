@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from mrtr_options.review.bench.faults import Era
+from mrtr_options.review.bench.setup import Era
 from mrtr_options.terminal import markdown
 from scoreboard.clients.counts import (
     Behaviour,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from mrtr_options.review.bench.faults import Era
+from mrtr_options.review.bench.setup import Era
 from mrtr_options.terminal import markdown
 from scoreboard import ROOT
 from scoreboard.clients.counts import is_dead, lost, spoken, takes_state_alone

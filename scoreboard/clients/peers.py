@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mrtr_options.review.bench.faults import Era
+from mrtr_options.review.bench.setup import Era
 from scoreboard import ROOT
 
 FOLDER = Path(__file__).parent

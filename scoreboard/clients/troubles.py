@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from mrtr_options.review.bench.faults import Era
+from mrtr_options.review.bench.setup import Era
 from scoreboard.clients.proxy import Break, How
 
 THINK_SECONDS = 75.0

@@ -26,6 +26,7 @@ from mcp_types import (
 from pydantic import BaseModel, Field
 
 from mrtr_options.sdk import questions as asks
+from mrtr_options.sdk.capabilities import can_ask, kinds
 from mrtr_options.sdk.once import Markers
 from mrtr_options.sdk.replay import keyed_replay
 from mrtr_options.sdk.serving import PATH, listen, serve_http
@@ -154,7 +155,7 @@ def _resolver(question: Asked) -> Any:
             case asks.Inquiry():
                 return ListRoots()
             case _:
-                assumes = question.assumed is not None and not asks.can_ask(ctx.request_context)
+                assumes = question.assumed is not None and not can_ask(ctx.request_context)
                 return question.assumed if assumes else Elicit(question.message, question.answer)
 
     resolve.__qualname__ = question.key  # the SDK takes the question's key from this name
@@ -201,7 +202,7 @@ def ignores_answers(fixture: Fixture) -> Any:
             raise MCPError(INVALID_PARAMS, "Invalid requestState")
         for index, questions in enumerate(fixture.rounds[int(number) :], int(number)):
             if not any(question.key in (params.input_responses or {}) for question in questions):
-                wanted = [each for each in questions if asks.kind_of(each) in asks.kinds(ctx)]
+                wanted = [each for each in questions if asks.kind_of(each) in kinds(ctx)]
                 requests = {each.key: asks.request_for(each) for each in wanted}
                 return InputRequiredResult(input_requests=requests, request_state=str(index))
         return fixture.result(())

@@ -63,7 +63,7 @@ async def time_calls(measured: Sequence[Subject], progress: Progress) -> list[Co
     """Time one call of each subject beside the floor.
 
     Subjects that write to a database (SQLite) have turns of their own, with a floor in them. Their
-    wait for the disk is not counted here; `rounds` and `guard` measure it.
+    wait for the disk is not counted here; `engines` and `guard` measure it.
 
     Args:
         measured: The subjects.

@@ -25,8 +25,8 @@ from anyio.abc import SocketStream
 from starlette.applications import Starlette
 from starlette.routing import BaseRoute
 
+from mrtr_options.review.bench.answers import AGREE
 from mrtr_options.review.bench.client import MODES
-from mrtr_options.review.bench.scenario import AGREE
 from mrtr_options.review.bench.starting import START_SECONDS, end, start_server
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.sdk.call_key import CALL_KEY as CALL_KEY_ENTRY
@@ -47,7 +47,7 @@ async def time_http(subjects: Sequence[Subject], progress: Progress) -> list[Loa
     """Call each subject over HTTP beside the floor. A call has two rounds.
 
     Args:
-        subjects: The subjects that store no calls in a database; `rounds` measures the others.
+        subjects: The subjects that store no calls in a database; `engines` measures the others.
         progress: Called `TURNS` times for each number of callers.
     """
     found: list[Load] = []

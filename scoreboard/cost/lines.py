@@ -45,7 +45,7 @@ def _code_lines(files: Collection[Path]) -> int:
     return sum(len(code_lines(_text(file))) for file in files)
 
 
-def counted_now(report: Report) -> Report:
+def count_again(report: Report) -> Report:
     """Return a report with the present numbers of lines, whenever its times were measured."""
     return report.model_copy(update={"lines": count_lines(list(all_options().values()))})
 

@@ -12,15 +12,15 @@ from rich.progress import Progress
 from mrtr_options.review.bench import temporal
 from mrtr_options.tool.catalogue import DURABLE, installed
 from scoreboard import postgres
-from scoreboard.cost import calls, guard, http, questions, rounds
+from scoreboard.cost import calls, engines, guard, http, questions
 from scoreboard.cost.calls import keeps_calls, subjects, time_calls
+from scoreboard.cost.engines import time_rounds
 from scoreboard.cost.guard import time_guards
 from scoreboard.cost.http import time_http
 from scoreboard.cost.lines import count_lines
 from scoreboard.cost.parked import measure_parked
 from scoreboard.cost.questions import time_questions
 from scoreboard.cost.report import AT_ONCE, CALLERS, QUESTIONS, Report, Round
-from scoreboard.cost.rounds import time_rounds
 
 
 def measure(bar: Progress) -> Report:
@@ -54,8 +54,8 @@ def measure(bar: Progress) -> Report:
         advance()
         guards = anyio.run(time_guards, url, task("the guard", guard.TURNS))
         timed: list[Round] = []
-        with rounds.engines(url) as found:
-            steps = rounds.TURNS * len(AT_ONCE)
+        with engines.engines(url) as found:
+            steps = engines.TURNS * len(AT_ONCE)
             for engine in found if kept else ():
                 timed += time_rounds(kept, engine, task(f"rounds on {engine.name}", steps))
     return Report(

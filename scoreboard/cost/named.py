@@ -12,8 +12,8 @@ import mcp_types as types
 from mcp import Client
 
 from mrtr_options.sdk.single_use import SqliteStore
+from mrtr_options.sdk.single_use.reservations import Claim
 from mrtr_options.sdk.single_use.sql import Values
-from mrtr_options.sdk.single_use.store import Claim
 from mrtr_options.tool.server import TOOL
 from scoreboard.cost.calls import clients_of, default_server, new_reference, on_disk
 from scoreboard.cost.timing import Progress, in_turns

@@ -11,14 +11,14 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from mrtr_options.review.bench.history import Effect, Event, Received, Request
+from mrtr_options.review.bench.answers import Accept, Nothing
+from mrtr_options.review.bench.history import Effect, Event, Received
+from mrtr_options.review.bench.messages import Request
 from mrtr_options.review.bench.player import Player, on_the_wire
 from mrtr_options.review.bench.scenario import (
     FIRST,
     MISSOURI,
-    Accept,
     Caller,
-    Nothing,
     Redeploy,
     Restart,
     Scenario,

@@ -14,7 +14,8 @@ from typing import Literal
 import anyio
 from pydantic import BaseModel
 
-from mrtr_options.review.bench.history import History, Received, Reply, Sent
+from mrtr_options.review.bench.history import History, Received, Sent
+from mrtr_options.review.bench.messages import Reply
 from mrtr_options.review.bench.run import run
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.review.judge.anomalies import ANOMALIES, anomalies_in

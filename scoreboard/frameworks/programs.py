@@ -23,10 +23,12 @@ from mcp.client.session import ElicitationFnT
 
 from mrtr_options.review.bench.deployments import Instances
 from mrtr_options.review.bench.faults import KINDS
-from mrtr_options.review.bench.history import HUNG, LOST, Crashed, Received, Reply, Request, Sent
-from mrtr_options.review.bench.ledger import Outside
+from mrtr_options.review.bench.history import Crashed, Received, Sent
+from mrtr_options.review.bench.ledger_file import ForeignLedger
+from mrtr_options.review.bench.messages import HUNG, LOST, Reply, Request
 from mrtr_options.review.bench.scenario import Change, Keys, Restart, Scenario
 from mrtr_options.review.bench.scratch import scratch
+from mrtr_options.review.bench.strikes import INSTANCE_ENDS_AFTER
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.tool import weather
 from scoreboard.frameworks.frameworks import Framework, Variant
@@ -120,7 +122,7 @@ class Deliveries(Instances):
         self._programs = programs
         self._kills = kills
         ledger = weather.SqliteLedger(folder / "effects.sqlite")
-        self._outside = Outside(ledger.path, self.recording)
+        self._outside = ForeignLedger(ledger.path, self.recording)
         self._folder = folder
         self._log = folder / "log"
         self._crash = ""
@@ -204,7 +206,7 @@ class Deliveries(Instances):
 
     async def arm(self, name: str | None, only: int | None = None) -> None:
         kind = KINDS[name] if name else None
-        assert kind is None or kind.what == "crash"
+        assert kind is None or kind.strike is INSTANCE_ENDS_AFTER
         self._crash = (kind.at or "") if kind else ""
 
     async def crash(self, place: int) -> None:

@@ -13,13 +13,13 @@ from dataclasses import replace
 import anyio
 import httpx2
 
+from mrtr_options.review.bench.answers import Accept
 from mrtr_options.review.bench.client import connections, exchange_at
 from mrtr_options.review.bench.deployments import HANG_SECONDS, quiet_servers
-from mrtr_options.review.bench.history import Request
+from mrtr_options.review.bench.messages import Request
 from mrtr_options.review.bench.player import on_the_wire
-from mrtr_options.review.bench.scenario import Accept
 from mrtr_options.review.bench.scratch import scratch
-from mrtr_options.review.check.cases import units
+from mrtr_options.review.check.calls import units
 from scoreboard.servers.peers import Peer, Variant, running
 from scoreboard.servers.play import Life
 

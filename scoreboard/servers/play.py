@@ -14,15 +14,13 @@ from datetime import UTC, datetime
 import anyio
 from pydantic import BaseModel
 
-from mrtr_options.review.bench.faults import Fleet
 from mrtr_options.review.bench.history import History
-from mrtr_options.review.bench.scenario import Policy
+from mrtr_options.review.bench.narrate import CLIENT, narrate
 from mrtr_options.review.bench.scratch import scratch
-from mrtr_options.review.bench.telling import CLIENT
-from mrtr_options.review.bench.telling import tell as telling
-from mrtr_options.review.check.check import CannotJudge, Extent, Report, check_url
+from mrtr_options.review.bench.setup import Fleet, Policy
 from mrtr_options.review.check.findings import Finding
 from mrtr_options.review.check.story import story
+from mrtr_options.review.check.targets import CannotJudge, Extent, Report, check_url
 from mrtr_options.review.explore.counterexamples import Explored, weakest_of
 from scoreboard.servers.peers import Peer, Probe, Unavailable, Variant, running
 from scoreboard.used import Used
@@ -230,7 +228,7 @@ def _tried(explored: Explored) -> Tried:
 def told(history: History) -> list[str]:
     """Return a history in lines, without the rows that belong to no request."""
     lines: list[str] = []
-    for row in telling(history):
+    for row in narrate(history):
         match row.kind:
             case "request":
                 lines.append(f"{row.number}. {row.text}")

@@ -23,7 +23,8 @@ from mrtr_options.review.bench.deployments.children import (
     Children,
 )
 from mrtr_options.review.bench.faults import parse
-from mrtr_options.review.bench.history import HUNG, LOST, Crashed, Request
+from mrtr_options.review.bench.history import Crashed
+from mrtr_options.review.bench.messages import HUNG, LOST, Request
 from mrtr_options.review.bench.run import run
 from mrtr_options.review.bench.scenario import Send, calling
 from mrtr_options.review.bench.schedules import named
@@ -179,7 +180,7 @@ async def test_a_request_that_hangs_names_the_authors_line_and_the_next_is_answe
     line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if "match" in line:  # it holds the GIL, so no thread can report the line; give up soon
-        monkeypatch.setattr("mrtr_options.review.bench.deployments.children.WORD_SECONDS", 0.5)
+        monkeypatch.setattr("mrtr_options.review.bench.deployments.child_process.WORD_SECONDS", 0.5)
     source = inserted(FIRST, f"if params.arguments['location'] == 'Tokyo': {line}")
     async with children(tmp_path, source=source) as found:
         deployment = await deployed(found)

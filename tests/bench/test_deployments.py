@@ -14,7 +14,8 @@ from mcp import Client
 from mrtr_options.review.bench.deployments import memory
 from mrtr_options.review.bench.deployments.memory import Memory, MemoryInstances
 from mrtr_options.review.bench.faults import parse
-from mrtr_options.review.bench.history import HUNG, LOST, Crashed, Effect, Received, Reply, Request
+from mrtr_options.review.bench.history import Crashed, Effect, Received
+from mrtr_options.review.bench.messages import HUNG, LOST, Reply, Request
 from mrtr_options.review.bench.run import run
 from mrtr_options.review.bench.scenario import calling
 from mrtr_options.review.bench.schedules import named

@@ -15,7 +15,7 @@ import pytest
 from mrtr_options.review.bench.deployments import HANG_SECONDS
 from mrtr_options.review.bench.deployments.processes import Processes, ProcessInstances
 from mrtr_options.review.bench.faults import parse
-from mrtr_options.review.bench.history import HUNG, LOST, Reply, Request
+from mrtr_options.review.bench.messages import HUNG, LOST, Reply, Request
 from mrtr_options.review.bench.run import run
 from mrtr_options.review.bench.scenario import Scenario, calling
 from mrtr_options.review.bench.schedules import SCHEDULES, named

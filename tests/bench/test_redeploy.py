@@ -9,18 +9,10 @@ import anyio
 import pytest
 
 from mrtr_options.review.bench import redeploys
-from mrtr_options.review.bench.history import form_of
+from mrtr_options.review.bench.answers import Accept
+from mrtr_options.review.bench.messages import form_of
 from mrtr_options.review.bench.run import run
-from mrtr_options.review.bench.scenario import (
-    FIRST,
-    UNITS,
-    Accept,
-    Change,
-    Redeploy,
-    Send,
-    Step,
-    calling,
-)
+from mrtr_options.review.bench.scenario import FIRST, UNITS, Change, Redeploy, Send, Step, calling
 from mrtr_options.review.bench.schedules import SCHEDULES
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.review.explore.combinations import not_tried

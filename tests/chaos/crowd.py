@@ -14,12 +14,12 @@ from random import Random
 import anyio
 
 from mrtr_options.review.bench.deployments.processes import FATAL
-from mrtr_options.review.bench.history import Reply, Request
+from mrtr_options.review.bench.messages import Reply, Request
 from mrtr_options.sdk.protection import MAX_TOKEN_BYTES
 from mrtr_options.tool import weather
 from tests.chaos.disasters import Manner
 from tests.chaos.fleet import Fleet
-from tests.rounds import accepted
+from tests.sending import accepted
 
 TRY_AGAIN = ("still_at_work", "store_unusable", "store_full")
 """The reasons of errors after which the same round may be sent again."""

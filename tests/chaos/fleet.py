@@ -16,7 +16,7 @@ import anyio.to_thread
 
 from mrtr_options.review.bench.client import connections, exchange_at
 from mrtr_options.review.bench.deployments.processes import Served, Worker
-from mrtr_options.review.bench.history import LOST, Reply, Request
+from mrtr_options.review.bench.messages import LOST, Reply, Request
 from mrtr_options.sdk.serving import GRACE_SECONDS, PATH
 
 REPLACE_SECONDS = 0.5

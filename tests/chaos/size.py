@@ -21,7 +21,7 @@ import anyio
 
 from mrtr_options.review.bench import temporal
 from mrtr_options.review.bench.deployments.processes import LEDGER, ROUNDS, Served
-from mrtr_options.review.bench.history import Reply, Request
+from mrtr_options.review.bench.messages import Reply, Request
 from mrtr_options.review.bench.scratch import scratch
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.sdk.protection import new_key
@@ -30,7 +30,7 @@ from mrtr_options.tool.catalogue import option_at, option_named
 from tests.chaos.crowd import settled
 from tests.chaos.fleet import Fleet, progress
 from tests.mutants.mutation import patched
-from tests.rounds import accepted
+from tests.sending import accepted
 
 CLIENTS = 64
 """The number of rounds under way at a time."""

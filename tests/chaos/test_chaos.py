@@ -10,7 +10,7 @@ import anyio
 import mcp_types as types
 import pytest
 
-from mrtr_options.review.bench.history import Reply, Request
+from mrtr_options.review.bench.messages import Reply, Request
 from mrtr_options.review.bench.subjects import Subject, all_subjects
 from scoreboard import postgres as real_postgres
 from tests.bounds import SECONDS
@@ -18,7 +18,7 @@ from tests.chaos.__main__ import main
 from tests.chaos.chaos import Plan, Report, chaos, judge, world_of
 from tests.chaos.crowd import Call
 from tests.chaos.disasters import DISASTERS, Kind, World
-from tests.rounds import accepted
+from tests.sending import accepted
 
 SUBJECTS = {subject.name: subject for subject in all_subjects()}
 GUARDED = SUBJECTS["F+single-use"]

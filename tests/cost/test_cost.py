@@ -26,13 +26,13 @@ from mrtr_options.review.bench.subjects import subject_named
 from mrtr_options.tool.catalogue import all_options, option_named
 from mrtr_options.tool.server import TOOL
 from scoreboard.cost import __main__ as command
-from scoreboard.cost import bounds, calls, guard, http, named, parked, report, rounds
-from scoreboard.cost.lines import count_lines, counted_now, stand_ins
+from scoreboard.cost import bounds, calls, engines, guard, http, named, parked, report
+from scoreboard.cost.lines import count_again, count_lines, stand_ins
 from scoreboard.cost.questions import WAYS
 from scoreboard.cost.report import BY_HAND, DEFAULT, ENGINES_HEAD, FLOOR, SHARED, Spread
 from scoreboard.cost.timing import in_turns, ratio, spread
 from tests.bounds import SECONDS
-from tests.rounds import text_of
+from tests.sending import text_of
 
 pytestmark = pytest.mark.slow
 
@@ -44,7 +44,7 @@ FEW: dict[ModuleType, dict[str, object]] = {
     bounds: {"HTTP_TURNS": 2},
     http: {"CALLERS": (1, 3), "TURNS": 2, "CALLS": 4},
     parked: {"IN_MEMORY": 20, "ON_DISK": 20},
-    rounds: {"TURNS": 2, "WARM_UP": 0, "CALLS": 1, "AT_ONCE": (1, 4)},
+    engines: {"TURNS": 2, "WARM_UP": 0, "CALLS": 1, "AT_ONCE": (1, 4)},
 }
 
 
@@ -161,7 +161,7 @@ def test_a_bound_that_is_not_kept_is_said_and_fails_the_command(
 def test_lines_in_the_documents_are_those_of_the_files_and_not_of_the_last_run() -> None:
     old = report.read().model_copy(update={"lines": []})
     now = count_lines(list(all_options().values()))
-    assert counted_now(old).lines == now
+    assert count_again(old).lines == now
     (of_e,) = [each for each in now if each.subject == "E"]
     shown = COSTS.parts["costs"](old) or ""
     (row,) = [line for line in shown.splitlines() if line.startswith("| E |")]
@@ -183,28 +183,36 @@ async def test_an_open_call_of_h_takes_more_than_a_bare_task_and_one_of_l_is_on_
 def test_rounds_of_l_are_timed_beside_the_tool_by_hand(name: str, workers: int) -> None:
     if workers > 1 and not temporal.installed():
         pytest.skip(temporal.MISSING)
-    with rounds.engines(None) as engines:
-        (engine,) = (each for each in engines if each.name == name)
+    with engines.engines(None) as found:
+        (engine,) = (each for each in found if each.name == name)
         assert engine.workers == workers
-        found = rounds.time_rounds([subject_named("L")], engine, lambda: None)
-    assert [(each.engine, each.callers, each.subject) for each in found] == [
+        timed = engines.time_rounds([subject_named("L")], engine, lambda: None)
+    assert [(each.engine, each.callers, each.subject) for each in timed] == [
         (name, callers, subject) for callers in (1, 4) for subject in (BY_HAND, "L")
     ]
-    assert found[0].ratio == Spread(median=1, low=1, high=1)
+    assert timed[0].ratio == Spread(median=1, low=1, high=1)
     assert not multiprocessing.active_children()
 
 
 def test_lines_are_counted_from_the_files() -> None:
     found = {each.subject: each for each in count_lines(list(all_options().values()))}
     of_e = {path.stem for path in stand_ins(option_named("E").path)}
-    assert of_e == {"handlers", "keys", "questions", "reasons"}
+    assert of_e == {
+        "capabilities",
+        "current_request",
+        "handler",
+        "keys",
+        "questions",
+        "reasons",
+        "writing",
+    }
     assert {path.stem for path in stand_ins(option_named("H").path)} >= {
         "questions",
-        "store",
+        "continuations",
         "frame",
     }
     assert {path.stem for path in stand_ins(option_named("L").path)} >= {
-        "rounds",
+        "engine",
         "embedded",
         "fleet",
     }
@@ -216,8 +224,8 @@ def test_the_table_of_engines_has_each_tool_on_each_and_no_ratio_to_a_wait_for_a
     None
 ):
     rows = report.engines_table(report.read())
-    engines = ["SQLite", "PostgreSQL", "Temporal", f"Temporal, {rounds.WORKERS} workers"]
-    assert [row[:2] for row in rows] == [*product(engines, ("by hand", "K", "L"))]
+    names = ["SQLite", "PostgreSQL", "Temporal", f"Temporal, {engines.WORKERS} workers"]
+    assert [row[:2] for row in rows] == [*product(names, ("by hand", "K", "L"))]
     assert {len(row) for row in rows} == {len(ENGINES_HEAD)}
     assert {row[0] for row in rows if not row[4]} == {"SQLite"}
 
@@ -246,8 +254,8 @@ def test_the_command_prints_and_keeps_what_it_measured(
     assert report.read(tmp_path / "cost.json") == kept
     replace(COSTS, pages=copies).renew()
     for copy, text in zip(copies, texts, strict=True):
-        assert COSTS.renewed(text, kept) == text, "stale: run python -m documents --kept"
-        assert copy.read_text(encoding="utf-8") == COSTS.renewed(
+        assert COSTS.renew_text(text, kept) == text, "stale: run python -m documents --kept"
+        assert copy.read_text(encoding="utf-8") == COSTS.renew_text(
             re.sub(r"\d\.\d", "0.0", text), kept
         )
 

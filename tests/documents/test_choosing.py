@@ -10,7 +10,8 @@ import pytest
 from documents import ROOT, candidates, choosing
 from mrtr_options.demo.own_tool import DEFAULT as OF_NEW
 from mrtr_options.demo.own_tool import STYLES
-from mrtr_options.review.bench.scenario import POLICIES, calling
+from mrtr_options.review.bench.scenario import calling
+from mrtr_options.review.bench.setup import POLICIES
 from mrtr_options.review.bench.subjects import subject_named
 from mrtr_options.review.explore.counterexamples import counterexamples
 from mrtr_options.review.explore.summary import short

@@ -10,7 +10,7 @@ import pytest
 
 from documents import ROOT
 from documents.findings import COUNTEREXAMPLES
-from documents.parts import OF_RUNS, PARTS, SOURCES, renewed
+from documents.parts import OF_RUNS, PARTS, SOURCES, renew_text
 from documents.tables import PICTURES, author_writes, documents
 from mrtr_options.__main__ import main
 from mrtr_options.review.bench.subjects import subject_named
@@ -45,7 +45,7 @@ def test_the_api_has_what_the_contexts_of_handlers_inherit() -> None:
 def test_the_generated_parts_are_what_the_runs_say(
     path: Path, observations: list[Observation]
 ) -> None:
-    assert renewed(text_of(path), lambda: observations) == text_of(path), RENEW
+    assert renew_text(text_of(path), lambda: observations) == text_of(path), RENEW
 
 
 def test_every_generated_part_has_one_place() -> None:
@@ -62,7 +62,7 @@ def test_a_stale_part_is_found(observations: list[Observation]) -> None:
     kept = text_of(ROOT / "docs" / "RESULTS.md")
     stale = kept.replace("| `lost-final` | **4/2** |", "| `lost-final` | 1/1 |")
     assert stale != kept
-    assert renewed(stale, lambda: observations) == kept
+    assert renew_text(stale, lambda: observations) == kept
 
 
 @pytest.mark.parametrize("path", PICTURES, ids=lambda path: path.name)

@@ -20,10 +20,11 @@ from documents.page.document import document
 from documents.page.html import SCRIPTS, page
 from documents.page.runs import tell, tell_one, worlds_of
 from mrtr_options.review.bench.faults import parse
+from mrtr_options.review.bench.narrate import narrate as rows_of
 from mrtr_options.review.bench.run import run
-from mrtr_options.review.bench.scenario import POLICIES, Policy, calling
+from mrtr_options.review.bench.scenario import calling
+from mrtr_options.review.bench.setup import POLICIES, Policy
 from mrtr_options.review.bench.subjects import subject_named
-from mrtr_options.review.bench.telling import tell as rows_of
 from mrtr_options.review.explore.combinations import in_words
 from mrtr_options.review.explore.counterexamples import weakest_of
 from mrtr_options.review.judge.anomalies import anomalies_in

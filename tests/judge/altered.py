@@ -7,18 +7,11 @@ from typing import Any, TypeGuard
 
 import anyio
 
-from mrtr_options.review.bench.faults import Era
-from mrtr_options.review.bench.history import (
-    Effect,
-    Event,
-    History,
-    Received,
-    Reply,
-    Request,
-    Sent,
-)
+from mrtr_options.review.bench.history import Effect, Event, History, Received, Sent
+from mrtr_options.review.bench.messages import Reply, Request
 from mrtr_options.review.bench.run import run
 from mrtr_options.review.bench.schedules import named
+from mrtr_options.review.bench.setup import Era
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.review.check.cases import systematic
 from mrtr_options.review.judge.contract import violations

@@ -24,7 +24,7 @@ from mrtr_options.review.bench.run import run
 from mrtr_options.review.bench.scenario import Scenario, calling
 from mrtr_options.review.bench.schedules import SCHEDULES, named
 from mrtr_options.review.bench.subjects import Subject, all_subjects, subject_named
-from mrtr_options.review.check import check
+from mrtr_options.review.check import plan, targets
 from mrtr_options.review.check.findings import GIVE_UP
 from mrtr_options.review.check.risks import INSTEAD, risks
 from mrtr_options.review.explore.counterexamples import counterexamples
@@ -37,7 +37,7 @@ from mrtr_options.tool.settings import Settings
 from mrtr_options.tool.weather import REPORTS, SqliteLedger
 from tests.commands import refusal
 from tests.mutants.mutation import mutant_named
-from tests.rounds import instance, over_http
+from tests.sending import instance, over_http
 
 CONTRACT = Path(__file__).parents[2] / "docs" / "CONTRACT.md"
 
@@ -182,13 +182,13 @@ def test_what_a_process_that_dies_leaves_behind_is_found_last_and_in_one_run(
 ) -> None:
     locked = f"    os.close(os.open('lock', os.O_CREAT | os.O_EXCL))\n{BILL}    os.unlink('lock')\n"
     names: list[str] = []
-    only = check.Extent(only=("dies", "clean-tokyo"))
+    only = targets.Extent(only=("dies", "clean-tokyo"))
     file = stranger(tmp_path, BILL, locked)
 
     def on_begin(name: str, of: int) -> None:
         names.append(name)
 
-    report = anyio.run(check.check_file, file, only, on_begin)
+    report = anyio.run(targets.check_file, file, only, on_begin)
     assert "the-report-is-the-pages" in {each.rule for each in report.findings}
     assert [name for name in names if name.startswith("dies")] == names[-1:]
 
@@ -289,8 +289,8 @@ def test_a_key_that_anybody_guesses_and_a_file_that_stays_open_are_found(
 ) -> None:
     file = stranger(tmp_path, *change)
     no_cases: list[Scenario] = []
-    monkeypatch.setattr(check, "_named", lambda subject: (no_cases, []))  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
-    monkeypatch.setattr(check, "systematic", lambda: no_cases)
+    monkeypatch.setattr(plan, "schedules_of", lambda subject: (no_cases, []))  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
+    monkeypatch.setattr(plan, "systematic", lambda: no_cases)
     code, printed = checked(file, capsys, more=("--drawn", "0", "--faults", "0"))
     # A server that asks nothing breaks the contract in the clean call, which runs first.
     breaks = "breaks" in says or NO_QUESTIONS in change
@@ -316,7 +316,7 @@ def test_a_server_without_the_tool_is_refused(
 def test_the_nearest_option_has_the_fewest_differences_though_not_all_are_played_to_the_end(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(check, "_played", {})
+    monkeypatch.setattr("mrtr_options.review.check.nearest._played", {})
     subjects = [subject for subject in all_subjects() if subject.option.extra is None]
     schedules = [SCHEDULES[slug] for slug in ("clean-tokyo", "lost-final", "fork")]
     of_options = grid.cells(subjects, schedules=schedules, deployments=("one",))
@@ -325,7 +325,7 @@ def test_the_nearest_option_has_the_fewest_differences_though_not_all_are_played
     )
     own = anyio.run(grid.run, grid.cells([mutant], schedules=schedules, deployments=("one",)))
     played: list[str] = []
-    found = anyio.run(check.nearest, own, played.append)
+    found = anyio.run(targets.nearest, own, played.append)
     differences = Counter({subject.name: 0 for subject in subjects})
     for seen in anyio.run(grid.run, of_options):
         (here,) = (each for each in own if (each.schedule, each.era) == (seen.schedule, seen.era))
@@ -361,9 +361,9 @@ def test_a_running_server_gets_the_verdicts_that_it_gets_in_memory(tmp_path: Pat
     slugs = ("clean-tokyo", "lost-final", "failed-bill", "decline", "expired", "restart")
     ledger = SqliteLedger(tmp_path / "ledger.sqlite")
 
-    async def review() -> check.Report:
+    async def review() -> targets.Report:
         async with over_http(instance("F", Settings(ledger))) as url:
-            return await check.check_url([url], ledger.path, check.Extent(only=slugs))
+            return await targets.check_url([url], ledger.path, targets.Extent(only=slugs))
 
     report = anyio.run(review)
     remote = Remote(["http://127.0.0.1:1/mcp"], ledger)
@@ -441,7 +441,7 @@ def test_the_contract_page_has_the_tools_table_and_the_ledgers(tmp_path: Path) -
 def test_what_is_printed_begins_and_ends_with_the_verdict_and_tells_risks(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(check, "NAMED", {kind: NAMED[kind] for kind in ("lost", "twice")})
+    monkeypatch.setattr(targets, "NAMED", {kind: NAMED[kind] for kind in ("lost", "twice")})
     monkeypatch.chdir(tmp_path)
     stranger(Path())
     assert main(["check", "stranger.py", "--only", "clean-tokyo", "--faults", "1", "--all"]) == 0

@@ -8,18 +8,15 @@ from typing import Any
 import anyio
 import pytest
 
-from mrtr_options.review.bench.attacks import edited
-from mrtr_options.review.bench.history import (
-    HUNG,
-    Received,
-    Reply,
-)
+from mrtr_options.review.bench.answers import Nothing
+from mrtr_options.review.bench.edits import edit_state
+from mrtr_options.review.bench.history import Received
+from mrtr_options.review.bench.messages import HUNG, Reply
 from mrtr_options.review.bench.run import in_memory, run
 from mrtr_options.review.bench.scenario import (
     FIRST,
     PLACE,
     UNITS,
-    Nothing,
     Scenario,
     Send,
     Step,
@@ -28,8 +25,10 @@ from mrtr_options.review.bench.scenario import (
 )
 from mrtr_options.review.bench.schedules import named
 from mrtr_options.review.bench.subjects import Subject, subject_named
-from mrtr_options.review.check.cases import at_random, elsewhere, systematic
+from mrtr_options.review.check.cases import systematic
+from mrtr_options.review.check.drawn import at_random
 from mrtr_options.review.check.report import Report
+from mrtr_options.review.check.states import elsewhere
 from mrtr_options.review.judge.contract import RULES, violations
 from mrtr_options.review.judge.contract.kinds import Ends, Refused, ToolError, in_words
 from mrtr_options.review.judge.properties import Problem
@@ -227,7 +226,7 @@ def test_part_of_a_number_or_a_word_is_no_users_name(
 
 @pytest.mark.parametrize("letter", "09abcdefA_")
 def test_a_state_that_a_client_changed_is_another_one_in_hex_too(letter: str) -> None:
-    changed = edited(letter * 40, "changed")
+    changed = edit_state(letter * 40, "changed")
     assert (changed or "").lower() != (letter * 40).lower()
 
 

@@ -14,14 +14,16 @@ import anyio
 import pytest
 
 from mrtr_options.review.bench.deployments.children import Children
-from mrtr_options.review.bench.faults import Era, parse
+from mrtr_options.review.bench.faults import parse
 from mrtr_options.review.bench.patching import patched
 from mrtr_options.review.bench.run import run
 from mrtr_options.review.bench.scenario import Scenario, calling
 from mrtr_options.review.bench.schedules import named
 from mrtr_options.review.bench.scratch import scratch
+from mrtr_options.review.bench.setup import Era
 from mrtr_options.review.bench.subjects import Subject
-from mrtr_options.review.check.cases import at_random, systematic
+from mrtr_options.review.check.cases import systematic
+from mrtr_options.review.check.drawn import at_random
 from mrtr_options.review.judge.contract import violations
 from mrtr_options.tool.catalogue import option_at
 from tests.bounds import SECONDS

@@ -17,8 +17,9 @@ from mrtr_options.review.bench.faults import EXPLORED, NAMED, Fault, NoFault, pa
 from mrtr_options.review.bench.history import History, Received
 from mrtr_options.review.bench.loop import swift
 from mrtr_options.review.bench.run import run
-from mrtr_options.review.bench.scenario import POLICIES, Scenario, calling
+from mrtr_options.review.bench.scenario import Scenario, calling
 from mrtr_options.review.bench.schedules import SCHEDULES, name_of
+from mrtr_options.review.bench.setup import POLICIES
 from mrtr_options.review.bench.subjects import WAIT_SECONDS, Subject, subject_named
 from mrtr_options.review.explore.combinations import explore as every_set
 from mrtr_options.review.explore.combinations import possible

@@ -7,12 +7,13 @@ from pathlib import Path
 import anyio
 import pytest
 
+from mrtr_options.review.bench.answers import Nothing
 from mrtr_options.review.bench.history import Effect, Failed, History
+from mrtr_options.review.bench.narrate import quoted
 from mrtr_options.review.bench.run import run
-from mrtr_options.review.bench.scenario import Nothing, Restart, Scenario, Send
+from mrtr_options.review.bench.scenario import Restart, Scenario, Send
 from mrtr_options.review.bench.schedules import named
 from mrtr_options.review.bench.subjects import Subject, subject_named
-from mrtr_options.review.bench.telling import quoted
 from mrtr_options.review.check.cases import systematic
 from mrtr_options.review.check.findings import (
     Finding,

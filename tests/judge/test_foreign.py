@@ -11,7 +11,7 @@ import pytest
 
 from mrtr_options.__main__ import main
 from mrtr_options.review.bench.faults import NAMED
-from mrtr_options.review.check import check
+from mrtr_options.review.check import targets
 from mrtr_options.sdk.serving import listen
 from scoreboard.servers.domain.weather import TODAY
 from tests.commands import refusal
@@ -24,13 +24,13 @@ MOST = (*CLEAN, "bad-answers", "odd-arguments", "refusals", "cannot-be-asked")
 Kind = type[Foreign]
 
 
-def judged(kind: Kind, folder: Path, only: Sequence[str] = MOST, faults: int = 0) -> check.Report:
+def judged(kind: Kind, folder: Path, only: Sequence[str] = MOST, faults: int = 0) -> targets.Report:
     ledger = folder / "ledger.sqlite"
     with served(kind(ledger)) as url:
-        return anyio.run(check.check_url, [url], ledger, check.Extent(faults=faults, only=only))
+        return anyio.run(targets.check_url, [url], ledger, targets.Extent(faults=faults, only=only))
 
 
-def rules(report: check.Report) -> list[str]:
+def rules(report: targets.Report) -> list[str]:
     return [each.rule for each in report.findings]
 
 
@@ -167,7 +167,7 @@ def test_a_client_that_lost_the_response_to_a_spent_round_has_lost_its_call(tmp_
 def test_what_a_careless_client_adds_to_an_answer_is_tried_on_a_running_server(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(check, "NAMED", {kind: NAMED[kind] for kind in ("ahead", "more")})
+    monkeypatch.setattr(targets, "NAMED", {kind: NAMED[kind] for kind in ("ahead", "more")})
     (twice, *_) = judged(Foreign, tmp_path, ["clean-springfield"], faults=1).risks
     assert twice.anomaly.name == "duplicate bill"
     assert {"ahead2", "more3"} <= {*twice.counterexamples}
@@ -176,11 +176,11 @@ def test_what_a_careless_client_adds_to_an_answer_is_tried_on_a_running_server(
 def test_a_round_goes_to_another_of_the_instances_behind_a_list_of_urls(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(check, "NAMED", {"failover": NAMED["failover"]})
+    monkeypatch.setattr(targets, "NAMED", {"failover": NAMED["failover"]})
     ledger = tmp_path / "ledger.sqlite"
-    extent = check.Extent(faults=1, only=("clean-springfield",))
+    extent = targets.Extent(faults=1, only=("clean-springfield",))
     with served(Foreign(ledger)) as one, served(Foreign(ledger, b"another key")) as two:
-        report = anyio.run(check.check_url, [one, two], ledger, extent)
+        report = anyio.run(targets.check_url, [one, two], ledger, extent)
     found = {risk.anomaly.name: set(risk.counterexamples) for risk in report.risks}
     assert {"failover2", "failover3"} <= found["lost call"]
     assert {seen.deployment for seen in report.observations} == {"one", "two"}

@@ -29,14 +29,14 @@ from model.world import Request as ModelRequest
 from mrtr_options.review.bench.client import MODES, agreeable
 from mrtr_options.sdk.call_key import CALL_KEY, new_call_key
 from mrtr_options.sdk.single_use import SqliteStore, single_use
-from mrtr_options.sdk.single_use.store import Claim, Stamp
+from mrtr_options.sdk.single_use.reservations import Claim, Stamp
 from mrtr_options.tool.catalogue import load, option_named
 from mrtr_options.tool.server import TOOL
 from mrtr_options.tool.settings import Settings
 from mrtr_options.tool.weather import Destination, Effect, MemoryLedger
 from mrtr_options.tool.weather import count as count_effects
 from tests.bounds import KEY, SECONDS
-from tests.rounds import forms
+from tests.sending import forms
 
 LETTERS = {
     "nothing kept (E)": "E",

@@ -25,7 +25,14 @@ from mrtr_options.sdk.protection import (
 from mrtr_options.sdk.push import can_push
 from mrtr_options.sdk.replay import Round
 from mrtr_options.sdk.single_use import single_use
-from mrtr_options.sdk.single_use.store import Abandoned, Claim, Forgotten, Pending, Spent, Stamp
+from mrtr_options.sdk.single_use.reservations import (
+    Abandoned,
+    Claim,
+    Forgotten,
+    Pending,
+    Spent,
+    Stamp,
+)
 from mrtr_options.tool import weather
 from mrtr_options.tool.server import Context, Handler, Params, Result
 from mrtr_options.tool.settings import STATE_TTL_SECONDS

@@ -150,7 +150,7 @@ def test_what_is_kept_of_clients_is_of_the_versions_in_the_manifests_and_of_ever
 def test_a_page_is_made_from_what_is_kept(source: Source[Any], read_kept: Any, cell: str) -> None:
     texts = [page.read_text(encoding="utf-8") for page in source.pages]
     stale = [texts[0].replace(cell, "stale"), *texts[1:]]
-    assert [source.renewed(text, read_kept()) for text in stale] == texts, (
+    assert [source.renew_text(text, read_kept()) for text in stale] == texts, (
         "stale: make scoreboard or clients"
     )
     assert stale[0] != texts[0]
@@ -249,7 +249,7 @@ def test_what_cannot_be_built_keeps_the_reason_or_its_earlier_review(
     text = (servers_page.PAGE.with_name("findings") / "server-go-sdk.md").read_text(
         encoding="utf-8"
     )
-    assert SERVERS.renewed(text, read().model_copy(update={"servers": {}})) == text
+    assert SERVERS.renew_text(text, read().model_copy(update={"servers": {}})) == text
     with pytest.raises(Unavailable, match="needs rustcobol, which is not installed"):
         build(peer.model_copy(update={"needs": ["rustcobol"]}), lambda name: None)
 

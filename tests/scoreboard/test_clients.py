@@ -17,8 +17,8 @@ import pytest
 from mcp import Client
 
 from mrtr_options.review.bench.deployments.processes import LEDGER
-from mrtr_options.review.bench.faults import Era
-from mrtr_options.review.bench.ledger import effects_after
+from mrtr_options.review.bench.ledger_file import effects_after
+from mrtr_options.review.bench.setup import Era
 from mrtr_options.sdk.resuming import ResumingClient
 from mrtr_options.sdk.serving import PATH
 from mrtr_options.tool import weather
@@ -31,7 +31,7 @@ from scoreboard.clients.proxy import Break, How, Proxy
 from scoreboard.clients.server import SERVERS, Serving, build, places, serving, way
 from scoreboard.clients.troubles import TROUBLES
 from tests.bounds import SECONDS
-from tests.rounds import over_http, text_of, user
+from tests.sending import over_http, text_of, user
 
 pytestmark = pytest.mark.anyio
 

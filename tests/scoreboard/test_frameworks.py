@@ -12,7 +12,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from mrtr_options.review.bench.history import Reply
+from mrtr_options.review.bench.messages import Reply
 from scoreboard.board import read
 from scoreboard.frameworks import frameworks as folders
 from scoreboard.frameworks.cases import edited, made_up

@@ -14,9 +14,9 @@ import pytest
 from mrtr_options.review.bench.client import connections
 from mrtr_options.review.bench.deployments.memory import Memory
 from mrtr_options.review.bench.deployments.remote import Remote
-from mrtr_options.review.bench.faults import Era
 from mrtr_options.review.bench.run import run
 from mrtr_options.review.bench.schedules import named
+from mrtr_options.review.bench.setup import Era
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.review.check.cases import systematic
 from mrtr_options.review.check.findings import Finding
@@ -33,7 +33,7 @@ from scoreboard.servers.page import FINDINGS, rows
 from scoreboard.servers.peers import FOLDER, peers
 from scoreboard.servers.play import Life, told
 from tests.judge.foreign import INVALID, Error, Foreign, served
-from tests.rounds import over_http
+from tests.sending import over_http
 
 KEY = "0123456789abcdef0123456789abcdef"
 

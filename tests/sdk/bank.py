@@ -18,8 +18,8 @@ from mrtr_options import sdk
 from mrtr_options.sdk.call_key import REPEAT
 from mrtr_options.sdk.protection import new_key
 from tests.bounds import SECONDS
-from tests.rounds import Response
 from tests.sdk.fakes import Params
+from tests.sending import Response
 
 KEY = new_key()
 SURE = types.ElicitResult(action="accept", content={"sure": True})

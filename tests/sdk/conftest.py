@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from mrtr_options.sdk import handlers
-from mrtr_options.sdk.single_use.store import Store
+from mrtr_options.sdk import current_request
+from mrtr_options.sdk.single_use.reservations import Store
 from tests.sdk.stores import Database, postgres, sqlite
 
 
@@ -19,7 +19,7 @@ def anyio_backend(request: pytest.FixtureRequest) -> str:
 @pytest.fixture(autouse=True)
 def _protected(monkeypatch: pytest.MonkeyPatch) -> None:
     """Treat requests that come from no server as protected."""
-    monkeypatch.setattr(handlers, "_of_no_server", handlers.Request)
+    monkeypatch.setattr(current_request, "_unprotected_request", current_request.Request)
 
 
 @pytest.fixture

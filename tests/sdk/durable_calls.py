@@ -14,8 +14,8 @@ from sqlalchemy.exc import OperationalError
 
 from mrtr_options.sdk.durable import Call, DurableContext, DurableStore
 from tests.bounds import SECONDS
-from tests.rounds import Response, text_of
 from tests.sdk.fakes import deliver, modern, named, result, who
+from tests.sending import Response, text_of
 
 Ctx = DurableContext[Any]
 Stated = Callable[..., Coroutine[Any, Any, Response]]

@@ -17,11 +17,11 @@ from mcp.server.session import ServerSession
 from mcp_types.version import LATEST_HANDSHAKE_VERSION, LATEST_MODERN_VERSION
 from pydantic import BaseModel
 
-from mrtr_options.sdk import handlers
+from mrtr_options.sdk import current_request
 from mrtr_options.sdk.call_key import CALL_KEY, REPEAT, new_call_key
 from mrtr_options.tool.weather import Question
 from tests.bounds import SECONDS
-from tests.rounds import Response
+from tests.sending import Response
 
 ON_ASYNCIO = pytest.mark.parametrize("anyio_backend", ["asyncio"])
 """The mark of tests on engines and on databases with threads, which need asyncio."""
@@ -145,7 +145,9 @@ def called_by(name: Callable[[], str | None]) -> Any:
     def principal(ctx: Context) -> str | None:
         return name()
 
-    return mock.patch.object(handlers, "_of_no_server", partial(handlers.Request, None, principal))
+    return mock.patch.object(
+        current_request, "_unprotected_request", partial(current_request.Request, None, principal)
+    )
 
 
 def key_made(at: float) -> str:

@@ -9,10 +9,9 @@ from pydantic import BaseModel
 
 from mrtr_options.sdk.questions import answer_to, ask, load_state
 from mrtr_options.sdk.single_use import single_use
-from mrtr_options.sdk.single_use.store import Store
+from mrtr_options.sdk.single_use.reservations import Store
 from mrtr_options.tool.server import Handler
 from tests.bounds import SECONDS
-from tests.rounds import Response
 from tests.sdk.fakes import (
     Context,
     Params,
@@ -21,6 +20,7 @@ from tests.sdk.fakes import (
     result,
     who,
 )
+from tests.sending import Response
 
 ADA = named("Ada")
 BOB = named("Bob")

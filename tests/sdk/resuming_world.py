@@ -16,14 +16,14 @@ from mrtr_options.sdk.questions import answer_to, ask, load_state
 from mrtr_options.sdk.resuming import (
     ResumingClient,
 )
-from mrtr_options.sdk.resuming.kept import KeptCall
+from mrtr_options.sdk.resuming.open_calls import KeptCall
 from mrtr_options.sdk.server import protect
 from mrtr_options.sdk.settings import Settings
 from mrtr_options.sdk.single_use import SqliteStore, single_use
 from tests.bounds import SECONDS
-from tests.rounds import Response, text_of
 from tests.sdk.fakes import Context, Params, result, who
 from tests.sdk.guarded_tool import State
+from tests.sending import Response, text_of
 
 ADA = types.ElicitResult(action="accept", content={"name": "Ada"})
 CALLED = KeptCall(server="", principal="", tool="tool", arguments={"x": 1})

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from mrtr_options.sdk.single_use import SqliteStore
+from mrtr_options.sdk.single_use.reservations import Claim, Store
 from mrtr_options.sdk.single_use.sql import SqlStore
-from mrtr_options.sdk.single_use.store import Claim, Store
 from scoreboard.postgres import fresh
 
 

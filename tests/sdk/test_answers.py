@@ -8,10 +8,10 @@ import pytest
 from pydantic import BaseModel, Field
 
 from mrtr_options import sdk
-from mrtr_options.sdk import exception_shim, handlers, positional_replay
+from mrtr_options.sdk import exception_shim, handler, positional_replay
 from mrtr_options.sdk.tool_builder import ToolBuilder
-from tests.rounds import text_of
 from tests.sdk.fakes import Context, Name, Params, deliver, key_of, modern, named, play, result, who
+from tests.sending import text_of
 
 pytestmark = pytest.mark.anyio
 
@@ -23,10 +23,10 @@ class Names(BaseModel):
     own: str = ""
 
 
-def by_hand(own: str = "") -> handlers.Handler:
+def by_hand(own: str = "") -> handler.Handler:
     """Write a handler in E's style: it asks "who" and "next", and keeps the first answer."""
 
-    async def tool(ctx: Context, params: Params) -> handlers.Result:
+    async def tool(ctx: Context, params: Params) -> handler.Result:
         state = sdk.load_state(params, Names)
         if not state.names:
             answer = sdk.answer_to(who(), ctx, params)
@@ -42,7 +42,7 @@ def by_hand(own: str = "") -> handlers.Handler:
     return tool
 
 
-def built() -> handlers.Handler:
+def built() -> handler.Handler:
     """Write the same handler in G's style."""
 
     def first(ctx: Context, params: Params, values: sdk.Values) -> sdk.Question[Name]:
@@ -58,7 +58,7 @@ def built() -> handlers.Handler:
     return ToolBuilder[Any]().step("who", first).step("next", second).end(end).build()
 
 
-STYLES: dict[str, Callable[[], handlers.Handler]] = {"E": by_hand, "G": built}
+STYLES: dict[str, Callable[[], handler.Handler]] = {"E": by_hand, "G": built}
 
 
 @pytest.mark.parametrize("style", STYLES)

@@ -10,8 +10,8 @@ from mrtr_options.sdk.ask_again import ask_again
 from mrtr_options.tool import weather
 from mrtr_options.tool.catalogue import all_options
 from mrtr_options.tool.settings import Settings
-from tests.rounds import instance, text_of
 from tests.sdk.fakes import ON_ASYNCIO
+from tests.sending import instance, text_of
 
 pytestmark = [pytest.mark.anyio, ON_ASYNCIO]
 

@@ -20,13 +20,11 @@ import mcp_types as types
 import pytest
 from mcp import MCPError
 
-from mrtr_options.sdk.suspended import Call, CallAbandoned, ContinuationStore
-from mrtr_options.sdk.suspended import store as suspended_store
+from mrtr_options.sdk.suspended import Call, CallAbandoned, ContinuationStore, continuations
 from mrtr_options.tool.server import build_server
 from mrtr_options.tool.settings import configured
-from tests import rounds
+from tests import sending
 from tests.bounds import SECONDS
-from tests.rounds import Response, connected, settings, text_of
 from tests.sdk.asking_handlers import (
     Failed,
     Linear,
@@ -37,6 +35,7 @@ from tests.sdk.asking_handlers import (
     raising,
 )
 from tests.sdk.fakes import called_by, deliver, key_of, modern, named, result, until, who
+from tests.sending import Response, connected, settings, text_of
 
 pytestmark = pytest.mark.anyio
 
@@ -57,7 +56,7 @@ def log() -> Log:
 @pytest.fixture(autouse=True)
 def _cleanups_have_time(monkeypatch: pytest.MonkeyPatch) -> None:  # pyright: ignore[reportUnusedFunction]
     """Give cleanups more time than a test has, so that a test fails if it waits for their limit."""
-    monkeypatch.setattr(suspended_store, "CLEANUP_SECONDS", 2 * SECONDS)
+    monkeypatch.setattr(continuations, "CLEANUP_SECONDS", 2 * SECONDS)
 
 
 async def test_handlers_have_the_calls_arguments_and_no_rounds_context(
@@ -133,7 +132,7 @@ async def test_shutdown_waits_for_cleanup_also_in_a_cancelled_scope_and_leaves_n
 @pytest.mark.parametrize("by", ["shutdown", "idling on"])
 async def test_a_cleanup_that_hangs_is_cut_short(by: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if by == "shutdown":
-        monkeypatch.setattr(suspended_store, "CLEANUP_SECONDS", 0.02)
+        monkeypatch.setattr(continuations, "CLEANUP_SECONDS", 0.02)
     cut = anyio.Event()
 
     async def handler(ctx: Linear, call: Call) -> types.CallToolResult:
@@ -446,10 +445,10 @@ async def test_a_store_ends_with_the_last_connection_of_its_last_server(
     with configured(settings()):
         made = [build_server(f"{place}", handler, resources=[store]) for place in range(servers)]
     async with connected(made[0]) as first:
-        asked = await rounds.send(first, "Tokyo")
+        asked = await sending.send(first, "Tokyo")
         async with connected(made[-1]) as second:
-            await rounds.send(second, "Tokyo")
-        assert key_of(await rounds.send(first, "Tokyo", asked, named("Ann", "one"))) == "two"
+            await sending.send(second, "Tokyo")
+        assert key_of(await sending.send(first, "Tokyo", asked, named("Ann", "one"))) == "two"
         assert len(store) == 2
         assert log == ["above", "above", "after one"]
     assert len(store) == 0

@@ -23,10 +23,10 @@ from pydantic import ValidationError
 
 from mrtr_options.sdk.call_key import new_call_key
 from mrtr_options.sdk.durable import Call, CallAbandoned, DurableContext
-from mrtr_options.sdk.durable.messages import MAX_BYTES, Begun, Caller
+from mrtr_options.sdk.durable.events import Begun, Caller
 from mrtr_options.sdk.durable.record import Record
+from mrtr_options.sdk.durable.sealing import MAX_BYTES
 from mrtr_options.sdk.questions import Declined, Question
-from tests.rounds import Response, text_of
 from tests.sdk.durable_calls import (
     Ctx,
     Stated,
@@ -39,6 +39,7 @@ from tests.sdk.durable_calls import (
     served,
 )
 from tests.sdk.fakes import ON_ASYNCIO, Name, key_made, key_of, named, result, who
+from tests.sending import Response, text_of
 
 pytestmark = [pytest.mark.anyio, ON_ASYNCIO]
 

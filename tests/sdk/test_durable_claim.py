@@ -15,7 +15,7 @@ import pytest
 from mrtr_options.sdk.durable import Call
 from mrtr_options.sdk.durable.claim import GRACE_SECONDS, taken, try_url
 from mrtr_options.sdk.durable.embedded import process
-from mrtr_options.sdk.durable.rounds import WrongDatabase
+from mrtr_options.sdk.durable.engine import WrongDatabase
 from scoreboard import postgres as real_postgres
 from tests.bounds import SECONDS
 from tests.sdk.durable_calls import Ctx, World, asked_by, ended, finish, refused, served

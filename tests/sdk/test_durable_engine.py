@@ -23,17 +23,16 @@ from mcp.server.request_state import AESGCMRequestStateCodec
 from sqlalchemy.exc import OperationalError
 
 from mrtr_options.review.bench.deployments.processes import CALLS, ProcessInstances
-from mrtr_options.review.bench.history import Request
+from mrtr_options.review.bench.messages import Request
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.sdk.durable import Call, DurableStore, live
 from mrtr_options.sdk.durable.claim import taken
 from mrtr_options.sdk.durable.embedded import process
-from mrtr_options.sdk.durable.rounds import WrongDatabase
-from mrtr_options.sdk.handlers import NotAHandler
+from mrtr_options.sdk.durable.engine import WrongDatabase
+from mrtr_options.sdk.handler import NotAHandler
 from mrtr_options.tool.catalogue import option_named
 from scoreboard import postgres as real_postgres
 from tests.bounds import KEY
-from tests.rounds import Response, text_of
 from tests.sdk.durable_calls import (
     Ctx,
     World,
@@ -46,6 +45,7 @@ from tests.sdk.durable_calls import (
     served,
 )
 from tests.sdk.fakes import ON_ASYNCIO, key_of, named, result, who
+from tests.sending import Response, text_of
 
 pytestmark = [pytest.mark.anyio, ON_ASYNCIO]
 

@@ -12,13 +12,13 @@ from mcp import MCPError
 from mrtr_options.sdk.call_key import REPEAT, check_naming, new_call_key
 from mrtr_options.sdk.durable import Call, CallAbandoned, DurableStore
 from mrtr_options.sdk.durable.embedded import process
-from mrtr_options.sdk.durable.rounds import GO_ON
+from mrtr_options.sdk.durable.store import GO_ON
 from mrtr_options.sdk.questions import Cancelled, Declined
 from mrtr_options.sdk.tasks import TaskStore
 from tests.bounds import SECONDS
-from tests.rounds import Response, text_of
 from tests.sdk.durable_calls import Ctx, Stated, World, refused
 from tests.sdk.fakes import ON_ASYNCIO, deliver, key_of, modern, named, params, result, who
+from tests.sending import Response, text_of
 
 pytestmark = [pytest.mark.anyio, ON_ASYNCIO]
 

@@ -9,9 +9,9 @@ import mcp_types as types
 import pytest
 
 from mrtr_options.sdk.durable import Call
-from mrtr_options.sdk.durable.messages import Begun, Ended, Seal, Unreadable
+from mrtr_options.sdk.durable.events import Begun, Ended
+from mrtr_options.sdk.durable.sealing import Seal, Unreadable
 from mrtr_options.sdk.questions import Question
-from tests.rounds import Response, text_of
 from tests.sdk.durable_calls import (
     Ctx,
     World,
@@ -22,6 +22,7 @@ from tests.sdk.durable_calls import (
     served,
 )
 from tests.sdk.fakes import ON_ASYNCIO, Name, key_of, named, result, who
+from tests.sending import Response, text_of
 
 pytestmark = [pytest.mark.anyio, ON_ASYNCIO]
 

@@ -10,9 +10,9 @@ from mcp import MCPError
 
 from mrtr_options.sdk.durable import Call, DurableStore
 from mrtr_options.sdk.waiting import GO_ON
-from tests.rounds import text_of
 from tests.sdk.durable_calls import Ctx, World, asked_by, refused, served
 from tests.sdk.fakes import ON_ASYNCIO, key_of, named, result, who
+from tests.sending import text_of
 
 pytestmark = [pytest.mark.anyio, ON_ASYNCIO]
 

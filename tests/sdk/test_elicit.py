@@ -18,8 +18,8 @@ from mrtr_options.sdk.exception_shim import exception_shim
 from mrtr_options.sdk.positional_replay import positional_replay
 from mrtr_options.tool.weather import Question
 from tests.bounds import SECONDS
-from tests.rounds import Response, text_of
 from tests.sdk.fakes import ON_ASYNCIO, Name, keys_of, named, never, who
+from tests.sending import Response, text_of
 
 pytestmark = [pytest.mark.anyio, ON_ASYNCIO]
 

@@ -18,12 +18,14 @@ from mcp.server.request_state import AESGCMRequestStateCodec
 
 from mrtr_options.review.bench.temporal import Server
 from mrtr_options.sdk.durable import Call, DurableStore
-from mrtr_options.sdk.durable.messages import Ended, Seal, Stepped
-from mrtr_options.sdk.durable.rounds import Round, WrongDatabase
+from mrtr_options.sdk.durable.engine import WrongDatabase
+from mrtr_options.sdk.durable.events import Ended, Stepped
+from mrtr_options.sdk.durable.position import Position
+from mrtr_options.sdk.durable.sealing import Seal
 from tests.bounds import KEY, SECONDS
-from tests.rounds import text_of
 from tests.sdk.durable_calls import Ctx, World, ended, reason, served
 from tests.sdk.fakes import ON_ASYNCIO, key_of, modern, named, params, result
+from tests.sending import text_of
 
 pytestmark = [pytest.mark.anyio, ON_ASYNCIO]
 
@@ -174,7 +176,7 @@ async def test_a_call_says_how_it_stands_and_can_be_stopped_while_a_step_takes_l
             held = await call(modern(), params())
             await begun.wait()
             assert isinstance(held, types.InputRequiredResult)
-            handle = Round.of(held.request_state or "").handle
+            handle = Position.of(held.request_state or "").handle
             assert (await store.engine.look(handle)).output is None
             if ends == "stopped":
                 await store.engine.stop(handle)

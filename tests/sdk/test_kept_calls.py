@@ -22,11 +22,11 @@ from mrtr_options.sdk.resuming import (
     CallFolder,
     Unanswered,
 )
-from mrtr_options.sdk.resuming.kept import MAX_BYTES, CannotKeep, KeptCall, read, write
+from mrtr_options.sdk.resuming.open_calls import MAX_BYTES, CannotKeep, KeptCall, read, write
 from mrtr_options.sdk.single_use import SqliteStore, single_use
-from tests.rounds import text_of
 from tests.sdk.fakes import key_made
 from tests.sdk.resuming_world import ADA, CALLED, World, guarded
+from tests.sending import text_of
 
 pytestmark = pytest.mark.anyio
 

@@ -9,12 +9,11 @@ import pytest
 from pydantic import BaseModel
 
 from mrtr_options import sdk
-from mrtr_options.sdk import handlers
+from mrtr_options.sdk import handler
+from mrtr_options.sdk.current_request import protected
 from mrtr_options.sdk.exception_shim import ReplayContext, exception_shim
-from mrtr_options.sdk.handlers import protected
 from mrtr_options.sdk.keys import KeyUsedTwice
 from mrtr_options.sdk.tool_builder import ToolBuilder
-from tests.rounds import text_of
 from tests.sdk.fakes import (
     Context,
     FakeSession,
@@ -24,10 +23,11 @@ from tests.sdk.fakes import (
     of_session,
     result,
 )
+from tests.sending import text_of
 
 pytestmark = pytest.mark.anyio
 
-Handler = handlers.Handler
+Handler = handler.Handler
 
 
 class Yes(BaseModel):
@@ -42,7 +42,7 @@ YES: types.InputResponses = {"ok": types.ElicitResult(action="accept", content={
 def by_hand(first: sdk.Question[Yes], second: sdk.Question[Yes], wiped: list[str]) -> Handler:
     """Write a handler in E's style that reads one answer of the round for two questions."""
 
-    async def tool(ctx: Context, params: Params) -> handlers.Result:
+    async def tool(ctx: Context, params: Params) -> handler.Result:
         for question in (first, second):
             if sdk.answer_to(question, ctx, params) is None:
                 return sdk.ask(question)
@@ -118,7 +118,7 @@ async def test_two_rounds_of_an_old_client_may_use_a_key_for_two_questions() -> 
         told: bool = False
 
     @sdk.legacy_shim
-    async def tool(ctx: Context, params: Params) -> handlers.Result:
+    async def tool(ctx: Context, params: Params) -> handler.Result:
         stage = sdk.load_state(params, Stage)
         if not stage.told:
             if sdk.answer_to(PRICE, ctx, params) is None:

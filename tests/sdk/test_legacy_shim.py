@@ -9,7 +9,8 @@ import pytest
 from mcp import MCPError
 from pydantic import BaseModel
 
-from mrtr_options.sdk.handlers import Result
+from mrtr_options.sdk.capabilities import is_modern
+from mrtr_options.sdk.handler import Result
 from mrtr_options.sdk.legacy_shim import legacy_shim
 from mrtr_options.sdk.push import push, push_request
 from mrtr_options.sdk.questions import (
@@ -18,13 +19,11 @@ from mrtr_options.sdk.questions import (
     Declined,
     answer_to,
     ask,
-    is_modern,
     link,
     load_state,
     request_for,
 )
 from mrtr_options.sdk.waiting import GO_ON
-from tests.rounds import text_of
 from tests.sdk.fakes import (
     Context,
     FakeSession,
@@ -35,6 +34,7 @@ from tests.sdk.fakes import (
     result,
     who,
 )
+from tests.sending import text_of
 
 pytestmark = pytest.mark.anyio
 

@@ -8,7 +8,8 @@ from mcp import MCPError
 from pydantic import BaseModel
 
 from mrtr_options import sdk
-from mrtr_options.sdk.questions import Inquiry, can_ask, kind_of, kinds, read_answer
+from mrtr_options.sdk.capabilities import can_ask, kinds
+from mrtr_options.sdk.questions import Inquiry, kind_of, read_answer
 from tests.sdk.fakes import FakeSession, capabilities, modern, of_session, params
 
 

@@ -17,7 +17,7 @@ from annotated_types import Predicate
 from pydantic import BaseModel, create_model
 
 from mrtr_options.sdk.call_key import new_call_key
-from mrtr_options.sdk.handlers import settled
+from mrtr_options.sdk.handler import await_result
 from mrtr_options.sdk.keys import KeyUsedTwice
 from mrtr_options.sdk.questions import BadAnswer, Cancelled, Declined, ask
 from mrtr_options.sdk.replay import (
@@ -28,9 +28,9 @@ from mrtr_options.sdk.replay import (
 )
 from mrtr_options.sdk.server import text
 from mrtr_options.tool.weather import Question
-from tests.rounds import Response, text_of
 from tests.sdk.fakes import Name, Params, deliver, key_of, modern, named, play, result, who
 from tests.sdk.test_questions import ANSWERS, INQUIRIES
+from tests.sending import Response, text_of
 
 pytestmark = pytest.mark.anyio
 
@@ -122,7 +122,7 @@ async def test_a_swallowed_question_or_bad_answer_ends_the_round_without_effects
         try:
             return result((await ctx.elicit(who())).name)
         except:  # noqa: E722
-            await settled(THEN[then](ctx, world))
+            await await_result(THEN[then](ctx, world))
             return result("went on without asking")
 
     asked = await deliver(tool)

@@ -28,11 +28,11 @@ from mrtr_options.sdk.resuming import (
 from mrtr_options.sdk.resuming.asking import UserTime
 from mrtr_options.sdk.resuming.connection import Connection, Lost
 from mrtr_options.sdk.resuming.errors import TooManyRounds
-from mrtr_options.sdk.resuming.kept import KeptCall
+from mrtr_options.sdk.resuming.open_calls import KeptCall
 from tests.bounds import SECONDS
-from tests.rounds import Response, text_of
 from tests.sdk.fakes import Context, Params, result, who
 from tests.sdk.resuming_world import ADA, World, guarded
+from tests.sending import Response, text_of
 
 pytestmark = pytest.mark.anyio
 

@@ -17,9 +17,8 @@ from mrtr_options.sdk.legacy_shim import legacy_shim
 from mrtr_options.sdk.protection import MAX_TOKEN_BYTES, make_codec, new_key
 from mrtr_options.sdk.questions import BadAnswer, answer_to, ask, link, request_for
 from mrtr_options.sdk.single_use import guard as guards
-from mrtr_options.sdk.single_use import rounds, running, single_use
-from mrtr_options.sdk.single_use.store import Claim, Store
-from tests.rounds import Response, connected, counts, instance, send, settings, text_of
+from mrtr_options.sdk.single_use import outcomes, round_state, running, single_use
+from mrtr_options.sdk.single_use.reservations import Claim, Store
 from tests.sdk.fakes import (
     Context,
     FakeSession,
@@ -38,6 +37,7 @@ from tests.sdk.fakes import (
 )
 from tests.sdk.guarded_tool import ADA, BOB, INDETERMINATE, SPENT, State, Tool, guarded
 from tests.sdk.stores import Database
+from tests.sending import Response, connected, counts, instance, send, settings, text_of
 
 pytestmark = pytest.mark.anyio
 
@@ -168,9 +168,9 @@ async def test_what_is_too_long_is_refused_or_given_once_and_no_effect_happens_a
     envelope = {
         "answer": json.dumps([None, {"who": {"action": "accept", "content": {"name": ""}}}]),
         "state": '""',
-        "response": rounds.write_response(result("")),
+        "response": outcomes.write_response(result("")),
     }
-    bound = rounds.MAX_RESPONSE_BYTES if what == "response" else rounds.MAX_STATE_BYTES
+    bound = outcomes.MAX_RESPONSE_BYTES if what == "response" else round_state.MAX_STATE_BYTES
     text = "x" * (bound - len(envelope[what]) + too_long)
     effects: list[str] = []
 

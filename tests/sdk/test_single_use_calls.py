@@ -17,10 +17,9 @@ from mcp import Client, MCPError
 
 from mrtr_options import sdk
 from mrtr_options.sdk.call_key import CALL, REPEAT
-from mrtr_options.sdk.single_use.store import Claim
+from mrtr_options.sdk.single_use.reservations import Claim
 from mrtr_options.sdk.testing import Losing, client, served
 from tests.bounds import SECONDS
-from tests.rounds import Response
 from tests.sdk.bank import (
     DECLINED,
     SURE,
@@ -34,6 +33,7 @@ from tests.sdk.bank import (
     since,
 )
 from tests.sdk.fakes import ON_ASYNCIO, Context, Params, first_of, modern, until
+from tests.sending import Response
 
 pytestmark = pytest.mark.anyio
 

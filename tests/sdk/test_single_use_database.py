@@ -15,7 +15,7 @@ import pytest
 from mcp import MCPError
 
 from mrtr_options.sdk.single_use import SqliteStore, single_use, sql
-from mrtr_options.sdk.single_use.store import Claim, Full, Pending, Stamp, Store, Unusable
+from mrtr_options.sdk.single_use.reservations import Claim, Full, Pending, Stamp, Store, Unusable
 from tests.bounds import SECONDS
 from tests.sdk.fakes import (
     deliver,

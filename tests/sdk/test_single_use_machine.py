@@ -24,7 +24,6 @@ from mrtr_options.sdk.call_key import CALL_KEY
 from mrtr_options.sdk.questions import BadAnswer, NotBegun, ask, load_state
 from mrtr_options.sdk.single_use import SqliteStore, single_use
 from mrtr_options.tool.server import Handler
-from tests.rounds import Response
 from tests.sdk.fakes import (
     Context,
     Params,
@@ -37,6 +36,7 @@ from tests.sdk.fakes import (
     who,
 )
 from tests.sdk.stopped_time import StoppedTime
+from tests.sending import Response
 
 WAIT = 10
 ROUND = 60

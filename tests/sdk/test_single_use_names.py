@@ -20,7 +20,7 @@ from mrtr_options.sdk.call_key import (
     naming_calls,
     new_call_key,
 )
-from mrtr_options.sdk.handlers import protected
+from mrtr_options.sdk.current_request import protected
 from tests.sdk.fakes import (
     Context,
     FakeSession,

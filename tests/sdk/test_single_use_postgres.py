@@ -9,7 +9,7 @@ import anyio
 import anyio.to_thread
 import pytest
 
-from mrtr_options.sdk.single_use.store import Claim, Pending, Unusable
+from mrtr_options.sdk.single_use.reservations import Claim, Pending, Unusable
 from scoreboard.postgres import fresh
 from tests.bounds import SECONDS
 from tests.sdk.fakes import ON_ASYNCIO

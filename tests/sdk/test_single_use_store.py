@@ -18,8 +18,15 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
+from mrtr_options.sdk.single_use.reservations import (
+    Abandoned,
+    Claim,
+    Forgotten,
+    Full,
+    Pending,
+    Spent,
+)
 from mrtr_options.sdk.single_use.sql import SqlStore
-from mrtr_options.sdk.single_use.store import Abandoned, Claim, Forgotten, Full, Pending, Spent
 from tests.sdk.stores import Database, postgres, sqlite
 
 T = TypeVar("T")

@@ -18,13 +18,13 @@ import pytest
 from mcp import MCPError
 
 from mrtr_options.sdk.single_use import SqliteStore, single_use, sqlite
+from mrtr_options.sdk.single_use.reservations import Unusable
 from mrtr_options.sdk.single_use.sql import EPOCHS, PORTION
-from mrtr_options.sdk.single_use.store import Unusable
 from tests.bounds import SECONDS
-from tests.rounds import Response
 from tests.sdk.fakes import deliver, key_made, named, refused, result
 from tests.sdk.guarded_tool import Tool
 from tests.sdk.stores import Database, claim
+from tests.sending import Response
 
 pytestmark = pytest.mark.anyio
 

@@ -19,9 +19,9 @@ from mcp import MCPError
 
 from mrtr_options.sdk.questions import Declined
 from mrtr_options.sdk.suspended import Call, ContinuationStore, LinearContext
-from tests.rounds import text_of
 from tests.sdk.fakes import Params, called_by, modern, named, result, who
 from tests.sdk.stopped_time import StoppedTime
+from tests.sending import text_of
 
 IDLE = 125
 KEEP = 75

@@ -21,10 +21,9 @@ from examples.tasks_client import TasksClient, cancel_task, get_task, update_tas
 from mrtr_options.sdk.call_key import CALL_KEY, new_call_key
 from mrtr_options.sdk.durable.embedded import process
 from mrtr_options.sdk.tasks import Call
-from mrtr_options.sdk.tasks.store import MAX_STATUS
+from mrtr_options.sdk.tasks.extension import MAX_STATUS
 from mrtr_options.sdk.tasks.wire import IDENTIFIER
 from tests.bounds import SECONDS
-from tests.rounds import over_http
 from tests.sdk.durable_calls import away
 from tests.sdk.fakes import ON_ASYNCIO, result, who
 from tests.sdk.task_server import (
@@ -43,6 +42,7 @@ from tests.sdk.task_server import (
     slow,
     with_ann,
 )
+from tests.sending import over_http
 
 pytestmark = [pytest.mark.anyio, ON_ASYNCIO]
 

@@ -27,8 +27,8 @@ from mrtr_options.sdk.tasks.wire import (
     UpdateTaskParams,
 )
 from tests.bounds import SECONDS
-from tests.rounds import text_of
 from tests.sdk.fakes import result, until, who
+from tests.sending import text_of
 
 pytestmark = pytest.mark.anyio
 

@@ -12,7 +12,6 @@ from mrtr_options import sdk
 from mrtr_options.sdk.questions import BadAnswer, Declined
 from mrtr_options.sdk.tool_builder import ToolBuilder, Values
 from mrtr_options.tool.weather import Question
-from tests.rounds import text_of
 from tests.sdk.fakes import (
     Context,
     Name,
@@ -25,6 +24,7 @@ from tests.sdk.fakes import (
     result,
     who,
 )
+from tests.sending import text_of
 
 pytestmark = pytest.mark.anyio
 

@@ -15,8 +15,8 @@ from examples.pay_by_link import Shop, buy
 from mrtr_options.sdk.durable import Call, DurableStore
 from mrtr_options.sdk.suspended import ContinuationStore, LinearContext
 from mrtr_options.sdk.waiting import NotInTime
-from tests.rounds import Response, text_of
 from tests.sdk.fakes import ON_ASYNCIO, capabilities, deliver, key_of, modern, result
+from tests.sending import Response, text_of
 
 pytestmark = [pytest.mark.anyio, ON_ASYNCIO]
 
@@ -93,9 +93,6 @@ async def main(folder, url):
         (folder / "state").write_text(held.request_state)
         await anyio.sleep_forever()
 
-from mrtr_options.sdk import handlers
-from contextvars import ContextVar
-handlers._protected = ContextVar("protected", default=True)
 anyio.run(main, Path(sys.argv[1]), sys.argv[2])
 """
 

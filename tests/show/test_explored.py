@@ -11,7 +11,8 @@ from documents import explored
 from documents.explored import FILE, read
 from mrtr_options.review.bench import temporal
 from mrtr_options.review.bench.faults import EXPLORED, Fault, parse
-from mrtr_options.review.bench.scenario import POLICIES, calling
+from mrtr_options.review.bench.scenario import calling
+from mrtr_options.review.bench.setup import POLICIES
 from mrtr_options.review.bench.subjects import subject_named
 from mrtr_options.review.explore.combinations import in_words
 from mrtr_options.review.explore.counterexamples import counterexamples
@@ -84,7 +85,9 @@ def test_the_counterexamples_of_one_fault_that_are_kept_are_those_of_now(name: s
 @pytest.mark.parametrize("row", every("docs/explored.json", NAMED))
 def test_what_is_kept_of_every_set_of_faults_is_what_is_found_now(row: dict[str, Any]) -> None:
     def now() -> list[str]:
-        return differences(row, explored.settled(found(row, row["bound"]), row.get("races", ())))
+        return differences(
+            row, explored.leave_out_races(found(row, row["bound"]), row.get("races", ()))
+        )
 
     told = now()
     if told and subject_named(row["subject"]).option.extra is not None:
@@ -104,11 +107,13 @@ def test_a_set_of_faults_that_races_makes_no_difference_and_every_other_one_does
     for faults, differs in ((race, False), (f"lost1 {race}", False), ("lost3 restart3.2", True)):
         more = row["witnesses"] | {"stuck call": [faults]}
         assert (
-            bool(differences(row, explored.settled(row | {"witnesses": more}, row["races"])))
+            bool(
+                differences(row, explored.leave_out_races(row | {"witnesses": more}, row["races"]))
+            )
             == differs
         )
     fewer = {name: row["witnesses"][name] for name in row["witnesses"] if name != "duplicate bill"}
-    assert differences(row, explored.settled(row | {"witnesses": fewer}, row["races"]))
+    assert differences(row, explored.leave_out_races(row | {"witnesses": fewer}, row["races"]))
 
 
 def test_one_set_of_faults_makes_another_behaviour_and_the_number_of_runs_does_not() -> None:

@@ -20,7 +20,7 @@ import psycopg
 from mcp import Client, MCPError
 
 from mrtr_options import sdk
-from mrtr_options.sdk.resuming.kept import KeptCall
+from mrtr_options.sdk.resuming.open_calls import KeptCall
 from scoreboard import postgres
 from tests.smallest.shared import (
     ANN,

@@ -25,11 +25,11 @@ from mcp.client.session import ClientRequestContext, ClientSession, ElicitationF
 from mcp.client.streamable_http import streamable_http_client
 from pydantic import BaseModel, RootModel, TypeAdapter, ValidationError
 
-from mrtr_options.review.bench.faults import Era
-from mrtr_options.review.bench.history import HUNG, LOST, Reply, Request, as_json
-from mrtr_options.review.bench.scenario import AGREE, Declares
+from mrtr_options.review.bench.answers import AGREE
+from mrtr_options.review.bench.messages import HUNG, LOST, Reply, Request, as_json
+from mrtr_options.review.bench.setup import Declares, Era
 from mrtr_options.sdk.call_key import CALL_KEY
-from mrtr_options.sdk.handlers import first_error
+from mrtr_options.sdk.handler import first_error
 from mrtr_options.sdk.tasks.wire import IDENTIFIER
 from mrtr_options.tool.server import Context
 

@@ -15,10 +15,15 @@ from typing import Any
 
 import mcp_types as types
 
-from mrtr_options.review.bench.faults import BACK_OFF_SECONDS, CHANGE, PHASES, Era, Kind
-from mrtr_options.review.bench.history import HUNG, LOST, Attempt, Reply, Request
+from mrtr_options.review.bench.answers import AGREE, Accept
+from mrtr_options.review.bench.fault_kinds import PHASES, PHASES_AFTER, Kind, Phase
+from mrtr_options.review.bench.faults import BACK_OFF_SECONDS
+from mrtr_options.review.bench.history import Attempt
+from mrtr_options.review.bench.messages import HUNG, LOST, Reply, Request
+from mrtr_options.review.bench.moments import Version
 from mrtr_options.review.bench.player import Player, converse, on_the_wire
-from mrtr_options.review.bench.scenario import AGREE, Accept, WholeCall
+from mrtr_options.review.bench.scenario import WholeCall
+from mrtr_options.review.bench.setup import Era
 from mrtr_options.sdk.call_key import new_call_key
 from mrtr_options.tool import weather
 
@@ -39,12 +44,6 @@ OTHERWISE = {"place": "Springfield, Missouri", "units": "imperial", "consent": "
 
 REFUSALS = (types.INVALID_PARAMS, types.MISSING_REQUIRED_CLIENT_CAPABILITY)
 """The codes of errors that refuse a request, however often it is sent."""
-
-_AFTER = {"response": 0, "delivery": 0, "before": 1, "after": 2}
-"""The order in which a request's faults take effect after it, by phase.
-
-A fault that began before the request goes on until the faults in it are over.
-"""
 
 
 def rounds_of(location: str) -> int:
@@ -95,7 +94,7 @@ class Driver:
         first = next(iter(reply.questions))
         self._failed = 0
         self._round = self._round_of(reply.name_of(first))
-        return {key: self.said(reply.name_of(key), AGREE) for key in reply.questions}
+        return {key: self.answer(reply.name_of(key), AGREE) for key in reply.questions}
 
     async def _otherwise(self, request: Request, reply: Reply) -> Request | None:
         """Return the request after a response that asks nothing, as the client's policy says."""
@@ -128,15 +127,14 @@ class Driver:
         earlier = [sent for sent in self.sent if sent.round == self._round]
         attempt = len(earlier) + 1
         at = (self._round, attempt)
-        due = [each.kind for each in self.scenario.faults if (each.round, each.attempt) == at]
-        due.sort(key=lambda kind: PHASES.index(kind.phase))
-        moment = Moment(self, request, self._before)
-        await moment.begin(due)
+        faults = [each.kind for each in self.scenario.faults if (each.round, each.attempt) == at]
+        moment = _Moment(self, request, self._before, faults)
+        await moment.begin()
         self._before = moment.request
         self._home = moment.instance
         answers = request.answers is not None
         self.sent.append(Attempt(self._round, attempt, self.player.rounds + 1, answers))
-        return await moment.send(due)
+        return await moment.send()
 
     def instance(self, *, elsewhere: bool = False) -> int:
         """Return the instance of the next request: the one that asked, or another one.
@@ -161,7 +159,7 @@ class Driver:
         asked = self.questions()
         return asked[self._round - 1] if self._round <= len(asked) else None
 
-    def said(self, name: str, answers: dict[str, Any], call: int = 1) -> types.InputResponse:
+    def answer(self, name: str, answers: dict[str, Any], call: int = 1) -> types.InputResponse:
         """Record the user's answer to a question, and return it."""
         response = on_the_wire(Accept({name: answers.get(name)}))
         self.player.answer(call, name, response)
@@ -173,144 +171,109 @@ class Driver:
         return 1 + self._others
 
 
-class Moment:
-    """One request and the faults around it: the rows of `faults.KINDS` set and call its members.
+class _Moment:
+    """One request and the faults around it; see `moments.Moment`.
 
     Attributes:
-        request: The request.
         instance: The instance that it goes to.
-        deliveries: How often the network delivers it: once or twice.
-        at_once: Whether its deliveries are made at the same moment.
-        elsewhere: Whether it goes to another instance than the one that asked.
-        lost: Whether its response is lost.
     """
 
-    def __init__(self, driver: Driver, request: Request, before: Request | None) -> None:
-        self.deliveries = 1
-        self.at_once = False
-        self.elsewhere = False
-        self.lost = False
+    def __init__(
+        self, driver: Driver, request: Request, previous: Request | None, faults: list[Kind]
+    ) -> None:
+        self.request = request
+        self.previous = previous
+        self.reply = Reply(nothing=LOST)
         self.instance = 0
         self._driver = driver
         self._player = driver.player
-        self.request = request
-        self._before = before
-        self._armed: str | None = None
-        self._reply = Reply(nothing=LOST)
+        self._faults = faults
         self._other: _Other | None = None
 
-    async def begin(self, due: list[Kind]) -> None:
-        """Apply the faults that come before the request."""
-        for kind in due:
-            await kind.before(self)
-        self.instance = self._driver.instance(elsewhere=self.elsewhere)
+    async def begin(self) -> None:
+        """Let the faults act that come before the request."""
+        for phase in PHASES:
+            for kind in self._faults_of(phase):
+                await kind.before(self)
+        is_elsewhere = any(kind.elsewhere for kind in self._faults)
+        self.instance = self._driver.instance(elsewhere=is_elsewhere)
 
-    async def send(self, due: list[Kind]) -> Reply:
-        """Send the request, and apply the faults that come after it.
+    async def send(self) -> Reply:
+        """Send the request, and let the faults act that come after it.
 
         Return the reply that the client goes on from.
         """
-        request = self.request
-        player = self._player
-        await player.instances.arm(self._armed)
-        free = self._driver.scenario.setup.fleet == "free"
-        second = (self.instance + 1) % player.instances.instances if free else self.instance
-        is_legacy = request.era == "legacy"
-        reply = await player.play_round(
-            request,
-            [self.instance] if self.deliveries == 1 else [self.instance, second],
-            at_once=self.at_once,
-            lost=self.lost,
-            user=player.pushed(WholeCall(), request) if is_legacy else None,
+        instances = self._player.instances
+        is_lost = any(kind.lost for kind in self._faults)
+        again = next((kind.again for kind in self._faults if kind.again), None)
+        at_effects = [kind.name for kind in self._faults if kind.strike is not None]
+        is_legacy = self.request.era == "legacy"
+        await instances.arm(at_effects[-1] if at_effects else None)
+        reply = await self._player.play_round(
+            self.request,
+            [self.instance] if again is None else [self.instance, self._second_instance()],
+            at_once=again == "at once",
+            lost=is_lost,
+            user=self._player.pushed(WholeCall(), self.request) if is_legacy else None,
         )
-        self._reply = Reply(nothing=LOST) if self.lost else reply
-        await player.instances.arm(None)
-        for kind in sorted(due, key=lambda kind: _AFTER[kind.phase]):
-            await kind.after(self)
-        return self._reply
+        if not is_lost:
+            self.reply = reply
+        await instances.arm(None)
+        for phases in PHASES_AFTER:
+            for kind in self._faults_of(*phases):
+                await kind.after(self)
+        return self.reply
 
-    async def misroute(self) -> None:
-        """Deliver the request to another instance than the one that asked; its response is lost."""
-        if self._before is None:  # no instance has had a request, so none is the wrong one
-            return
-        there = self._driver.instance(elsewhere=True)
-        await self._player.play_round(self.request, [there], lost=True)
+    def _faults_of(self, *phases: Phase) -> list[Kind]:
+        return [kind for kind in self._faults if kind.phase in phases]
+
+    def _second_instance(self) -> int:
+        """Return the instance of the second delivery: on a free fleet the next one."""
+        if self._driver.scenario.setup.fleet == "free":
+            return (self.instance + 1) % self._player.instances.instances
+        return self.instance
 
     async def restart(self) -> None:
-        """Replace every instance."""
         await self._player.restart("same")
 
-    async def redeploy(self) -> None:
-        """Deploy the version with `CHANGE`."""
-        await self._player.redeploy(CHANGE)
+    async def redeploy(self, version: Version) -> None:
+        await self._player.redeploy(version)
 
     async def wait(self, seconds: float) -> None:
-        """Let time pass."""
         await self._player.wait(seconds)
 
-    async def arm(self, kind: str) -> None:
-        """Arm a fault for an effect of the request."""
-        self._armed = kind
-
     async def crash(self) -> None:
-        """End the instance that has answered."""
         await self._player.instances.crash(self.instance)
 
+    async def deliver(
+        self, request: Request, *, elsewhere: bool = False, lost: bool = True
+    ) -> Reply:
+        instance = self._driver.instance(elsewhere=True) if elsewhere else self.instance
+        return await self._player.play_round(request, [instance], lost=lost)
+
+    @property
+    def questions(self) -> list[str]:
+        return self._driver.questions()
+
+    @property
+    def next_question(self) -> str | None:
+        return self._driver.following()
+
+    def answer(self, question: str, *, otherwise: bool = False) -> types.InputResponse:
+        return self._driver.answer(question, OTHERWISE if otherwise else AGREE)
+
     async def begin_other(self) -> None:
-        """Begin another call of the same user."""
         self._other = _Other(self._driver, self._driver.instance(), OTHERWISE)
         await self._other.begin()
 
     async def finish_other(self) -> None:
-        """Finish the other call."""
         assert self._other is not None
         await self._other.finish()
 
     async def call_again(self) -> None:
-        """Make the same call again, with the same answers; the user wants both."""
         other = _Other(self._driver, self._driver.instance(), AGREE)
         await other.begin()
         await other.finish()
-
-    async def answer_early(self) -> None:
-        """Have the request answer every question of the call, by its name, before it is asked."""
-        said = {name: self._driver.said(name, AGREE) for name in self._driver.questions()}
-        self.request = replace(self.request, answers=said)
-
-    async def go_back(self) -> None:
-        """Answer the question of the round otherwise, from the state that it came with."""
-        answers = dict(self.request.answers or {})
-        for key, given in answers.items():
-            content = given.content if isinstance(given, types.ElicitResult) else None
-            (name,) = content or {"": None}
-            answers[key] = self._driver.said(name, OTHERWISE)
-        if answers:
-            changed = replace(self.request, answers=answers)
-            reply = await self._player.play_round(changed, [self.instance])
-            self._reply = self._reply if reply.failed else reply
-
-    async def deliver_earlier(self) -> None:
-        """Deliver the request before this one again."""
-        if self._before is not None:
-            await self._player.play_round(self._before, [self.instance], lost=True)
-
-    async def deliver_with_more(self) -> None:
-        """Deliver the request again with one more property in its answers."""
-        answers = {
-            key: on_the_wire(Accept({**(given.content or {}), "note": "as before"}))
-            for key, given in (self.request.answers or {}).items()
-            if isinstance(given, types.ElicitResult)
-        }
-        if answers:
-            changed = replace(self.request, answers=answers)
-            await self._player.play_round(changed, [self.instance], lost=True)
-
-    async def answer_ahead(self) -> None:
-        """Have the request answer the question after it, too."""
-        following = self._driver.following()
-        if following is not None:
-            said = {following: self._driver.said(following, AGREE)}
-            self.request = replace(self.request, answers={**(self.request.answers or {}), **said})
 
 
 class _Other:
@@ -346,7 +309,7 @@ class _Other:
 
     async def _answers(self, reply: Reply) -> types.InputResponses:
         said = {
-            key: self._driver.said(reply.name_of(key), self._said, self._call)
+            key: self._driver.answer(reply.name_of(key), self._said, self._call)
             for key in reply.questions
         }
         self._request = replace(self._request, answers=said, state=reply.state)

@@ -1,63 +1,32 @@
 """The table of faults: each row is a kind of fault, and a fault is such a row at one request.
 
-A row says when the fault can happen and which abilities of a deployment it needs, and it makes the
-fault happen: `before` and `after` are called around the request that the client sends. A new kind
-is a new row.
-
-The rows act on the moment of the request (`moments`), which `driver` implements.
+A new kind is a new row. `fault_kinds` explains the columns, `moments` has what the functions of a
+row can do around a request, and `strikes` what a fault does at an effect.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import mcp_types as types
 
 from mrtr_options.errors import UsageError
 from mrtr_options.names import nearest
-from mrtr_options.review.bench.moments import Moment
+from mrtr_options.review.bench import strikes
+from mrtr_options.review.bench.fault_kinds import (
+    RAREST,
+    Act,
+    Kind,
+    Need,
+    Situation,
+    do_nothing,
+)
+from mrtr_options.review.bench.moments import Moment, Version
+from mrtr_options.review.bench.strikes import Strike
 from mrtr_options.tool.settings import STATE_TTL_SECONDS
 from mrtr_options.tool.weather import EffectKind
-
-Era = Literal["legacy", "modern"]
-ERAS: tuple[Era, ...] = ("modern", "legacy")
-
-Fleet = Literal["one", "sticky", "free"]
-"""The instances, and how rounds reach them.
-
-There is one; or there are two, and a round goes to the instance that handed out its state
-("sticky"), or to each in turn ("free").
-"""
-
-Phase = Literal["before", "delivery", "response", "after"]
-"""The part of a request that a fault concerns, in the order in which the parts happen.
-
-A fault happens before the request, changes how often it is delivered, takes its response away,
-or happens after it. At one request there is at most one fault of each phase.
-"""
-
-PHASES: tuple[Phase, ...] = ("before", "delivery", "response", "after")
-
-Tried = Literal["explore", "alone", "check", "script"]
-"""The commands that try a fault; see `Kind.tried`."""
-
-Need = Literal[
-    "restart",
-    "time",
-    "versions",
-    "crash",
-    "disconnect",
-    "one try of an effect",
-    "callers",
-    "tasks",
-]
-"""The abilities that a deployment needs.
-
-They are to replace its instances, let time pass, deploy another version, end an instance, cancel
-a request at an effect, make one try of an effect fail or wait, tell callers apart, and serve
-tasks. Every deployment can make an effect fail.
-"""
 
 BACK_OFF_SECONDS = 61.0
 """The time after which a client retries a server's failure and a dead instance is replaced.
@@ -65,128 +34,63 @@ BACK_OFF_SECONDS = 61.0
 It is longer than the single-use guard waits for its rounds.
 """
 
-CHANGE: Literal["inserted"] = "inserted"
+CHANGE: Version = "inserted"
 """The version that the fault `redeploy` deploys: one more question."""
 
 
-@dataclass(frozen=True)
-class At:
-    """The facts about a request that decide whether a fault can happen at it.
-
-    Attributes:
-        first: Whether it is the first request of the run.
-        era: The client's era.
-        fleet: The instances, and how rounds reach them.
-        answers: Whether it carries an answer to a question that every version asks.
-        asks: Whether such a question follows.
-        effects: The kinds of effects that took place in its round.
-        has_next_version: Whether there is a later version to deploy.
-    """
-
-    first: bool
-    era: Era
-    fleet: Fleet
-    answers: bool
-    asks: bool
-    effects: frozenset[str]
-    has_next_version: bool
+# --- what rows do around a request --------------------------------------------------------------
 
 
-Act: TypeAlias = "Callable[[Moment], Awaitable[None]]"
-
-
-async def _nothing(moment: Moment) -> None:
-    return
-
-
-@dataclass(frozen=True)
-class Kind:
-    """One way in which a request can go wrong.
-
-    Attributes:
-        name: Its name, without the round.
-        says: The fault in a sentence.
-        words: The same in the few words of a table's cell, 25 characters with the round at most.
-        do: The same as an instruction, as the page offers it; see `where`.
-        phase: The part of the request that it concerns.
-        at: The effect at which it happens; None for a fault of the request itself.
-        needs: The abilities of a deployment that it needs.
-        modern: Whether it needs a call of several requests, as only modern clients make.
-        needs_two: Whether it needs two instances, and rounds that go to the one that asked.
-        can: Tells whether it can show at a request.
-        before, after: The acts before the request is sent, and after its response.
-        tried: The commands that try it. "explore": every exploration. "alone": every exploration,
-            but not together with another fault, since it does not depend on one. "check": only
-            `check` and `play`, since the client misbehaves. "script": only scripts.
-    """
-
-    name: str
-    says: str
-    words: str
-    do: str
-    phase: Phase
-    before: Act = _nothing
-    after: Act = _nothing
-    can: Callable[[At], bool] = lambda at: True
-    needs: frozenset[Need] = frozenset()
-    modern: bool = False
-    needs_two: bool = False
-    at: EffectKind | None = None
-    tried: Tried = "explore"
-
-    @property
-    def where(self) -> str:
-        """The place where the page offers it: at the request, at its response, or at an effect."""
-        return self.at or ("response" if self.phase == "response" else "request")
-
-    @property
-    def what(self) -> str:
-        """The name without the effect, for a fault at an effect."""
-        return self.name.partition("@")[0]
-
-    @property
-    def is_after(self) -> bool:
-        """Return whether the effect happens before the instance ends or the client leaves."""
-        return self.what in ("crash", "gone")
-
-    @property
-    def is_another_call(self) -> bool:
-        """Return whether the user means another call than the one under review."""
-        return self.name in ("other", "again")
-
-    @property
-    def is_of_ledger(self) -> bool:
-        """Return whether it happens in the ledger, and the instance and the client stay."""
-        return self.what in ("fail", "once", "slow", "lock")
-
-
-# --- the acts -----------------------------------------------------------------------------------
-
-
-async def _send_elsewhere(moment: Moment) -> None:
-    moment.elsewhere = True
-
-
-async def _deliver_twice(moment: Moment) -> None:
-    moment.deliveries = 2
-
-
-async def _deliver_at_once(moment: Moment) -> None:
-    moment.deliveries = 2
-    moment.at_once = True
+async def _misroute(moment: Moment) -> None:
+    """Deliver the request to the wrong instance first."""
+    if moment.previous is not None:  # an instance has asked, so another one is the wrong one
+        await moment.deliver(moment.request, elsewhere=True)
 
 
 async def _answer_early(moment: Moment) -> None:
-    await moment.answer_early()
+    """Have the request answer every question of the call, by its name, before it is asked."""
+    answers = {question: moment.answer(question) for question in moment.questions}
+    moment.request = replace(moment.request, answers=answers)
 
 
-async def _lose(moment: Moment) -> None:
-    moment.lost = True
+async def _answer_ahead(moment: Moment) -> None:
+    """Have the request answer the question after it, too."""
+    question = moment.next_question
+    if question is not None:
+        answers = dict(moment.request.answers or {})
+        answers[question] = moment.answer(question)
+        moment.request = replace(moment.request, answers=answers)
 
 
-async def _lose_what_answers_ahead(moment: Moment) -> None:
-    await moment.answer_ahead()
-    await _lose(moment)
+async def _deliver_with_more(moment: Moment) -> None:
+    """Deliver the request again with one more property in its answers."""
+    answers: types.InputResponses = {}
+    for key, given in (moment.request.answers or {}).items():
+        if isinstance(given, types.ElicitResult):
+            content = {**(given.content or {}), "note": "as before"}
+            answers[key] = types.ElicitResult(action="accept", content=content)
+    if answers:
+        await moment.deliver(replace(moment.request, answers=answers))
+
+
+async def _go_back(moment: Moment) -> None:
+    """Answer the question of the round otherwise, from the state that it came with."""
+    answers: types.InputResponses = {}
+    for key, given in (moment.request.answers or {}).items():
+        content = given.content if isinstance(given, types.ElicitResult) else None
+        (question,) = content or {"": None}
+        answers[key] = moment.answer(question, otherwise=True)
+    if answers:
+        changed = replace(moment.request, answers=answers)
+        reply = await moment.deliver(changed, lost=False)
+        if not reply.failed:
+            moment.reply = reply
+
+
+async def _deliver_earlier(moment: Moment) -> None:
+    """Deliver the request before this one again."""
+    if moment.previous is not None:
+        await moment.deliver(moment.previous)
 
 
 async def _crash(moment: Moment) -> None:
@@ -195,47 +99,53 @@ async def _crash(moment: Moment) -> None:
 
 
 async def _wait_for_the_next(moment: Moment) -> None:
+    """Wait until another instance has taken the place of the one that died."""
     await moment.wait(BACK_OFF_SECONDS)
 
 
-def _later(at: At) -> bool:
-    return not at.first
+# --- when rows can show -------------------------------------------------------------------------
 
 
-def _at_the_end(at: At) -> bool:
-    return not at.first and not at.asks
+def _later(situation: Situation) -> bool:
+    return not situation.first
 
 
-def _later_of_two(at: At) -> bool:
-    return not at.first and at.fleet == "sticky"
+def _at_the_end(situation: Situation) -> bool:
+    return not situation.first and not situation.asks
+
+
+def _later_of_two(situation: Situation) -> bool:
+    return not situation.first and situation.fleet == "sticky"
 
 
 def _at_effects(
-    what: str,
+    name: str,
     says: str,
     words: str,
     do: str,
-    needs: frozenset[Need],
+    strike: Strike,
     *,
-    dies: bool = False,
-    tried: Tried = "explore",
+    after: Act = do_nothing,
+    needs: frozenset[Need] = frozenset(),
+    tried: Literal["explore", "script"] = "explore",
+    rarity: int = RAREST,
 ) -> list[Kind]:
     """Return a row for each kind of effect."""
 
     def row(effect: EffectKind) -> Kind:
-        name = f"{what}@{effect}"
         return Kind(
-            name,
+            f"{name}@{effect}",
             says.format(effect),
             words.format(effect),
             do,
             "response",
-            before=lambda moment: moment.arm(name),
-            after=_wait_for_the_next if dies else _nothing,
-            can=lambda at: effect in at.effects,
-            needs=needs,
+            after=after,
             at=effect,
+            strike=strike,
+            can=lambda situation: effect in situation.effects,
+            needs=needs,
             tried=tried,
+            rarity=rarity,
         )
 
     return [row("audit"), row("bill")]
@@ -265,6 +175,7 @@ KINDS: dict[str, Kind] = _rows(
         before=lambda moment: moment.restart(),
         can=_later,
         needs=_RESTART,
+        rarity=7,
     ),
     Kind(
         "failover",
@@ -272,10 +183,11 @@ KINDS: dict[str, Kind] = _rows(
         "failover",
         "send it to the other instance",
         "before",
-        before=_send_elsewhere,
+        elsewhere=True,
         can=_later_of_two,
         modern=True,
         needs_two=True,
+        rarity=4,
     ),
     Kind(
         "expired",
@@ -294,8 +206,9 @@ KINDS: dict[str, Kind] = _rows(
         "redeploy",
         "deploy another version first",
         "before",
-        before=lambda moment: moment.redeploy(),
-        can=lambda at: not at.first and at.has_next_version,
+        before=lambda moment: moment.redeploy(CHANGE),
+        deploys=CHANGE,
+        can=lambda situation: not situation.first and situation.has_next_version,
         needs=frozenset({"versions"}),
         modern=True,
     ),
@@ -307,6 +220,7 @@ KINDS: dict[str, Kind] = _rows(
         "before",
         before=lambda moment: moment.begin_other(),
         after=lambda moment: moment.finish_other(),
+        another_call=True,
         can=_later,
         modern=True,
     ),
@@ -316,7 +230,8 @@ KINDS: dict[str, Kind] = _rows(
         "{nth} request twice",
         "deliver it twice",
         "delivery",
-        before=_deliver_twice,
+        again="later",
+        rarity=1,
     ),
     Kind(
         "both",
@@ -324,7 +239,8 @@ KINDS: dict[str, Kind] = _rows(
         "{nth} request twice at once",
         "deliver it twice at once",
         "delivery",
-        before=_deliver_at_once,
+        again="at once",
+        rarity=2,
     ),
     Kind(
         "more",
@@ -332,8 +248,8 @@ KINDS: dict[str, Kind] = _rows(
         "{nth} request again with more",
         "deliver it again with one more property",
         "delivery",
-        after=lambda moment: moment.deliver_with_more(),
-        can=lambda at: at.answers,
+        after=_deliver_with_more,
+        can=lambda situation: situation.answers,
         modern=True,
         tried="check",
     ),
@@ -343,10 +259,11 @@ KINDS: dict[str, Kind] = _rows(
         "{nth} request misrouted",
         "send it to the other instance first",
         "delivery",
-        before=lambda moment: moment.misroute(),
+        before=_misroute,
         can=_later_of_two,
         modern=True,
         needs_two=True,
+        rarity=5,
     ),
     Kind(
         "early",
@@ -355,19 +272,28 @@ KINDS: dict[str, Kind] = _rows(
         "answer every question in it",
         "delivery",
         before=_answer_early,
-        can=lambda at: at.first,
+        can=lambda situation: situation.first,
         modern=True,
         tried="alone",
     ),
-    Kind("lost", "the response is lost", "{response} lost", "lose it", "response", before=_lose),
+    Kind(
+        "lost",
+        "the response is lost",
+        "{response} lost",
+        "lose it",
+        "response",
+        lost=True,
+        rarity=0,
+    ),
     Kind(
         "ahead",
         "the request already answers the next question, too, and the response is lost",
         "{response} lost, next question answered ahead",
         "answer the next question, too, and lose it",
         "response",
-        before=_lose_what_answers_ahead,
-        can=lambda at: at.asks,
+        before=_answer_ahead,
+        lost=True,
+        can=lambda situation: situation.asks,
         modern=True,
         tried="check",
     ),
@@ -377,35 +303,47 @@ KINDS: dict[str, Kind] = _rows(
         "crash before {response}",
         "crash before it is sent",
         "response",
-        before=_lose,
+        lost=True,
         after=_crash,
         needs=_CRASH,
+        rarity=8,
     ),
     _at_effects(
         "crash",
         "the instance dies right after the {}",
         "crash after {}",
         "crash right after it",
-        _CRASH,
-        dies=True,
+        strikes.INSTANCE_ENDS_AFTER,
+        after=_wait_for_the_next,
+        needs=_CRASH,
+        rarity=8,
     ),
     _at_effects(
         "down",
         "the instance dies right before the {}",
         "crash before {}",
         "crash right before it",
-        _CRASH,
-        dies=True,
+        strikes.INSTANCE_ENDS_BEFORE,
+        after=_wait_for_the_next,
+        needs=_CRASH,
+        rarity=9,
     ),
     _at_effects(
         "gone",
         "the client is gone right after the {}, and its request is cancelled",
         "client gone after {}",
         "let the client leave right after it",
-        frozenset({"disconnect"}),
+        strikes.CLIENT_LEAVES_AFTER,
+        needs=frozenset({"disconnect"}),
+        rarity=6,
     ),
     _at_effects(
-        "fail", "the {} fails: its destination is down", "{} fails", "let it fail", frozenset()
+        "fail",
+        "the {} fails: its destination is down",
+        "{} fails",
+        "let it fail",
+        strikes.FAILS,
+        rarity=10,
     ),
     Kind(
         "back",
@@ -413,8 +351,8 @@ KINDS: dict[str, Kind] = _rows(
         "answer changed",
         "go back and answer differently",
         "after",
-        after=lambda moment: moment.go_back(),
-        can=lambda at: at.answers,
+        after=_go_back,
+        can=lambda situation: situation.answers,
         modern=True,
     ),
     Kind(
@@ -423,9 +361,10 @@ KINDS: dict[str, Kind] = _rows(
         "earlier request again",
         "deliver the one before it again, late",
         "after",
-        after=lambda moment: moment.deliver_earlier(),
+        after=_deliver_earlier,
         can=_later,
         modern=True,
+        rarity=3,
     ),
     Kind(
         "again",
@@ -434,6 +373,7 @@ KINDS: dict[str, Kind] = _rows(
         "have the user want it twice",
         "after",
         after=lambda moment: moment.call_again(),
+        another_call=True,
         can=_at_the_end,
         modern=True,
         tried="alone",
@@ -443,7 +383,8 @@ KINDS: dict[str, Kind] = _rows(
         "the first try of the {} in the round fails",
         "{} fails once",
         "let it fail once",
-        _TRY,
+        strikes.FAILS_ONCE,
+        needs=_TRY,
         tried="script",
     ),
     _at_effects(
@@ -451,7 +392,8 @@ KINDS: dict[str, Kind] = _rows(
         "the first try of the {} takes long",
         "slow {}",
         "let it take long",
-        _TRY,
+        strikes.IS_SLOW,
+        needs=_TRY,
         tried="script",
     ),
     _at_effects(
@@ -459,7 +401,7 @@ KINDS: dict[str, Kind] = _rows(
         "somebody else writes when the {} is due",
         "{} has to wait",
         "let it wait",
-        frozenset(),
+        strikes.HAS_TO_WAIT,
         tried="script",
     ),
 )

@@ -1,50 +1,79 @@
-"""One request as a fault sees it: the members that a row of `faults.KINDS` sets and calls.
+"""One request as a fault sees it: the members that a row of `faults.KINDS` reads, sets and calls.
 
 The client implements it (`driver`); a fault knows no more of the client than this.
 """
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Literal, Protocol
+
+import mcp_types as types
+
+from mrtr_options.review.bench.messages import Reply, Request
+
+Version = Literal["inserted"]
+"""The version of the file that a fault deploys: one with one more question."""
 
 
 class Moment(Protocol):
-    """One request, as the rows of `faults.KINDS` see it.
+    """One request of the default client, and what can be done around it.
 
     Attributes:
-        deliveries: How often the network delivers the request.
-        at_once: Whether the deliveries are made at the same moment.
-        elsewhere: Whether the request goes to another instance than the one that asked.
-        lost: Whether its response is lost.
+        request: The request. A row may change it before it is sent.
+        previous: The request before it; None for the first.
+        reply: The reply that the client goes on from.
     """
 
-    deliveries: int
-    at_once: bool
-    elsewhere: bool
-    lost: bool
+    request: Request
+    previous: Request | None
+    reply: Reply
 
-    async def misroute(self) -> None:
-        """Deliver the request to another instance than the one that asked; its response is lost."""
-        ...
+    # --- the instances --------------------------------------------------------------------------
 
     async def restart(self) -> None:
         """Replace every instance."""
         ...
 
-    async def redeploy(self) -> None:
-        """Deploy the version with `CHANGE`."""
+    async def redeploy(self, version: Version) -> None:
+        """Deploy another version of the file."""
         ...
 
     async def wait(self, seconds: float) -> None:
         """Let time pass."""
         ...
 
-    async def arm(self, kind: str) -> None:
-        """Arm a fault for an effect of the request."""
-        ...
-
     async def crash(self) -> None:
         """End the instance that has answered."""
+        ...
+
+    # --- the network ----------------------------------------------------------------------------
+
+    async def deliver(
+        self, request: Request, *, elsewhere: bool = False, lost: bool = True
+    ) -> Reply:
+        """Deliver a request besides the moment's own.
+
+        Args:
+            request: The request.
+            elsewhere: Whether it goes to another instance than the one that asked.
+            lost: Whether its response is lost.
+        """
+        ...
+
+    # --- the user -------------------------------------------------------------------------------
+
+    @property
+    def questions(self) -> list[str]:
+        """The names of the call's questions, in order."""
+        ...
+
+    @property
+    def next_question(self) -> str | None:
+        """The name of the question after this request; None after the last."""
+        ...
+
+    def answer(self, question: str, *, otherwise: bool = False) -> types.InputResponse:
+        """Have the user answer a question, as usual or otherwise; see `driver.OTHERWISE`."""
         ...
 
     async def begin_other(self) -> None:
@@ -57,24 +86,4 @@ class Moment(Protocol):
 
     async def call_again(self) -> None:
         """Make the same call again, with the same answers; the user wants both."""
-        ...
-
-    async def answer_early(self) -> None:
-        """Have the request answer every question of the call, by its name, before it is asked."""
-        ...
-
-    async def go_back(self) -> None:
-        """Answer the question of the round otherwise, from the state that it came with."""
-        ...
-
-    async def deliver_earlier(self) -> None:
-        """Deliver the request before this one again."""
-        ...
-
-    async def deliver_with_more(self) -> None:
-        """Deliver the request again with one more property in its answers."""
-        ...
-
-    async def answer_ahead(self) -> None:
-        """Have the request answer the question after it, too."""
         ...

@@ -1,7 +1,7 @@
 """The client of a run: it takes the steps of scripts.
 
 One player for every client: modern, legacy, and one that takes tasks (SEP-2663). It plays each
-round with `rounds`. Knows scenarios and the client; of options only that they serve the weather
+round with `delivery`. Knows scenarios and the client; of options only that they serve the weather
 tool.
 """
 
@@ -17,42 +17,29 @@ import mcp_types as types
 from mcp.client.session import ClientRequestContext
 from pydantic import ValidationError
 
-from mrtr_options.review.bench.attacks import (
-    edited,
-    edited_key,
-    forgeries,
-    signed_as_told,
-    spread,
-)
+from mrtr_options.review.bench.answers import AGREE, Accept, Nothing, Refuse, Roots, UserAnswer
 from mrtr_options.review.bench.client import Answerer
+from mrtr_options.review.bench.delivery import POLL_SECONDS, Pushed, Question, Sender
 from mrtr_options.review.bench.deployments import Instances
-from mrtr_options.review.bench.history import Asked, Method, Reply, Request
-from mrtr_options.review.bench.rounds import POLL_SECONDS, Pushed, Question, Rounds
+from mrtr_options.review.bench.edits import edit_key, edit_state
+from mrtr_options.review.bench.forgeries import forge, spread_over
+from mrtr_options.review.bench.history import Asked
+from mrtr_options.review.bench.messages import Method, Reply, Request
 from mrtr_options.review.bench.scenario import (
-    AGREE,
-    ENDED,
-    Accept,
-    Create,
     Forge,
     ListTools,
-    Look,
-    Nothing,
     Redeploy,
-    Refuse,
     Repeat,
     Restart,
-    Roots,
     Scenario,
     Send,
-    Status,
     Step,
-    Stop,
     Together,
-    Update,
-    UserAnswer,
     Wait,
     WholeCall,
 )
+from mrtr_options.review.bench.signatures import signed_as_told
+from mrtr_options.review.bench.task_steps import ENDED, Create, Look, Status, Stop, Update
 from mrtr_options.tool.server import TOOL
 
 MAX_ROUNDS = 10
@@ -98,7 +85,7 @@ async def converse(
         request = following
 
 
-class Player(Rounds):
+class Player(Sender):
     """The client of one run, which plays steps."""
 
     def __init__(
@@ -126,7 +113,7 @@ class Player(Rounds):
             case ListTools():
                 era = self.scenario.setup.era
                 listing = Request(method="tools/list", principal=step.principal, era=era)
-                await self.play_round(listing, [self._next()])
+                await self.play_round(listing, [self._next_instance()])
             case Restart():
                 await self.restart(step.keys)
             case Redeploy():
@@ -140,7 +127,9 @@ class Player(Rounds):
             case Update():
                 await self._update(step)
             case Stop():
-                await self.play_round(self._of_task("tasks/cancel", step.principal), [self._next()])
+                await self.play_round(
+                    self._of_task("tasks/cancel", step.principal), [self._next_instance()]
+                )
 
     async def _take_together(self, together: Together) -> None:
         await self.instances.arm(next(filter(None, map(_fault_of, together.steps)), None))
@@ -192,14 +181,16 @@ class Player(Rounds):
             self._is_full |= step.if_room and refused
             group.cancel_scope.cancel()
 
-    def _asked(self, step: Send) -> Question | None:
+    def _question_of(self, step: Send) -> Question | None:
         """Return the question that a round answers: of its call, or of the call of its state."""
         return self._clients[step.state_of or step.call].open.get(step.round)
 
     def _is_left_out(self, step: Send) -> bool:
         client = self._clients[step.call]
         last = client.last
-        if step.round != "first" and (self._asked(step) is None or step.round not in client.open):
+        if step.round != "first" and (
+            self._question_of(step) is None or step.round not in client.open
+        ):
             return True
         if step.retry and last is not None and not (last.failed or last.is_error):
             return True
@@ -211,7 +202,7 @@ class Player(Rounds):
 
     def _request_of(self, step: Send) -> Request:
         """Record the user's answers of a round, and return its request."""
-        asked = self._asked(step)
+        asked = self._question_of(step)
         caller = self.scenario.callers[step.call - 1]
         extra: dict[str, UserAnswer] = {
             name: content if isinstance(content, UserAnswer) else Accept(content)
@@ -227,8 +218,8 @@ class Player(Rounds):
         open_now = self._clients[step.call].open
         keys = self._keys | {name: question.key for name, question in open_now.items()}
         if step.key_edit is not None and asked is not None:
-            keys |= {step.round: edited_key(asked.key, step.key_edit)}
-        state = step.state or edited(asked.state if asked else None, step.edit)
+            keys |= {step.round: edit_key(asked.key, step.key_edit)}
+        state = step.state or edit_state(asked.state if asked else None, step.edit)
         return Request(
             step.location or caller.location,
             {keys.get(name, name): on_the_wire(answer) for name, answer in said.items()} or None,
@@ -245,11 +236,11 @@ class Player(Rounds):
     def _instances_for(self, step: Send) -> list[int]:
         """Return the instances that a round is delivered to."""
         count = self.instances.instances
-        asked = self._asked(step)
+        asked = self._question_of(step)
         if self.scenario.setup.fleet == "sticky" and asked is not None:
             instance = asked.instance
         else:
-            instance = self._next() if step.to is None else step.to % count
+            instance = self._next_instance() if step.to is None else step.to % count
         return [instance] if step.again is None else [instance, (instance + 1) % count]
 
     async def _end_at_work(self, gone: anyio.Event | None, instance: int) -> None:
@@ -266,7 +257,7 @@ class Player(Rounds):
         sent = [request for call, request in self._requests if call == step.call]
         if len(sent) < step.back:
             return
-        where = self._next() if step.to is None else step.to % self.instances.instances
+        where = self._next_instance() if step.to is None else step.to % self.instances.instances
         await self.play_round(sent[-step.back], [where], call=step.call, unseen=True)
 
     async def _forge(self, step: Forge) -> None:
@@ -284,20 +275,22 @@ class Player(Rounds):
             request = Request(
                 caller.location, answers, state, caller.principal, caller.asks, forged=name
             )
-            return await self.play_round(request, [self._next()], call=step.call, unseen=True)
+            return await self.play_round(
+                request, [self._next_instance()], call=step.call, unseen=True
+            )
 
-        told = 0
-        made = forgeries(asked.state, others)
+        tried = 0
+        made = forge(asked.state, others)
         if step.most and not step.only:
-            made = spread(made, step.most)
+            made = spread_over(made, step.most)
         for name, state in made:
             if step.only in ("", name) or step.only.startswith(f"{name}{_AS_TOLD}"):
                 reply = await send(name, state)
                 says = f"{reply.message} {reply.data}"
                 for number, signed in enumerate(signed_as_told(state, says), start=1):
                     as_told = f"{name}{_AS_TOLD} ({number})"
-                    if step.only in ("", as_told) and told < MAX_TOLD:
-                        told += 1
+                    if step.only in ("", as_told) and tried < MAX_TOLD:
+                        tried += 1
                         await send(as_told, signed)
 
     # --- whole calls ----------------------------------------------------------------------------
@@ -323,10 +316,12 @@ class Player(Rounds):
             return
 
         async def send(request: Request) -> Reply:
-            return await self.play_round(request, [self._next()], call=step.call, lost=step.lost)
+            return await self.play_round(
+                request, [self._next_instance()], call=step.call, lost=step.lost
+            )
 
         async def answers(reply: Reply) -> types.InputResponses:
-            return {key: await self._said(step, reply, key) for key in reply.questions}
+            return {key: await self._answer_form(step, reply, key) for key in reply.questions}
 
         await converse(request, send, answers)
 
@@ -362,8 +357,10 @@ class Player(Rounds):
                 await self._clients[step.waits_for].over.wait()
             if step.thinks:
                 await self.wait(step.thinks)
-            response = await self._put(step, name, params)
-            self._clients[step.call].said.pop(name, None)  # another delivery may have had the same
+            response = await self._ask_user(step, name, params)
+            self._clients[step.call].answers.pop(
+                name, None
+            )  # another delivery may have had the same
             self.answer(step.call, name, response, delivery)
             return cast("types.ElicitResult", response)
 
@@ -378,30 +375,30 @@ class Player(Rounds):
         look = self._of_task("tasks/get", "alice")
         until: tuple[Status, ...] = ("input_required", *ENDED)
         while anyio.current_time() < deadline:
-            reply = await self.play_round(look, [self._next()], until=until)
+            reply = await self.play_round(look, [self._next_instance()], until=until)
             if reply.failed or reply.status in ENDED:
                 return
             new = [key for key in reply.questions if key not in answered]
             if not new:
                 await anyio.sleep(POLL_SECONDS)
                 continue
-            answers = {key: await self._said(step, reply, key) for key in new}
+            answers = {key: await self._answer_form(step, reply, key) for key in new}
             answered.update(new)
             request = replace(self._of_task("tasks/update", "alice"), answers=answers)
-            await self.play_round(request, [self._next()])
+            await self.play_round(request, [self._next_instance()])
             deadline = anyio.current_time() + self.instances.hang_seconds
 
-    async def _said(self, step: WholeCall, reply: Reply, key: str) -> types.InputResponse:
+    async def _answer_form(self, step: WholeCall, reply: Reply, key: str) -> types.InputResponse:
         """Return the user's answer to a question of a response."""
         name = reply.name_of(key)
         form = types.ElicitRequestFormParams(
             message=reply.questions[key], requested_schema=reply.schemas[key]
         )
-        response = await self._put(step, name, form)
+        response = await self._ask_user(step, name, form)
         self.answer(step.call, name, response)
         return response
 
-    async def _put(
+    async def _ask_user(
         self, step: WholeCall, name: str, form: types.ElicitRequestFormParams
     ) -> types.InputResponse:
         if self._user is not None:
@@ -418,7 +415,7 @@ class Player(Rounds):
 
     async def _create(self, step: Create | WholeCall) -> Reply:
         client = self._clients[1]
-        client.created_at = self._next()
+        client.created_at = self._next_instance()
         await self._arm_task(step.fault)
         request = Request(self.scenario.location, asks=step.asks, takes_tasks=True)
         reply = await self.play_round(request, [client.created_at], lost=step.lost)
@@ -432,20 +429,20 @@ class Player(Rounds):
         if step.guessed:
             task = request.task
             request = replace(request, task=task[:-1] + ("A" if task[-1:] != "A" else "B"))
-        await self.play_round(request, [self._next()], until=step.until)
+        await self.play_round(request, [self._next_instance()], until=step.until)
 
     async def _update(self, step: Update) -> None:
-        request = self._answering(step)
+        request = self._update_request(step)
         await self._arm_task(step.fault)
         deliveries = 1 if step.again is None else 2
-        to = [self._next() for _ in range(deliveries)]
+        to = [self._next_instance() for _ in range(deliveries)]
         await self.play_round(request, to, at_once=step.again == "at once", lost=step.lost)
 
     def _of_task(self, method: Method, principal: str) -> Request:
         task = self._clients[1].task
         return Request(principal=principal, method=method, task=task, takes_tasks=True)
 
-    def _answering(self, step: Update) -> Request:
+    def _update_request(self, step: Update) -> Request:
         open_now = self._clients[1].open
         said = step.answers
         if said is None:
@@ -483,16 +480,16 @@ def on_the_wire(answer: UserAnswer) -> types.InputResponse:
     """Return a user's answer as it goes over the wire, valid or not."""
     match answer:
         case Accept(content=content):
-            return _elicited("accept", content)
+            return _elicit_result("accept", content)
         case Refuse(action=action, content=content):
-            return _elicited(action, content)
+            return _elicit_result(action, content)
         case Roots():
             return types.ListRootsResult(roots=[])
         case Nothing():
             raise ValueError("nothing is sent where there is no answer")
 
 
-def _elicited(action: str, content: Any) -> types.ElicitResult:
+def _elicit_result(action: str, content: Any) -> types.ElicitResult:
     try:
         return types.ElicitResult.model_validate({"action": action, "content": content})
     except ValidationError:

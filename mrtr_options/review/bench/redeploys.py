@@ -21,7 +21,7 @@ from typing import Any, Literal
 import mcp_types as types
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, create_model
 
-from mrtr_options.review.bench.history import Form, form_of
+from mrtr_options.review.bench.messages import Form, form_of
 from mrtr_options.review.bench.patching import CannotPatch, patched
 from mrtr_options.review.bench.scenario import Change
 from mrtr_options.sdk.questions import Question, request_for

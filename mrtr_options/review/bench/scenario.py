@@ -13,47 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
-from mrtr_options.review.bench.faults import CHANGE, KINDS, Era, Faults, Fleet, Kind, Need, names_of
+from mrtr_options.review.bench.answers import Accept, Refuse, RoundName, UserAnswer
+from mrtr_options.review.bench.fault_kinds import Kind, Need
+from mrtr_options.review.bench.faults import KINDS, Faults, names_of
+from mrtr_options.review.bench.setup import DEFAULT_SETUP, Declares, Era, Fleet, Policy, Setup
+from mrtr_options.review.bench.task_steps import Stop, TaskStep, Update
 from mrtr_options.tool.weather import Destination
-
-RoundName = Literal["first", "place", "units", "consent"]
-
-AGREE = {"place": "Springfield, Illinois", "units": "metric", "consent": "yes"}
-"""The user's answers unless a step has others."""
-
-
-# --- the user's answers -------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Accept:
-    """The user fills the form in with `content`, valid or not."""
-
-    content: Any
-
-
-@dataclass(frozen=True)
-class Refuse:
-    """The user declines or cancels, perhaps with content."""
-
-    action: Literal["decline", "cancel"]
-    content: Any = None
-
-
-@dataclass(frozen=True)
-class Roots:
-    """The result of a roots request, which answers no form."""
-
-
-@dataclass(frozen=True)
-class Nothing:
-    """The lack of an answer: the round goes out while the user is not done yet."""
-
-
-UserAnswer = Accept | Refuse | Roots | Nothing
-
 
 # --- changes to the state -----------------------------------------------------------------------
 
@@ -156,7 +123,7 @@ class Repeat:
 
 @dataclass(frozen=True)
 class Forge:
-    """States that a client forges from those it holds (`attacks`), each sent with a good answer.
+    """States that a client forges from those it holds (`forgeries`), each sent with a good answer.
 
     Attributes:
         round: The round whose state is forged.
@@ -182,13 +149,6 @@ class ListTools:
     """
 
     principal: str = "alice"
-
-
-Declares = Literal["empty", "url"]
-"""A client's declaration of elicitation, if it differs from the SDK's.
-
-It is `{}`, which means forms, or by URL only.
-"""
 
 
 @dataclass(frozen=True)
@@ -299,106 +259,11 @@ class Redeploy:
     only: int | None = None
 
 
-# --- steps of a client that takes tasks ---------------------------------------------------------
-
-Status = Literal["working", "input_required", "completed", "failed", "cancelled"]
-ENDED: tuple[Status, ...] = ("completed", "failed", "cancelled")
-
-
-@dataclass(frozen=True)
-class Create:
-    """A call of the tool that returns a task.
-
-    Attributes:
-        lost: The response breaks off; the client never learns of the task.
-        asks: Whether the client declares elicitation.
-        fault: The fault at an effect of the work that begins.
-    """
-
-    lost: bool = False
-    asks: bool = True
-    fault: str | None = None
-
-
-@dataclass(frozen=True)
-class Look:
-    """`tasks/get`, repeated until the task has a status.
-
-    Attributes:
-        until: The statuses that end it; with none, one request is sent.
-        principal: The caller.
-        takes_tasks: Whether this request declares the extension.
-        guessed: Whether the id was never handed out.
-    """
-
-    until: tuple[Status, ...] = ()
-    principal: str = "alice"
-    takes_tasks: bool = True
-    guessed: bool = False
-
-
-@dataclass(frozen=True)
-class Update:
-    """`tasks/update`, with the client's answers.
-
-    Attributes:
-        answers: The user's answers, by round; None to agree to every open question.
-        extra: Answers to questions that were not asked, by key; each accepted with this content.
-        lost: The response breaks off; the client sends the same again.
-        again: The network delivers the request twice: one after the other, or at once.
-        principal: The caller.
-        fault: The fault at an effect of the work that goes on.
-    """
-
-    answers: dict[RoundName, UserAnswer] | None = None
-    extra: dict[str, Any] = field(default_factory=dict[str, Any])
-    lost: bool = False
-    again: Literal["later", "at once"] | None = None
-    principal: str = "alice"
-    fault: str | None = None
-
-
-@dataclass(frozen=True)
-class Stop:
-    """`tasks/cancel`, sent by this principal."""
-
-    principal: str = "alice"
-
-
-TaskStep = Create | Look | Update | Stop
 Step = (
     Send | WholeCall | Repeat | Forge | Together | ListTools | Restart | Redeploy | Wait | TaskStep
 )
 
 # --- where, and by whom -------------------------------------------------------------------------
-
-Policy = Literal["stops", "calls again", "resends"]
-"""A client's policy after a lost response.
-
-It reports the error to the application and sends nothing more, as most shipped clients do; it
-calls the tool again from scratch, by itself or because its model does; or it sends the same
-request again. The first two are today's clients.
-"""
-
-POLICIES: tuple[Policy, ...] = get_args(Policy)
-"""Every client's policy, today's first."""
-
-
-@dataclass(frozen=True)
-class Setup:
-    """The place of a call, and its client.
-
-    Attributes:
-        era: The client's era.
-        fleet: The instances, and how rounds reach them.
-        policy: The default client's policy after a lost response.
-        destination: The behaviour of the effects' destination towards an effect that it has seen.
-    """
-
-    era: Era = "modern"
-    fleet: Fleet = "one"
-    policy: Policy = "resends"
-    destination: Destination = "ignores keys"
 
 
 @dataclass(frozen=True)
@@ -417,7 +282,7 @@ class Scenario:
 
     name: str
     why: str
-    setup: Setup = Setup()
+    setup: Setup = DEFAULT_SETUP
     callers: tuple[Caller, ...] = (Caller("Springfield"),)
     faults: Faults = ()
     script: tuple[Step, ...] = ()
@@ -440,7 +305,7 @@ class Scenario:
     def under(self, faults: Faults) -> Scenario:
         """Return the default client's call under a set of faults."""
         says = "; ".join(f"{fault}: {fault.kind.says}" for fault in faults) or "Nothing goes wrong."
-        others = [fault for fault in faults if fault.kind.is_another_call]
+        others = [fault for fault in faults if fault.kind.another_call]
         callers = (1 + len(others)) * self.callers[:1]
         return replace(
             self, name=names_of(faults) or "clean", why=says, faults=faults, callers=callers
@@ -478,8 +343,7 @@ class Scenario:
         found: set[Change] = {
             step.change for step in self.script if isinstance(step, Redeploy) and step.change
         }
-        if any(fault.name == "redeploy" for fault in self.faults):
-            found.add(CHANGE)
+        found |= {fault.kind.deploys for fault in self.faults if fault.kind.deploys}
         return found
 
     @property

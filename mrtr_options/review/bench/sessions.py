@@ -17,7 +17,7 @@ from mcp.client.streamable_http import streamable_http_client
 from pydantic import ValidationError
 
 from mrtr_options.review.bench.client import client_of, exchange, refusal
-from mrtr_options.review.bench.history import LOST, Reply, Request
+from mrtr_options.review.bench.messages import LOST, Reply, Request
 
 
 @dataclass

@@ -15,7 +15,7 @@ from mrtr_options.review.bench import temporal
 from mrtr_options.sdk.ask_again import ask_again
 from mrtr_options.sdk.legacy_shim import legacy_shim
 from mrtr_options.sdk.single_use import SqliteStore, single_use
-from mrtr_options.sdk.single_use.store import Store
+from mrtr_options.sdk.single_use.reservations import Store
 from mrtr_options.tool.catalogue import DURABLE, CannotLoad, Option, all_options, runnable
 from mrtr_options.tool.notation import (
     ASK_AGAIN,

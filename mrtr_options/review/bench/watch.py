@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
-from mrtr_options.sdk.single_use.store import Claim, Stamp, Store
+from mrtr_options.sdk.single_use.reservations import Claim, Stamp, Store
 
-Told = Callable[[str], None]
+Report = Callable[[str], None]
 
 
 class Watch(Protocol):
@@ -31,45 +31,45 @@ class Watch(Protocol):
 class WatchedStore:
     """A guard's store that reports each use, with its result."""
 
-    def __init__(self, store: Store, told: Told) -> None:
+    def __init__(self, store: Store, report: Report) -> None:
         self._store = store
-        self._told = told
+        self._report = report
 
     async def stamp(self) -> Stamp:
         return await self._store.stamp()
 
     async def reserve(self, claim: Claim) -> str | None:
-        with self._telling():
+        with self._reporting_errors():
             found = await self._store.reserve(claim)
-        self._told("takes the round" if found is None else "finds the outcome")
+        self._report("takes the round" if found is None else "finds the outcome")
         return found
 
     async def outcome(self, call: str) -> str | None:
-        with self._telling():
+        with self._reporting_errors():
             found = await self._store.outcome(call)
-        self._told("finds nothing" if found is None else "finds the outcome")
+        self._report("finds nothing" if found is None else "finds the outcome")
         return found
 
     async def take_over(self, claim: Claim) -> bool:
         taken = await self._store.take_over(claim)
-        self._told("takes it over" if taken else "leaves it")
+        self._report("takes it over" if taken else "leaves it")
         return taken
 
     async def record(self, claim: Claim, outcome: str) -> bool:
         kept = await self._store.record(claim, outcome)
-        self._told("keeps the outcome" if kept else "leaves the outcome")
+        self._report("keeps the outcome" if kept else "leaves the outcome")
         return kept
 
     async def release(self, claim: Claim) -> None:
         await self._store.release(claim)
-        self._told("gives it back")
+        self._report("gives it back")
 
     @contextmanager
-    def _telling(self) -> Generator[None]:
+    def _reporting_errors(self) -> Generator[None]:
         try:
             yield
         except Exception as error:  # the store's way to say that a round is not taken
-            self._told(f"finds it {type(error).__name__.lower()}")
+            self._report(f"finds it {type(error).__name__.lower()}")
             raise
 
 
@@ -83,7 +83,7 @@ _NAMES = {
 
 
 @contextmanager
-def watching_the_engine(told: Told) -> Generator[None]:
+def watching_the_engine(report: Report) -> Generator[None]:
     """Report each step that a durable engine of this process records meanwhile."""
     import sqlalchemy  # comes with the extra
     import sqlalchemy.event
@@ -91,7 +91,7 @@ def watching_the_engine(told: Told) -> Generator[None]:
     def done(connection: Any, cursor: Any, statement: str, parameters: Any, *others: Any) -> None:
         if _KEPT.match(statement):
             _, _, name, *_ = parameters
-            told(f"keeps {_NAMES.get(name) or f'step {name}'}")
+            report(f"keeps {_NAMES.get(name) or f'step {name}'}")
 
     sqlalchemy.event.listen(sqlalchemy.Engine, "after_cursor_execute", done)
     try:

@@ -13,14 +13,15 @@ import anyio
 import mcp_types as types
 from mcp.client.session import ClientRequestContext
 
-from mrtr_options.review.bench.attacks import edited
+from mrtr_options.review.bench.answers import AGREE, Accept
 from mrtr_options.review.bench.deployments import Instances
 from mrtr_options.review.bench.deployments.children import Children
-from mrtr_options.review.bench.faults import Era
-from mrtr_options.review.bench.history import Reply, Request
+from mrtr_options.review.bench.edits import edit_state
+from mrtr_options.review.bench.messages import Reply, Request
 from mrtr_options.review.bench.player import on_the_wire
-from mrtr_options.review.bench.scenario import AGREE, CANCEL, DECLINE, Accept, Scenario
+from mrtr_options.review.bench.scenario import CANCEL, DECLINE, Scenario
 from mrtr_options.review.bench.schedules import named
+from mrtr_options.review.bench.setup import Era
 from mrtr_options.review.bench.subjects import Subject
 
 Outcome = Literal["reported", "declined", "cancelled", "did not fit", "refused", "abandoned"]
@@ -131,7 +132,7 @@ async def _make_modern(instances: Instances, request: Request, outcome: Outcome)
     if outcome == "abandoned":
         return
     if outcome == "refused":
-        state = edited(reply.state, "changed")
+        state = edit_state(reply.state, "changed")
         answers = _answers(reply, outcome)
         await instances.send(0, replace(request, answers=answers, state=state))
         return

@@ -25,7 +25,7 @@ from mrtr_options.review.bench.scenario import (
     Together,
     WholeCall,
 )
-from mrtr_options.review.check.cases import rounds
+from mrtr_options.review.check.calls import rounds
 from mrtr_options.review.explore.combinations import Play
 from mrtr_options.review.judge.contract import RULES, violations
 from mrtr_options.review.judge.properties import Problem

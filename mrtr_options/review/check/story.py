@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from mrtr_options.review.bench.history import History, Received, Sent
-from mrtr_options.review.bench.telling import CLIENT, Row, tell
+from mrtr_options.review.bench.narrate import CLIENT, Row, narrate
+from mrtr_options.review.bench.strikes import FAILS
 from mrtr_options.review.check.findings import Finding, sent_in, waiting_calls
 from mrtr_options.review.judge.contract import RULES
 from mrtr_options.terminal import plural
@@ -58,7 +59,7 @@ def story(finding: Finding) -> list[str]:
     and of where its states come from.
     """
     problem = finding.problem
-    rows = tell(finding.history)
+    rows = narrate(finding.history)
     sent = sent_in(finding)
     lines = _remarks(finding, rows)
     if sent is not None and len(rows) > MOST_ROWS:
@@ -171,7 +172,7 @@ def _told(finding: Finding, rows: Sequence[Row]) -> tuple[list[str], list[str]]:
     lines: list[str] = []
     latest = 0
     kinds = finding.history.scenario.at_effects
-    for_a_moment = {f"the {kind.at} fails": kind.says for kind in kinds if kind.what != "fail"}
+    for_a_moment = {f"the {kind.at} fails": kind.says for kind in kinds if kind.strike is not FAILS}
     for row in rows:
         match row.kind:
             case "request":

@@ -12,7 +12,7 @@ from mrtr_options.names import nearest
 from mrtr_options.terminal import PROGRAM, refuse
 
 if TYPE_CHECKING:
-    from mrtr_options.review.bench.scenario import Policy
+    from mrtr_options.review.bench.setup import Policy
     from mrtr_options.review.bench.subjects import Subject
     from mrtr_options.tool.weather import Destination
 
@@ -130,7 +130,7 @@ def find_subjects(names: Sequence[str], *, or_one_of: Collection[str] = ()) -> l
     if foreign:
         import anyio
 
-        from mrtr_options.review.check.check import try_file
+        from mrtr_options.review.check.targets import try_file
 
         for path in foreign:
             anyio.run(try_file, path)

@@ -18,9 +18,9 @@ from mrtr_options.review.cli._shared import (
 from mrtr_options.terminal import PROGRAM, console, refuse
 
 if TYPE_CHECKING:
-    from mrtr_options.review.check.check import Extent
     from mrtr_options.review.check.findings import Finding
     from mrtr_options.review.check.report import Report
+    from mrtr_options.review.check.targets import Extent
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -98,7 +98,7 @@ def run(args: argparse.Namespace) -> int:
 
     only = parse_slugs(args.only, [*SCHEDULES, *(each.name for each in systematic())])
 
-    from mrtr_options.review.check.check import Extent
+    from mrtr_options.review.check.targets import Extent
     from mrtr_options.review.show.verdict import show
 
     report = _review(args, Extent(args.drawn, args.seed, args.hang_seconds, args.faults, only))
@@ -112,7 +112,7 @@ def _review(args: argparse.Namespace, extent: Extent) -> Report:
     import anyio
     from rich.text import Text
 
-    from mrtr_options.review.check.check import check_target
+    from mrtr_options.review.check.targets import check_target
     from mrtr_options.review.show.progress import progress, stepping
 
     with progress(quiet=args.json) as bar:

@@ -23,7 +23,8 @@ from mrtr_options.review.cli._shared import (
 from mrtr_options.terminal import refuse
 
 if TYPE_CHECKING:
-    from mrtr_options.review.bench.scenario import Policy, Scenario
+    from mrtr_options.review.bench.scenario import Scenario
+    from mrtr_options.review.bench.setup import Policy
     from mrtr_options.review.bench.subjects import Subject
     from mrtr_options.tool.weather import Destination
 

@@ -24,8 +24,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Play them, and print the tables. Return 1 if a guarantee is broken."""
     from mrtr_options.review.bench.deployments import offered
-    from mrtr_options.review.bench.faults import ERAS
     from mrtr_options.review.bench.schedules import SCHEDULES
+    from mrtr_options.review.bench.setup import ERAS
 
     chosen = parse_slugs(args.only, SCHEDULES)
     if args.options is not None and not _split_names(args.options):

@@ -18,7 +18,7 @@ from mrtr_options.terminal import refuse
 
 if TYPE_CHECKING:
     from mrtr_options.review.bench.faults import Faults
-    from mrtr_options.review.bench.schedules import Named
+    from mrtr_options.review.bench.schedule import Schedule
     from mrtr_options.review.bench.subjects import Subject
 
 
@@ -88,7 +88,7 @@ def _play_faults(args: argparse.Namespace, chosen: list[Subject], faults: Faults
     return play(chosen, call.under(faults), faults, as_json=args.json)
 
 
-def _play_schedule(args: argparse.Namespace, chosen: list[Subject], schedule: Named) -> int:
+def _play_schedule(args: argparse.Namespace, chosen: list[Subject], schedule: Schedule) -> int:
     from mrtr_options.review.bench.redeploys import why_not
     from mrtr_options.review.show.runs import play
 

@@ -16,7 +16,7 @@ from mrtr_options.tool.notation import ASK_AGAIN, CALL_KEY, LEGACY_SHIM, SINGLE_
 
 if TYPE_CHECKING:
     from mrtr_options.review.bench.subjects import Subject
-    from mrtr_options.sdk.handlers import Handler
+    from mrtr_options.sdk.handler import Handler
     from mrtr_options.tool.settings import Settings
 
     Wrapper = Callable[[Handler], Handler]

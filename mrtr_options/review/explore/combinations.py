@@ -12,20 +12,12 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection
 
 from mrtr_options.review.bench.driver import rounds_of
-from mrtr_options.review.bench.faults import (
-    CHANGE,
-    EXPLORED,
-    NAMED,
-    PHASES,
-    At,
-    Fault,
-    Faults,
-    Kind,
-    NoFault,
-)
+from mrtr_options.review.bench.fault_kinds import PHASES, Kind, Situation
+from mrtr_options.review.bench.faults import CHANGE, EXPLORED, NAMED, Fault, Faults, NoFault
 from mrtr_options.review.bench.history import Effect, History, Sent
 from mrtr_options.review.bench.redeploys import covers, why_not
-from mrtr_options.review.bench.scenario import Scenario, Setup
+from mrtr_options.review.bench.scenario import Scenario
+from mrtr_options.review.bench.setup import Setup
 from mrtr_options.review.bench.subjects import Subject
 
 OWN_LEDGER = "this file writes to the ledger by itself; try it with check"
@@ -108,8 +100,8 @@ def not_tried(
         if not _can_meet(scenario.setup, kind):
             continue
         why = cannot(kind.name)
-        if why is None and kind.name == "redeploy":
-            why = why_not(subject.option, [CHANGE])
+        if why is None and kind.deploys is not None:
+            why = why_not(subject.option, [kind.deploys])
         if why is None and kind.at is not None and not strikes:
             why = OWN_LEDGER
         if why:
@@ -150,12 +142,12 @@ def possible(
         answers = sent.answers and sent.round <= rounds_of(history.location)
         asks = sent.round < rounds_of(history.location)
         done = frozenset(effects.get(sent.played, ()) if history.strikes else ())
-        at = At(number == 0, setup.era, setup.fleet, answers, asks, done, has_next)
+        situation = Situation(number == 0, setup.era, setup.fleet, answers, asks, done, has_next)
         for kind in NAMED.values():
             is_tried = kind.name in kinds and not (faults and kind.tried == "alone")
             is_of_era = setup.era == "modern" or not kind.modern
             is_later = number > first or PHASES.index(kind.phase) > past
-            if is_tried and is_of_era and is_later and kind.can(at):
+            if is_tried and is_of_era and is_later and kind.can(situation):
                 found.append(Fault(sent.round, sent.attempt, kind.name))
     return found
 

@@ -15,7 +15,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from mrtr_options.review.bench.deployments import quiet_servers
-from mrtr_options.review.bench.faults import Fault, Faults, names_of
+from mrtr_options.review.bench.fault_kinds import RAREST
+from mrtr_options.review.bench.faults import KINDS, Fault, Faults, names_of
 from mrtr_options.review.bench.history import History
 from mrtr_options.review.bench.run import in_memory, run
 from mrtr_options.review.bench.scenario import Scenario
@@ -251,23 +252,7 @@ def weakest_of(sets: Sequence[str]) -> str:
     return min(sets, key=lambda faults: (len(faults.split()), rank(faults)))
 
 
-MILDEST = (
-    "lost",
-    "twice",
-    "both",
-    "old",
-    "failover",
-    "misrouted",
-    "gone",
-    "restart",
-    "crash",
-    "down",
-    "fail",
-)
-"""The faults that happen although nothing is broken; then the others."""
-
-
 def rank(faults: str) -> list[int]:
     """Return a key that sorts faults, the most common first."""
-    kinds = [re.split(r"[@\d]", name)[0] for name in faults.split()]
-    return [MILDEST.index(kind) if kind in MILDEST else len(MILDEST) for kind in kinds]
+    kinds = [re.split(r"\d", name)[0] for name in faults.split()]
+    return [KINDS[kind].rarity if kind in KINDS else RAREST for kind in kinds]

@@ -18,11 +18,13 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
+from mrtr_options.review.bench.answers import Accept, UserAnswer
 from mrtr_options.review.bench.deployments import Instances
-from mrtr_options.review.bench.history import Effect, Reply, Request
+from mrtr_options.review.bench.history import Effect
+from mrtr_options.review.bench.messages import Reply, Request
 from mrtr_options.review.bench.player import on_the_wire
 from mrtr_options.review.bench.run import IN_MEMORY
-from mrtr_options.review.bench.scenario import CANCEL, DECLINE, Accept, UserAnswer, calling
+from mrtr_options.review.bench.scenario import CANCEL, DECLINE, calling
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.tool import weather
 

@@ -16,8 +16,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from mrtr_options.review.bench.faults import Faults, Fleet, names_of, parse
-from mrtr_options.review.bench.scenario import Policy
+from mrtr_options.review.bench.faults import Faults, names_of, parse
+from mrtr_options.review.bench.setup import Fleet, Policy
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.review.explore.combinations import in_words
 from mrtr_options.review.explore.counterexamples import Explored, weakest_of

@@ -10,17 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass
 
+from mrtr_options.review.bench.answers import AGREE
 from mrtr_options.review.bench.driver import MAX_REQUESTS, REFUSALS
-from mrtr_options.review.bench.history import (
-    LOST,
-    Asked,
-    Failed,
-    History,
-    Reply,
-    Request,
-    Sent,
-)
-from mrtr_options.review.bench.scenario import AGREE, ENDED
+from mrtr_options.review.bench.history import Asked, Failed, History, Sent
+from mrtr_options.review.bench.messages import LOST, Reply, Request
+from mrtr_options.review.bench.task_steps import ENDED
 from mrtr_options.review.judge.facts import Reading
 from mrtr_options.review.judge.properties import Problem, Property
 from mrtr_options.tool import weather

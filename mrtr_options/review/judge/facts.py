@@ -17,22 +17,20 @@ import mcp_types as types
 
 from mrtr_options.review.bench import redeploys
 from mrtr_options.review.bench.history import (
-    HUNG,
-    LOST,
     Answered,
     Asked,
     Effect,
     Elapsed,
     Entered,
-    Form,
     History,
     Received,
     Redeployed,
-    Reply,
     Sent,
     readable_state,
 )
-from mrtr_options.review.bench.scenario import ENDED, Change
+from mrtr_options.review.bench.messages import HUNG, LOST, Form, Reply
+from mrtr_options.review.bench.scenario import Change
+from mrtr_options.review.bench.task_steps import ENDED
 from mrtr_options.review.judge.contract import violations
 from mrtr_options.review.judge.observation import Fate, Observation, Outcome
 from mrtr_options.review.judge.properties import Problem

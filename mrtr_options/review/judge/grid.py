@@ -11,14 +11,16 @@ from typing import Any
 
 from mrtr_options.review.bench.deployments import Offered, offered
 from mrtr_options.review.bench.deployments.memory import Memory
-from mrtr_options.review.bench.faults import ERAS, Era
 from mrtr_options.review.bench.history import History
 from mrtr_options.review.bench.redeploys import why_not
 from mrtr_options.review.bench.run import in_memory
 from mrtr_options.review.bench.run import run as run_one
-from mrtr_options.review.bench.scenario import Scenario, Send, Step, Together, Update
-from mrtr_options.review.bench.schedules import SCHEDULES, Named
+from mrtr_options.review.bench.scenario import Scenario, Send, Step, Together
+from mrtr_options.review.bench.schedule import Schedule
+from mrtr_options.review.bench.schedules import SCHEDULES
+from mrtr_options.review.bench.setup import ERAS, Era
 from mrtr_options.review.bench.subjects import Subject
+from mrtr_options.review.bench.task_steps import Update
 from mrtr_options.review.judge.guarantees import (
     find_broken,
     guaranteed,
@@ -78,7 +80,7 @@ class Cell:
 def cells(
     subjects: Sequence[Subject],
     *,
-    schedules: Sequence[Named] | None = None,
+    schedules: Sequence[Schedule] | None = None,
     eras: Sequence[Era] = ERAS,
     deployments: Sequence[str] = IN_MEMORY,
 ) -> list[Cell]:
@@ -90,7 +92,7 @@ def cells(
 def split(
     subjects: Sequence[Subject],
     *,
-    schedules: Sequence[Named] | None = None,
+    schedules: Sequence[Schedule] | None = None,
     eras: Sequence[Era] = ERAS,
     deployments: Sequence[str] = IN_MEMORY,
 ) -> tuple[list[Cell], list[Cell]]:
@@ -101,7 +103,7 @@ def split(
 
 def _find_applicable(
     subjects: Sequence[Subject],
-    schedules: Sequence[Named] | None,
+    schedules: Sequence[Schedule] | None,
     eras: Sequence[Era],
     deployments: Sequence[str],
 ) -> list[Cell]:
@@ -116,7 +118,7 @@ def _find_applicable(
     return found
 
 
-def _scenarios_on(where: Offered, era: Era, schedules: Sequence[Named]) -> Iterator[Scenario]:
+def _scenarios_on(where: Offered, era: Era, schedules: Sequence[Schedule]) -> Iterator[Scenario]:
     """Yield the schedules of an era that can run on a deployment."""
     for schedule in schedules:
         scenario = schedule.of(era)
@@ -160,7 +162,7 @@ async def _play_cell(cell: Cell, here: Memory) -> list[History]:
 
 
 def _depends_on_timing(scenario: Scenario) -> bool:
-    if any(fault.name == "both" for fault in scenario.faults):
+    if any(fault.kind.again == "at once" for fault in scenario.faults):
         return True
     if scenario.setup.era != "modern":
         return False

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from mrtr_options.review.bench.faults import Era
 from mrtr_options.review.bench.history import History
+from mrtr_options.review.bench.setup import Era
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.review.judge.contract.rules import RULES, Rule
 from mrtr_options.review.judge.facts import Reading

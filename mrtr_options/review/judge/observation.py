@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from mrtr_options.review.bench.faults import Era
 from mrtr_options.review.bench.history import Reply
+from mrtr_options.review.bench.setup import Era
 
 Outcome = Literal["completed", "refused", "tool_error", "cancelled", "lost", "hung"]
 """The end of the call for the client.

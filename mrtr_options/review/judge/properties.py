@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from mrtr_options.review.bench.faults import Era
+from mrtr_options.review.bench.setup import Era
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,12 @@ from rich.text import Text
 
 from mrtr_options.demo.person import Person
 from mrtr_options.review.bench.driver import MAX_REQUESTS
-from mrtr_options.review.bench.faults import Era
-from mrtr_options.review.bench.history import LOST, Asked, Event, History, Received, Reply, Request
+from mrtr_options.review.bench.history import Asked, Event, History, Received
+from mrtr_options.review.bench.messages import LOST, Reply, Request
 from mrtr_options.review.bench.player import Player, converse
 from mrtr_options.review.bench.run import run
-from mrtr_options.review.bench.scenario import Caller, Scenario, Setup, WholeCall
+from mrtr_options.review.bench.scenario import Caller, Scenario, WholeCall
+from mrtr_options.review.bench.setup import Era, Setup
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.review.show.transcript import Transcript, end_of
 from mrtr_options.terminal import console

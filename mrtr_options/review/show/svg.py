@@ -16,7 +16,7 @@ from html import escape
 from textwrap import shorten
 
 from mrtr_options.review.bench.history import History
-from mrtr_options.review.bench.telling import CLIENT, DATABASE, EFFECTS, USER, Lane, Row, tell
+from mrtr_options.review.bench.narrate import CLIENT, DATABASE, EFFECTS, USER, Lane, Row, narrate
 
 WIDTH = 720
 """The width of a document's picture."""
@@ -83,7 +83,7 @@ def source_of(text: str) -> str:
 
 def svg(history: History, title: str) -> str:
     """Return a run as an SVG document."""
-    rows = [row for row in tell(history) if is_drawn(row)]
+    rows = [row for row in narrate(history) if is_drawn(row)]
     lanes = lanes_of(rows)
     height = TOP + HEAD + len(rows) * ROW + 12
     parts = [

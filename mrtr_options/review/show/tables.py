@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mrtr_options.review.bench.deployments import offered
-from mrtr_options.review.bench.faults import Era
+from mrtr_options.review.bench.setup import Era
 from mrtr_options.review.bench.subjects import Subject, all_subjects
 from mrtr_options.review.explore.summary import NOT_TRIED, short
 from mrtr_options.review.judge import grid

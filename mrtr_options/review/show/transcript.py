@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from mrtr_options.review.bench.history import Effect, Event, History
-from mrtr_options.review.bench.telling import Kind, Row, Telling
+from mrtr_options.review.bench.narrate import Kind, Narrator, Row
 from mrtr_options.review.judge.anomalies import ANOMALIES, anomalies_in
 from mrtr_options.review.judge.facts import observe
 from mrtr_options.terminal import counts
@@ -42,10 +42,10 @@ class Transcript:
 
     def __init__(self, out: Console) -> None:
         self._out = out
-        self._telling = Telling()
+        self._narrator = Narrator()
 
     def __call__(self, event: Event) -> None:
-        for row in self._telling.rows(event):
+        for row in self._narrator.rows(event):
             if not row.quiet:
                 self._print(row)
 

@@ -9,8 +9,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from mrtr_options.review.bench.faults import Era, names_of, parse
+from mrtr_options.review.bench.faults import names_of, parse
 from mrtr_options.review.bench.schedules import SCHEDULES
+from mrtr_options.review.bench.setup import Era
 from mrtr_options.review.check.report import Report
 from mrtr_options.review.explore.counterexamples import Explored, weakest_of
 from mrtr_options.review.explore.summary import (

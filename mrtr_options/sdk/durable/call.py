@@ -3,7 +3,7 @@
 An engine keeps the call's record. A handler that runs again, in this process or in another one,
 gives the same outputs, since every step and every answer is taken from that record.
 
-Knows `messages`, `record` and `questions`; of an engine only the interface `Running`.
+Knows `events`, `record` and `questions`; of an engine only the interface `Running`.
 """
 
 from __future__ import annotations
@@ -20,20 +20,11 @@ import anyio
 import mcp_types as types
 from mcp import MCPError
 
-from mrtr_options.sdk.durable.messages import (
-    MAX_BYTES,
-    Answers,
-    Ended,
-    Outcome,
-    Reply,
-    Stepped,
-    has_json,
-    length,
-    recordable,
-    refused,
-)
+from mrtr_options.sdk.durable.call_errors import refused
+from mrtr_options.sdk.durable.events import Answers, Ended, Outcome, Reply, Stepped
 from mrtr_options.sdk.durable.record import Record
-from mrtr_options.sdk.handlers import CallAbandoned, settled
+from mrtr_options.sdk.durable.sealing import MAX_BYTES, has_json, length, recordable
+from mrtr_options.sdk.handler import CallAbandoned, await_result
 from mrtr_options.sdk.questions import (
     AnswerT,
     Inquiry,
@@ -91,7 +82,7 @@ class Running(ABC):
         """Wait until a condition on the record holds, or for `seconds`. Return whether it holds."""
 
     @abstractmethod
-    def told(self) -> None:
+    def notify(self) -> None:
         """Wake those who wait for a change of the record."""
 
     @abstractmethod
@@ -112,30 +103,30 @@ class Running(ABC):
         task = asyncio.current_task()  # every engine is on asyncio
         return task is None or task.cancelling() > 0
 
-    async def asks(self) -> bool:
+    async def record_asking(self) -> bool:
         """Record that the handler asks now; False if it did something else when it ran before."""
         self.record.updated = self.now()
         return True
 
     @abstractmethod
-    async def hands_over(self) -> None:
+    async def record_handover(self) -> None:
         """Record that the call becomes a task, before its client is told."""
 
     @abstractmethod
-    async def takes(self, number: int, answers: Answers) -> None:
+    async def take_answers(self, number: int, answers: Answers) -> None:
         """Record new answers and take them, unless others come first."""
 
-    async def answered(self, number: int, seconds: float) -> bool:
+    async def wait_for_answers(self, number: int, seconds: float) -> bool:
         """Wait for the answers to a question. Return False if none come in time."""
         return await self.until(lambda: number in self.record.answers, seconds)
 
     async def visit(self, number: int, answers: Answers) -> Reply:
-        """Return the reply to a round; see `rounds.Engine`."""
+        """Return the reply to a round; see `engine.Engine`."""
         # A handler that began again first has to reach the question that the round answers.
         await self.until(lambda: number < len(self.record.outputs))
         try:
             while given := self.record.new(number, answers):
-                await self.takes(number, given)
+                await self.take_answers(number, given)
         except MCPError as error:
             return Reply(number, Ended(error))
         await self.until(lambda: self.record.reply(number) is not None)
@@ -242,7 +233,7 @@ class DurableContext(AsksTogether, Generic[DeskT]):
             began = asyncio.current_task()
             within = _step.set(key)
             try:
-                value = await settled(effect(once))
+                value = await await_result(effect(once))
                 try:
                     text = json.dumps(value, allow_nan=False)
                 except (TypeError, ValueError, RecursionError) as error:
@@ -318,14 +309,16 @@ class DurableContext(AsksTogether, Generic[DeskT]):
         answers: dict[str, Any] = {}
         self._asking = True
         try:
-            if not await running.asks():
+            if not await running.record_asking():
                 raise self._abandon(refused("gave_up"))
             record.ask(questions)
-            running.told()
+            running.notify()
             while len(answers) < len(questions):
                 number, asked = record.asked
                 silent = running.now() - record.updated
-                if not await running.answered(number, max(0.0, self._idle_seconds - silent)):
+                if not await running.wait_for_answers(
+                    number, max(0.0, self._idle_seconds - silent)
+                ):
                     raise self._abandon(refused("unknown_call"))
                 given = record.answers[number]
                 if given.asked != asked.digest:  # the handler began again and asks otherwise

@@ -7,7 +7,7 @@ The name is an advisory lock, which PostgreSQL lets go when its connection ends.
 that connection, and takes the name again as soon as it is lost. A process that starts has to find
 the name free at two looks, `GRACE_SECONDS` apart: a process that runs takes it back in between.
 
-Knows files, psycopg and `rounds`; nothing of DBOS or of calls.
+Knows files, psycopg and `engine`; nothing of DBOS or of calls.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from contextlib import closing, contextmanager, suppress
 
 import psycopg
 
-from mrtr_options.sdk.durable.rounds import WrongDatabase
+from mrtr_options.sdk.durable.engine import WrongDatabase
 
 GRACE_SECONDS = 1.0
 """How long a name has to be free before another process has it."""

@@ -1,6 +1,6 @@
 """The effects of the steps of a fleet's calls, where they run: activities of Temporal.
 
-Knows `temporalio` and `messages`; nothing of workflows.
+Knows `temporalio` and `events`; nothing of workflows.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from typing import Any
 
 from temporalio import activity, exceptions
 
-from mrtr_options.sdk.durable.messages import Seal, Stepped
+from mrtr_options.sdk.durable.events import Stepped
+from mrtr_options.sdk.durable.sealing import Seal
 
 ALIVE_SECONDS = 30.0
 """The longest silence of a process in a step, before another process begins that step again."""

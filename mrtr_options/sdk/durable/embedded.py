@@ -9,7 +9,7 @@ a second one is refused.
 DBOS allows one engine in a process. Stores in one process, as under test, share it. When a store
 closes, its calls wait for the next one that has their handler, and begin again from their log.
 
-Knows DBOS, `call`, `messages` and `rounds`; nothing of MCP's requests.
+Knows DBOS, `call`, `events`, `engine` and `store`; nothing of MCP's requests.
 """
 
 from __future__ import annotations
@@ -33,21 +33,17 @@ from dbos import DBOS, DBOSConfig, DBOSPortableJSONSerializer, SetWorkflowID, St
 from mcp.server.request_state import RequestStateCodec
 from sqlalchemy.exc import SQLAlchemyError
 
+from mrtr_options.sdk.durable.call_errors import refused
 from mrtr_options.sdk.durable.claim import name_here, taken, try_url
+from mrtr_options.sdk.durable.engine import WrongDatabase
+from mrtr_options.sdk.durable.events import Answers, Begun, Reply
 from mrtr_options.sdk.durable.live import AGAIN_SECONDS, Bell, Left, Live, surely
-from mrtr_options.sdk.durable.messages import (
-    Answers,
-    Begun,
-    Reply,
-    Seal,
-    Unreadable,
-    refused,
-)
+from mrtr_options.sdk.durable.position import handle_after
 from mrtr_options.sdk.durable.record import Record
-from mrtr_options.sdk.durable.round import handle_after
-from mrtr_options.sdk.durable.rounds import DurableStore, WrongDatabase
+from mrtr_options.sdk.durable.sealing import Seal, Unreadable
+from mrtr_options.sdk.durable.store import DurableStore
 
-__all__ = ["Engine", "Process", "opened", "process", "try_url"]
+__all__ = ["Engine", "Process", "open_engine", "process", "try_url"]
 
 WORKFLOW = "mrtr-call"
 SWEEP_SECONDS = 60
@@ -180,7 +176,7 @@ class Process:
         """Have those who wait for a call look for it in another store or in the database."""
         if live := self.live.pop(handle, None):
             live.is_over = True
-            live.told()
+            live.notify()
 
     async def _log_of(self, handle: str) -> tuple[list[str], bool]:
         """Return the log of a call, and whether the call began before."""
@@ -248,7 +244,7 @@ class Process:
 
 
 class Engine:
-    """The engine of one store: see `rounds.Engine`.
+    """The engine of one store: see `engine.Engine`.
 
     Args:
         process: DBOS.
@@ -287,20 +283,20 @@ class Engine:
             self._process.beginning.pop(handle, None)
 
     async def visit(self, handle: str, number: int, answers: Answers) -> Reply | Record:
-        while isinstance(live := await self._found(handle), Live):
+        while isinstance(live := await self._find_call(handle), Live):
             with suppress(Left):
                 return await live.visit(number, answers)
         return live
 
     async def look(self, handle: str) -> Record:
-        live = await self._found(handle)
+        live = await self._find_call(handle)
         return live.record if isinstance(live, Live) else live
 
     async def stop(self, handle: str) -> None:
-        if isinstance(live := await self._found(handle), Live):
+        if isinstance(live := await self._find_call(handle), Live):
             await live.leave(for_good=True)
 
-    async def _found(self, handle: str) -> Live | Record:
+    async def _find_call(self, handle: str) -> Live | Record:
         """Return a call once its handler has caught up with its log here, or has ended.
 
         Raises:
@@ -387,7 +383,7 @@ async def process(url: str | None) -> AsyncGenerator[Process]:
 
 
 @asynccontextmanager
-async def opened(
+async def open_engine(
     url: str | None, work: DurableStore, codec: RequestStateCodec | None
 ) -> AsyncGenerator[Engine]:
     """Open the engine of a store on DBOS for the length of a block; see `DurableStore.serving`."""

@@ -8,7 +8,7 @@ reaches that step and begins it there. A step whose workers fall silent several 
 
 Each handler of each version has a task queue of its own, so calls end on the code they began on.
 
-Knows `temporalio`, `call`, `messages` and `rounds`; nothing of MCP's requests.
+Knows `temporalio`, `call`, `events`, `engine` and `store`; nothing of MCP's requests.
 """
 
 from __future__ import annotations
@@ -41,19 +41,13 @@ from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
 from mrtr_options.sdk.durable import effects
 from mrtr_options.sdk.durable.call import ATTEMPTS, Running
+from mrtr_options.sdk.durable.call_errors import refused
 from mrtr_options.sdk.durable.effects import Effects, Place
-from mrtr_options.sdk.durable.messages import (
-    Answers,
-    Begun,
-    Ended,
-    Reply,
-    Seal,
-    Stepped,
-    Unreadable,
-    refused,
-)
+from mrtr_options.sdk.durable.engine import WrongDatabase
+from mrtr_options.sdk.durable.events import Answers, Begun, Ended, Reply, Stepped
 from mrtr_options.sdk.durable.record import Record
-from mrtr_options.sdk.durable.rounds import DurableStore, WrongDatabase
+from mrtr_options.sdk.durable.sealing import Seal, Unreadable
+from mrtr_options.sdk.durable.store import DurableStore
 
 TASK_SECONDS = 10.0
 """How long a worker may be silent between two steps before another one goes on."""
@@ -132,7 +126,7 @@ class _Call(Running):
             return self._clock()
         return workflow.now().timestamp() + self._ahead  # by the clock of the store
 
-    def told(self) -> None:
+    def notify(self) -> None:
         """Do nothing: Temporal evaluates conditions by itself."""
 
     async def until(self, is_so: Callable[[], bool], seconds: float | None = None) -> bool:
@@ -192,10 +186,10 @@ class _Call(Running):
                         raise
         return Stepped(gave_up=True)
 
-    async def hands_over(self) -> None:
+    async def record_handover(self) -> None:
         """Nothing: the handler is never behind Temporal's own record of it."""
 
-    async def takes(self, number: int, answers: Answers) -> None:
+    async def take_answers(self, number: int, answers: Answers) -> None:
         self.record.take(number, answers)
         self.record.updated = self.now()
 
@@ -229,7 +223,7 @@ class _Call(Running):
 
 
 class Engine:
-    """The engine of one store: see `rounds.Engine`.
+    """The engine of one store: see `engine.Engine`.
 
     Args:
         client: Of the server.
@@ -405,7 +399,7 @@ def _seen(work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
 
 
 async def connected(url: str) -> Client:
-    """Return a client of the server at a URL, as soon as that answers; see `opened`.
+    """Return a client of the server at a URL, as soon as that answers; see `open_engine`.
 
     Raises:
         WrongDatabase: It does not in `WAIT_SECONDS`.
@@ -445,7 +439,7 @@ def _runtime() -> runtime.Runtime:
 
 
 @asynccontextmanager
-async def opened(
+async def open_engine(
     url: str, work: DurableStore, codec: RequestStateCodec | None
 ) -> AsyncGenerator[Engine]:
     """Open the engine of a store on Temporal, with a worker in this process.

@@ -1,6 +1,6 @@
 """A call that runs in this process, on DBOS: its log, its handler, and those who wait for it.
 
-Knows DBOS's steps, `call` and `messages`; nothing of stores that open and close.
+Knows DBOS's steps, `call` and `events`; nothing of stores that open and close.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ from sqlalchemy.exc import (
 )
 
 from mrtr_options.sdk.durable.call import ATTEMPTS, Running
-from mrtr_options.sdk.durable.messages import Answers, Begun, Output, Seal, Stepped
+from mrtr_options.sdk.durable.events import Answers, Begun, Output, Stepped
 from mrtr_options.sdk.durable.record import Record
-from mrtr_options.sdk.durable.rounds import DurableStore
+from mrtr_options.sdk.durable.sealing import Seal
+from mrtr_options.sdk.durable.store import DurableStore
 
 AGAIN_SECONDS = 0.1
 """The delay before a failed database write is retried, and before an interrupted call goes on."""
@@ -131,7 +132,7 @@ class Live(Running):
         self._is_stopped = False
         self._task: asyncio.Task[object] | None = None
 
-    def told(self) -> None:
+    def notify(self) -> None:
         self._bell.ring()
 
     def now(self) -> float:
@@ -161,7 +162,7 @@ class Live(Running):
         await self._append(key, of, stepped)
         return stepped
 
-    async def asks(self) -> bool:
+    async def record_asking(self) -> bool:
         # A round that comes after a restart waits until the handler is back at its question.
         number = len(self.record.outputs)
         is_new = self._known(of := f"question {number}") is None
@@ -170,12 +171,12 @@ class Live(Running):
             await self._append("mrtr.asked", of)
         return goes_on
 
-    async def hands_over(self) -> None:
+    async def record_handover(self) -> None:
         # While this is still ahead, a request about the task waits: see `Engine._found`.
         if self._known(_TASK) is None:
             await self._append("mrtr.task", _TASK)
 
-    async def answered(self, number: int, seconds: float) -> bool:
+    async def wait_for_answers(self, number: int, seconds: float) -> bool:
         of = f"answer {number}"
         if (entry := self._known(of)) is not None:
             answers = cast(Answers, entry.what)
@@ -185,12 +186,12 @@ class Live(Running):
         else:
             return False
         self.record.take(number, answers)
-        self.told()
+        self.notify()
         return True
 
-    async def takes(self, number: int, answers: Answers) -> None:
+    async def take_answers(self, number: int, answers: Answers) -> None:
         self._given.setdefault(number, answers)
-        self.told()
+        self.notify()
         record = self.record
         await self.until(lambda: number in record.answers or number + 1 < len(record.outputs))
 
@@ -202,7 +203,7 @@ class Live(Running):
         """Return an entry that was made when the handler ran before."""
         if (entry := self.ahead.pop(of, None)) is not None:
             self.record.updated = entry.at
-            self.told()
+            self.notify()
         return entry
 
     async def _append(self, name: str, of: str, what: Stepped | Answers | None = None) -> None:

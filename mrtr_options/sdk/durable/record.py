@@ -1,6 +1,6 @@
 """The record of a durable call: its outputs, and the answers that it has taken.
 
-Knows `messages` and `questions`; nothing of engines.
+Knows `events` and `questions`; nothing of engines.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Annotated, Any
 from mcp import MCPError
 from pydantic import Field
 
-from mrtr_options.sdk.durable.messages import (
-    MAX_BYTES,
+from mrtr_options.sdk.durable.call_errors import reason_of, refused
+from mrtr_options.sdk.durable.events import (
     Answers,
     Asked,
     Begun,
@@ -23,10 +23,8 @@ from mrtr_options.sdk.durable.messages import (
     Outcome,
     Output,
     Reply,
-    length,
-    reason_of,
-    refused,
 )
+from mrtr_options.sdk.durable.sealing import MAX_BYTES, length
 from mrtr_options.sdk.questions import (
     Cancelled,
     CannotAsk,

@@ -1,6 +1,6 @@
 """The user's part of a call: whose question a callback is given, and time that is not the server's.
 
-Knows the SDK's client and `kept`.
+Knows the SDK's client and `open_calls`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import mcp_types as types
 from mcp import Client, MCPError
 from mcp.client.session import ClientRequestContext
 
-from mrtr_options.sdk.resuming.kept import KeptCall
+from mrtr_options.sdk.resuming.open_calls import KeptCall
 
 CallbackT = TypeVar("CallbackT", bound=Callable[..., Awaitable[Any]])
 R = TypeVar("R")

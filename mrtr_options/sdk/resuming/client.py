@@ -62,7 +62,7 @@ from mrtr_options.sdk.resuming.asking import QuestionContext, UserTime
 from mrtr_options.sdk.resuming.connection import Connection, Lost
 from mrtr_options.sdk.resuming.delivery import Delivery, Manner, Response
 from mrtr_options.sdk.resuming.errors import StateRefused, TooManyRounds, Unanswered
-from mrtr_options.sdk.resuming.kept import (
+from mrtr_options.sdk.resuming.open_calls import (
     CallFolder,
     CannotKeep,
     KeptCall,

@@ -18,7 +18,7 @@ import mcp_types as types
 from mcp import Client, MCPError
 from pydantic import ValidationError
 
-from mrtr_options.sdk.handlers import first_error
+from mrtr_options.sdk.handler import first_error
 
 T = TypeVar("T")
 

@@ -17,7 +17,7 @@ from mrtr_options.sdk.call_key import CALL_KEY, new_call_key
 from mrtr_options.sdk.resuming.asking import UserTime
 from mrtr_options.sdk.resuming.connection import BadResponse, CannotConnect, Connection, Lost
 from mrtr_options.sdk.resuming.errors import StateRefused, Unanswered
-from mrtr_options.sdk.resuming.kept import KeptCall, Records
+from mrtr_options.sdk.resuming.open_calls import KeptCall, Records
 
 Response = types.CallToolResult | types.InputRequiredResult
 

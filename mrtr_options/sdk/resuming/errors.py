@@ -1,10 +1,10 @@
-"""The ends of a call without a result. Knows `kept`."""
+"""The ends of a call without a result. Knows `open_calls`."""
 
 from __future__ import annotations
 
 from mcp import MCPError
 
-from mrtr_options.sdk.resuming.kept import KeptCall
+from mrtr_options.sdk.resuming.open_calls import KeptCall
 
 
 class Unanswered(Exception):

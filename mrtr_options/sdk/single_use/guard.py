@@ -59,8 +59,9 @@ is run again instead of being refused: its effects are absorbed.
 What it costs: a store; and a round that has begun is finished and recorded even when its client is
 gone (it is shielded from cancellation for up to `round_seconds`).
 
-`rounds` is what the guard puts into states and into the store, `running` runs a round. Knows MCP's
-types, `call_key` and the modules beside it; works around any handler that returns its questions.
+`round_state` is what the guard puts into states, `outcomes` what it puts into the store, `running`
+runs a round. Knows MCP's types, `call_key` and the modules beside it; works around any handler that
+returns its questions.
 """
 
 from __future__ import annotations
@@ -86,16 +87,10 @@ from mrtr_options.sdk.call_key import (
     too_old,
     with_note,
 )
-from mrtr_options.sdk.handlers import (
-    Context,
-    Handler,
-    Params,
-    Result,
-    caller_of,
-    check_handler,
-    checked_result,
-)
+from mrtr_options.sdk.current_request import caller_of
+from mrtr_options.sdk.handler import Context, Handler, Params, Result, check_handler, check_result
 from mrtr_options.sdk.protection import state_expired
+from mrtr_options.sdk.single_use.outcomes import read_outcome
 from mrtr_options.sdk.single_use.refusals import (
     answered_differently,
     indeterminate,
@@ -103,16 +98,7 @@ from mrtr_options.sdk.single_use.refusals import (
     store_full,
     store_unusable,
 )
-from mrtr_options.sdk.single_use.rounds import (
-    RoundState,
-    checked_answers,
-    digest_of_answers,
-    in_new_round,
-    load,
-    read_outcome,
-)
-from mrtr_options.sdk.single_use.running import SessionOfGuest, TakenRound
-from mrtr_options.sdk.single_use.store import (
+from mrtr_options.sdk.single_use.reservations import (
     Abandoned,
     Claim,
     Forgotten,
@@ -122,6 +108,14 @@ from mrtr_options.sdk.single_use.store import (
     Store,
     Unusable,
 )
+from mrtr_options.sdk.single_use.round_state import (
+    RoundState,
+    check_answers,
+    digest_of_answers,
+    load,
+    put_in_new_round,
+)
+from mrtr_options.sdk.single_use.running import SessionOfGuest, TakenRound
 
 MAX_WAITERS = 16
 """How many deliveries of one round wait for its outcome. One more is told that it is at work."""
@@ -237,7 +231,7 @@ class _Guard:
             state = RoundState.of_first_round(name)
         else:
             return await self.begin(ctx, params)
-        answers = checked_answers(state, params.input_responses or {})
+        answers = check_answers(state, params.input_responses or {})
         claim = self.claim(state, answers, params, caller)
         taking = _Taking(self.round_seconds)
 
@@ -254,7 +248,7 @@ class _Guard:
         guest = replace(ctx, session=cast("ServerSession", SessionOfGuest(ctx.session)))
 
         async def handle() -> Result:
-            return checked_result(await self.handler(guest, request))
+            return check_result(await self.handler(guest, request))
 
         taken = TakenRound(self.store, self.attempts, claim, state, taking.until)
         done: Result | None = None
@@ -273,7 +267,7 @@ class _Guard:
         if not isinstance(result, types.InputRequiredResult):
             return result
         try:
-            return in_new_round(result, await self.store.stamp())
+            return put_in_new_round(result, await self.store.stamp())
         except Unusable as error:
             raise store_unusable(error, "and cannot ask what this call needs to know") from None
 

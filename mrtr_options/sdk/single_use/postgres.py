@@ -26,8 +26,8 @@ import anyio
 import anyio.to_thread
 import psycopg
 
+from mrtr_options.sdk.single_use.reservations import Claim, Unusable
 from mrtr_options.sdk.single_use.sql import MAX_ROUNDS_PER_CALLER, SqlStore, Values
-from mrtr_options.sdk.single_use.store import Claim, Unusable
 
 T = TypeVar("T")
 

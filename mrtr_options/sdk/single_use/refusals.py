@@ -8,7 +8,7 @@ import mcp_types as types
 from mcp import MCPError
 
 from mrtr_options.sdk.reasons import Reason
-from mrtr_options.sdk.single_use.store import Unusable
+from mrtr_options.sdk.single_use.reservations import Unusable
 
 _logger = logging.getLogger(__name__)
 

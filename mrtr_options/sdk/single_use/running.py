@@ -1,6 +1,6 @@
 """A round that a delivery runs: its handler, and the record of how it ended.
 
-Knows MCP's types, `questions`, `rounds` and the interface of a store.
+Knows MCP's types, `questions`, `round_state`, `outcomes` and the interface of a store.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ import mcp_types as types
 from mcp import MCPError
 from mcp.server.session import ServerSession
 
-from mrtr_options.sdk.handlers import Result, hearing_refusals
-from mrtr_options.sdk.questions import NotBegun, bad_answer
+from mrtr_options.sdk.current_request import collect_refusals
+from mrtr_options.sdk.handler import Result
+from mrtr_options.sdk.questions import NotBegun, question_of_bad_answer
+from mrtr_options.sdk.single_use.outcomes import write_error, write_response
 from mrtr_options.sdk.single_use.refusals import indeterminate, store_unusable
-from mrtr_options.sdk.single_use.rounds import (
+from mrtr_options.sdk.single_use.reservations import Claim, Stamp, Store, Unusable
+from mrtr_options.sdk.single_use.round_state import (
     RoundState,
     digest_of_answers,
-    in_new_round,
-    in_round,
-    write_error,
-    write_response,
+    put_in_new_round,
+    put_in_round,
 )
-from mrtr_options.sdk.single_use.store import Claim, Stamp, Store, Unusable
 
 T = TypeVar("T")
 Handle = Callable[[], Awaitable[Result]]
@@ -65,17 +65,17 @@ class TakenRound:
         """Return the handler's result, recorded; or raise its error, recorded or not."""
         if anyio.current_time() >= self.until:
             await self._give_back_unbegun()
-        with hearing_refusals() as refusals:
-            result = await self._handled(handle)
+        with collect_refusals() as refusals:
+            result = await self._handle(handle)
         if result is None:
-            raise await self._late()
+            raise await self._end_late()
         if self._asks_again(result):  # the user may still answer this round
             await self._release()
-            return in_round(result, self.state)
+            return put_in_round(result, self.state)
         claim = replace(self.claim, frees=bool(refusals))
         if isinstance(result, types.InputRequiredResult):
             stamp = await self._stamp()
-            result = await self._in_next_round(result, stamp)
+            result = await self._put_in_next_round(result, stamp)
             claim = replace(claim, asked_at=stamp.at)
         await self._record_response(result, claim)
         return result
@@ -90,17 +90,19 @@ class TakenRound:
         await self._insist(partial(self.store.release, self.claim), deadline)
         raise store_unusable("it was locked for too long", "and took this one too late to begin it")
 
-    async def _handled(self, handle: Handle) -> Result | None:
+    async def _handle(self, handle: Handle) -> Result | None:
         """Return the handler's result; None if it took too long. An error is recorded."""
         result: Result | None = None
         try:
             with anyio.CancelScope(deadline=self.until):
-                result = await self._tried(handle)
+                result = await self._try_handler(handle)
         except NotBegun:
             await self._release()
             raise
         except MCPError as error:
-            may_be_corrected = bad_answer(error) is not None and len(self.state.asked) == 1
+            may_be_corrected = (
+                question_of_bad_answer(error) is not None and len(self.state.asked) == 1
+            )
             if may_be_corrected:
                 await self._release()
             else:
@@ -115,7 +117,7 @@ class TakenRound:
             raise
         return result
 
-    async def _tried(self, handle: Handle) -> Result:
+    async def _try_handler(self, handle: Handle) -> Result:
         """Return the result of an attempt that does not fail. An `MCPError` is an answer."""
         pause = 0.05
         for _ in range(self.attempts - 1):
@@ -129,7 +131,7 @@ class TakenRound:
             pause *= 2
         return await handle()
 
-    async def _late(self) -> MCPError:
+    async def _end_late(self) -> MCPError:
         """Return the error of a round that took longer than its lease."""
         _logger.warning("a round took longer than its lease; its outcome is not known")
         may_run_again = self.attempts > 1
@@ -155,9 +157,9 @@ class TakenRound:
             await self._record(write_error(error))
             raise
 
-    async def _in_next_round(self, result: types.InputRequiredResult, stamp: Stamp) -> Result:
+    async def _put_in_next_round(self, result: types.InputRequiredResult, stamp: Stamp) -> Result:
         try:
-            return in_new_round(result, stamp, self.state.call)
+            return put_in_new_round(result, stamp, self.state.call)
         except MCPError as error:
             await self._record(write_error(error))
             raise

@@ -43,7 +43,7 @@ from typing import Any, NamedTuple, TypeVar
 import anyio
 
 from mrtr_options.checks import check_numbers
-from mrtr_options.sdk.single_use.store import (
+from mrtr_options.sdk.single_use.reservations import (
     Abandoned,
     Claim,
     Forgotten,

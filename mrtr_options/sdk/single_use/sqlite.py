@@ -25,8 +25,8 @@ import anyio.lowlevel
 import anyio.to_thread
 
 from mrtr_options.files import replaced
+from mrtr_options.sdk.single_use.reservations import Claim, Unusable
 from mrtr_options.sdk.single_use.sql import MAX_ROUNDS_PER_CALLER, SqlStore, Values
-from mrtr_options.sdk.single_use.store import Claim, Unusable
 
 T = TypeVar("T")
 

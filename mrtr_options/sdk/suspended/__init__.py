@@ -1,11 +1,11 @@
 """Option H: `await ctx.elicit()` suspends the handler. Its frame waits in memory between rounds.
 
-`store` takes the rounds, `frame` holds a parked call and its handler's context, `detached` has the
-tasks and futures below anyio that calls park on.
+`continuations` takes the rounds, `frame` holds a parked call and its handler's context, `detached`
+has the tasks and futures below anyio that calls park on.
 """
 
-from mrtr_options.sdk.handlers import Call, CallAbandoned
+from mrtr_options.sdk.handler import Call, CallAbandoned
+from mrtr_options.sdk.suspended.continuations import ContinuationStore
 from mrtr_options.sdk.suspended.frame import LinearContext
-from mrtr_options.sdk.suspended.store import ContinuationStore
 
 __all__ = ["Call", "CallAbandoned", "ContinuationStore", "LinearContext"]

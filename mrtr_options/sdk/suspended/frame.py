@@ -13,15 +13,15 @@ import anyio.lowlevel
 import mcp_types as types
 from pydantic import BaseModel
 
-from mrtr_options.sdk.handlers import CallAbandoned
+from mrtr_options.sdk.capabilities import Kinds
+from mrtr_options.sdk.handler import CallAbandoned
 from mrtr_options.sdk.questions import (
     AnswerT,
     Inquiry,
-    Kinds,
     Question,
+    assume_answer,
     kind_of,
     read_answer,
-    without_asking,
 )
 from mrtr_options.sdk.suspended.detached import Parking, Task, parking, stop
 from mrtr_options.sdk.together import AsksTogether, assumed
@@ -158,7 +158,7 @@ class LinearContext(AsksTogether, Generic[DeskT]):
             await anyio.lowlevel.checkpoint()  # a loop that asks again holds up no other call
             if frame.abandoned:
                 raise CallAbandoned
-            return without_asking(question)
+            return assume_answer(question)
         # Not by way of `elicit_all`: every parked call would hold one more coroutine.
         with frame.park((question,)) as parked:
             responses = _unless_abandoned(await parked)

@@ -1,9 +1,9 @@
 """Option K: a durable call as a task of the client's (SEP-2663, final).
 
-`store` is the server's side with what the handler sees, and `wire` is what travels.
+`extension` is the server's side with what the handler sees, and `wire` is what travels.
 """
 
 from mrtr_options.sdk.durable import Call
-from mrtr_options.sdk.tasks.store import TaskContext, TaskHandler, TaskStore
+from mrtr_options.sdk.tasks.extension import TaskContext, TaskHandler, TaskStore
 
 __all__ = ["Call", "TaskContext", "TaskHandler", "TaskStore"]

@@ -32,7 +32,8 @@ import anyio
 
 from mrtr_options.review.bench import clock
 from mrtr_options.review.bench.client import principal_of
-from mrtr_options.review.bench.ledger import DIES, ONCE, crashes_at
+from mrtr_options.review.bench.ledger_file import DIES, ONCE, ends_process_after
+from mrtr_options.review.bench.strikes import DESTINATION_IS_DOWN
 from mrtr_options.sdk.protection import MIN_KEY_BYTES
 from mrtr_options.sdk.serving import web_server
 from mrtr_options.tool.catalogue import CannotLoad, load
@@ -111,7 +112,7 @@ class _Talk:
         with self._one:
             self._bench.sendall(line)
 
-    def heard(self) -> Iterator[str]:
+    def questions(self) -> Iterator[str]:
         with self._bench.makefile(encoding="ascii") as lines:
             for line in lines:
                 yield line.strip()
@@ -160,7 +161,7 @@ class _Ledger(SqliteLedger):
 
     async def record(self, effect: Effect) -> None:
         await super().record(effect)
-        if crashes_at(self.path, effect.kind):
+        if ends_process_after(self.path, effect.kind):
             os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -173,12 +174,12 @@ def _once(number: int, seconds: float) -> None:
     if number not in _seen:
         _seen.add(number)
         if not seconds:
-            raise OSError("the destination is down")
+            raise OSError(DESTINATION_IS_DOWN)
         time.sleep(seconds)
 
 
 class _Connection(sqlite3.Connection):
-    """A connection that reads the instance's clock and has the function `ONCE` of `ledger`.
+    """A connection that reads the instance's clock and has the function `ONCE` of `ledger_file`.
 
     By that function the ledger's file makes one try of an effect fail, wait, or end the process.
     """
@@ -227,7 +228,7 @@ def _is_authors(name: str, file: Path) -> bool:
 def _answer(
     talk: _Talk, file: Path, loop: list[asyncio.AbstractEventLoop], wait: Callable[[float], None]
 ) -> None:
-    for asked in talk.heard():
+    for asked in talk.questions():
         match asked.split():
             case ["stats"]:
                 says: Any = _stats(loop[0])

@@ -5,22 +5,19 @@ The same processes serve many runs; one that hangs, dies, or is killed by a sche
 What goes wrong at an effect is done by the database, so it reaches a server that opens the ledger
 by itself. Time passes when the bench says so to each process; `clock` says for which clocks.
 
-Knows `deployments`, whose protocol this is, and `child`, which is what the processes run.
+Knows `deployments`, whose protocol this is; `child`, which is what the processes run; and
+`child_process`, the bench's end of one.
 """
 
 from __future__ import annotations
 
-import json
-import linecache
 import os
-import re
 import signal
 import socket
 from collections.abc import AsyncGenerator, Callable, Coroutine
-from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field, replace
+from contextlib import asynccontextmanager
+from dataclasses import replace
 from multiprocessing import Pipe
-from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any
@@ -35,12 +32,15 @@ from mrtr_options.errors import UsageError
 from mrtr_options.review.bench.client import LEFT, connections, exchange_at
 from mrtr_options.review.bench.deployments import Instances, next_ring
 from mrtr_options.review.bench.deployments.child import run
-from mrtr_options.review.bench.history import HUNG, LOST, Crashed, Reply, Request
-from mrtr_options.review.bench.ledger import Outside
+from mrtr_options.review.bench.deployments.child_process import Child
+from mrtr_options.review.bench.history import Crashed
+from mrtr_options.review.bench.ledger_file import ForeignLedger
+from mrtr_options.review.bench.messages import HUNG, LOST, Reply, Request
 from mrtr_options.review.bench.redeploys import write
 from mrtr_options.review.bench.scenario import Change, Keys, Scenario
 from mrtr_options.review.bench.sessions import Session
 from mrtr_options.review.bench.starting import end, start_server
+from mrtr_options.review.bench.strikes import NO_STRIKE, Strike
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.sdk.protection import KEYS_VARIABLE, new_key
 from mrtr_options.sdk.serving import PATH
@@ -57,17 +57,11 @@ It is longer than the guard's default wait for a round whose process has died.
 START_SECONDS = 20.0
 """The longest time for a file to load."""
 
-WORD_SECONDS = 2.0
-"""The longest time for a process to say where it stands."""
-
 DEATH_SECONDS = 0.15
 """The longest time for a process to be gone after its connections break."""
 
 WATCH_SECONDS = 0.001
 """The pause between two looks at the ledger while a fault waits for an effect."""
-
-OUTPUT_BYTES = 64 * 1024
-"""The length of a process's output that is kept."""
 
 LEDGER = "ledger.sqlite"
 CALLS = "calls.sqlite"
@@ -76,112 +70,6 @@ CALLS = "calls.sqlite"
 
 class CannotStart(UsageError):
     """A file that does not come up as a server. The details are its traceback or its position."""
-
-
-# --- one process --------------------------------------------------------------------------------
-
-
-@dataclass
-class Child:
-    """One server process.
-
-    Attributes:
-        process: The process itself.
-        origin: The URL of its listener, without a path.
-        talk: The socket to it; see `child`.
-        output: The pipe with its output.
-        up, dead: Set when it serves, and when it is gone.
-        failed: The reason if its file does not load: the author's traceback or a line.
-        raised: The tracebacks of exceptions that the author's code raised, the latest last.
-        printed: The end of what it printed.
-        rest: The beginning of an unfinished line.
-        heard: Its last answers, by the question.
-        news: Set, and replaced, when it has answered or printed something.
-        ended: Its exit status, or minus the number of the signal that ended it.
-    """
-
-    process: ForkServerProcess
-    origin: str
-    talk: socket.socket
-    output: Connection
-    up: anyio.Event = field(default_factory=anyio.Event)
-    dead: anyio.Event = field(default_factory=anyio.Event)
-    failed: str = ""
-    raised: list[str] = field(default_factory=list[str])
-    printed: bytes = b""
-    rest: bytes = b""
-    heard: dict[str, Any] = field(default_factory=dict[str, Any])
-    news: anyio.Event = field(default_factory=anyio.Event)
-    ended: int | None = None
-
-    async def listen(self) -> None:
-        """Read its messages until it is gone. What it started may still hold the socket."""
-        self.talk.setblocking(False)
-        with self.talk:
-            async with anyio.create_task_group() as group:
-
-                async def hear() -> None:
-                    while self._hear():
-                        await anyio.wait_readable(self.talk)
-                    group.cancel_scope.cancel()
-
-                group.start_soon(hear)
-                await anyio.wait_readable(self.process.sentinel)
-                group.cancel_scope.cancel()
-            self._hear()
-        self.dead.set()
-        self.up.set()
-        self.news.set()
-
-    def _hear(self) -> bool:
-        """Read the process's messages so far. Return whether more can come."""
-        try:
-            while more := self.talk.recv(64 * 1024):
-                *lines, self.rest = (self.rest + more).split(b"\n")
-                for line in lines:
-                    self._take(json.loads(line))
-        except BlockingIOError:
-            return True
-        except ConnectionError:
-            pass
-        return False
-
-    def _take(self, said: dict[str, Any]) -> None:
-        ((what, value),) = said.items()
-        match what:
-            case "up":
-                self.up.set()
-            case "failed":
-                self.failed = value
-            case "raised":
-                self.raised = [*self.raised[-9:], value]
-            case _:
-                self.heard[what] = value
-                self._tell_news()
-
-    async def drain(self) -> None:
-        """Read its output until no process holds it."""
-        with self.output as output:
-            while True:
-                await anyio.wait_readable(output)
-                more = os.read(output.fileno(), OUTPUT_BYTES)
-                if not more:
-                    return
-                self.printed = (self.printed + more)[-OUTPUT_BYTES:]
-                self._tell_news()
-
-    def _tell_news(self) -> None:
-        self.news.set()
-        self.news = anyio.Event()
-
-    async def ask(self, what: str, seconds: float) -> Any:
-        """Return its answer; None if it does not answer within `seconds`."""
-        self.heard.pop(what, None)
-        with suppress(OSError), anyio.move_on_after(seconds):
-            self.talk.sendall(what.encode() + b"\n")
-            while what not in self.heard and not self.dead.is_set():
-                await self.news.wait()
-        return self.heard.get(what)
 
 
 # --- a set of instances -------------------------------------------------------------------------
@@ -290,7 +178,7 @@ class Children:
         with anyio.move_on_after(START_SECONDS):
             await child.up.wait()
         if not child.up.is_set():
-            where = await self._where(child)
+            where = await child.position_in(self._option.path.absolute())
             raise CannotStart(f"{name} is still loading after {START_SECONDS:g} seconds", where)
         if not child.dead.is_set():
             return
@@ -369,30 +257,6 @@ class Children:
         """Return how many tasks, threads, open files and bytes of memory a process has."""
         return await self.child(place).ask("stats", START_SECONDS) or {}
 
-    async def _where(self, child: Child) -> str:
-        """Return the author's lines at which a process stands, one a line."""
-        file = self._option.path
-        found = await child.ask("where", WORD_SECONDS)
-        if found is None:  # its threads get no turn: the interpreter itself says where they are
-            child.printed = b""
-            assert child.process.pid is not None
-            os.kill(child.process.pid, signal.SIGUSR1)
-            for _ in range(2):  # it comes in pieces; one wait without news ends it
-                with anyio.move_on_after(WORD_SECONDS / 2) as quiet:
-                    while True:
-                        await child.news.wait()
-                        quiet.deadline = anyio.current_time() + WORD_SECONDS / 4
-            stack = re.findall(
-                r'File "(.*)", line (\d+) in (.*)', child.printed.decode(errors="replace")
-            )
-            found = [
-                (int(line), name) for path, line, name in stack if path == str(file.absolute())
-            ][:1]
-        return "\n".join(
-            f"line {line}, in {name}: {linecache.getline(str(file), line).strip()}"
-            for line, name in found
-        )
-
     @asynccontextmanager
     async def started(self, subject: Subject, scenario: Scenario) -> AsyncGenerator[ChildInstances]:
         """Yield the processes for one run; they go on after it."""
@@ -461,7 +325,7 @@ class Children:
                 nonlocal where
                 await anyio.sleep(self.hang_seconds)
                 # Before the client leaves, which cancels the handler.
-                where = await self._where(child)
+                where = await child.position_in(self._option.path.absolute())
                 group.cancel_scope.cancel()
 
             group.start_soon(until_dead)
@@ -491,7 +355,7 @@ class ChildInstances(Instances):
     ) -> None:
         super().__init__(instances, children.hang_seconds)
         self._children = children
-        self._ledger = Outside(children.ledger_file, self.recording, destination)
+        self._ledger = ForeignLedger(children.ledger_file, self.recording, destination)
         self._at = 0
         self._strikes = 0
         self._struck: set[ForkServerProcess] = set()
@@ -545,8 +409,7 @@ class ChildInstances(Instances):
             child = self._children.child(place)
             if child.dead.is_set():
                 how = await self._children.kill(child)
-                fault = self._ledger.fault
-                if fault is not None and fault.what == "down" and child.ended == -signal.SIGKILL:
+                if self._armed.ends_process and child.ended == -signal.SIGKILL:
                     self._struck.add(child.process)  # by itself, at the effect
                     self._ledger.arm(None)
                 await self._children.replace(place, child)
@@ -574,8 +437,7 @@ class ChildInstances(Instances):
         self._only_there = only is not None
         self._at = only or 0
         self._ledger.arm(name)
-        fault = self._ledger.fault
-        if fault is not None and fault.is_after:
+        if self._armed.afterwards is not None:
             self._watching = anyio.CancelScope()
             self._children.start_soon(self._watch, self._watching)
 
@@ -587,21 +449,32 @@ class ChildInstances(Instances):
                     return await self._strike()
                 await anyio.sleep(WATCH_SECONDS)
 
-    def _is_due(self) -> bool:
+    @property
+    def _armed(self) -> Strike:
+        """What the armed fault does at its effect; nothing if none is armed."""
         fault = self._ledger.fault
-        return fault is not None and fault.is_after and self._ledger.since_armed()
+        return NO_STRIKE if fault is None or fault.strike is None else fault.strike
+
+    def _is_due(self) -> bool:
+        return self._armed.afterwards is not None and self._ledger.since_armed()
 
     async def _strike(self) -> None:
-        fault = self._ledger.fault
+        afterwards = self._armed.afterwards
         self._ledger.fault = None
         self._strikes += 1
-        if fault is not None and fault.what == "gone":
-            self._leave.set()
-        elif fault is not None:
-            child = self._children.child(self._at)
-            self._struck.add(child.process)
-            await self._children.kill(child)
-            self._ledger.arm(None)  # the next process may go on with the call by itself
+        if afterwards is not None:
+            await afterwards(self)
+
+    async def end_instance(self) -> None:
+        """Kill the process that the fault is armed at; see `strikes.Struck`."""
+        child = self._children.child(self._at)
+        self._struck.add(child.process)
+        await self._children.kill(child)
+        self._ledger.arm(None)  # the next process may go on with the call by itself
+
+    async def let_client_leave(self) -> None:
+        """Make the client leave; see `strikes.Struck`."""
+        self._leave.set()
 
     async def collect(self) -> None:
         self._ledger.collect()

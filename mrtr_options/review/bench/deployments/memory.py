@@ -37,24 +37,18 @@ from mrtr_options.review.bench.deployments import (
     next_ring,
     quiet_servers,
 )
-from mrtr_options.review.bench.faults import KINDS, Kind
-from mrtr_options.review.bench.history import (
-    HUNG,
-    LOST,
-    Crashed,
-    Effect,
-    Entered,
-    Failed,
-    Reply,
-    Request,
-)
+from mrtr_options.review.bench.fault_kinds import Kind
+from mrtr_options.review.bench.faults import KINDS
+from mrtr_options.review.bench.history import Crashed, Effect, Entered, Failed
+from mrtr_options.review.bench.instrument import load_watched
 from mrtr_options.review.bench.ledger import FaultyLedger
+from mrtr_options.review.bench.messages import HUNG, LOST, Reply, Request
 from mrtr_options.review.bench.redeploys import write
-from mrtr_options.review.bench.scenario import Change, Declares, Keys, Scenario
+from mrtr_options.review.bench.scenario import Change, Keys, Scenario
 from mrtr_options.review.bench.scratch import scratch
+from mrtr_options.review.bench.setup import Declares
 from mrtr_options.review.bench.subjects import KEEP_SECONDS, Subject, make_wrappers
 from mrtr_options.review.bench.watch import Watch, WatchedStore, watching_the_engine
-from mrtr_options.review.bench.watching import load_watched
 from mrtr_options.sdk.protection import new_key
 from mrtr_options.sdk.single_use import SqliteStore
 from mrtr_options.tool import weather
@@ -101,7 +95,7 @@ class _Ledger(FaultyLedger):
         self._place = place
         self._is_dead = False
 
-    def due(self, effect: weather.Effect) -> Kind | None:
+    def take_fault(self, effect: weather.Effect) -> Kind | None:
         here = self._here
         if self._is_dead:  # another request of the process that has died
             raise here.new_death()
@@ -112,14 +106,17 @@ class _Ledger(FaultyLedger):
         here.fault = None
         return fault
 
-    def happened(self, effect: weather.Effect, fault: Kind | None) -> None:
-        self._here.note(self._place, effect, fault)
+    def note_effect(self, effect: weather.Effect) -> None:
+        self._here.note_effect(self._place, effect)
 
-    async def crash(self) -> None:
+    def note_failure(self, effect: weather.Effect) -> None:
+        self._here.note_failure(self._place, effect)
+
+    async def end_instance(self) -> None:
         self._is_dead = True
         await self._here.die(self._place)
 
-    async def leave(self) -> None:
+    async def let_client_leave(self) -> None:
         self._here.leave()
 
 
@@ -292,10 +289,10 @@ class MemoryInstances(Instances):
         if watch is None:
             return make_wrappers(self._subject.wrappers, store, attempts=attempts)
 
-        def told(what: str) -> None:
+        def report(what: str) -> None:
             watch.kept(here.count, place, here.round_at(place), what)
 
-        return make_wrappers(self._subject.wrappers, WatchedStore(store, told), attempts=attempts)
+        return make_wrappers(self._subject.wrappers, WatchedStore(store, report), attempts=attempts)
 
     def _watching(self) -> AbstractContextManager[None]:
         """Watch the durable engine, which all instances share.
@@ -307,12 +304,12 @@ class MemoryInstances(Instances):
         if watch is None or self._subject.option.extra is None:
             return nullcontext()
 
-        def told(what: str) -> None:
+        def report(what: str) -> None:
             places = [place for place in range(self.instances) if here.round_at(place) is not None]
             place = places[-1] if places else None
             watch.kept(here.count, place, None if place is None else here.round_at(place), what)
 
-        return watching_the_engine(told)
+        return watching_the_engine(report)
 
     async def _start(self, place: int) -> _Instance:
         assert self._group is not None
@@ -471,17 +468,18 @@ class MemoryInstances(Instances):
     async def wait(self, seconds: float) -> None:
         self._offset += seconds
 
-    def note(self, place: int, effect: weather.Effect, fault: Kind | None) -> None:
+    def note_effect(self, place: int, effect: weather.Effect) -> None:
         """Record an effect of an instance."""
+        identity = weather.identity_of(effect, self._destination)
+        absorbed = identity in self._recorded
+        if identity is not None:
+            self._recorded.add(identity)
         where = self.recording.round_at(place)
-        if fault is not None and fault.is_of_ledger:
-            self.recording.append(Failed(place, where, effect.kind))
-        else:
-            identity = weather.identity_of(effect, self._destination)
-            absorbed = identity in self._recorded
-            if identity is not None:
-                self._recorded.add(identity)
-            self.recording.append(Effect(place, where, effect, absorbed))
+        self.recording.append(Effect(place, where, effect, absorbed))
+
+    def note_failure(self, place: int, effect: weather.Effect) -> None:
+        """Record the failure of an effect of an instance."""
+        self.recording.append(Failed(place, self.recording.round_at(place), effect.kind))
 
     async def collect(self) -> None:
         if self._foreign and not self.used:  # its code writes to the file by itself

@@ -36,9 +36,11 @@ from mrtr_options.review.bench.deployments import (
     next_ring,
     quiet_servers,
 )
-from mrtr_options.review.bench.faults import KINDS, Kind
-from mrtr_options.review.bench.history import LOST, Crashed, Reply, Request
+from mrtr_options.review.bench.fault_kinds import Kind
+from mrtr_options.review.bench.faults import KINDS
+from mrtr_options.review.bench.history import Crashed
 from mrtr_options.review.bench.ledger import FaultyLedger
+from mrtr_options.review.bench.messages import LOST, Reply, Request
 from mrtr_options.review.bench.scenario import Keys, Scenario
 from mrtr_options.review.bench.scratch import scratch
 from mrtr_options.review.bench.starting import START_SECONDS, context, end, start_server
@@ -139,7 +141,7 @@ class _Ledger(FaultyLedger):
         self._bench = bench
         self._fault: Kind | None = None
 
-    def due(self, effect: weather.Effect) -> Kind | None:
+    def take_fault(self, effect: weather.Effect) -> Kind | None:
         while self._bench.poll():
             armed = self._bench.recv()
             self._fault = None if armed is None else KINDS[armed]
@@ -151,10 +153,10 @@ class _Ledger(FaultyLedger):
         self._fault = None
         return fault
 
-    async def crash(self) -> None:
+    async def end_instance(self) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
-    async def leave(self) -> None:
+    async def let_client_leave(self) -> None:
         self._bench.send("the client may go")
         with anyio.move_on_after(HANG_SECONDS):
             await anyio.wait_readable(self._bench)  # the bench goes on once the client has gone
@@ -185,7 +187,8 @@ class Worker:
     @staticmethod
     def started(served: Served) -> Worker:
         """Start a process that comes up. Blocks."""
-        context(__name__, "mrtr_options.sdk.tasks.store")  # a durable engine's imports take as long
+        # A durable engine's imports take as long.
+        context(__name__, "mrtr_options.sdk.tasks.extension")
         ours, theirs = multiprocessing.Pipe()
         ahead = multiprocessing.RawValue("d", 0.0)
         with theirs:

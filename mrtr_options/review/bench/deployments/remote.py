@@ -19,10 +19,11 @@ from mcp.client.session import ElicitationFnT
 from mrtr_options.errors import UsageError
 from mrtr_options.review.bench.client import MODES, connections, exchange_at
 from mrtr_options.review.bench.deployments import HANG_SECONDS, Instances
-from mrtr_options.review.bench.faults import ERAS, Era
-from mrtr_options.review.bench.history import HUNG, Crashed, Reply, Request
-from mrtr_options.review.bench.ledger import Outside, write_faults
+from mrtr_options.review.bench.history import Crashed
+from mrtr_options.review.bench.ledger_file import ForeignLedger, clear_faults
+from mrtr_options.review.bench.messages import HUNG, Reply, Request
 from mrtr_options.review.bench.scenario import Scenario
+from mrtr_options.review.bench.setup import ERAS, Era
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.tool import weather
 
@@ -81,7 +82,7 @@ class Remote:
             try:
                 yield RemoteInstances(self, http, scenario.instances, scenario.setup.destination)
             finally:
-                write_faults(self.ledger.path, None, None)
+                clear_faults(self.ledger.path)
 
 
 class RemoteInstances(Instances):
@@ -97,7 +98,7 @@ class RemoteInstances(Instances):
         super().__init__(instances, where.hang_seconds)
         self._where = where
         self._http = http
-        self._outside = Outside(where.ledger.path, self.recording, destination)
+        self._ledger = ForeignLedger(where.ledger.path, self.recording, destination)
 
     async def send(
         self,
@@ -113,14 +114,14 @@ class RemoteInstances(Instances):
             self._where.is_gone = True
             where = self.recording.round_at(instance)
             self.recording.append(Crashed(instance, where, "nothing listens there any more"))
-        self._outside.note_failure(instance, reply)
+        self._ledger.note_failure(instance, reply)
         return reply
 
     async def arm(self, name: str | None, only: int | None = None) -> None:
-        self._outside.arm(name)
+        self._ledger.arm(name)
 
     async def collect(self) -> None:
-        self._outside.collect()
+        self._ledger.collect()
 
 
 async def listens(url: str) -> bool:

@@ -14,7 +14,7 @@ import mcp_types as types
 
 import mrtr_options.review.judge.contract.rules as rules
 from mrtr_options.review.bench.history import Answered, Asked, Reply
-from mrtr_options.review.bench.telling import came
+from mrtr_options.review.bench.narrate import describe_reply
 from mrtr_options.review.judge.contract.answers import (
     Meaning,
     fits_the_schema,
@@ -274,10 +274,10 @@ class _PushedCall:
         shown = Reply(questions={"k": asked.message}, schemas={"k": asked.schema})
         if not self._is_known or not self._question.fits(shown):
             rule = rules.QUESTIONS_ARE_ASKED_IN_ORDER
-            self._note(rule, str(self._question), came(shown))
+            self._note(rule, str(self._question), describe_reply(shown))
             return self._allow(rule, Refused(()), Reports(self._one.reply.text or "", None))
         if not asked.declared:
-            self._note(rules.ASKS_ONLY_WHO_CAN_BE_ASKED, "no question", came(shown))
+            self._note(rules.ASKS_ONLY_WHO_CAN_BE_ASKED, "no question", describe_reply(shown))
         if not self._answers:
             if asked.declared:
                 after = "a response after the user's answer, who may think for nine minutes"

@@ -15,7 +15,7 @@ from typing import Any, Literal, cast
 import mcp_types as types
 from pydantic import TypeAdapter, ValidationError
 
-from mrtr_options.review.bench.history import Request, as_json
+from mrtr_options.review.bench.messages import Request, as_json
 from mrtr_options.tool import weather
 from mrtr_options.tool.server import TOOL
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import mrtr_options.review.judge.contract.rules as rules
 from mrtr_options.review.bench.history import Effect
-from mrtr_options.review.bench.telling import came, quoted
+from mrtr_options.review.bench.narrate import describe_reply, quoted
 from mrtr_options.review.judge.contract.answers import fits_the_schema, location_of
 from mrtr_options.review.judge.contract.exchanges import Calls, Exchange
 from mrtr_options.review.judge.contract.kinds import Reports
@@ -143,7 +143,7 @@ def _find_missing(calls: Calls) -> Iterator[Problem]:
     found = zip(wanted.items(), bills, strict=True)
     for number, (((root, location, place), one), billed) in enumerate(found):
         if number in without:  # then there is no bill for an audit to come before
-            unbilled = f"none before {came(one.reply)}"
+            unbilled = f"none before {describe_reply(one.reply)}"
             yield one.breaks(rules.A_REPORT_IS_BILLED, f"a bill of {place!r}", unbilled)
         elif not any(turn < max(billed) for turn in turns("audit", location, root)):
             yield one.breaks(

@@ -15,9 +15,7 @@ from functools import cached_property
 import mcp_types as types
 
 import mrtr_options.review.judge.contract.rules as rules
-from mrtr_options.review.bench.attacks import spelling
 from mrtr_options.review.bench.history import (
-    LOST,
     Answered,
     Asked,
     Crashed,
@@ -28,12 +26,11 @@ from mrtr_options.review.bench.history import (
     History,
     Received,
     Redeployed,
-    Reply,
-    Request,
     Restarted,
     Sent,
-    as_json,
 )
+from mrtr_options.review.bench.messages import LOST, Reply, Request, as_json
+from mrtr_options.review.bench.state_text import spelling
 from mrtr_options.review.judge.contract.answers import (
     UNITS,
     Name,

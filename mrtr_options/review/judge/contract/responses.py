@@ -14,8 +14,9 @@ import mcp_types as types
 
 import mrtr_options.review.judge.contract.rules as rules
 from mrtr_options.review.bench.client import RESULT_TYPES
-from mrtr_options.review.bench.history import HUNG, LOST, Reply
-from mrtr_options.review.bench.telling import came, quoted
+from mrtr_options.review.bench.history import Reply
+from mrtr_options.review.bench.messages import HUNG, LOST
+from mrtr_options.review.bench.narrate import describe_reply, quoted
 from mrtr_options.review.judge.contract.allowed import AGAIN, may_refuse, rule_on
 from mrtr_options.review.judge.contract.exchanges import Calls, Exchange
 from mrtr_options.review.judge.contract.kinds import Allowed, Ends, Refused, in_words
@@ -85,7 +86,7 @@ def _check_response(
             rule = before.get(_client_view(reply), rule)
             if rule.is_ordinary:
                 before[_client_view(reply)] = rule
-        yield one.breaks(rule, in_words(one.allowed), came(reply))
+        yield one.breaks(rule, in_words(one.allowed), describe_reply(reply))
 
 
 def _check_absence(calls: Calls, one: Exchange) -> Iterator[Problem]:
@@ -96,7 +97,7 @@ def _check_absence(calls: Calls, one: Exchange) -> Iterator[Problem]:
         yield from ruling.problems
     broken_off = one.crashed or left or bool(calls.history.scenario.at_effects)
     if one.reply.nothing == HUNG or not broken_off:
-        yield one.breaks(rules.EVERY_REQUEST_IS_ANSWERED, "a response", came(one.reply))
+        yield one.breaks(rules.EVERY_REQUEST_IS_ANSWERED, "a response", describe_reply(one.reply))
 
 
 def _failed_before(calls: Calls, one: Exchange) -> bool:
@@ -201,8 +202,8 @@ def _check_duplicates(calls: Calls) -> Iterator[Problem]:
         if before is not one and _may_differ(calls, before, one):
             first[same] = one
         elif not (_are_same(before.reply, reply) or _is_reported(before) or _is_reported(one)):
-            allowed = f"what the same request got before: {came(before.reply)}"
-            yield one.breaks(rules.DUPLICATES_GET_ONE_RESPONSE, allowed, came(reply))
+            allowed = f"what the same request got before: {describe_reply(before.reply)}"
+            yield one.breaks(rules.DUPLICATES_GET_ONE_RESPONSE, allowed, describe_reply(reply))
 
 
 def _check_forms(calls: Calls) -> Iterator[Problem]:
@@ -230,7 +231,9 @@ def _check_retries(calls: Calls) -> Iterator[Problem]:
             times[at] += 1
         if times[at] > AGAIN:
             yield one.breaks(
-                rules.EVERY_REQUEST_IS_ANSWERED, f"an end after {AGAIN} retries", came(one.reply)
+                rules.EVERY_REQUEST_IS_ANSWERED,
+                f"an end after {AGAIN} retries",
+                describe_reply(one.reply),
             )
 
 

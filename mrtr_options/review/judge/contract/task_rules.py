@@ -15,9 +15,11 @@ from itertools import product
 from typing import get_args
 
 import mrtr_options.review.judge.contract.rules as rules
-from mrtr_options.review.bench.history import HUNG, Effect, Elapsed, History, Received, Reply, Sent
-from mrtr_options.review.bench.scenario import ENDED, Create, Scenario, Send, Status, Update
-from mrtr_options.review.bench.telling import came, quoted
+from mrtr_options.review.bench.history import Effect, Elapsed, History, Received, Reply, Sent
+from mrtr_options.review.bench.messages import HUNG
+from mrtr_options.review.bench.narrate import describe_reply, quoted
+from mrtr_options.review.bench.scenario import Scenario, Send, Update
+from mrtr_options.review.bench.task_steps import ENDED, Create, Status
 from mrtr_options.review.judge.contract.answers import UNITS, Name, interpret, places_meant
 from mrtr_options.review.judge.contract.kinds import Asks, asks_place, asks_units, report
 from mrtr_options.review.judge.properties import Problem
@@ -143,7 +145,9 @@ class _Task:
             return
         if reply.status is None:
             if not self.waited:
-                yield rules.TASKS_END.broken(where, "the task, which was handed out", came(reply))
+                yield rules.TASKS_END.broken(
+                    where, "the task, which was handed out", describe_reply(reply)
+                )
             return
         if reply.status not in get_args(Status):
             allowed = f"a status: {', '.join(get_args(Status))}"
@@ -165,7 +169,7 @@ class _Task:
             due = self._allowed_questions(location)
             if not any(question.fits(one) for question in due):
                 rule = rules.QUESTIONS_ARE_ASKED_IN_ORDER
-                yield rule.broken(where, " or ".join(map(str, due)), came(one))
+                yield rule.broken(where, " or ".join(map(str, due)), describe_reply(one))
 
     def _possible_places(self, location: str) -> list[str]:
         """Return the places that the call may be about by now."""
@@ -184,7 +188,9 @@ class _Task:
         if self.is_refused:
             if reply.text is not None and not reply.is_error and "declined" not in reply.text:
                 rule = rules.DECLINE_ENDS_THE_CALL
-                yield rule.broken(where, "a text with 'declined', or an error", came(reply))
+                yield rule.broken(
+                    where, "a text with 'declined', or an error", describe_reply(reply)
+                )
             return
         texts = self._allowed_reports()
         if texts and reply.text not in texts:
@@ -202,7 +208,7 @@ class _Task:
         fits = self._take(sent)
         if reply.code is not None and fits and not self.waited and self.ended is None:
             allowed = "an empty result: the answers fit"
-            yield rules.TASKS_END.broken(sent.exchange, allowed, came(reply))
+            yield rules.TASKS_END.broken(sent.exchange, allowed, describe_reply(reply))
 
     def _take(self, sent: Sent) -> bool:
         """Record the answers of an update. Return whether all of them fit."""
@@ -228,7 +234,7 @@ class _Task:
             return
         self.is_stopped = True
         if reply.code is not None and not self.waited:
-            yield rules.TASKS_END.broken(sent.exchange, "an empty result", came(reply))
+            yield rules.TASKS_END.broken(sent.exchange, "an empty result", describe_reply(reply))
 
     def _check_bills(self) -> Iterator[Problem]:
         """Hold the bills against the end of the task."""
@@ -251,4 +257,8 @@ class _Task:
 
 def _describe_task(reply: Reply) -> str:
     """Return a response's description of a task, in words."""
-    return came(reply) if reply.status is None else f"status {reply.status}: {came(reply)}"
+    return (
+        describe_reply(reply)
+        if reply.status is None
+        else f"status {reply.status}: {describe_reply(reply)}"
+    )

@@ -34,9 +34,10 @@ from pydantic import TypeAdapter, ValidationError
 
 from mrtr_options.checks import check_functions, check_numbers
 from mrtr_options.sdk.call_key import CallFunction, CallNaming, naming_calls
+from mrtr_options.sdk.capabilities import declares_forms, is_modern
 from mrtr_options.sdk.durable.call import DeskT, DurableContext, Running
-from mrtr_options.sdk.durable.messages import (
-    MAX_BYTES,
+from mrtr_options.sdk.durable.call_errors import reason_of, refused, still_at_work
+from mrtr_options.sdk.durable.events import (
     Answers,
     Asked,
     Begun,
@@ -45,15 +46,12 @@ from mrtr_options.sdk.durable.messages import (
     Handed,
     Output,
     Reply,
-    length,
-    reason_of,
-    refused,
-    still_at_work,
 )
 from mrtr_options.sdk.durable.record import Record
-from mrtr_options.sdk.durable.rounds import DurableStore, Params
-from mrtr_options.sdk.handlers import Call, check_handler, needing
-from mrtr_options.sdk.questions import BadAnswer, declares_forms, is_modern
+from mrtr_options.sdk.durable.sealing import MAX_BYTES, length
+from mrtr_options.sdk.durable.store import DurableStore, Params
+from mrtr_options.sdk.handler import Call, check_handler, mark_need
+from mrtr_options.sdk.questions import BadAnswer
 from mrtr_options.sdk.server import outcome_of
 from mrtr_options.sdk.tasks.wire import (
     IDENTIFIER,
@@ -110,7 +108,7 @@ class TaskContext(DurableContext[DeskT], Generic[DeskT]):
         record = self._record
         if record.task_at is not None or not record.caller.takes_tasks:
             return
-        await self._running.hands_over()
+        await self._running.record_handover()
         if record.task_at is not None:  # another task of the handler's was faster
             return
         record.outputs.append(Handed(record.updated))
@@ -118,7 +116,7 @@ class TaskContext(DurableContext[DeskT], Generic[DeskT]):
         self._idle_seconds = math.inf if ttl_ms is None else ttl_ms / 1000
         left = record.updated + self._idle_seconds - self._running.now()
         self._scope.deadline = anyio.current_time() + left
-        self._running.told()
+        self._running.notify()
 
 
 TaskHandler = Callable[[TaskContext[DeskT], Call], Awaitable[types.CallToolResult]]
@@ -186,17 +184,17 @@ class TaskStore(DurableStore, Extension):
                 require_client_extension(ctx, IDENTIFIER)
             return await rounds(ctx, params)
 
-        return naming_calls(needing(served, self.serving), naming)
+        return naming_calls(mark_need(served, self.serving), naming)
 
     def methods(self) -> Sequence[MethodBinding]:
         """Return the methods of the extension, for a server to register."""
         return (
-            MethodBinding("tasks/get", TaskParams, self._served(self._get)),
-            MethodBinding("tasks/update", UpdateTaskParams, self._served(self._update)),
-            MethodBinding("tasks/cancel", TaskParams, self._served(self._cancel)),
+            MethodBinding("tasks/get", TaskParams, self._serve(self._get)),
+            MethodBinding("tasks/update", UpdateTaskParams, self._serve(self._update)),
+            MethodBinding("tasks/cancel", TaskParams, self._serve(self._cancel)),
         )
 
-    def _served(
+    def _serve(
         self,
         method: Callable[[ServerRequestContext[Any, Any], ParamsT], Awaitable[types.Result]],
     ) -> Callable[[ServerRequestContext[Any, Any], ParamsT], Awaitable[types.Result]]:
@@ -241,7 +239,7 @@ class TaskStore(DurableStore, Extension):
         if not isinstance(reply.output, Handed):
             return await super().result_of(ctx, handle, reply)
         require_client_extension(ctx, IDENTIFIER)  # a duplicate need not declare it
-        told = self._told(handle, await self._found(ctx, handle))
+        told = self._describe(handle, await self._find_record(ctx, handle))
         if told["status"] == "input_required":  # what it asks is for `tasks/get` to say
             told["status"] = "working"
         return CreateTaskResult(
@@ -251,7 +249,7 @@ class TaskStore(DurableStore, Extension):
     # --- the methods --------------------------------------------------------------------------
 
     async def _get(self, ctx: ServerRequestContext[Any, Any], params: TaskParams) -> Task:
-        task = Task(**self._told(params.task_id, await self._found(ctx, params.task_id)))
+        task = Task(**self._describe(params.task_id, await self._find_record(ctx, params.task_id)))
         if task.input_requests and not declares_forms(ctx):
             # Never a question of a kind that this request did not declare, though the task waits.
             task.input_requests.clear()
@@ -263,7 +261,7 @@ class TaskStore(DurableStore, Extension):
         task = params.task_id
         given = params.input_responses
         while True:
-            record = await self._found(ctx, task)
+            record = await self._find_record(ctx, task)
             number, asked = record.asked if isinstance(record.output, Asked) else (0, Asked({}))
             try:
                 responses = _RESPONSES.validate_python(
@@ -287,11 +285,11 @@ class TaskStore(DurableStore, Extension):
     async def _cancel(
         self, ctx: ServerRequestContext[Any, Any], params: TaskParams
     ) -> types.EmptyResult:
-        await self._found(ctx, params.task_id)
+        await self._find_record(ctx, params.task_id)
         await self.engine.stop(params.task_id)
         return types.EmptyResult(result_type="complete")
 
-    async def _found(self, ctx: ServerRequestContext[Any, Any], task: str) -> Record:
+    async def _find_record(self, ctx: ServerRequestContext[Any, Any], task: str) -> Record:
         """Return the record of a task of this caller.
 
         Raises:
@@ -331,7 +329,7 @@ class TaskStore(DurableStore, Extension):
             case _:
                 return False
 
-    def _told(self, task: str, record: Record) -> dict[str, Any]:
+    def _describe(self, task: str, record: Record) -> dict[str, Any]:
         """Return the current description of a task: the fields of `Task`."""
         told: dict[str, Any] = {
             "task_id": task,

@@ -17,7 +17,6 @@ from typing import Any, Literal, cast
 import mcp_types as types
 
 from mrtr_options.review.bench.history import (
-    HUNG,
     UNREADABLE,
     Answered,
     Asked,
@@ -29,13 +28,11 @@ from mrtr_options.review.bench.history import (
     History,
     Received,
     Redeployed,
-    Reply,
-    Request,
     Restarted,
     Sent,
-    as_json,
     readable_state,
 )
+from mrtr_options.review.bench.messages import HUNG, Reply, Request, as_json
 from mrtr_options.review.bench.scenario import Change
 from mrtr_options.tool.server import TOOL
 
@@ -117,13 +114,13 @@ class Row:
     quiet: bool = False
 
 
-def tell(history: History) -> list[Row]:
+def narrate(history: History) -> list[Row]:
     """Return the rows of a whole run."""
-    telling = Telling()
-    return [row for event in history.events for row in telling.rows(event)]
+    narrator = Narrator()
+    return [row for event in history.events for row in narrator.rows(event)]
 
 
-class Telling:
+class Narrator:
     """The rows of a run, made event by event as it happens."""
 
     def __init__(self) -> None:
@@ -225,7 +222,7 @@ class Telling:
     def _response(self, got: Received) -> Iterator[Row]:
         reply = got.reply
         number = self._numbers[got.exchange]
-        text = came(reply)
+        text = describe_reply(reply)
         if reply.state is not None:
             if self._came.setdefault(reply.state, text) != text:
                 text += f", with the state of {self._states[reply.state]} again"
@@ -410,7 +407,7 @@ def _answer(answer: Any) -> str:
 # --- a response ---------------------------------------------------------------------------------
 
 
-def came(reply: Reply) -> str:
+def describe_reply(reply: Reply) -> str:
     """Describe a response in words."""
     if reply.nothing is not None:
         if reply.nothing == HUNG:
@@ -453,7 +450,7 @@ def _reply(reply: Reply) -> tuple[tuple[str, ...], str, Tone]:
             "error",
         )
     if reply.malformed is not None:
-        return (came(reply),), "no response", "error"
+        return (describe_reply(reply),), "no response", "error"
     if reply.code is not None:
         text = f"error {reply.code}: {reply.message}"
         return (text,), text, "error"
@@ -463,7 +460,7 @@ def _reply(reply: Reply) -> tuple[tuple[str, ...], str, Tone]:
     if reply.questions:
         names = ", ".join(map(reply.name_of, reply.questions))
         return (f"input required: {', '.join(reply.questions)}",), f"asks {names}", "question"
-    return ((came(reply),), came(reply), "") if reply.later else ((), "", "")
+    return ((describe_reply(reply),), describe_reply(reply), "") if reply.later else ((), "", "")
 
 
 def _form_in_words(schema: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""The guard's data in a state and in its store: a round, its answers, its outcome.
+"""The guard's data in a state: the number of a round, what it asked, and the handler's own state.
 
 Knows MCP's types, `questions` and `call_key`; of stores, what a stamp is.
 """
@@ -9,28 +9,24 @@ import hashlib
 import json
 import logging
 import secrets
-import time
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any
 
 import mcp_types as types
-from mcp import MCPError
-from pydantic import BaseModel, TypeAdapter
+from pydantic import BaseModel
 
-from mrtr_options.sdk.call_key import CALL, CallName, as_repeat
-from mrtr_options.sdk.handlers import Result, check_protected
+from mrtr_options.sdk.call_key import CALL, CallName
+from mrtr_options.sdk.current_request import check_protected
+from mrtr_options.sdk.handler import Result
 from mrtr_options.sdk.questions import (
     MAX_STATE_BYTES,
     BadAnswer,
-    checked_form,
+    check_form,
     invalid_state,
     validator_of,
 )
-from mrtr_options.sdk.single_use.refusals import indeterminate, result_too_long, state_too_long
-from mrtr_options.sdk.single_use.store import Stamp
-
-MAX_RESPONSE_BYTES = 256 * 1024
-"""The longest recorded response; a longer one is given once and cannot be repeated."""
+from mrtr_options.sdk.single_use.refusals import state_too_long
+from mrtr_options.sdk.single_use.reservations import Stamp
 
 _MAX_SCHEMA_BYTES = 2 * 1024
 
@@ -86,22 +82,6 @@ class RoundState(BaseModel):
         return not self.asked and self.state is None
 
 
-class _Refusal(types.ErrorData):
-    """A recorded JSON-RPC error."""
-
-    kind: Literal["error"] = "error"
-
-
-Outcome = types.InputRequiredResult | types.CallToolResult
-_OUTCOME = TypeAdapter[Any](
-    _Refusal
-    | types.InputRequiredResult
-    | types.CallToolResult
-    | types.GetPromptResult
-    | types.ReadResourceResult
-)
-
-
 # --- states and answers --------------------------------------------------------------------------
 
 
@@ -118,7 +98,7 @@ def load(text: str) -> RoundState:
         raise invalid_state() from None
 
 
-def checked_answers(state: RoundState, responses: types.InputResponses) -> types.InputResponses:
+def check_answers(state: RoundState, responses: types.InputResponses) -> types.InputResponses:
     """Return the answers to what the round asked.
 
     Raises:
@@ -132,7 +112,7 @@ def checked_answers(state: RoundState, responses: types.InputResponses) -> types
         if not isinstance(answer, types.ElicitResult):
             raise BadAnswer(key, "it is not of the type ElicitResult")
         if answer.action == "accept":
-            checked_form(key, _validator(json.dumps(schema)), answer)
+            check_form(key, _validator(json.dumps(schema)), answer)
         # A handler may keep all answers in its state.
         if _length(json.dumps([state.state, _plain(answers)])) > MAX_STATE_BYTES:
             raise BadAnswer(key, "it is too long")
@@ -149,7 +129,7 @@ def digest_of_answers(answers: types.InputResponses) -> str:
     return hashlib.sha256(json.dumps(_plain(answers), sort_keys=True).encode()).hexdigest()
 
 
-def in_new_round(result: Result, stamp: Stamp, call: NamedCall | None = None) -> Result:
+def put_in_new_round(result: Result, stamp: Stamp, call: NamedCall | None = None) -> Result:
     """Return a result with a new round's number in its state, if it asks.
 
     Raises:
@@ -169,10 +149,10 @@ def in_new_round(result: Result, stamp: Stamp, call: NamedCall | None = None) ->
     state = RoundState(
         number=number, begins=stamp.at, mark=stamp.mark, call=call, asked={}, state=None
     )
-    return in_round(result, state)
+    return put_in_round(result, state)
 
 
-def in_round(result: types.InputRequiredResult, state: RoundState) -> types.InputRequiredResult:
+def put_in_round(result: types.InputRequiredResult, state: RoundState) -> types.InputRequiredResult:
     """Return a result that asks, with what it asks in the state of a round."""
     asked = {key: _schema(request) for key, request in (result.input_requests or {}).items()}
     state = state.model_copy(update={"asked": asked, "state": result.request_state})
@@ -199,42 +179,3 @@ def _length(text: str) -> int:
 
 
 # --- outcomes ------------------------------------------------------------------------------------
-
-
-def write_response(response: types.Result) -> str:
-    """Return a response as it is recorded: it says that it is handed out again, and since when.
-
-    In place of one that is too long, an error is recorded that says so.
-
-    Raises:
-        ValueError: It holds what has no JSON.
-    """
-    repeat = as_repeat(response, time.time())
-    text = repeat.model_dump_json(by_alias=True, exclude_none=True)
-    if _length(text) <= MAX_RESPONSE_BYTES:
-        return text
-    _logger.warning("a response is longer than %s bytes and is not recorded", MAX_RESPONSE_BYTES)
-    return write_error(result_too_long())
-
-
-def write_error(error: MCPError) -> str:
-    """Return an error as it is recorded."""
-    text = _Refusal(**error.error.model_dump()).model_dump_json(exclude_none=True)
-    is_too_long = _length(text) > MAX_RESPONSE_BYTES
-    return write_error(indeterminate()) if is_too_long else text
-
-
-def read_outcome(recorded: str) -> Outcome:
-    """Return a recorded response.
-
-    Raises:
-        MCPError: The recorded error; or the record cannot be read (-32603).
-    """
-    try:
-        outcome = _OUTCOME.validate_json(recorded)
-    except ValueError as error:  # of another version, or damaged
-        _logger.error("the recorded outcome of a round cannot be read: %s", type(error).__name__)
-        raise indeterminate() from None
-    if isinstance(outcome, _Refusal):
-        raise MCPError.from_error_data(outcome)
-    return outcome

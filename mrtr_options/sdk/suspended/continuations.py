@@ -50,22 +50,10 @@ from mcp import MCPError
 from mcp.server import ServerRequestContext
 
 from mrtr_options.checks import check_numbers
-from mrtr_options.sdk.handlers import (
-    Call,
-    caller_of,
-    check_handler,
-    check_protected,
-    checked_result,
-    needing,
-)
-from mrtr_options.sdk.questions import (
-    Cancelled,
-    Declined,
-    NotBegun,
-    kinds,
-    read_answer,
-    request_for,
-)
+from mrtr_options.sdk.capabilities import kinds
+from mrtr_options.sdk.current_request import caller_of, check_protected
+from mrtr_options.sdk.handler import Call, check_handler, check_result, mark_need
+from mrtr_options.sdk.questions import Cancelled, Declined, NotBegun, read_answer, request_for
 from mrtr_options.sdk.suspended.detached import Task, parking, spawn, stop
 from mrtr_options.sdk.suspended.frame import Asked, DeskT, Frame, LinearContext
 
@@ -231,7 +219,7 @@ class ContinuationStore:
                 result = await self._resume(ctx, params)
             return cast("ResultT | types.InputRequiredResult", result)
 
-        return needing(suspended, self)
+        return mark_need(suspended, self)
 
     async def _begin(
         self, handler: Handler[DeskT], ctx: ServerRequestContext[DeskT, Any], params: Params
@@ -253,7 +241,7 @@ class ContinuationStore:
         self, handler: Handler[DeskT], context: LinearContext[DeskT], call: Call, frame: Frame
     ) -> None:
         try:
-            output = checked_result(await handler(context, call))
+            output = check_result(await handler(context, call))
             size = len(_as_json(output))
         except Exception as error:
             self._finish(frame, error)

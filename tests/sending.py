@@ -14,7 +14,7 @@ from mcp.client.session import ClientRequestContext
 from mcp.server import MCPServer, Server
 
 from mrtr_options.review.bench.client import MODES, agreeable
-from mrtr_options.review.bench.history import Era
+from mrtr_options.review.bench.setup import Era
 from mrtr_options.sdk.testing import served
 from mrtr_options.tool.catalogue import load, option_named
 from mrtr_options.tool.server import TOOL

@@ -13,10 +13,7 @@ Knows the SDK's types, `keys` and `reasons`.
 from __future__ import annotations
 
 import inspect
-import secrets
-from collections.abc import Awaitable, Callable, Generator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from types import UnionType
 from typing import Any, TypeVar, cast, get_origin
@@ -24,10 +21,8 @@ from typing import Any, TypeVar, cast, get_origin
 import mcp_types as types
 from mcp import MCPError
 from mcp.server import ServerRequestContext
-from mcp.server.request_state import authenticated_principal
 from pydantic import ValidationError
 
-from mrtr_options.sdk.keys import ByHand
 from mrtr_options.sdk.reasons import Reason
 
 Context = ServerRequestContext[Any, Any]
@@ -71,7 +66,7 @@ class CallAbandoned(BaseException):
     """
 
 
-async def settled(result: Awaitable[T] | T) -> T:
+async def await_result(result: Awaitable[T] | T) -> T:
     """Return what an author's function returned, which may be async or not."""
     return await result if inspect.isawaitable(result) else cast("T", result)
 
@@ -106,7 +101,7 @@ def refusal(
     return MCPError(code, message, {"reason": reason, **more})
 
 
-def checked_result(result: ResultT) -> ResultT:
+def check_result(result: ResultT) -> ResultT:
     """Return what a handler returned, if it is a result.
 
     Raises:
@@ -189,7 +184,7 @@ def why_not(given: object, takes: tuple[type, ...], *, is_async: bool = False) -
     return None
 
 
-def needing(handler: HandlerT, resource: object) -> HandlerT:
+def mark_need(handler: HandlerT, resource: object) -> HandlerT:
     """Mark a handler as one that works only while a resource is open, and return it."""
     vars(handler)[_NEEDS] = resource
     return handler
@@ -202,122 +197,5 @@ def needed_by(handler: object) -> object:
 
 # --- refusals -----------------------------------------------------------------------------------
 
-_refusals: ContextVar[list[Exception] | None] = ContextVar("refusals", default=None)
-
-
-@contextmanager
-def hearing_refusals() -> Generator[list[Exception]]:
-    """Collect what ends handlers in this block without their user's consent.
-
-    That is a declined or dismissed question, or one that could not be asked. A wrapper sees a
-    result by then.
-    """
-    refusals: list[Exception] = []
-    token = _refusals.set(refusals)
-    try:
-        yield refusals
-    finally:
-        _refusals.reset(token)
-
-
-def tell_refusal(error: Exception) -> None:
-    """Tell the wrappers of this request that it ends without its user's consent."""
-    if (refusals := _refusals.get()) is not None:
-        refusals.append(error)
-
 
 # --- the request ---------------------------------------------------------------------------------
-
-
-@dataclass(slots=True)
-class Request:
-    """A request. It may run its handler several times, one after the other.
-
-    Attributes:
-        server: The name of the server it came to.
-        principal: Names its caller.
-        is_protected: Whether states are sealed and checked.
-        call: The name of its call; None where its state is not this server's.
-        number: The round in its call: 1 for the first, one more than the round that asked for every
-            other; 0 where it is not known.
-        is_in_time: Whether its state is young enough.
-        latest: The run that last read an answer by hand; None if none did.
-    """
-
-    server: str | None = None
-    principal: Principal = authenticated_principal
-    is_protected: bool = True
-    call: str | None = None
-    number: int = 0
-    is_in_time: bool = True
-    latest: ByHand | None = None
-
-    def begin_call(self) -> None:
-        """Make it the first round of a new call."""
-        self.call = secrets.token_urlsafe(16)
-        self.number = 1
-
-
-current_request: ContextVar[Request | None] = ContextVar("request", default=None)
-"""The request that this code runs for; None for code that runs for none."""
-
-
-def request_here() -> Request:
-    """Return the request that this code runs for; one that nothing protects where there is none."""
-    return current_request.get() or _of_no_server()
-
-
-def _of_no_server() -> Request:
-    return Request(is_protected=False)
-
-
-@contextmanager
-def protected(server: str | None) -> Generator[None]:
-    """Mark a block in which a server of this name seals states and checks them.
-
-    Its caller is the one of the request around it.
-    """
-    token = current_request.set(Request(server, request_here().principal))
-    try:
-        yield
-    finally:
-        current_request.reset(token)
-
-
-def check_protected() -> None:
-    """Refuse to hand out or take a state that nothing protects.
-
-    Raises:
-        MCPError: -32603, this request did not come through `ProtectedRounds`.
-    """
-    if not request_here().is_protected:
-        raise refusal(
-            Reason.STATE_NOT_PROTECTED,
-            "This server does not protect the state of its calls, and anyone could write one. Its"
-            " author must build it with mrtr_options.sdk.build_server, or add sdk.protect(server).",
-            code=types.INTERNAL_ERROR,
-        )
-
-
-def caller_of(ctx: Context) -> str | None:
-    """Name the caller, by the settings of the server; None for an unknown one."""
-    return request_here().principal(ctx)
-
-
-def server_of() -> str | None:
-    """Return the name of the server that this request came to; None where none protects states."""
-    return request_here().server
-
-
-def by_hand(params: object) -> ByHand:
-    """Return the run of a handler with these parameters."""
-    this = request_here()
-    current_request.set(this)  # for code that runs for no request
-    if this.latest is None or this.latest.params is not params:
-        this.latest = ByHand(params)
-    return this.latest
-
-
-def latest_by_hand() -> ByHand | None:
-    """Return the run that last read an answer in this request; None if none did."""
-    return request_here().latest

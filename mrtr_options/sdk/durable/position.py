@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from mrtr_options.sdk.durable.messages import refused
+from mrtr_options.sdk.durable.call_errors import refused
 
 _NAMED = re.compile(r"([0-9a-f]{32})(?:-(\d+))?", re.ASCII)
 """The handle of a named call: its name, and how many calls have freed the name before it."""
@@ -18,8 +18,8 @@ def handle_after(handle: str) -> str | None:
 
 
 @dataclass
-class Round:
-    """One round of a call: what a state says.
+class Position:
+    """The position in a call that a state says its client is at.
 
     Attributes:
         handle: The call.
@@ -36,18 +36,24 @@ class Round:
     said: str = ""
 
     @staticmethod
-    def of(state: str) -> Round:
-        """Return the round that goes on from a state.
+    def of(state: str) -> Position:
+        """Return the position that a state says.
 
         Raises:
             MCPError: Genuine, but not a state of this kind.
         """
-        handle, number, waited, asked, said = [*state.split(".", 4), "", "", "", ""][:5]
-        if not all(each.isdecimal() and len(each) <= 9 for each in (number, waited)):
+        parts = state.split(".", 4)
+        missing = [""] * (5 - len(parts))
+        handle, number, waited, asked, said = [*parts, *missing]
+        if not (_is_count(number) and _is_count(waited)):
             raise refused("unknown_call")
-        return Round(handle, int(number) - 1, int(waited), asked, said)
+        return Position(handle, int(number) - 1, int(waited), asked, said)
 
     @property
     def state(self) -> str:
         """The text that the client is to bring back."""
         return f"{self.handle}.{self.number + 1}.{self.waited}.{self.asked}.{self.said}"
+
+
+def _is_count(text: str) -> bool:
+    return text.isdecimal() and len(text) <= 9

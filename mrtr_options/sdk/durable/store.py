@@ -1,4 +1,4 @@
-"""Option L's rounds: a request brings answers to a durable call, and gets its next output.
+"""Option L's store: a request brings answers to a durable call, and gets its next output.
 
 The state that the client carries is the call's handle and the number of what it was asked, sealed.
 An engine runs the call and keeps it: `embedded` (DBOS on a file of this machine) or `fleet`
@@ -16,7 +16,7 @@ An engine runs the call and keeps it: `embedded` (DBOS on a file of this machine
   server's: the next first request begins another call, under the next handle of the name.
 - asyncio only, as the engines are.
 
-Knows `call`, `messages`, `questions` and `call_key`; of engines only the interface `Engine`.
+Knows `call`, `events`, `capabilities` and `call_key`; of engines only the interface `Engine`.
 """
 
 from __future__ import annotations
@@ -29,10 +29,9 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
-from importlib.util import find_spec
 from inspect import isroutine
 from pathlib import Path
-from typing import Any, Literal, Protocol, Self, TypeVar, cast
+from typing import Any, Literal, Self, TypeVar, cast
 
 import anyio
 import mcp_types as types
@@ -40,7 +39,6 @@ from mcp.server import ServerRequestContext
 from mcp.server.request_state import RequestStateCodec, authenticated_principal
 
 from mrtr_options.checks import check_numbers
-from mrtr_options.errors import UsageError
 from mrtr_options.sdk.call_key import (
     CallFunction,
     CallName,
@@ -50,9 +48,11 @@ from mrtr_options.sdk.call_key import (
     naming_calls,
     too_old,
 )
+from mrtr_options.sdk.capabilities import declares_forms, is_modern, kinds
 from mrtr_options.sdk.durable.call import DeskT, DurableContext, Running
-from mrtr_options.sdk.durable.messages import (
-    MAX_BYTES,
+from mrtr_options.sdk.durable.call_errors import refused, still_at_work, stopped
+from mrtr_options.sdk.durable.engine import NO_DATABASE, Engine, WrongDatabase, need
+from mrtr_options.sdk.durable.events import (
     Answers,
     Asked,
     Begun,
@@ -61,18 +61,11 @@ from mrtr_options.sdk.durable.messages import (
     Handed,
     Output,
     Reply,
-    Seal,
-    Unreadable,
-    has_json,
-    length,
-    refused,
-    still_at_work,
-    stopped,
 )
+from mrtr_options.sdk.durable.position import Position, handle_after
 from mrtr_options.sdk.durable.record import Record
-from mrtr_options.sdk.durable.round import Round, handle_after
-from mrtr_options.sdk.handlers import Call, NotAHandler, check_handler, needing
-from mrtr_options.sdk.questions import declares_forms, is_modern, kinds
+from mrtr_options.sdk.durable.sealing import MAX_BYTES, Seal, Unreadable, has_json, length
+from mrtr_options.sdk.handler import Call, NotAHandler, check_handler, mark_need
 from mrtr_options.sdk.settings import DATABASE_VARIABLE
 from mrtr_options.sdk.waiting import GO_ON
 
@@ -96,53 +89,6 @@ Params = types.CallToolRequestParams | types.GetPromptRequestParams
 Principal = Callable[[ServerRequestContext[Any, Any]], str | None]
 
 
-NO_DATABASE = (
-    f"warning: {DATABASE_VARIABLE} is not set, so waiting calls are kept in a file that is deleted"
-    " when this process ends: a restart ends them"
-)
-
-
-class WrongDatabase(UsageError, RuntimeError):
-    """A database that the engine cannot use. The text is one line that says why.
-
-    It never has a password in it.
-    """
-
-
-class Engine(Protocol):
-    """An engine that runs and keeps calls, for all processes that share it.
-
-    Its methods wait for as long as the engine is away. All raise an MCPError if a call is unknown,
-    or if no process of its version is running.
-    """
-
-    async def begin(self, name: str, handle: str, begun: Begun) -> Reply | Record:
-        """Begin a call of a registered handler, unless it has begun. Return its first output."""
-        ...
-
-    async def visit(self, handle: str, number: int, answers: Answers) -> Reply | Record:
-        """Bring answers to a call, and wait for its next output; for a task, until they are stored.
-
-        Args:
-            handle: The call.
-            number: The number of the output that the round goes on from.
-            answers: The answers of the round.
-
-        Returns:
-            The call's next output, or its refusal; for a task, the question that it asked. The
-                whole record if the call is over.
-        """
-        ...
-
-    async def look(self, handle: str) -> Record:
-        """Return the record of a call."""
-        ...
-
-    async def stop(self, handle: str) -> None:
-        """End a call for good, unless it has ended; wait until it has."""
-        ...
-
-
 _Opened = Callable[
     [Any, "DurableStore", RequestStateCodec | None], AbstractAsyncContextManager[Engine]
 ]
@@ -155,18 +101,10 @@ def _adapter(url: str | None) -> tuple[_Opened, Callable[[str], None]]:
     """
     if url is not None and url.startswith("temporal://"):
         need("temporalio", extra="fleet")
-        from mrtr_options.sdk.durable.fleet import opened, try_url
+        from mrtr_options.sdk.durable.fleet import open_engine, try_url
     else:
-        from mrtr_options.sdk.durable.embedded import opened, try_url
-    return opened, try_url
-
-
-def need(module: str, *, extra: str) -> None:
-    """End the process with one line if a module of an optional extra is missing."""
-    if find_spec(module) is None:
-        need = f"this needs the extra {extra!r}: pip install '.[{extra}]' in a checkout"
-        print(f"mrtr-options: {need}", file=sys.stderr)
-        sys.exit(2)
+        from mrtr_options.sdk.durable.embedded import open_engine, try_url
+    return open_engine, try_url
 
 
 @dataclass(kw_only=True, eq=False)
@@ -321,8 +259,8 @@ class DurableStore:
         self._lifespan_context = lifespan_context
         self._principal = principal
         self.clock = clock or self.clock
-        opened, _ = _adapter(database)
-        async with opened(database, self, codec) as self._engine:
+        open_engine, _ = _adapter(database)
+        async with open_engine(database, self, codec) as self._engine:
             try:
                 yield self
             finally:
@@ -355,25 +293,25 @@ class DurableStore:
             if params.request_state is None:
                 named = naming.name_of(ctx, params, self._principal(ctx))
                 self._check_age(named)
-                round = Round(secrets.token_urlsafe(16) if named is None else named.handle)
+                position = Position(secrets.token_urlsafe(16) if named is None else named.handle)
             else:
-                round = Round.of(params.request_state)
+                position = Position.of(params.request_state)
             if _wants_no_more(params):
-                await self.engine.stop(round.handle)
+                await self.engine.stop(position.handle)
                 raise stopped()
             # An old client has this one request for the whole call.
             hold = self.wait_seconds if is_modern(ctx) else math.inf
             try:
                 with anyio.move_on_after(hold):
-                    return await self._round(name, ctx, params, round, named)
+                    return await self._answer_round(name, ctx, params, position, named)
             except anyio.get_cancelled_exc_class():
                 if params.request_state is None and named is None:  # its client has no state of it
                     with anyio.move_on_after(STOP_SECONDS, shield=True):
-                        await self.engine.stop(round.handle)
+                        await self.engine.stop(position.handle)
                 raise
-            return self._held(ctx, round)
+            return self._tell_to_wait(ctx, position)
 
-        return naming_calls(needing(durable, self.serving), naming)
+        return naming_calls(mark_need(durable, self.serving), naming)
 
     def _check_age(self, named: CallName | None) -> None:
         """Raise for a client's key whose call may be forgotten before its user ends it."""
@@ -382,33 +320,35 @@ class DurableStore:
             if not -_AHEAD <= age <= 1 - _AHEAD:
                 raise too_old()
 
-    def _held(self, ctx: ServerRequestContext[Any, Any], round: Round) -> types.Result:
+    def _tell_to_wait(
+        self, ctx: ServerRequestContext[Any, Any], position: Position
+    ) -> types.Result:
         """Return the response to a client whose call is still at work."""
-        round.waited += 1
-        if round.number + 1 + round.waited > self.rounds:
-            raise still_at_work(round.waited * self.wait_seconds)
-        held = types.InputRequiredResult(request_state=round.state)
+        position.waited += 1
+        if position.number + 1 + position.waited > self.rounds:
+            raise still_at_work(position.waited * self.wait_seconds)
+        held = types.InputRequiredResult(request_state=position.state)
         if self.while_working == "form" and declares_forms(ctx):
             held.input_requests = {GO_ON: _GO_ON}
         return held
 
-    async def _round(
+    async def _answer_round(
         self,
         name: str,
         ctx: ServerRequestContext[Any, Any],
         params: Params,
-        round: Round,
+        position: Position,
         named: CallName | None,
     ) -> types.Result:
         """Return the response of a round.
 
-        If that takes too long it is cancelled, and the client's retry goes on from `round`.
+        If that takes too long it is cancelled, and the client's retry goes on from `position`.
         """
-        answers = self._answers(ctx, params, round)
+        answers = self._read_answers(ctx, params, position)
         now = self.clock()
         record: Record | None = None
-        if round.number >= 0:
-            found = await self.engine.visit(round.handle, round.number, answers)
+        if position.number >= 0:
+            found = await self.engine.visit(position.handle, position.number, answers)
         else:
             if not has_json(params.arguments):
                 raise refused("number_out_of_range")
@@ -416,40 +356,40 @@ class DurableStore:
             begun = Begun(call, answers.caller, now, self._ttl_ms)
             if length(begun) > MAX_BYTES:
                 raise refused("too_long")
-            found, record = await self._begin(name, round, begun, named)
+            found, record = await self._begin(name, position, begun, named)
         since: float | None = None
         if named is not None and record is not None:
             if digest_of(record.begun.call.arguments) != digest_of(params.arguments):
                 raise named.other_arguments()
             since = record.updated if record.begun.at < now else None
-            found = await self._latest(record, round, answers) or found
+            found = await self._look_up_output(record, position, answers) or found
         if isinstance(found, Record):
-            found.new(round.number, answers)
-            found = found.reply(round.number)
+            found.new(position.number, answers)
+            found = found.reply(position.number)
         if found is None:
             raise refused("unknown_call")
-        result = await self.result_of(ctx, round.handle, found)
+        result = await self.result_of(ctx, position.handle, found)
         if since is None or not isinstance(found.output, Ended):
             return result
         return as_repeat(result, since)
 
     async def _begin(
-        self, name: str, round: Round, begun: Begun, named: CallName | None
+        self, name: str, position: Position, begun: Begun, named: CallName | None
     ) -> tuple[Reply | Record, Record | None]:
         """Begin a call, or find the one that has its name now; return its output and its record."""
-        found = await self.engine.begin(name, round.handle, begun)
+        found = await self.engine.begin(name, position.handle, begun)
         if named is None:
             return found, None
-        record = await self.engine.look(round.handle)
+        record = await self.engine.look(position.handle)
         # A call under a key keeps its name: another intention has another key.
         while record.has_freed_its_name and not named.is_key:
-            round.handle = cast(str, handle_after(round.handle))
-            found = await self.engine.begin(name, round.handle, begun)
-            record = await self.engine.look(round.handle)
+            position.handle = cast(str, handle_after(position.handle))
+            found = await self.engine.begin(name, position.handle, begun)
+            record = await self.engine.look(position.handle)
         return found, record
 
-    async def _latest(
-        self, record: Record, round: Round, answers: Answers
+    async def _look_up_output(
+        self, record: Record, position: Position, answers: Answers
     ) -> Reply | Record | None:
         """Return the current output of a call that was made again; None if it has none yet."""
         last = len(record.outputs) - 1
@@ -459,11 +399,11 @@ class DurableStore:
             return Reply(last, record.output)
         if last < 0:
             return None
-        round.number = last
-        return await self.engine.visit(round.handle, last, answers)
+        position.number = last
+        return await self.engine.visit(position.handle, last, answers)
 
-    def _answers(
-        self, ctx: ServerRequestContext[Any, Any], params: Params, round: Round
+    def _read_answers(
+        self, ctx: ServerRequestContext[Any, Any], params: Params, position: Position
     ) -> Answers:
         """Return the answers of this round: those that it sends, or those in its state."""
         responses = {
@@ -472,16 +412,16 @@ class DurableStore:
         if responses:
             if not all(has_json(each.model_dump()) for each in responses.values()):
                 raise refused("number_out_of_range")
-            answers = Answers(responses, self.caller(ctx), round.asked)
-            said = Seal(None).write(answers, round.handle)
+            answers = Answers(responses, self.caller(ctx), position.asked)
+            said = Seal(None).write(answers, position.handle)
             if len(said) > MAX_BYTES:
                 raise refused("too_long")
-            round.said = said if len(said) <= _SAID_CHARS else ""
+            position.said = said if len(said) <= _SAID_CHARS else ""
             return answers
-        if not round.said:
+        if not position.said:
             return Answers({}, self.caller(ctx))
         try:
-            return Seal(None).read(Answers, round.said, round.handle)
+            return Seal(None).read(Answers, position.said, position.handle)
         except Unreadable:
             raise refused("unknown_call") from None
 
@@ -491,7 +431,7 @@ class DurableStore:
         """Return the response of a round that got this reply."""
         match reply.output:
             case Asked(requests=requests) as asked:
-                state = Round(handle, reply.number, asked=asked.digest).state
+                state = Position(handle, reply.number, asked=asked.digest).state
                 return types.InputRequiredResult(input_requests=dict(requests), request_state=state)
             case Ended(outcome=None):
                 raise refused("unknown_call")

@@ -15,20 +15,18 @@ from mcp.client.session import ElicitationFnT
 
 from mrtr_options.review.bench.deployments import Instances
 from mrtr_options.review.bench.history import (
-    HUNG,
     Answered,
     Asked,
     Elapsed,
     Event,
-    Form,
     Received,
     Redeployed,
-    Reply,
-    Request,
     Restarted,
     Sent,
 )
-from mrtr_options.review.bench.scenario import Change, Keys, Scenario, Status
+from mrtr_options.review.bench.messages import HUNG, Form, Reply, Request
+from mrtr_options.review.bench.scenario import Change, Keys, Scenario
+from mrtr_options.review.bench.task_steps import Status
 
 RETRIES = 10
 """The most retries of a client after a state-only response, each time at once.
@@ -56,13 +54,13 @@ class Question:
 
 
 @dataclass
-class _Client:
+class CallMemory:
     """A client's memory of one call.
 
     Attributes:
         open: The questions by name; of a task, its open questions.
-        said: The user's last answer to each question they saw, by name.
-        saw: The questions that the user saw, by name.
+        answers: The user's last answer to each question they saw, by name.
+        seen: The questions that the user saw, by name.
         times: How often the user was asked before, by name, if their answer depends on it.
         thinks: Set when the user is asked for the first time, or the call ended without that.
         over: Set when a whole call has ended.
@@ -72,8 +70,8 @@ class _Client:
     """
 
     open: dict[str, Question] = field(default_factory=dict[str, Question])
-    said: dict[str, types.InputResponse] = field(default_factory=dict[str, types.InputResponse])
-    saw: dict[str, Form] = field(default_factory=dict[str, Form])
+    answers: dict[str, types.InputResponse] = field(default_factory=dict[str, types.InputResponse])
+    seen: dict[str, Form] = field(default_factory=dict[str, Form])
     times: dict[str, int] = field(default_factory=dict[str, int])
     thinks: anyio.Event = field(default_factory=anyio.Event)
     over: anyio.Event = field(default_factory=anyio.Event)
@@ -98,8 +96,8 @@ class _Round:
         self.is_lost = self.lost is True
 
 
-class Rounds:
-    """The rounds of one run.
+class Sender:
+    """The sender of the rounds of one run.
 
     Attributes:
         scenario, instances: The scenario that is played, and the instances.
@@ -110,7 +108,7 @@ class Rounds:
     def __init__(self, scenario: Scenario, instances: Instances) -> None:
         self.scenario = scenario
         self.instances = instances
-        self._clients = {number + 1: _Client() for number in range(len(scenario.callers))}
+        self._clients = {number + 1: CallMemory() for number in range(len(scenario.callers))}
         self._requests: list[tuple[int, Request]] = []
         self._held: list[str] = []
         self._keys: dict[str, str] = {}  # the last key of each question of any call, by name
@@ -119,7 +117,7 @@ class Rounds:
     def _record(self, event: Event) -> None:
         self.instances.recording.append(event)
 
-    def _next(self) -> int:
+    def _next_instance(self) -> int:
         self._turn += 1
         return (self._turn - 1) % self.instances.instances
 
@@ -187,7 +185,7 @@ class Rounds:
         if not unseen and (not played.is_lost or reply.nothing == HUNG):
             self._clients[call].last = reply
             if request.method == "tools/call":
-                self._see(played, reply, to[0])
+                self._show_questions(played, reply, to[0])
         return reply
 
     async def _deliver(self, played: _Round, delivery: int, instance: int) -> Reply:
@@ -214,7 +212,7 @@ class Rounds:
         if reply.state is not None and reply.state not in self._held:
             self._held.append(reply.state)
         if request.method == "tasks/get":  # each response lists the open questions
-            self._see(played, reply, instance)
+            self._show_questions(played, reply, instance)
         return reply
 
     async def _retry(self, played: _Round, delivery: int, instance: int, reply: Reply) -> Reply:
@@ -238,11 +236,11 @@ class Rounds:
                 self._record(Received(*where, reply))
                 break
             await anyio.sleep(POLL_SECONDS)
-            instance = self._next()
+            instance = self._next_instance()
             reply = await self._exchange(played, delivery, instance, played.request)
         return reply
 
-    def _see(self, played: _Round, reply: Reply, instance: int) -> None:
+    def _show_questions(self, played: _Round, reply: Reply, instance: int) -> None:
         """Show the user the questions of a response; an open one of a task only once."""
         client = self._clients[played.call]
         request = played.request
@@ -253,13 +251,13 @@ class Rounds:
             found[name] = Question(key, reply.state, instance)
             self._keys[name] = key
             form = (message, reply.schemas[key])
-            has_answer = name in client.said and client.saw.get(name) == form
+            has_answer = name in client.answers and client.seen.get(name) == form
             if request.key is not None and has_answer:
                 continue  # the client knows that it is the same call, and does not ask again
             if request.method == "tasks/get" and before is not None and before.key == key:
                 continue
-            client.said.pop(name, None)
-            client.saw[name] = form
+            client.answers.pop(name, None)
+            client.seen[name] = form
             self._record(Asked(played.number, played.call, name, *form, request.asks))
         if request.method == "tools/call":
             client.open |= found
@@ -271,9 +269,9 @@ class Rounds:
     ) -> None:
         """Record an answer of the user's, unless the client repeats an earlier one."""
         client = self._clients[call]
-        if client.said.get(name) == response:
+        if client.answers.get(name) == response:
             return
-        client.said[name] = response
+        client.answers[name] = response
         if isinstance(response, types.ElicitResult):
             self._record(Answered(call, name, response.action, response.content, delivery))
         else:

@@ -8,12 +8,13 @@ from rich.console import Console
 
 from mrtr_options.review.bench import history as happened
 from mrtr_options.review.bench.client import agreeable
-from mrtr_options.review.bench.history import Event, History, Received, Reply, Request, Sent
+from mrtr_options.review.bench.history import Event, History, Received, Sent
+from mrtr_options.review.bench.messages import Reply, Request
+from mrtr_options.review.bench.narrate import Row, narrate, outcome
 from mrtr_options.review.bench.run import run
 from mrtr_options.review.bench.scenario import whole_call
 from mrtr_options.review.bench.schedules import named
 from mrtr_options.review.bench.subjects import subject_named
-from mrtr_options.review.bench.telling import Row, outcome, tell
 from mrtr_options.review.show.svg import is_drawn, svg
 from mrtr_options.review.show.transcript import Transcript
 from mrtr_options.tool import weather
@@ -29,7 +30,7 @@ async def played(name: str, slug: str, deployment: str = "one") -> History:
 def words(history: History) -> list[str]:
     """Return the lines of a picture."""
     lines: list[str] = []
-    for row in filter(is_drawn, tell(history)):
+    for row in filter(is_drawn, narrate(history)):
         if row.kind in ("request", "response"):
             way = f"{row.start} to {'no end' if row.end is None else row.end}"
             lines.append(f"{way}: {row.label}{' (lost)' if row.lost else ''}")
@@ -44,7 +45,7 @@ def made_up(*events: Event) -> History:
 
 async def test_a_clean_call_is_told_as_it_was_observed() -> None:
     history = await run(subject_named("F"), whole_call("Tokyo"), user=agreeable)
-    assert [(row.kind, row.text) for row in tell(history)] == [
+    assert [(row.kind, row.text) for row in narrate(history)] == [
         ("request", "alice calls weather for 'Tokyo'"),
         ("effect", "audit of 'Tokyo'"),
         ("response", "the question 'Which units for Tokyo, Japan?' (units: metric, imperial)"),
@@ -74,14 +75,16 @@ def test_a_state_that_comes_with_another_response_again_is_told() -> None:
         (Sent(n, 1, 0, 1, 0, Request()), Received(n, 1, 0, 1, 0, reply)) for n, reply in replies
     ]
     assert (
-        tell(made_up(*pairs[0], *pairs[1]))[-1].text
+        narrate(made_up(*pairs[0], *pairs[1]))[-1].text
         == "the text 'Rain.', with the state of 1 again"
     )
 
 
 def test_a_callers_name_that_looks_like_another_one_is_quoted() -> None:
     names = "alice", "alice ", "Alice", "None"
-    rows = tell(made_up(*(Sent(1, 1, 0, 1, 0, Request("Tokyo", principal=name)) for name in names)))
+    rows = narrate(
+        made_up(*(Sent(1, 1, 0, 1, 0, Request("Tokyo", principal=name)) for name in names))
+    )
     said = [row.text.partition(" calls ")[0] for row in rows]
     assert said == ["alice", "'alice '", "'Alice'", "'None'"]
 
@@ -95,7 +98,7 @@ def test_what_a_destination_absorbs_is_not_counted() -> None:
     bill = weather.Effect("bill", "Tokyo, Japan", "the key")
     history = made_up(*(happened.Effect(0, 1, bill, absorbed) for absorbed in (False, True, False)))
     assert words(history) == ["bill 1", "bill absorbed", "bill 2"]
-    assert [row.times for row in tell(history)] == [1, 0, 2]
+    assert [row.times for row in narrate(history)] == [1, 0, 2]
 
 
 def test_a_look_at_a_task_that_shows_nothing_new_is_quiet() -> None:
@@ -105,7 +108,7 @@ def test_a_look_at_a_task_that_shows_nothing_new_is_quiet() -> None:
     events: list[Event] = []
     for number, (request, reply) in enumerate(zip(asks, (working, working, done), strict=True)):
         events += [Sent(number, 1, 0, 1, 0, request), Received(number, 1, 0, 1, 0, reply)]
-    assert [(row.kind, row.label) for row in tell(made_up(*events)) if not row.quiet] == [
+    assert [(row.kind, row.label) for row in narrate(made_up(*events)) if not row.quiet] == [
         ("request", "weather(Tokyo)"),
         ("task", "task: working"),
         ("task", "task: completed"),
@@ -123,7 +126,7 @@ def test_what_happens_to_the_servers_is_said_in_one_way() -> None:
         "11 minutes pass",
         "60 s pass",
     ]
-    assert [row.text for row in tell(history)] == said
+    assert [row.text for row in narrate(history)] == said
     out = io.StringIO()
     for event in history.events:
         Transcript(Console(file=out, width=100))(event)
@@ -155,12 +158,15 @@ def test_a_picture_has_every_row_that_is_drawn_and_shows_what_strangers_wrote_as
     assert ">weather(&lt;b&gt;)<" in drawn
     assert ">lost: &lt;/svg&gt;<" in drawn
     assert "a &lt;title&gt;" in drawn
-    assert [row.kind for row in tell(made_up(*events)) if is_drawn(row)] == ["request", "response"]
+    assert [row.kind for row in narrate(made_up(*events)) if is_drawn(row)] == [
+        "request",
+        "response",
+    ]
     assert not is_drawn(Row("question", "Which?", start="client", end="user"))
 
 
 def test_an_answer_whose_content_is_no_object_is_told_as_it_is() -> None:
     content: Any = "Springfield, Missouri"
-    (row,) = tell(made_up(happened.Answered(1, "place", "accept", content)))
+    (row,) = narrate(made_up(happened.Answered(1, "place", "accept", content)))
     assert row.text == 'accept "Springfield, Missouri"'
     assert row.label == "answers Springfield, Missouri"

@@ -1,0 +1,141 @@
+"""Kinds of faults: the columns of the table in `faults`.
+
+A row says when a fault can happen and which abilities of a deployment it needs, and it makes the
+fault happen, as data and as functions: on the way of the request (`elsewhere`, `again`, `lost`),
+around it (`before`, `after`, which act on its `Moment`), and at an effect (`strike`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from mrtr_options.review.bench.moments import Moment, Version
+from mrtr_options.review.bench.setup import Era, Fleet
+from mrtr_options.review.bench.strikes import Strike
+from mrtr_options.tool.weather import EffectKind
+
+Phase = Literal["before", "delivery", "response", "after"]
+"""The part of a request that a fault concerns, in the order in which the parts happen.
+
+A fault happens before the request, changes how often it is delivered, takes its response away,
+or happens after it. At one request there is at most one fault of each phase.
+"""
+
+PHASES: tuple[Phase, ...] = ("before", "delivery", "response", "after")
+"""The order in which a request's faults take effect before it, by phase."""
+
+PHASES_AFTER: tuple[tuple[Phase, ...], ...] = (("delivery", "response"), ("before",), ("after",))
+"""The order in which they take effect after it.
+
+A fault that began before the request goes on until the faults in it are over.
+"""
+
+Need = Literal[
+    "restart",
+    "time",
+    "versions",
+    "crash",
+    "disconnect",
+    "one try of an effect",
+    "callers",
+    "tasks",
+]
+"""The abilities that a deployment needs.
+
+They are to replace its instances, let time pass, deploy another version, end an instance, cancel
+a request at an effect, make one try of an effect fail or wait, tell callers apart, and serve
+tasks. Every deployment can make an effect fail.
+"""
+
+
+@dataclass(frozen=True)
+class Situation:
+    """The facts about a request that decide whether a fault can happen at it.
+
+    Attributes:
+        first: Whether it is the first request of the run.
+        era: The client's era.
+        fleet: The instances, and how rounds reach them.
+        answers: Whether it carries an answer to a question that every version asks.
+        asks: Whether such a question follows.
+        effects: The kinds of effects that took place in its round.
+        has_next_version: Whether there is a later version to deploy.
+    """
+
+    first: bool
+    era: Era
+    fleet: Fleet
+    answers: bool
+    asks: bool
+    effects: frozenset[str]
+    has_next_version: bool
+
+
+Again = Literal["later", "at once"]
+"""The time of a second delivery: after the response, or at the same moment."""
+
+RAREST = 100
+"""The rarity of a fault that only happens if something is broken."""
+
+Act: TypeAlias = "Callable[[Moment], Awaitable[None]]"
+
+
+async def do_nothing(moment: Moment) -> None:
+    """Do nothing: a fault need not act before or after a request."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One way in which a request can go wrong.
+
+    Attributes:
+        name: Its name, without the round.
+        says: The fault in a sentence.
+        words: The same in the few words of a table's cell, 25 characters with the round at most.
+        do: The same as an instruction, as the page offers it; see `where`.
+        phase: The part of the request that it concerns.
+        before, after: The acts before the request is sent, and after its response.
+        elsewhere: Whether the request goes to another instance than the one that asked.
+        again: The time at which the network delivers the request a second time.
+        lost: Whether the response is lost.
+        at: The effect at which it happens; None for a fault of the request itself.
+        strike: What it does at that effect.
+        deploys: The version of the file that it deploys.
+        another_call: Whether the user means another call than the one under review.
+        can: Tells whether it can show at a request.
+        needs: The abilities of a deployment that it needs.
+        modern: Whether it needs a call of several requests, as only modern clients make.
+        needs_two: Whether it needs two instances, and rounds that go to the one that asked.
+        tried: The commands that try it. "explore": every exploration. "alone": every exploration,
+            but not together with another fault, since it does not depend on one. "check": only
+            `check` and `play`, since the client misbehaves. "script": only scripts.
+        rarity: How rare it is. If several faults do the same harm, a table names the most common.
+    """
+
+    name: str
+    says: str
+    words: str
+    do: str
+    phase: Phase
+    before: Act = do_nothing
+    after: Act = do_nothing
+    elsewhere: bool = False
+    again: Again | None = None
+    lost: bool = False
+    at: EffectKind | None = None
+    strike: Strike | None = None
+    deploys: Version | None = None
+    another_call: bool = False
+    can: Callable[[Situation], bool] = lambda situation: True
+    needs: frozenset[Need] = frozenset()
+    modern: bool = False
+    needs_two: bool = False
+    tried: Literal["explore", "alone", "check", "script"] = "explore"
+    rarity: int = RAREST
+
+    @property
+    def where(self) -> str:
+        """The place where the page offers it: at the request, at its response, or at an effect."""
+        return self.at or ("response" if self.phase == "response" else "request")

@@ -1,0 +1,115 @@
+"""Forged states: all that a malicious client makes of a state that it was given.
+
+Of servers it knows how long a state may be.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+
+from mrtr_options.review.bench.edits import in_full_width
+from mrtr_options.review.bench.payloads import PAYLOADS
+from mrtr_options.review.bench.signatures import (
+    damage_signatures,
+    sign_again,
+    sign_other_heads,
+    unsigned_tokens,
+)
+from mrtr_options.review.bench.state_changes import (
+    change_readable,
+    damage,
+    flip_bits,
+    guess_neighbours,
+    splice,
+)
+from mrtr_options.review.bench.state_text import parts, spelling
+from mrtr_options.sdk.protection import MAX_TOKEN_BYTES
+
+MAX_FORGERIES = 350
+"""The most states that are forged from one."""
+
+_MADE_UP = (
+    "",
+    "0",
+    "1",
+    "null",
+    "{}",
+    "[]",
+    "not a state",
+    "\u00e9\u2603",
+    "../../etc/passwd",
+    "Springfield, Missouri",
+    '{"place": "Springfield, Missouri"}',
+    base64.urlsafe_b64encode(b'{"place": "Springfield, Missouri"}').decode(),
+    "A" * (20 * 1024),
+)
+
+
+def forge(state: str, others: Sequence[str]) -> list[tuple[str, str]]:
+    """Return forged states, each with a description, made of a state and others.
+
+    States that the client was given are left out, unless a client could guess them.
+    """
+    found: dict[str, str] = {}
+    given = {spelling(each) for each in (state, *others)}
+    for attack in (
+        sign_again,
+        sign_other_heads,
+        change_readable,
+        unsigned_tokens,
+        damage_signatures,
+        splice,
+        damage,
+        guess_neighbours,
+        flip_bits,
+    ):
+        for name, forged in attack(state, others):
+            if spelling(forged) not in given or (attack is guess_neighbours and forged != state):
+                found.setdefault(forged, name)
+    made_up = [(f"made up: {text[:40]!r}", text) for text in _MADE_UP]
+    made_up += _foreign_payloads(state)
+    made_up += [
+        ("white space around it", f" {state}\n"),
+        ("its end in full width", state[:-10] + in_full_width(state[-10:])),
+    ]
+    made_up += [
+        (f"17000 times {mark!r} behind it", state + 17_000 * mark) for mark in (" ", "=", "A")
+    ]
+    kept = [(name, forged) for forged, name in found.items()][: MAX_FORGERIES - len(made_up)]
+    names: dict[str, int] = {}
+    numbered: list[tuple[str, str]] = []
+    for name, forged in [*kept, *made_up]:
+        number = names.get(name, 0) + 1
+        names[name] = number
+        numbered.append((name if number == 1 else f"{name} ({number})", forged))
+    return numbered
+
+
+def spread_over(made: Sequence[tuple[str, str]], most: int) -> list[tuple[str, str]]:
+    """Return `most` of the forged states, at equal distances; the last one always."""
+    if len(made) <= most:
+        return list(made)
+    distance = len(made) / most
+    return [made[int((number + 1) * distance) - 1] for number in range(most)]
+
+
+def _foreign_payloads(state: str) -> list[tuple[str, str]]:
+    """Return states in well-formed formats that this server does not use.
+
+    Each stands alone, and in place of a readable part of the state.
+    """
+    found: list[tuple[str, str]] = []
+    for name, payload in PAYLOADS.items():
+        found.append((f"{name} in base64", base64.urlsafe_b64encode(payload).decode()))
+        if payload.isascii():
+            found.append((name, payload.decode()))
+        for part in parts(state)[1:MAX_PLACES]:
+            forged = part.write(payload)
+            if len(forged) <= MAX_TOKEN_BYTES:
+                found.append((f"{name} in place of a part", forged))
+    return found
+
+
+MAX_PLACES = 4
+"""The most parts of a state that are replaced by a foreign payload."""

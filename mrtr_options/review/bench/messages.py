@@ -1,0 +1,175 @@
+"""What goes over the wire: a request of a client's and the response, as the client sees them.
+
+Knows MCP's types; nothing of what was played.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import mcp_types as types
+
+from mrtr_options.review.bench.setup import Declares, Era
+from mrtr_options.tool.server import TOOL
+
+Method = Literal["tools/list", "tools/call", "tasks/get", "tasks/update", "tasks/cancel"]
+
+LOST = "lost"
+HUNG = "hung"
+
+Form = tuple[str, dict[str, Any]]
+"""A question as the user sees it: its message, and the choices in each field of its form."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """One request of a client's.
+
+    Attributes:
+        location: The tool's argument.
+        answers: The answers, by key.
+        state: The token.
+        principal: The caller; None for a caller without a name.
+        asks: Whether the client declares that it can ask by forms.
+        declares: The way it declares elicitation, if not as the SDK's client does.
+        version: The version of its handshake, if not the newest of the legacy era.
+        method: `tools/call`, `tools/list`, or a method for tasks (SEP-2663).
+        task: The id of the task that the request is about.
+        takes_tasks: Whether the client declares the Tasks extension.
+        era: The client's era.
+        tool: The name of the tool.
+        arguments: The arguments, valid or not; None for the location alone, `...` for none.
+        forged: The way the state was made, if the client made it.
+        key: The call key; None for a client that makes none.
+        named: The name that the server gives the call, which the client does not send; None if it
+            gives none.
+        session: The name of the session in which an old client sends it; empty for one of its own.
+    """
+
+    location: str = ""
+    answers: types.InputResponses | None = None
+    state: str | None = None
+    principal: str | None = "alice"
+    asks: bool = True
+    declares: Declares | None = None
+    method: Method = "tools/call"
+    task: str = ""
+    takes_tasks: bool = False
+    era: Era = "modern"
+    tool: str = TOOL
+    arguments: Any = None
+    forged: str | None = None
+    key: str | None = None
+    version: str | None = None
+    named: str | None = None
+    session: str = ""
+
+    @property
+    def call_name(self) -> str | None:
+        """The name that first requests of one call share: the client's or the server's."""
+        return self.key or self.named
+
+    @property
+    def sent_arguments(self) -> Any:
+        """The arguments as they go over the wire."""
+        return {"location": self.location} if self.arguments is None else self.arguments
+
+
+@dataclass(frozen=True)
+class Reply:
+    """One response, as the client sees it.
+
+    Attributes:
+        text: The text of a result.
+        is_error: Whether that result is a tool error.
+        blocks: The kinds of that result's content blocks, in order.
+        structured: Its structured content.
+        code, message, data: The parts of a JSON-RPC error. Where a request hangs, `message` is the
+            author's lines at which the server waits, if they can be seen.
+        questions: The messages of a round that asks, by key.
+        schemas: The JSON schemas of their forms, by key.
+        others: The methods of requests for input other than forms, by key.
+        state: The token that came with the questions.
+        later: Whether this is a state-only response: the client retries with the state.
+        nothing: The reason why there is no response at all.
+        malformed: The fault of a response that does not follow the protocol.
+        task, status, status_message: The description of a task.
+        tools: The tools of a listing as they are on the wire, by name.
+        texts: Every string that the server sent with the response, but not the state: in the whole
+            result, in its handshake and in notifications.
+        unknown_type: A `resultType` that the protocol does not have.
+    """
+
+    text: str | None = None
+    is_error: bool = False
+    blocks: tuple[str, ...] = ()
+    structured: Any = None
+    code: int | None = None
+    message: str | None = None
+    data: Any = None
+    questions: dict[str, str] = field(default_factory=dict[str, str])
+    schemas: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
+    others: dict[str, str] = field(default_factory=dict[str, str])
+    state: str | None = None
+    later: bool = False
+    nothing: Literal["lost", "hung"] | None = None
+    malformed: str | None = None
+    task: str | None = None
+    status: str | None = None
+    status_message: str | None = None
+    tools: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
+    texts: tuple[str, ...] = field(default=(), compare=False, repr=False)
+    unknown_type: str = ""
+
+    @property
+    def is_result(self) -> bool:
+        """Return whether this ends the call."""
+        return self.text is not None
+
+    @property
+    def failed(self) -> bool:
+        """Return whether the client got nothing that it can continue with."""
+        return self.code is not None or self.nothing is not None or self.malformed is not None
+
+    @property
+    def is_refusal(self) -> bool:
+        """Return whether this is an error: of the protocol, or of the tool."""
+        return self.code is not None or self.is_error
+
+    @property
+    def reason(self) -> str | None:
+        """The reason of an error in one word, if its data name one."""
+        match self.data:
+            case {"reason": str(reason)}:
+                return reason
+            case _:
+                return None
+
+    def name_of(self, key: str) -> str:
+        """Return the schedule's name for a question, which is its form's first field.
+
+        Its key is the server's.
+        """
+        return next(iter(self.schemas.get(key, {}).get("properties", {})), key)
+
+    def same_as(self, other: Reply) -> bool:
+        """Return whether two responses are equal but for the state, which is sealed each time."""
+        return (self.text, self.is_error, self.code, self.questions, self.status) == (
+            other.text,
+            other.is_error,
+            other.code,
+            other.questions,
+            other.status,
+        )
+
+
+def as_json(answer: types.InputResponse) -> dict[str, Any]:
+    """Return a client's answer to a question as JSON; it may not fit the SDK's models."""
+    return answer.model_dump(by_alias=True, mode="json", exclude_none=True, warnings=False)
+
+
+def form_of(message: str, schema: dict[str, Any]) -> Form:
+    """Return a question as the user sees it, from its message and its form's JSON schema."""
+    properties: dict[str, dict[str, Any]] = schema.get("properties", {})
+    return message, {name: part.get("enum") for name, part in properties.items()}

@@ -1,0 +1,55 @@
+"""The setup of a call: the client's era and policy, the instances, and the effects' destination."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from mrtr_options.tool.weather import Destination
+
+Era = Literal["legacy", "modern"]
+ERAS: tuple[Era, ...] = ("modern", "legacy")
+
+Declares = Literal["empty", "url"]
+"""A client's declaration of elicitation, if it differs from the SDK's.
+
+It is `{}`, which means forms, or by URL only.
+"""
+
+Fleet = Literal["one", "sticky", "free"]
+"""The instances, and how rounds reach them.
+
+There is one; or there are two, and a round goes to the instance that handed out its state
+("sticky"), or to each in turn ("free").
+"""
+
+Policy = Literal["stops", "calls again", "resends"]
+"""A client's policy after a lost response.
+
+It reports the error to the application and sends nothing more, as most shipped clients do; it
+calls the tool again from scratch, by itself or because its model does; or it sends the same
+request again. The first two are today's clients.
+"""
+
+POLICIES: tuple[Policy, ...] = get_args(Policy)
+"""Every client's policy, today's first."""
+
+
+@dataclass(frozen=True)
+class Setup:
+    """The place of a call, and its client.
+
+    Attributes:
+        era: The client's era.
+        fleet: The instances, and how rounds reach them.
+        policy: The default client's policy after a lost response.
+        destination: The behaviour of the effects' destination towards an effect that it has seen.
+    """
+
+    era: Era = "modern"
+    fleet: Fleet = "one"
+    policy: Policy = "resends"
+    destination: Destination = "ignores keys"
+
+
+DEFAULT_SETUP = Setup()

@@ -1,0 +1,179 @@
+"""Cases of calls beside each other: in pairs, at the same moment, and many at once."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from typing import Literal
+
+from mrtr_options.review.bench.answers import Nothing, Roots
+from mrtr_options.review.bench.scenario import (
+    CANCEL,
+    DECLINE,
+    Caller,
+    ListTools,
+    Repeat,
+    Scenario,
+    Send,
+    Step,
+    Together,
+)
+from mrtr_options.review.check.calls import case, place, rounds, units
+from mrtr_options.review.judge.contract.allowed import ROOM
+from mrtr_options.review.judge.contract.answers import UNITS
+
+_KINDS: dict[str, tuple[str, str]] = {
+    "Tokyo": ("Tokyo", ""),
+    "Springfield": ("Springfield", "Springfield, Missouri"),
+    "Portland": (" portland", "Portland, Oregon"),
+    "unknown": ("Zubrowka", ""),
+}
+
+
+def pairs_case(instances: Literal[1, 2], *, at_once: bool) -> Scenario:
+    """Pair all calls, of two users and of one, with their rounds in turn or at the same moment."""
+    who: list[Caller] = []
+    steps: list[Step] = []
+    for (one, other), same in itertools.product(itertools.product(_KINDS, repeat=2), (False, True)):
+        here: list[list[Send]] = []
+        for kind, user, unit in (
+            (one, "alice", "metric"),
+            (other, "alice" if same else "bob", "imperial"),
+        ):
+            location, chosen = _KINDS[kind]
+            who.append(Caller(location, user))
+            here.append(rounds(len(who), who[-1], chosen, unit))
+        for turn in itertools.zip_longest(*here):
+            together = tuple(step for step in turn if step is not None)
+            steps.extend([Together(together)] if at_once else together)
+    if not at_once:
+        steps.append(ListTools("carol"))  # after calls of others, who are not named there
+    how = "at the same moment" if at_once else "in turn"
+    slug = f"pairs-{'at-once' if at_once else 'in-turn'}-{instances}"
+    return case(slug, f"Every pair of calls, {how}.", who, steps, instances=instances)
+
+
+def mixed_case(instances: Literal[1, 2]) -> Scenario:
+    """Let one call be declined, left or answered badly while others are open."""
+    who: list[Caller] = []
+    steps: list[Step] = []
+    bad = units("kelvin")
+    for wrong in (bad, DECLINE, CANCEL, Nothing(), Roots()):
+        who += [
+            Caller("Springfield", "alice"),
+            Caller("Lisbon", "bob"),
+            Caller("Springfield", "bob"),
+        ]
+        third = len(who)
+        other = third - 1
+        one = third - 2
+        steps += [Send("first", call=one), Send("first", call=other), Send("first", call=third)]
+        steps += [Send("place", place("Springfield, Missouri"), call=one)]
+        steps += [Send("units", wrong, call=other)]
+        steps += [Send("first", call=other, arguments={"location": 7})]
+        steps += [Send("place", place("Springfield, Massachusetts"), call=third)]
+        steps += [Send("units", units("imperial"), call=one), Repeat(one)]
+        steps += [Send("units", units("metric"), call=third), Repeat(third, 2), Repeat(one)]
+    slug = f"one-goes-wrong-{instances}"
+    return case(slug, "One call goes wrong beside others.", who, steps, instances=instances)
+
+
+def equal_calls_case() -> Scenario:
+    """End one of three equal calls, in any way, and let the others go on; two are one user's."""
+    who: list[Caller] = []
+    steps: list[Step] = []
+    kelvin = units("kelvin")
+    first = Send("first")
+    chosen = Send("place")
+    ends = [[first, chosen, Send("units", answer)] for answer in (None, DECLINE, CANCEL, kelvin)]
+    for end, stand in itertools.product((*ends, [first, Send("place", DECLINE)]), (1, 2)):
+        who += [Caller("Springfield"), Caller("Springfield"), Caller("Springfield", "bob")]
+        one, *others = range(len(who) - 2, len(who) + 1)
+        clean = [rounds(number, who[-1], "", UNITS[number % 2]) for number in others]
+        steps += [step for each in clean for step in each[:stand]]
+        steps += [replace(step, call=one) for step in end]
+        steps += [step for each in clean for step in each[stand:]]
+    return case("equal-calls", "One of three equal calls ends, the others go on.", who, steps)
+
+
+def again_case(instances: Literal[1, 2]) -> Scenario:
+    """Make the same call again and again for one user, with requests that arrive late and twice."""
+    who = [Caller("Tokyo"), Caller("Tokyo"), Caller("Tokyo", "bob"), Caller("Springfield")]
+    who += [Caller("Springfield"), Caller("Springfield", asks=False), Caller("Tokyo", asks=False)]
+    who += [Caller("Tokyo", asks=False), Caller("Tokyo", "bob", asks=False)]
+    steps: list[Step] = []
+    for number, caller in enumerate(who, start=1):
+        if number > 2:
+            steps += rounds(number, caller, "Springfield, Missouri", UNITS[number % 2])
+    # Two that are equal in everything, at the same time.
+    for one, other in zip(rounds(1, who[0]), rounds(2, who[1]), strict=True):
+        steps += [one, other]
+    steps += [Repeat(1), Repeat(2), Repeat(4, 2), Repeat(4), Repeat(3)]
+    who += [Caller("Springfield"), Caller("Portland", "bob"), Caller("Tokyo")]
+    for number in (10, 11, 12):
+        for step in rounds(number, who[number - 1], "", "imperial"):
+            steps.append(replace(step, again="at once" if number == 10 else "later"))
+    who.append(Caller("Springfield"))
+    for step in rounds(len(who), who[-1], "Springfield, Missouri", "imperial"):
+        if step.round != "first":  # the response to a round without the answer is lost
+            steps.append(replace(step, answer=Nothing(), lost=True))
+        steps.append(step)
+    slug = f"again-{instances}"
+    return case(slug, "The same calls again, late and twice.", who, steps, instances=instances)
+
+
+def at_once_case(slug: str, *users: str) -> Scenario:
+    """Make the same calls at the same moment, of two users or of one; an effect takes long.
+
+    Others begin beside the answers, and some of them cannot be asked.
+    """
+    who = [Caller("Tokyo", user) for user in 3 * users]
+    begin, bill = (
+        [replace(step, call=n, fault=fault) for n in range(1, len(who) + 1)]
+        for step, fault in zip(rounds(1, who[0]), ("slow@audit", "slow@bill"), strict=True)
+    )
+    who += 2 * [Caller("Tokyo", asks=False)] + 3 * [Caller("Tokyo")]
+    others = [Send("first", call=n) for n in range(len(bill) + 1, len(who) + 1)]
+    steps = [Together(tuple(begin)), Together((*bill, *others))]
+    # What goes on after an error shows beside another call that takes as long.
+    late = Send("first", call=len(who) + 1, fault="slow@audit")
+    who.append(Caller("Lisbon", "bob"))
+    return case(slug, "The same call is made twice at once.", who, [*steps, late])
+
+
+def crowd_case() -> Scenario:
+    """Go on with a call after as many others were open as a server has room for.
+
+    Most of the others are its own user's. When most of them have ended there is room again.
+    """
+    who = (ROOM - OTHERS) * [Caller("Springfield")]
+    # The names are too short to be looked for.
+    who += [Caller("Tokyo", f"u{at % 20}") for at in range(MOST - len(who))]
+    one, *answers = rounds(1, who[0], "Springfield, Missouri", "imperial")
+    begin = [Send("first", call=number, if_room=number > ROOM) for number in range(2, MOST + 1)]
+    begin[0] = replace(begin[0], fault="lock@audit")  # so that many are at work at the same time
+    ends = [
+        Send("units", DECLINE if number % 20 else None, call=number)
+        for number in range(ROOM - OTHERS + 1, MOST + 1)
+    ]
+    who += [Caller("Tokyo", "u1"), Caller("Springfield")]
+    new = [rounds(number, who[number - 1]) for number in (MOST + 1, MOST + 2)]
+    batches = [
+        Together(tuple(each[at : at + AT_ONCE]))
+        for each in (begin[: ROOM - 1], begin[ROOM - 1 :], ends)
+        for at in range(0, len(each), AT_ONCE)
+    ]
+    steps: list[Step] = [one, *batches, *new[0], *answers, *new[1]]
+    return case("crowd", "Others begin calls while one is open, and end them.", who, steps)
+
+
+OTHERS = 100
+"""The number of open calls of other users, if one user has most of them."""
+
+
+MOST = 1_500
+"""The most open calls, if a server has room for more than it has to."""
+
+
+AT_ONCE = 50
+"""The number of them that begin at the same moment: more than a pool has threads by default."""

@@ -1,0 +1,57 @@
+"""The calls that cases are made of: callers, the rounds of a clean call, and its answers."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from mrtr_options.review.bench.scenario import Accept, Caller, Scenario, Send, Setup, Step
+from mrtr_options.review.bench.setup import Era
+from mrtr_options.review.judge.contract.answers import places_meant
+from mrtr_options.tool.weather import REPORTS
+
+CITIES = tuple(dict.fromkeys(label.partition(",")[0] for label in REPORTS))
+
+
+def case(
+    name: str,
+    why: str,
+    who: list[Caller],
+    steps: list[Step],
+    *,
+    era: Era = "modern",
+    instances: Literal[1, 2] = 1,
+) -> Scenario:
+    setup = Setup(era, "one" if instances == 1 else "free")
+    return Scenario(name, why, setup, tuple(who), script=tuple(steps))
+
+
+def choices_of(location: str) -> tuple[str, ...]:
+    """Return the places that may be chosen for a location; one or none if nothing is asked."""
+    return places_meant(location)[0]
+
+
+def place(choice: Any) -> Accept:
+    """Return an answer to the question "place"."""
+    return Accept({"place": choice})
+
+
+def units(choice: Any) -> Accept:
+    """Return an answer to the question "units"."""
+    return Accept({"units": choice})
+
+
+def rounds(number: int, caller: Caller, chosen: str = "", unit: str = "metric") -> list[Send]:
+    """Return the rounds of a clean call."""
+    choices = choices_of(caller.location)
+    steps = [Send("first", call=number)]
+    if len(choices) > 1:
+        steps.append(Send("place", place(chosen or choices[0]), call=number))
+    if choices and (len(choices) == 1 or caller.asks):
+        steps.append(Send("units", units(unit), call=number))
+    return steps
+
+
+def user_in_turn(number: int) -> str:
+    """Return the user of a call: one of two users in turn, by the call's number."""
+    users = ("alice", "bob")
+    return users[number % len(users)]

@@ -1,0 +1,118 @@
+"""Cases in which something fails: an effect, an instance, a client, or all servers."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from typing import Literal, get_args
+
+from mrtr_options.review.bench.scenario import Caller, Keys, Restart, Scenario, Send, Step, Together
+from mrtr_options.review.check.calls import case, place, rounds, units
+
+
+def dies_case() -> Scenario:
+    """Let an instance die in a round, before its effect; all users go on with its successor."""
+    who = 2 * [Caller("Springfield"), Caller("Lisbon", "bob")]
+    who += [Caller("Portland", "bob"), Caller("Portland", "bob"), Caller("Tokyo")]
+    steps: list[Step] = [Send("first", call=2), *rounds(1, who[0])[:-1]]
+    steps += [Send("units", fault="slow@bill", dies=True), Send("units", call=2)]
+    steps += [*rounds(3, who[2]), *rounds(4, who[3])]
+    steps += [Send("first", call=5, fault="slow@audit", dies=True)]
+    steps += [*rounds(6, who[5]), *rounds(7, who[6])]
+    return case("dies", "An instance dies in a round, and others call.", who, steps)
+
+
+def leaves_case() -> Scenario:
+    """Let a client leave while its bill takes long; its user and another one go on.
+
+    A client whose request arrives twice leaves while its audit takes long, and the second delivery
+    goes on.
+    """
+    who = [Caller("Springfield"), Caller("Lisbon", "bob"), Caller("Tokyo")]
+    steps: list[Step] = [Send("first", call=2), *rounds(1, who[0])[:-1], Send("first", call=3)]
+    steps += [Send("units", fault="slow@bill", leaves=True), Send("units", call=2), Send("units")]
+    last = Send("units", call=3)
+    steps += [
+        Together((replace(last, fault="slow@audit", leaves=True), last)),
+        Send("first", call=2),
+    ]
+    return case("leaves", "A client leaves while its effect takes long.", who, steps)
+
+
+def fails_case() -> Scenario:
+    """Let more effects fail at once than a pool has slots; then the ledger works again."""
+    who = [
+        *SLOTS * [Caller("Tokyo")],
+        *SLOTS * [Caller("Lisbon")],
+        *2 * [Caller("Springfield", "bob")],
+    ]
+    begin = range(1, SLOTS + 1)
+    other = range(SLOTS + 1, 2 * SLOTS + 1)
+    fail = [Send("first", call=number, fault="fail@audit") for number in begin]
+    bills = [Send("units", call=number, fault="fail@bill") for number in other]
+    steps: list[Step] = [Send("first", call=number) for number in other]
+    steps += [Together(tuple(fail)), *rounds(len(who), who[-1]), replace(fail[0], fault=None)]
+    steps += [Together(tuple(bills)), *rounds(len(who) - 1, who[-1]), replace(bills[0], fault=None)]
+    # Equal ones bring another answer, and fail again, since a server may give up after a few.
+    steps += [replace(bills[1], answer=units("imperial"), fault=None), *6 * [bills[2]]]
+    return case("many-fail", "The effects of many calls fail.", who, steps)
+
+
+SLOTS = 12
+"""The number of effects that fail at the same moment."""
+
+
+def restart_cases() -> list[Scenario]:
+    """Replace the servers at every question."""
+    found: list[Scenario] = []
+    for ring in get_args(Keys):
+        who = [Caller("Springfield"), Caller("Portland", "bob"), Caller("Tokyo"), Caller("Lisbon")]
+        steps: list[Step] = [Send("first", call=number) for number in (1, 2, 3)]
+        steps += [
+            *rounds(4, who[3]),
+            Send("place", place("Portland, Oregon"), call=2),
+            Restart(ring),
+        ]
+        steps.insert(0, Restart("same"))  # else what earlier runs have left open counts
+        # Equal calls begin beside those from before, in the same order.
+        who += [Caller("Springfield"), Caller("Portland", "bob")]
+        one = rounds(5, who[4], "Springfield, Massachusetts")
+        other = rounds(6, who[5])
+        steps += [one[0], *other[:2], Send("place", place("Springfield, Missouri")), one[1]]
+        steps.append(Send("units", units("imperial"), call=2))
+        steps += [Send("units", units("imperial"), call=3), Send("units", units("imperial"))]
+        steps += [one[2], other[2]]
+        found.append(case(f"restart-{ring}", "The servers are replaced.", who, steps))
+    return found
+
+
+def fault_cases() -> list[Scenario]:
+    """Let each effect fail, always or only for a moment, beside a call in which it does not."""
+    found: list[Scenario] = []
+    for what, kind in itertools.product(FAILS, ("audit", "bill")):
+        if (what, kind) == ("slow", "audit"):
+            continue
+        who = [Caller("Springfield"), Caller("Lisbon", "bob"), Caller("Springfield")]
+        fault = f"{what}@{kind}"
+        one = rounds(1, who[0], "Springfield, Missouri", "imperial")
+        broken = 0 if kind == "audit" else 2
+        equal = rounds(3, who[2], "Springfield, Illinois")
+        steps: list[Step] = [Send("first", call=2), *equal[:2], *one[:broken]]
+        again = "at once" if what == "slow" else None
+        steps += (
+            replace(one[broken], fault=fault, again=again),
+            Send("units", units("imperial"), call=2),
+        )
+        steps += [replace(one[broken], retry=True), *one[broken + 1 :], *equal[2:]]
+        slug = f"{FAILS[what]}-{kind}-beside"
+        found.append(case(slug, f"The {kind} of one call fails, or has to wait.", who, steps))
+    return found
+
+
+FAILS: dict[Literal["fail", "once", "slow", "lock"], str] = {
+    "fail": "failed",
+    "once": "failed-once",
+    "slow": "slow",
+    "lock": "locked",
+}
+"""The faults of the ledger, with their names in the names of cases."""

@@ -1,0 +1,144 @@
+"""Cases of clients of the old era."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+
+from mrtr_options.review.bench.answers import Roots
+from mrtr_options.review.bench.scenario import (
+    CANCEL,
+    DECLINE,
+    Accept,
+    Caller,
+    Declares,
+    ListTools,
+    Refuse,
+    Scenario,
+    Step,
+    Together,
+    UserAnswer,
+    WholeCall,
+)
+from mrtr_options.review.check.calls import case, choices_of, place, units, user_in_turn
+from mrtr_options.review.judge.contract.answers import UNITS
+from mrtr_options.tool.weather import REPORTS
+
+
+def legacy_case() -> Scenario:
+    """Call as a client of the old era: every place, every answer."""
+    who: list[Caller] = []
+    steps: list[Step] = []
+
+    def call(
+        location: str,
+        answers: dict[str, Any],
+        *,
+        asks: bool = True,
+        declares: Declares | None = None,
+        version: str | None = None,
+    ) -> None:
+        who.append(Caller(location, user_in_turn(len(who)), asks, declares, version))
+        steps.append(WholeCall(answers, call=len(who)))
+
+    for label in REPORTS:
+        call(label.partition(",")[0], {"place": place(label), "units": units("imperial")})
+        call(label, {"units": units("metric")}, asks=len(label) % 2 == 0)
+    for location in ("Springfield", "Tokyo"):
+        call(location, {}, asks=False, declares="url")
+        call(location, {}, declares="empty")
+        for version in HANDSHAKE_PROTOCOL_VERSIONS[:-1]:  # elicitation is as old as 2025-06-18
+            call(location, {}, asks=version >= "2025-06-18", version=version)
+    for name, location in (("place", "Springfield"), ("units", "Portland")):
+        good = {"place": place(choices_of(location)[-1]), "units": units("imperial")}
+        refused = (DECLINE, CANCEL, Refuse("decline", good[name].content))
+        for wrong in (*refused, (Accept({name: "kelvin"}), good[name])):
+            call(location, {**good, name: wrong})
+        for always in (Accept({name: "kelvin"}), Roots()):
+            call(location, {**good, name: always})
+    steps.append(ListTools("carol"))
+    return case("legacy", "A client of the old era.", who, steps, era="legacy")
+
+
+def legacy_stays_case() -> Scenario:
+    """Call again in the same session as clients of the old era, whose users answer differently."""
+    who: list[Caller] = []
+    steps: list[Step] = []
+    for at, location in enumerate(("Springfield", "Springfield", "Tokyo", "Tokyo", "Springfield")):
+        for user in ("alice", "bob"):
+            who.append(Caller(location, user))
+            choices = choices_of(location)
+            said: dict[str, UserAnswer | tuple[UserAnswer, ...]] = {
+                "place": place(choices[(at + len(who)) % len(choices)]),
+                "units": DECLINE if at == 3 else units(UNITS[(at + len(who)) % 2]),
+            }
+            steps.append(WholeCall(said, call=len(who), session=user))
+    return case("legacy-stays", "Clients stay connected.", who, steps, era="legacy")
+
+
+def legacy_fails_case() -> Scenario:
+    """Let each effect of an old client's call fail."""
+    who = [Caller("Tokyo"), Caller("Springfield", "bob"), Caller("Lisbon")]
+    steps: list[Step] = [
+        WholeCall(call=1, fault="fail@audit"),
+        WholeCall(call=2, fault="fail@bill"),
+        WholeCall(call=3),
+    ]
+    return case("legacy-fails", "The effects of an old client fail.", who, steps, era="legacy")
+
+
+def legacy_waits_case() -> Scenario:
+    """Let users of the old era think, while other calls come and go."""
+    who = [
+        Caller("Springfield", "bob"),
+        *(Caller("Springfield", f"user-{n}") for n in range(THINKING)),
+    ]
+    who.append(Caller("Tokyo"))
+    last = len(who)
+    said: dict[str, Any] = {"place": place("Springfield, Missouri"), "units": units("imperial")}
+    thinking = [WholeCall(said, call=number, waits_for=last) for number in range(2, last)]
+    steps: list[Step] = [Together((*thinking, WholeCall(said, call=last))), WholeCall(said, call=1)]
+    return case("legacy-waits", "Users think, and others call.", who, steps, era="legacy")
+
+
+THINKING = 8
+"""The number of users who think at a time: more than a small pool of workers has."""
+
+
+def legacy_at_once_case() -> Scenario:
+    """Answer the same questions at the same moment as users of the old era, each differently."""
+    who: list[Caller] = []
+    calls: list[WholeCall] = []
+    for at, location in enumerate(("Springfield", "Portland", "Springfield", "Tokyo")):
+        for user in ("alice", "bob"):
+            who.append(Caller(location, user))
+            choices = choices_of(location)
+            said = {
+                "place": place(choices[len(who) % len(choices)]),
+                "units": units(UNITS[(len(who) + at) % 2]),
+            }
+            calls.append(WholeCall(said, call=len(who)))  # pyright: ignore[reportArgumentType]
+    steps: list[Step] = [Together(tuple(calls)), *(replace(each) for each in calls[:2])]
+    why = "Users answer at the same moment, each otherwise."
+    return case("legacy-at-once", why, who, steps, era="legacy")
+
+
+def legacy_thinks_case() -> Scenario:
+    """Let a user of the old era think for seconds, for a minute and for nine, and then answer."""
+    who: list[Caller] = []
+    steps: list[Step] = []
+    for seconds in THINK_SECONDS:
+        for location in ("Springfield", "Tokyo"):
+            who.append(Caller(location, user_in_turn(len(who))))
+            said: dict[str, Any] = {
+                "place": place("Springfield, Missouri"),
+                "units": units("imperial"),
+            }
+            steps.append(WholeCall(said, call=len(who), thinks=seconds))
+    return case("legacy-thinks", "A user thinks for a while.", who, steps, era="legacy")
+
+
+THINK_SECONDS = 5, 70, 540
+"""Times to think: longer than a careless server waits, and shorter than a state lives."""

@@ -1,0 +1,137 @@
+"""The request that the running code answers: its server, its caller, its protection, its refusals.
+
+What the parts of a server tell each other of a request is in one object, the `Request`, under one
+context variable. `protection.ProtectedRounds` makes it. Knows `handler`, `keys` and `reasons`.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+import mcp_types as types
+from mcp.server.request_state import authenticated_principal
+
+from mrtr_options.sdk.handler import Context, Principal, refusal
+from mrtr_options.sdk.keys import ByHand
+from mrtr_options.sdk.reasons import Reason
+
+_refusals: ContextVar[list[Exception] | None] = ContextVar("refusals", default=None)
+
+
+@contextmanager
+def collect_refusals() -> Generator[list[Exception]]:
+    """Collect what ends handlers in this block without their user's consent.
+
+    That is a declined or dismissed question, or one that could not be asked. A wrapper sees a
+    result by then.
+    """
+    refusals: list[Exception] = []
+    token = _refusals.set(refusals)
+    try:
+        yield refusals
+    finally:
+        _refusals.reset(token)
+
+
+def tell_refusal(error: Exception) -> None:
+    """Tell the wrappers of this request that it ends without its user's consent."""
+    if (refusals := _refusals.get()) is not None:
+        refusals.append(error)
+
+
+@dataclass(slots=True)
+class Request:
+    """A request. It may run its handler several times, one after the other.
+
+    Attributes:
+        server: The name of the server it came to.
+        principal: Names its caller.
+        is_protected: Whether states are sealed and checked.
+        call: The name of its call; None where its state is not this server's.
+        number: The round in its call: 1 for the first, one more than the round that asked for every
+            other; 0 where it is not known.
+        is_in_time: Whether its state is young enough.
+        latest: The run that last read an answer by hand; None if none did.
+    """
+
+    server: str | None = None
+    principal: Principal = authenticated_principal
+    is_protected: bool = True
+    call: str | None = None
+    number: int = 0
+    is_in_time: bool = True
+    latest: ByHand | None = None
+
+    def begin_call(self) -> None:
+        """Make it the first round of a new call."""
+        self.call = secrets.token_urlsafe(16)
+        self.number = 1
+
+
+current_request: ContextVar[Request | None] = ContextVar("request", default=None)
+"""The request that this code runs for; None for code that runs for none."""
+
+
+def request_here() -> Request:
+    """Return the request that this code runs for; one that nothing protects where there is none."""
+    return current_request.get() or _unprotected_request()
+
+
+def _unprotected_request() -> Request:
+    return Request(is_protected=False)
+
+
+@contextmanager
+def protected(server: str | None) -> Generator[None]:
+    """Mark a block in which a server of this name seals states and checks them.
+
+    Its caller is the one of the request around it.
+    """
+    token = current_request.set(Request(server, request_here().principal))
+    try:
+        yield
+    finally:
+        current_request.reset(token)
+
+
+def check_protected() -> None:
+    """Refuse to hand out or take a state that nothing protects.
+
+    Raises:
+        MCPError: -32603, this request did not come through `ProtectedRounds`.
+    """
+    if not request_here().is_protected:
+        raise refusal(
+            Reason.STATE_NOT_PROTECTED,
+            "This server does not protect the state of its calls, and anyone could write one. Its"
+            " author must build it with mrtr_options.sdk.build_server, or add sdk.protect(server).",
+            code=types.INTERNAL_ERROR,
+        )
+
+
+def caller_of(ctx: Context) -> str | None:
+    """Name the caller, by the settings of the server; None for an unknown one."""
+    return request_here().principal(ctx)
+
+
+def server_of() -> str | None:
+    """Return the name of the server that this request came to; None where none protects states."""
+    return request_here().server
+
+
+def by_hand(params: object) -> ByHand:
+    """Return the run of a handler with these parameters."""
+    this = request_here()
+    current_request.set(this)  # for code that runs for no request
+    if this.latest is None or this.latest.params is not params:
+        this.latest = ByHand(params)
+    return this.latest
+
+
+def latest_by_hand() -> ByHand | None:
+    """Return the run that last read an answer in this request; None if none did."""
+    return request_here().latest

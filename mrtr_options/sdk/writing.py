@@ -1,0 +1,65 @@
+"""Models written as JSON for a later round, which reads the same values or is never begun.
+
+Knows `handler` for its texts of errors.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, cast
+
+from pydantic import BaseModel, ValidationError
+
+from mrtr_options.sdk.handler import first_error
+
+
+def write_model(model: BaseModel, *, exclude_defaults: bool = True) -> str:
+    """Write a model as JSON, for a later round.
+
+    Raises:
+        ValueError: That round would read another value.
+    """
+    text = model.model_dump_json(by_alias=True, round_trip=True, exclude_defaults=exclude_defaults)
+    name = type(model).__name__
+    try:
+        read = type(model).model_validate_json(text)
+    except ValidationError as error:
+        why = first_error(error)
+        raise ValueError(f"a later round would not read this {name}: {why}") from None
+    made, there = _travelling(model), _travelling(read)
+    for each in made:
+        if not is_same(made[each], there.get(each)):
+            why = f"its validators, or JSON, make {there.get(each)!r} of {made[each]!r} in {each!r}"
+            raise ValueError(f"a later round would not read this {name}: {why}")
+    return text
+
+
+def is_same(made: Any, read: Any) -> bool:
+    """Return whether JSON and a model make the same value of what this round has made.
+
+    An enumeration's member is the same as its value. A field that its model excludes does not
+    count, nor does what is in an object of a class without an equality of its own.
+    """
+    if isinstance(made, BaseModel):
+        return isinstance(read, BaseModel) and is_same(_travelling(made), _travelling(read))
+    if isinstance(made, str | int | float):
+        return made == read
+    if type(made) is not type(read):
+        return False
+    if isinstance(made, dict):
+        one, other = cast("dict[Any, Any]", made), cast("dict[Any, Any]", read)
+        return one.keys() == other.keys() and all(is_same(one[key], other[key]) for key in one)
+    if isinstance(made, list | tuple):
+        return len(made) == len(read) and all(map(is_same, made, read))  # pyright: ignore[reportUnknownArgumentType]
+    return type(made).__eq__ is object.__eq__ or made == read
+
+
+def _travelling(model: BaseModel) -> dict[str, Any]:
+    """Return the values of a model that go into its JSON, by field."""
+    excluded = _excluded(type(model))
+    return {name: value for name, value in model if name not in excluded}
+
+
+@lru_cache(maxsize=128)
+def _excluded(model: type[BaseModel]) -> frozenset[str]:
+    return frozenset(name for name, field in model.model_fields.items() if field.exclude)
