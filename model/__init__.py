@@ -8,5 +8,6 @@ later, and a loss is one that is never taken. An instance may crash whenever it 
 of all states covers any number of losses, repeats, delays and crashes.
 
 Read `world` first, then `client`, `network`, one mechanism, `anomalies`. `search` is general.
-Left out: redeploys, states that are too old, forged states, other users, a client that dies.
+`extras` says what else may happen: states that are too old, redeploys, effects that fail, answers
+that change or come early, other calls, a client that dies, a server that forgets.
 """

@@ -94,7 +94,8 @@ def all_steps(
     """Yield every step, with the instances in their own places."""
     mechanism = MECHANISMS[cell.mechanism].at(cell.destination)
     keyed = mechanism.client_sends_key
-    again = wants_second and not extras & {SAME_USER, OTHER_USER}
+    one_call = {SAME_USER, OTHER_USER, *FORGETTING}
+    again = wants_second and not extras & one_call
     yield from client.steps(world, cell.policy, again, keyed=keyed, extras=extras)
     yield from network.steps(world, mechanism, cell.destination, extras)
     for extra, attempt in ((SAME_USER, TWIN), (OTHER_USER, STRANGER)):
