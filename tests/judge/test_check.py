@@ -17,7 +17,7 @@ import anyio
 import pytest
 
 from mrtr_options.__main__ import main
-from mrtr_options.review.bench import ledger
+from mrtr_options.review.bench import ledger_file
 from mrtr_options.review.bench.deployments.remote import Remote
 from mrtr_options.review.bench.faults import NAMED
 from mrtr_options.review.bench.run import run
@@ -165,7 +165,7 @@ def test_a_line_that_goes_wrong_is_told_and_judged_where_there_is_something_to_j
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(ledger, "BUSY_SECONDS", 0.5)
+    monkeypatch.setattr(ledger_file, "BUSY_SECONDS", 0.5)
     file = stranger(tmp_path, mistake.behind, f"{mistake.behind}{mistake.line}\n")
     only = ("clean-tokyo", mistake.only) if mistake.only else ()
     code, printed = checked(file, capsys, *only)
