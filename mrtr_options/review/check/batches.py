@@ -16,6 +16,7 @@ from mcp.client.session import ClientRequestContext
 from mrtr_options.review.bench.answers import AGREE, Accept
 from mrtr_options.review.bench.deployments import Instances
 from mrtr_options.review.bench.deployments.children import Children
+from mrtr_options.review.bench.driver import MAX_REQUESTS
 from mrtr_options.review.bench.edits import edit_state
 from mrtr_options.review.bench.messages import Reply, Request
 from mrtr_options.review.bench.player import on_the_wire
@@ -136,7 +137,9 @@ async def _make_modern(instances: Instances, request: Request, outcome: Outcome)
         answers = _answers(reply, outcome)
         await instances.send(0, replace(request, answers=answers, state=state))
         return
-    while reply.questions:
+    for _ in range(MAX_REQUESTS):  # a server may ask for ever
+        if not reply.questions:
+            return
         answers = _answers(reply, outcome)
         reply = await instances.send(0, replace(request, answers=answers, state=reply.state))
         if outcome != "reported":

@@ -7,6 +7,7 @@ Knows the check's report and how a call is drawn.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from html import escape
 from itertools import groupby
@@ -47,7 +48,9 @@ def describe_verdict(report: Report) -> str:
     if names:
         contract = f"Breaks {plural(len(names), 'guarantee')}: {', '.join(names)}"
     elif report.own:
-        contract = "Keeps the contract and its own guarantees"
+        departs = ", ".join(report.own.departs)
+        but = f" but for {departs}, as it declares," if departs else ""
+        contract = f"Keeps the contract{but} and its own guarantees"
     else:
         contract = "Keeps the contract"
     if report.departures:
@@ -75,12 +78,20 @@ def describe_judging(report: Report) -> list[str]:
     by = f" {report.judged}" if report.judged else ""
     held = "and its own guarantees" if report.own else "only"
     if report.own is None and "://" not in report.target:
-        held += f"; add {Path(report.target).stem}.toml to declare stronger guarantees"
+        held += f"; {_where_to_declare(Path(report.target))} to declare stronger guarantees"
     lines = [f"judged in {plural(report.runs, 'run')}{by}, against the contract {held}"]
     for why, runs in report.left_out.items():
         left_out = plural(runs, "run") if runs else "further runs"
         lines.append(f"left out: {left_out} {why}")
     return [*lines, *not_tried_lines(report.not_tried), *_describe_state_only(report)]
+
+
+def _where_to_declare(file: Path) -> str:
+    """Return what an author adds to declare guarantees: an option's are beside all others."""
+    letter = re.fullmatch(r"option_([a-z])_\w+", file.stem)
+    if letter is None:
+        return f"add {file.stem}.toml"
+    return f"add [{letter[1].upper()}] to mrtr_options/guarantees.toml"
 
 
 MOST_NAMED = 3
