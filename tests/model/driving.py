@@ -337,4 +337,6 @@ def kind_of(reply: Any) -> tuple[int, str]:
         (question,) = forms(reply).values()
         is_first = question.message.startswith("Which Springfield")
         return (1 if is_first else 2), ""
+    if reply is None:
+        return 0, "none yet"
     return (0, "an error as a result") if reply.is_error else (ROUNDS, "")

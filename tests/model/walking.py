@@ -306,12 +306,19 @@ class Driven:
         return self.transitions - len(self.left)
 
 
-async def drive(graph: Graph, *, most_steps: float = math.inf, seed: int | None = None) -> Driven:
+async def drive(
+    graph: Graph,
+    *,
+    most_steps: float = math.inf,
+    most_differences: float = math.inf,
+    seed: int | None = None,
+) -> Driven:
     """Drive the transitions of a cell, or a sample of them.
 
     Args:
         graph: The cell's graph.
         most_steps: The number of actions after which no further run begins.
+        most_differences: The number of differences after which no further run begins.
         seed: Draws the order in which transitions are looked for; None for the nearest first.
     """
     depths = graph.transitions()
@@ -320,7 +327,8 @@ async def drive(graph: Graph, *, most_steps: float = math.inf, seed: int | None 
     if seed is not None:
         random.Random(seed).shuffle(targets)
     for target in targets:
-        if target in found.left and found.steps < most_steps:
+        is_over = found.steps >= most_steps or len(found.differs) >= most_differences
+        if target in found.left and not is_over:
             found.runs += 1
             async with servers_of(graph.cell) as servers:
                 try:

@@ -1,0 +1,120 @@
+"""Tests on broken stand-ins: driving the model's transitions finds what each does otherwise."""
+
+import secrets
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import pytest
+
+from model.check import Cell
+from mrtr_options.sdk.handler import await_result
+from mrtr_options.sdk.once import Markers
+from mrtr_options.sdk.replay import Round
+from mrtr_options.sdk.single_use.reservations import Abandoned, Claim, Pending
+from mrtr_options.tool.weather import Effect
+from tests.model.driving import GatedLedger, GatedStore
+from tests.model.walking import Graph, drive
+
+GUARD = "guard (F)"
+BY_KEY = "guard, named by key (J)"
+IGNORES = "ignores keys"
+HONOURS = "honours idempotency keys"
+SEED = 50
+STEPS = 1500
+"""The number of actions in which a mutant has to be found."""
+
+reserve = GatedStore.reserve
+record_effect = GatedLedger.record
+
+
+async def reserve_what_is_at_work(store: GatedStore, claim: Claim) -> str | None:
+    """Take a round that another delivery runs."""
+    try:
+        return await reserve(store, claim)
+    except Pending:
+        return None
+
+
+async def reserve_what_was_left(store: GatedStore, claim: Claim) -> str | None:
+    """Take a round whose process died, though its effects may have happened."""
+    try:
+        return await reserve(store, claim)
+    except Abandoned:
+        return None
+
+
+async def reserve_without_name(store: GatedStore, claim: Claim) -> str | None:
+    """Reserve the first round of a named call as if it were another call each time."""
+    if claim.is_first:
+        claim = replace(claim, number=secrets.token_hex(16), call=None)
+    return await reserve(store, claim)
+
+
+async def reserve_any_answers(store: GatedStore, claim: Claim) -> str | None:
+    """Leave the digest of the answers out."""
+    return await reserve(store, replace(claim, answers=""))
+
+
+async def record_nothing(store: GatedStore, claim: Claim, outcome: str) -> bool:
+    """Leave the record to a moment after the response, which the process does not live to see."""
+    await store.gate.stop("record")
+    return True
+
+
+async def run_always(markers: Markers, key: str, effect: Callable[[], object]) -> None:
+    """Run an effect in each round."""
+    await await_result(effect())
+
+
+async def audit_once(ledger: GatedLedger, effect: Effect) -> None:
+    """Hide the hazard of E: drop an audit that is in the ledger already."""
+    if effect not in await ledger.effects():
+        await record_effect(ledger, effect)
+
+
+def new_key(this: Round[Any], kind: str, key: str) -> str:
+    """Make an idempotency key for each attempt."""
+    return secrets.token_hex(16)
+
+
+class Mutant(NamedTuple):
+    """A broken stand-in: what is put in place of what, and the cell in which it is driven."""
+
+    owner: type
+    name: str
+    broken: Any
+    mechanism: str
+    destination: str = IGNORES
+
+
+MUTANTS = {
+    "takes a round at work": Mutant(GatedStore, "reserve", reserve_what_is_at_work, BY_KEY),
+    "takes a round left behind": Mutant(GatedStore, "reserve", reserve_what_was_left, GUARD),
+    "records after the response": Mutant(GatedStore, "record", record_nothing, GUARD),
+    "forgets the name": Mutant(GatedStore, "reserve", reserve_without_name, BY_KEY),
+    "runs what is marked": Mutant(Markers, "once", run_always, "nothing kept (F)"),
+    "hides the audits of E": Mutant(GatedLedger, "record", audit_once, "nothing kept (E)"),
+    "key per attempt": Mutant(Round, "idempotency_key", new_key, "nothing kept (J)", HONOURS),
+}
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("mutant", MUTANTS.values(), ids=MUTANTS)
+async def test_driving_finds_a_broken_stand_in(
+    mutant: Mutant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mutant.owner, mutant.name, mutant.broken)
+    graph = Graph(Cell(mutant.mechanism, "resends", mutant.destination))
+    found = await drive(graph, most_steps=STEPS, most_differences=1, seed=SEED)
+    assert found.differs
+
+
+@pytest.mark.anyio
+async def test_driving_does_not_see_that_other_answers_are_taken(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # The model's user gives the same answer each time; the explorer's fault `back` does not.
+    monkeypatch.setattr(GatedStore, "reserve", reserve_any_answers)
+    found = await drive(Graph(Cell(GUARD, "resends", IGNORES)), most_steps=STEPS, seed=SEED)
+    assert found.differs == []
