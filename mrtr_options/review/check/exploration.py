@@ -6,9 +6,9 @@ from collections.abc import AsyncGenerator
 
 from mrtr_options.review.bench.faults import Fault, names_of
 from mrtr_options.review.bench.history import History
-from mrtr_options.review.check.lanes import Lane, Outcome
 from mrtr_options.review.check.plan import Proposal
 from mrtr_options.review.check.report import Report
+from mrtr_options.review.check.servers import Outcome, Servers
 from mrtr_options.review.explore.combinations import Play, explore, not_tried, possible
 from mrtr_options.review.explore.counterexamples import Explored
 from mrtr_options.review.judge.anomalies import anomalies_in
@@ -21,11 +21,13 @@ class Exploration:
         found: The anomalies that were found, by their faults.
     """
 
-    def __init__(self, proposal: Proposal, found: Explored, lane: Lane, report: Report) -> None:
+    def __init__(
+        self, proposal: Proposal, found: Explored, servers: Servers, report: Report
+    ) -> None:
         self.found = found
         self._subject = proposal.subject
         self._kinds = tuple(proposal.kinds)
-        self._lane = lane
+        self._servers = servers
         self._report = report
 
     def begin(self) -> None:
@@ -72,4 +74,4 @@ class Exploration:
             self._report.left_out.update(filter(None, self.following(history)))
 
     def _cannot(self, name: str) -> str | None:
-        return self._lane.where.cannot(self.found.scenario.under((Fault(1, 1, name),)))
+        return self._servers.where.cannot(self.found.scenario.under((Fault(1, 1, name),)))

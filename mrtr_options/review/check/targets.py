@@ -29,12 +29,12 @@ from mrtr_options.review.bench.scratch import scratch
 from mrtr_options.review.bench.setup import ERAS, Era, Fleet
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.review.check.cases import for_one_user
-from mrtr_options.review.check.lanes import Lane
 from mrtr_options.review.check.nearest import nearest
 from mrtr_options.review.check.plan import Extent, Proposal
 from mrtr_options.review.check.report import Report
 from mrtr_options.review.check.review import Listeners, OnFinding, OnRun, Review
 from mrtr_options.review.check.risks import risks
+from mrtr_options.review.check.servers import Servers
 from mrtr_options.review.check.states import elsewhere
 from mrtr_options.review.explore.combinations import Play
 from mrtr_options.review.judge import guarantees
@@ -197,9 +197,9 @@ async def try_file(path: Path) -> None:
         with scratch() as folder, quiet_servers():
             async with Children(option, folder).running() as children:
                 proposal = Proposal(Subject(option))
-                lanes = [Lane(children)]
+                servers = Servers(children)
                 listeners = Listeners(_ignore, _ignore)
-                review = Review(proposal, lanes, USUAL, Report(str(path)), listeners)
+                review = Review(proposal, servers, USUAL, Report(str(path)), listeners)
                 await check_first_call(
                     review.play, path.name, HANG_SECONDS, lambda: children.raised
                 )
@@ -241,13 +241,12 @@ async def check_file(
         async with AsyncExitStack() as stack:
             stack.enter_context(quiet_servers())
             children = await stack.enter_async_context(_servers(option, extent))
-            lanes = [Lane(children)]
-            review = Review(proposal, lanes, extent, report, Listeners(on_begin, on_finding))
+            listeners = Listeners(on_begin, on_finding)
+            review = Review(proposal, Servers(children), extent, report, listeners)
             seconds = extent.hang_seconds
             await check_first_call(review.play, path.name, seconds, lambda: children.raised)
             first: list[Scenario] = []
             if not extent.only:
-                lanes.append(Lane(await stack.enter_async_context(_servers(option, extent))))
                 # Before any run lets time pass: these states must be young.
                 first = await _from_elsewhere(review)
                 if not first:
@@ -311,8 +310,8 @@ async def check_url(
         [calling(fleet=fleet, policy=each, era=eras[0]) for fleet in fleets for each in policies],
         measured_by=eras[0],
     )
-    lane = Lane(remote.Remote(urls, ledger, extent.hang_seconds, eras))
-    review = Review(proposal, [lane], extent, report, Listeners(on_begin, on_finding))
+    servers = Servers(remote.Remote(urls, ledger, extent.hang_seconds, eras))
+    review = Review(proposal, servers, extent, report, Listeners(on_begin, on_finding))
     with quiet_servers():
         for url in urls:
             one = remote.Remote([url], ledger, extent.hang_seconds)
@@ -377,7 +376,7 @@ def option_in(path: Path) -> Option:
 
 def _unexpected(review: Review) -> list[str]:
     """Return the tracebacks that no fault caused, each once."""
-    raised = Counter(each for lane in review.lanes for each in lane.tracebacks)
+    raised = Counter(review.servers.tracebacks)
     # An old client may be refused with any error.
     is_refused = all(each.history.era == "modern" for each in review.report.findings)
     expected = review.legacy if is_refused else Counter[str]()
