@@ -20,6 +20,7 @@ ELSEWHERE = {
     "make clients": "it installs other projects' clients and takes a quarter of an hour",
     "make mutants": "tests/mutants/test_mutants.py runs its command",
     "make chaos": "tests/chaos/test_chaos.py runs its command",
+    "python -m tests.model": "tests/model/test_driven.py drives the same, with --evidence",
     "python -m tests.chaos --subject L --database temporal --only database-down": "as `make chaos`",
     **{
         f"python -m scoreboard.proxies --only {name}": "it needs a proxy, and keeps what it plays"
