@@ -108,7 +108,7 @@ class Option:
 
     @property
     def module(self) -> str:
-        """What to give `python -m`."""
+        """The module's name, as `python -m` takes it."""
         return f"mrtr_options.{self.path.stem}"
 
 
@@ -176,7 +176,7 @@ def runnable(option: Option) -> Option:
 
 
 def lacking() -> list[str]:
-    """One line for each option of this package that cannot be run: which extra it needs."""
+    """Return a line for each option that cannot be run here, with the extra that it needs."""
     return [
         f"option {letter} {_needs(option.extra)}"
         for letter, option in whole_deck().items()

@@ -15,10 +15,8 @@ from model.guard import Guard
 from model.mechanism import Mechanism
 from model.world import Request, Response, World
 from tests.model.driving import REASONS, Differs, Gate, Servers, kind_of, servers_of
+from tests.model.playing import CRASHES, TAKES, WORKS
 
-TAKES = re.compile(r"instance (\d) takes attempt (\d) round (\d)(, answers at once)?")
-WORKS = re.compile(r"instance (\d): ([a-z ]+) \(attempt (\d) round (\d)\)")
-CRASHES = re.compile(r"instance (\d) crashes")
 WAITS = re.compile(r"instance (\d) lets attempt (\d) round (\d) wait")
 
 EFFECTS = ("audit", "bill")

@@ -31,7 +31,7 @@ class Outcome:
 
     @property
     def is_hung(self) -> bool:
-        """Whether a request had no response."""
+        """Return whether a request had no response."""
         replies = [event.reply for event in self.history.events if isinstance(event, Received)]
         return any(reply.nothing == HUNG for reply in replies)
 

@@ -451,7 +451,7 @@ class ChildInstances(Instances):
 
     @property
     def _armed(self) -> Strike:
-        """What the armed fault does at its effect; nothing if none is armed."""
+        """The act of the armed fault at its effect; no act if none is armed."""
         fault = self._ledger.fault
         return NO_STRIKE if fault is None or fault.strike is None else fault.strike
 
