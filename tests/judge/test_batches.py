@@ -21,6 +21,7 @@ class AsksForEver:
     async def send(self, place: int, request: Request, *others: Any) -> Reply:
         """Return a question."""
         self.requests += 1
+        assert self.requests <= MAX_REQUESTS + 1
         form = {"type": "object", "properties": {"units": {"enum": ["metric"]}}}
         return Reply(questions={"units": "Which units?"}, schemas={"units": form}, state="state")
 
@@ -31,4 +32,4 @@ async def test_a_batch_of_calls_ends_where_the_server_asks_for_ever() -> None:
     make: Any = batches._make_modern  # pyright: ignore[reportPrivateUsage]
     with anyio.fail_after(SECONDS):
         await make(cast("Instances", server), Request("Tokyo"), "reported")
-    assert server.requests <= MAX_REQUESTS + 1
+    assert server.requests > 1
