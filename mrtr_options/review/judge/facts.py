@@ -171,7 +171,8 @@ class Reading:
     def _reporting_version(self) -> Change | None:
         """Return the version of the code that made the report; None for the first one.
 
-        A result may be sent later than it is made, so the version that billed decides.
+        A result may be sent later than it is made, so the version that billed after the user's last
+        answer decides. A bill above a question says nothing about who asked it.
         """
         history = self.history
         versions = dict[int, Change | None]()
@@ -184,6 +185,8 @@ class Reading:
                 case Effect(effect=effect, instance=int(instance)):
                     if effect.kind == "bill" and effect.subject == self.place:
                         billing.append(versions.get(instance))
+                case Answered(call=1):
+                    billing.clear()
                 case Received(call=1) if event.reply.text == self.report:  # later ones repeat it
                     return billing[-1] if billing else versions.get(event.instance)
                 case _:
