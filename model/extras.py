@@ -13,14 +13,21 @@ OTHER_USER = "another user"
 DIES = "client dies"
 
 EXTRAS: dict[str, str] = {
-    OLD: 'MRTR, Server Requirements 5: a state SHOULD include "a short expiry".',
-    REDEPLOY: "Base protocol, Statelessness: a request relies on nothing of another's instance.",
-    FAIL: "Tools, Error Handling: a tool may fail, and its client may try again.",
-    BACK: 'MRTR, Server Requirements 5: measures "do not by themselves guarantee single-use".',
-    EARLY: "MRTR: the server SHOULD ignore any information it does not need.",
-    SAME_USER: "No sentence forbids a user to have two calls open.",
-    OTHER_USER: "MRTR: a state SHOULD include the authenticated principal; many have one server.",
-    DIES: "MRTR: the client holds the state between requests; no sentence says how safely.",
+    OLD: "MRTR, Server Requirements 5: servers SHOULD reject a state after its expiry lapses, and "
+    "a user may take longer than that to answer.",
+    REDEPLOY: 'MRTR, Basic Workflow: a retry needs no information "beyond what is directly present '
+    'in the retry request", so an instance with newer code may take it.',
+    FAIL: "Tools, Error Handling: a tool execution error is something that language models "
+    '"can use to self-correct and retry".',
+    BACK: 'MRTR, Server Requirements 5: integrity, principal and expiry "do not by themselves '
+    'guarantee single-use", so one state may come with two answers.',
+    EARLY: 'MRTR, Error Handling: the server SHOULD ignore any information in the responses "it '
+    'does not recognize or need", so a client may send it.',
+    SAME_USER: 'MRTR, Client Requirements 4: a client may send another request "in parallel".',
+    OTHER_USER: "MRTR, Server Requirements 5: servers SHOULD reject a state that is "
+    '"presented by a different principal", so they serve several.',
+    DIES: "MRTR, Server Requirements 8: servers MUST NOT assume that clients will retry the "
+    "original request.",
 }
 """What else may happen, and the sentence that lets it."""
 
