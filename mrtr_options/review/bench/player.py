@@ -37,6 +37,7 @@ from mrtr_options.review.bench.scenario import (
     Together,
     Wait,
     WholeCall,
+    fault_at_effect,
 )
 from mrtr_options.review.bench.signatures import signed_as_told
 from mrtr_options.review.bench.task_steps import ENDED, Create, Look, Status, Stop, Update
@@ -132,7 +133,7 @@ class Player(Sender):
                 )
 
     async def _take_together(self, together: Together) -> None:
-        await self.instances.arm(next(filter(None, map(_fault_of, together.steps)), None))
+        await self.instances.arm(next(filter(None, map(fault_at_effect, together.steps)), None))
         self._is_armed = True
         async with anyio.create_task_group() as group:
             for step in together.steps:
@@ -151,7 +152,8 @@ class Player(Sender):
                     await self._clients[other.call].thinks.wait()
                 case _:
                     pass
-            if isinstance(other, Send) and other.leaves and other is not step:
+            is_leaving = isinstance(other, Send) and other.delivery.ends == "client"
+            if is_leaving and other is not step:
                 await anyio.sleep(LEAVES_SECONDS / 2)  # the other request is at work by then
         await self.take(step)
 
@@ -162,28 +164,30 @@ class Player(Sender):
         if self._is_left_out(step):
             return
         request = self._request_of(step)
-        await self._arm(step.fault)
+        delivery = step.delivery
+        await self._arm(delivery.fault)
         to = self._instances_for(step)
-        gone = anyio.Event() if step.leaves else None
+        gone = anyio.Event() if delivery.ends == "client" else None
         async with anyio.create_task_group() as group:
-            if step.leaves or step.dies:
+            if delivery.ends is not None:
                 group.start_soon(self._end_at_work, gone, to[0])
             reply = await self.play_round(
                 request,
                 to,
                 call=step.call,
-                at_once=step.again == "at once",
-                lost=step.lost,
+                at_once=delivery.again == "at once",
+                lost=delivery.lost,
                 gone=gone,
             )
             # A busy machine makes one call fail; that is no refusal.
             refused = reply.is_refusal and reply.code != types.INTERNAL_ERROR
-            self._is_full |= step.if_room and refused
+            if step.only_if == "room" and refused:
+                self._is_full = True
             group.cancel_scope.cancel()
 
     def _question_of(self, step: Send) -> Question | None:
         """Return the question that a round answers: of its call, or of the call of its state."""
-        return self._clients[step.state_of or step.call].open.get(step.round)
+        return self._clients[step.altered.state_of or step.call].open.get(step.round)
 
     def _is_left_out(self, step: Send) -> bool:
         client = self._clients[step.call]
@@ -192,16 +196,19 @@ class Player(Sender):
             self._question_of(step) is None or step.round not in client.open
         ):
             return True
-        if step.retry and last is not None and not (last.failed or last.is_error):
-            return True
-        if step.if_room and self._is_full:
-            return True
-        return step.if_asked and (
-            last is None or step.round not in map(last.name_of, last.questions)
-        )
+        match step.only_if:
+            case "failed":
+                return last is not None and not (last.failed or last.is_error)
+            case "asked":
+                return last is None or step.round not in map(last.name_of, last.questions)
+            case "room":
+                return self._is_full
+            case None:
+                return False
 
     def _request_of(self, step: Send) -> Request:
         """Record the user's answers of a round, and return its request."""
+        altered = step.altered
         asked = self._question_of(step)
         caller = self.scenario.callers[step.call - 1]
         extra: dict[str, UserAnswer] = {
@@ -217,20 +224,20 @@ class Player(Sender):
         said = extra | said if unasked_come_first else said | extra
         open_now = self._clients[step.call].open
         keys = self._keys | {name: question.key for name, question in open_now.items()}
-        if step.key_edit is not None and asked is not None:
-            keys |= {step.round: edit_key(asked.key, step.key_edit)}
-        state = step.state or edit_state(asked.state if asked else None, step.edit)
+        if altered.key_edit is not None and asked is not None:
+            keys |= {step.round: edit_key(asked.key, altered.key_edit)}
+        state = altered.state or edit_state(asked.state if asked else None, altered.edit)
         return Request(
-            step.location or caller.location,
+            altered.location or caller.location,
             {keys.get(name, name): on_the_wire(answer) for name, answer in said.items()} or None,
             state,
-            caller.principal if step.principal is None else step.principal,
-            step.asks and caller.asks,
-            caller.declares if step.asks else None,
-            tool=step.tool or TOOL,
-            arguments=step.arguments,
-            forged=state and step.edit,
-            takes_tasks=step.takes_tasks,
+            caller.principal if altered.principal is None else altered.principal,
+            altered.asks and caller.asks,
+            caller.declares if altered.asks else None,
+            tool=altered.tool or TOOL,
+            arguments=altered.arguments,
+            forged=state and altered.edit,
+            takes_tasks=altered.takes_tasks,
         )
 
     def _instances_for(self, step: Send) -> list[int]:
@@ -240,8 +247,9 @@ class Player(Sender):
         if self.scenario.setup.fleet == "sticky" and asked is not None:
             instance = asked.instance
         else:
-            instance = self._next_instance() if step.to is None else step.to % count
-        return [instance] if step.again is None else [instance, (instance + 1) % count]
+            to = step.delivery.to
+            instance = self._next_instance() if to is None else to % count
+        return [instance] if step.delivery.again is None else [instance, (instance + 1) % count]
 
     async def _end_at_work(self, gone: anyio.Event | None, instance: int) -> None:
         """End the client of a request that is at work, or its instance."""
@@ -466,10 +474,6 @@ class Player(Sender):
 
 
 # --- answers -----------------------------------------------------------------------------------
-
-
-def _fault_of(step: Step) -> str | None:
-    return step.fault if isinstance(step, Send | WholeCall) else None
 
 
 def _agree(name: str) -> Accept:

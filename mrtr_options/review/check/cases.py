@@ -119,4 +119,4 @@ def for_one_user(case: Scenario) -> Scenario:
 def _is_of_another(step: Step) -> bool:
     if isinstance(step, Together):
         return any(map(_is_of_another, step.steps))
-    return isinstance(step, Send) and step.principal is not None
+    return isinstance(step, Send) and step.altered.principal is not None

@@ -5,7 +5,16 @@ from __future__ import annotations
 import itertools
 from typing import Any, Literal
 
-from mrtr_options.review.bench.scenario import Caller, ListTools, Scenario, Send, Step, WholeCall
+from mrtr_options.review.bench.scenario import (
+    Altered,
+    Caller,
+    Delivery,
+    ListTools,
+    Scenario,
+    Send,
+    Step,
+    WholeCall,
+)
 from mrtr_options.review.bench.setup import Era
 from mrtr_options.review.check.calls import case, choices_of, rounds, units, user_in_turn
 from mrtr_options.review.judge.contract.answers import UNITS
@@ -144,7 +153,7 @@ def arguments_case(era: Era) -> Scenario:
     for number in range(1, len(who) + 1):
         again: Literal["later", "at once"] | None = (None, "later", "at once")[number % 3]
         steps += [
-            Send("first", call=number, again=again),
+            Send("first", call=number, delivery=Delivery(again=again)),
             Send("units", units("metric"), call=number),
         ]
     for location in long:
@@ -153,12 +162,17 @@ def arguments_case(era: Era) -> Scenario:
     who.append(Caller("Tokyo"))
     last = len(who)
     steps += [ListTools()]
-    steps += [Send("first", call=last, arguments=arguments) for arguments in BAD_ARGUMENTS]
-    steps += [Send("first", call=last, tool=tool) for tool in ("climate", "Weather", "")]
+    steps += [
+        Send("first", call=last, altered=Altered(arguments=arguments))
+        for arguments in BAD_ARGUMENTS
+    ]
+    steps += [
+        Send("first", call=last, altered=Altered(tool=tool)) for tool in ("climate", "Weather", "")
+    ]
     # Also with a state and an answer, which are good.
     steps += [Send("first", call=last)]
     steps += [
-        Send("units", units("metric"), call=last, arguments=arguments)
+        Send("units", units("metric"), call=last, altered=Altered(arguments=arguments))
         for arguments in (..., {}, {"location": "Tokyo", "units": "imperial"}, {"location": 5})
     ]
     steps += [Send("units", units("metric"), call=last)]
