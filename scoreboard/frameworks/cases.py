@@ -14,7 +14,7 @@ from typing import Any, cast
 from mrtr_options.review.bench.answers import Accept, Nothing
 from mrtr_options.review.bench.history import Effect, Event, Received
 from mrtr_options.review.bench.messages import Request
-from mrtr_options.review.bench.player import Player, on_the_wire
+from mrtr_options.review.bench.player import Player
 from mrtr_options.review.bench.scenario import (
     FIRST,
     MISSOURI,
@@ -27,6 +27,7 @@ from mrtr_options.review.bench.scenario import (
     Send,
     Step,
 )
+from mrtr_options.review.bench.sender import on_the_wire
 from mrtr_options.tool.weather import Effect as Bill
 
 IMPERIAL = Accept({"units": "imperial"})

@@ -40,7 +40,6 @@ from mrtr_options.review.bench.deployments import (
 from mrtr_options.review.bench.fault_kinds import Kind
 from mrtr_options.review.bench.faults import KINDS
 from mrtr_options.review.bench.history import Crashed, Effect, Entered, Failed
-from mrtr_options.review.bench.instrument import load_watched
 from mrtr_options.review.bench.ledger import FaultyLedger
 from mrtr_options.review.bench.messages import HUNG, LOST, Reply, Request
 from mrtr_options.review.bench.redeploys import write
@@ -48,7 +47,12 @@ from mrtr_options.review.bench.scenario import Change, Keys, Scenario
 from mrtr_options.review.bench.scratch import scratch
 from mrtr_options.review.bench.setup import Declares
 from mrtr_options.review.bench.subjects import KEEP_SECONDS, Subject, make_wrappers
-from mrtr_options.review.bench.watch import Watch, WatchedStore, watching_the_engine
+from mrtr_options.review.bench.watch import (
+    Watch,
+    WatchedStore,
+    load_watched,
+    watching_the_engine,
+)
 from mrtr_options.sdk.protection import new_key
 from mrtr_options.sdk.single_use import SqliteStore
 from mrtr_options.tool import weather
