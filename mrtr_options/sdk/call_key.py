@@ -240,8 +240,10 @@ def new_call_key() -> str:
     """Make a key for a call."""
     milliseconds = int(time.time() * 1000)
     random = secrets.randbits(74)
-    version, variant = 0x7, 0b10
-    high, low = random >> 62, random & (1 << 62) - 1
+    version = 0x7
+    variant = 0b10
+    high = random >> 62
+    low = random & (1 << 62) - 1
     return str(uuid.UUID(int=milliseconds << 80 | version << 76 | high << 64 | variant << 62 | low))
 
 

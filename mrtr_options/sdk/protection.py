@@ -392,9 +392,10 @@ def check_keys(keys: Sequence[bytes], source: str = KEYS_VARIABLE) -> list[bytes
         raise BadKeys(f"{source} needs at least one key")
     for number, key in enumerate(keys, start=1):
         secret = _decoded(key)
+        distinct = len(set(secret))
         if len(secret) < MIN_KEY_BYTES:
             problem = f"has {len(secret)} bytes, and needs {MIN_KEY_BYTES}"
-        elif (distinct := len(set(secret))) < MIN_DISTINCT_BYTES:
+        elif distinct < MIN_DISTINCT_BYTES:
             problem = f"is made of {distinct} different bytes, and needs {MIN_DISTINCT_BYTES}"
         else:
             continue

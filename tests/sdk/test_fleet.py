@@ -155,7 +155,9 @@ async def test_an_effect_that_holds_up_its_worker_for_too_long_is_done_once(
 async def test_a_call_says_how_it_stands_and_can_be_stopped_while_a_step_takes_long(
     temporal: Server, ends: str
 ) -> None:
-    begun, may_end, is_cancelled = anyio.Event(), anyio.Event(), anyio.Event()
+    begun = anyio.Event()
+    may_end = anyio.Event()
+    is_cancelled = anyio.Event()
 
     async def effect(key: str) -> str:
         begun.set()

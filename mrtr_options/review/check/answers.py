@@ -268,7 +268,8 @@ def cannot_be_asked_case() -> Scenario:
                 if location == "Springfield" and name == "units":
                     steps.append(Send("place", good["place"], call=number))
                 said = answer or good[name]
-                steps.append(Send(name, said, call=number, altered=Altered(asks=False)))  # pyright: ignore
+                cannot = Altered(asks=False)
+                steps.append(Send(name, said, call=number, altered=cannot))  # pyright: ignore
     for declares in (None, "empty"):  # others still are asked
         who.append(Caller("Springfield", declares=declares))
         steps += rounds(len(who), who[-1], "Springfield, Missouri", "imperial")

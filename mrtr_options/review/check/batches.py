@@ -24,6 +24,7 @@ from mrtr_options.review.bench.schedules import named
 from mrtr_options.review.bench.sender import on_the_wire
 from mrtr_options.review.bench.setup import Era
 from mrtr_options.review.bench.subjects import Subject
+from mrtr_options.review.check.calls import in_turn
 
 Outcome = Literal["reported", "declined", "cancelled", "did not fit", "refused", "abandoned"]
 """The end of each call of a batch.
@@ -121,7 +122,7 @@ def one_call(outcome: Outcome, era: Era) -> Scenario:
 async def _make(instances: Instances, outcome: Outcome, calls: int, era: Era) -> None:
     """Make calls that all end in the same way."""
     for number in range(calls):
-        request = Request(("Tokyo", "Springfield")[number % 2], era=era)
+        request = Request(in_turn(("Tokyo", "Springfield"), number), era=era)
         if era == "legacy":
             await _make_legacy(instances, request, outcome)
         else:

@@ -20,9 +20,8 @@ from mrtr_options.review.bench.scenario import (
     Step,
     Together,
 )
-from mrtr_options.review.check.calls import case, place, rounds, units
+from mrtr_options.review.check.calls import case, in_turn, place, rounds, unit_in_turn, units
 from mrtr_options.review.judge.contract.allowed import ROOM
-from mrtr_options.review.judge.contract.answers import UNITS
 
 _KINDS: dict[str, tuple[str, str]] = {
     "Tokyo": ("Tokyo", ""),
@@ -91,7 +90,7 @@ def equal_calls_case() -> Scenario:
     for end, stand in itertools.product((*ends, [first, Send("place", DECLINE)]), (1, 2)):
         who += [Caller("Springfield"), Caller("Springfield"), Caller("Springfield", "bob")]
         one, *others = range(len(who) - 2, len(who) + 1)
-        clean = [rounds(number, who[-1], "", UNITS[number % 2]) for number in others]
+        clean = [rounds(number, who[-1], "", unit_in_turn(number)) for number in others]
         steps += [step for each in clean for step in each[:stand]]
         steps += [replace(step, call=one) for step in end]
         steps += [step for each in clean for step in each[stand:]]
@@ -106,7 +105,7 @@ def again_case(instances: Literal[1, 2]) -> Scenario:
     steps: list[Step] = []
     for number, caller in enumerate(who, start=1):
         if number > 2:
-            steps += rounds(number, caller, "Springfield, Missouri", UNITS[number % 2])
+            steps += rounds(number, caller, "Springfield, Missouri", unit_in_turn(number))
     # Two that are equal in everything, at the same time.
     for one, other in zip(rounds(1, who[0]), rounds(2, who[1]), strict=True):
         steps += [one, other]
@@ -151,14 +150,16 @@ def crowd_case() -> Scenario:
     """
     who = (ROOM - OTHERS) * [Caller("Springfield")]
     # The names are too short to be looked for.
-    who += [Caller("Tokyo", f"u{at % 20}") for at in range(MOST - len(who))]
+    users = [f"u{number}" for number in range(USERS)]
+    who += [Caller("Tokyo", in_turn(users, number)) for number in range(MOST - len(who))]
     one, *answers = rounds(1, who[0], "Springfield, Missouri", "imperial")
     begin = [Send("first", call=number) for number in range(2, ROOM + 1)]
     begin += [Send("first", call=number, only_if="room") for number in range(ROOM + 1, MOST + 1)]
     locked = Delivery(fault="lock@audit")  # so that many are at work at the same time
     begin[0] = replace(begin[0], delivery=locked)
+    answers_in_turn = [None, *(USERS - 1) * [DECLINE]]  # most decline
     ends = [
-        Send("units", DECLINE if number % 20 else None, call=number)
+        Send("units", in_turn(answers_in_turn, number), call=number)
         for number in range(ROOM - OTHERS + 1, MOST + 1)
     ]
     who += [Caller("Tokyo", "u1"), Caller("Springfield")]
@@ -170,6 +171,10 @@ def crowd_case() -> Scenario:
     ]
     steps: list[Step] = [one, *batches, *new[0], *answers, *new[1]]
     return case("crowd", "Others begin calls while one is open, and end them.", who, steps)
+
+
+USERS = 20
+"""The number of other users."""
 
 
 OTHERS = 100

@@ -360,7 +360,10 @@ def without(steps: Sequence[Step], calls: Collection[int]) -> Iterator[Step]:
     for step in steps:
         if isinstance(step, Together):
             some = tuple(without(step.steps, calls))
-            yield from some if len(some) < 2 else (Together(some),)  # pyright: ignore[reportArgumentType]
+            if len(some) < 2:
+                yield from some
+            else:
+                yield Together(some)  # pyright: ignore[reportArgumentType]
         elif not {*calls_of(step)} & {*calls}:
             yield step
 

@@ -16,7 +16,7 @@ from mrtr_options.review.bench.scenario import (
     WholeCall,
 )
 from mrtr_options.review.bench.setup import Era
-from mrtr_options.review.check.calls import case, choices_of, rounds, units, user_in_turn
+from mrtr_options.review.check.calls import case, choices_of, in_turn, rounds, units, user_in_turn
 from mrtr_options.review.judge.contract.answers import UNITS
 from mrtr_options.tool.weather import REPORTS
 
@@ -139,6 +139,10 @@ BAD_ARGUMENTS: tuple[Any, ...] = (
 )
 
 
+DELIVERED: tuple[Literal["later", "at once"] | None, ...] = (None, "later", "at once")
+"""How often a call's first request is delivered: once, or twice."""
+
+
 def arguments_case(era: Era) -> Scenario:
     """Call with locations that are no places, and with arguments that do not fit."""
     # The longest that fits, and the same with space around a place.
@@ -151,7 +155,7 @@ def arguments_case(era: Era) -> Scenario:
         steps += [WholeCall(call=number) for number in range(1, len(who) + 1)]
         return case("odd-arguments", "Arguments of every kind.", who, steps, era=era)
     for number in range(1, len(who) + 1):
-        again: Literal["later", "at once"] | None = (None, "later", "at once")[number % 3]
+        again = in_turn(DELIVERED, number)
         steps += [
             Send("first", call=number, delivery=Delivery(again=again)),
             Send("units", units("metric"), call=number),

@@ -77,8 +77,10 @@ class _AgreedTime:
 
     def look(self) -> float | None:
         """Return the time; None at the first look, and where the clock was moved since the last."""
-        now, passed = time.time(), time.monotonic()
-        last, self._last = self._last, (now, passed)
+        now = time.time()
+        passed = time.monotonic()
+        last = self._last
+        self._last = (now, passed)
         if last is None:
             return None
         drift = (now - last[0]) - (passed - last[1])
@@ -223,7 +225,11 @@ class Process:
 
     async def _followed(self, calls: Iterable[str]) -> set[str]:
         """Return those of some calls after which another call of their name began."""
-        after = {handle: call for call in calls if (handle := handle_after(call))}
+        after: dict[str, str] = {}
+        for call in calls:
+            handle = handle_after(call)
+            if handle:
+                after[handle] = call
         if not after:
             return set()
         found = await DBOS.list_workflows_async(
@@ -283,17 +289,20 @@ class Engine:
             self._process.beginning.pop(handle, None)
 
     async def visit(self, handle: str, number: int, answers: Answers) -> Reply | Record:
-        while isinstance(live := await self._find_call(handle), Live):
+        while True:
+            live = await self._find_call(handle)
+            if not isinstance(live, Live):
+                return live
             with suppress(Left):
                 return await live.visit(number, answers)
-        return live
 
     async def look(self, handle: str) -> Record:
         live = await self._find_call(handle)
         return live.record if isinstance(live, Live) else live
 
     async def stop(self, handle: str) -> None:
-        if isinstance(live := await self._find_call(handle), Live):
+        live = await self._find_call(handle)
+        if isinstance(live, Live):
             await live.leave(for_good=True)
 
     async def _find_call(self, handle: str) -> Live | Record:

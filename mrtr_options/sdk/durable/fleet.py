@@ -406,7 +406,8 @@ async def connected(url: str) -> Client:
         ValueError: The URL cannot be read.
     """
     address = urlsplit(url.partition("#")[0])
-    host, namespace = address.netloc, address.path.strip("/") or "default"
+    host = address.netloc
+    namespace = address.path.strip("/") or "default"
     says = f"no Temporal server answers at {host} for the namespace {namespace}"
     with anyio.move_on_after(WAIT_SECONDS):
         for trial in itertools.count():

@@ -165,7 +165,8 @@ class Live(Running):
     async def record_asking(self) -> bool:
         # A round that comes after a restart waits until the handler is back at its question.
         number = len(self.record.outputs)
-        is_new = self._known(of := f"question {number}") is None
+        of = f"question {number}"
+        is_new = self._known(of) is None
         goes_on = f"answer {number}" in self.ahead or await self._goes_on()
         if goes_on and is_new:
             await self._append("mrtr.asked", of)

@@ -227,10 +227,11 @@ class _Guard:
         name = None
         if params.request_state is not None:
             state = load(params.request_state)
-        elif (name := self.naming.name_of(ctx, params, caller)) is not None:
-            state = RoundState.of_first_round(name)
         else:
-            return await self.begin(ctx, params)
+            name = self.naming.name_of(ctx, params, caller)
+            if name is None:
+                return await self.begin(ctx, params)
+            state = RoundState.of_first_round(name)
         answers = check_answers(state, params.input_responses or {})
         claim = self.claim(state, answers, params, caller)
         taking = _Taking(self.round_seconds)

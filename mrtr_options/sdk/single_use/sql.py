@@ -358,7 +358,8 @@ class SqlStore:
             # back.
 
     def _is_forgotten(self, claim: Claim, seen: _Seen) -> bool:
-        earliest, latest = seen.now - self._keep, seen.now + self._keep
+        earliest = seen.now - self._keep
+        latest = seen.now + self._keep
         if claim.is_first:
             return claim.made is not None and not (
                 max(seen.until, earliest) <= claim.made <= latest
