@@ -37,7 +37,6 @@ from tests.sending import Response
 
 pytestmark = pytest.mark.anyio
 
-
 REUSED = (types.INVALID_PARAMS, "call_reused")
 
 

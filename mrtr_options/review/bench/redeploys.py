@@ -184,7 +184,7 @@ class _Version:
     missing: str = ""
 
 
-class _Kept(BaseModel):
+class _NextVersion(BaseModel):
     """A table of a file of next versions."""
 
     model_config = ConfigDict(strict=True, extra="forbid")
@@ -192,7 +192,7 @@ class _Kept(BaseModel):
     diff: str
 
 
-_TABLES = TypeAdapter(dict[Change, _Kept])
+_TABLES = TypeAdapter(dict[Change, _NextVersion])
 
 
 @cache

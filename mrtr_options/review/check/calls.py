@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeVar
 
 from mrtr_options.review.bench.scenario import Accept, Caller, Scenario, Send, Setup, Step
 from mrtr_options.review.bench.setup import Era
-from mrtr_options.review.judge.contract.answers import UNITS, places_meant
+from mrtr_options.review.judge.contract.content import UNITS, places_meant
 from mrtr_options.tool.weather import REPORTS
 
 T = TypeVar("T")

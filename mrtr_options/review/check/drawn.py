@@ -22,9 +22,9 @@ from mrtr_options.review.bench.scenario import (
     Together,
     Wait,
 )
-from mrtr_options.review.check.answers import bad_answers
+from mrtr_options.review.check.answer_cases import bad_answers
 from mrtr_options.review.check.calls import CITIES, case, choices_of, rounds
-from mrtr_options.review.judge.contract.answers import UNITS
+from mrtr_options.review.judge.contract.content import UNITS
 from mrtr_options.tool.weather import REPORTS
 
 

@@ -17,7 +17,7 @@ from mrtr_options.review.bench.scenario import (
 )
 from mrtr_options.review.bench.setup import Era
 from mrtr_options.review.check.calls import case, choices_of, in_turn, rounds, units, user_in_turn
-from mrtr_options.review.judge.contract.answers import UNITS
+from mrtr_options.review.judge.contract.content import UNITS
 from mrtr_options.tool.weather import REPORTS
 
 

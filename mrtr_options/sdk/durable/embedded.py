@@ -9,7 +9,7 @@ a second one is refused.
 DBOS allows one engine in a process. Stores in one process, as under test, share it. When a store
 closes, its calls wait for the next one that has their handler, and begin again from their log.
 
-Knows DBOS, `call`, `events`, `engine` and `store`; nothing of MCP's requests.
+Knows DBOS, `context`, `events`, `engine` and `store`; nothing of MCP's requests.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A call that runs in this process, on DBOS: its log, its handler, and those who wait for it.
 
-Knows DBOS's steps, `call` and `events`; nothing of stores that open and close.
+Knows DBOS's steps, `context` and `events`; nothing of stores that open and close.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from sqlalchemy.exc import (
     TimeoutError,
 )
 
-from mrtr_options.sdk.durable.call import ATTEMPTS, Running
+from mrtr_options.sdk.durable.context import ATTEMPTS, Running
 from mrtr_options.sdk.durable.events import Answers, Begun, Output, Stepped
 from mrtr_options.sdk.durable.record import Record
 from mrtr_options.sdk.durable.sealing import Seal

@@ -31,7 +31,7 @@ from mrtr_options.review.bench.history import (
 )
 from mrtr_options.review.bench.messages import LOST, Reply, Request, as_json
 from mrtr_options.review.bench.state_text import spelling
-from mrtr_options.review.judge.contract.answers import (
+from mrtr_options.review.judge.contract.content import (
     UNITS,
     Name,
     fits_the_schema,

@@ -20,7 +20,7 @@ from mrtr_options.review.bench.messages import HUNG
 from mrtr_options.review.bench.narrate import describe_reply, quoted
 from mrtr_options.review.bench.scenario import Scenario, Send, Step, Update
 from mrtr_options.review.bench.task_steps import ENDED, Create, Status
-from mrtr_options.review.judge.contract.answers import UNITS, Name, interpret, places_meant
+from mrtr_options.review.judge.contract.content import UNITS, Name, interpret, places_meant
 from mrtr_options.review.judge.contract.kinds import Asks, asks_place, asks_units, report
 from mrtr_options.review.judge.properties import Problem
 
