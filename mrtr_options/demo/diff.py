@@ -69,7 +69,7 @@ AROUND = {
 
 
 def written(name: str) -> Written:
-    """Return what the author of an option writes, alone or in wrappers ("F", "F¹", "F+guard").
+    """Return the author code of an option, alone or in wrappers ("F", "F¹", "F+guard").
 
     Raises:
         CannotLoad: There is no such option, or its file cannot be read.
@@ -149,7 +149,7 @@ class How:
 
 
 def print_diff(left: Written, right: Written, how: How) -> None:
-    """Print what differs between two files, and their stand-ins where that says more.
+    """Print the differences between two files, and between their stand-ins if those say more.
 
     Args:
         left: The one file.

@@ -189,7 +189,7 @@ class CallNaming:
         return f"argument {self.call!r}" if isinstance(self.call, str) else "call's name"
 
     def _value_of(self, params: types.InputResponseRequestParams, caller: str | None) -> object:
-        """Return what the author says names the call."""
+        """Return the value by which the author names the call."""
         arguments: dict[str, Any] = getattr(params, "arguments", None) or {}
         if self.call is None:
             return None
@@ -274,7 +274,7 @@ def call_key_of(
 
 
 def digest_of(arguments: Mapping[str, Any] | None) -> str:
-    """Return what tells the arguments of two calls apart.
+    """Return a digest of the arguments of a call.
 
     The order of their names makes no difference. 150 and 150.0 are one number in JSON.
     """

@@ -280,7 +280,7 @@ class ProtectedRounds(RequestStateBoundary):
 
 
 def _check_request(ctx: Context) -> None:
-    """Check what comes in, before any code of the author's has run.
+    """Check a request before any code of the author's runs.
 
     Raises:
         MCPError: -32602; no state and no record could hold what the request says.
@@ -328,7 +328,7 @@ def make_record_codec(keys: Sequence[bytes]) -> RequestStateCodec:
 
 
 def read_without_key(token: str) -> bytes | None:
-    """Read what any client can read out of a token: the payload; None if it is sealed."""
+    """Return the payload of a token that any client can read; None if it is sealed."""
     signed = token.rpartition(_AT)[2].encode()
     if not signed.startswith(_SIGNED_PREFIX):
         return None
@@ -409,7 +409,7 @@ def check_keys(keys: Sequence[bytes], source: str = KEYS_VARIABLE) -> list[bytes
 
 
 def _decoded(key: bytes) -> bytes:
-    """Return what a key in hex or base64 encodes; any other is the key itself."""
+    """Decode a key in hex or base64; return any other key as it is."""
     with suppress(ValueError):
         return bytes.fromhex(key.decode())
     for alphabet in (b"+/", b"-_"):

@@ -120,7 +120,7 @@ _SERVER_NAME = re.compile(r'"weather-\w+"')
 
 
 def _compared(line: Line) -> str:
-    """Return what is compared of a line."""
+    """Return a line as it is compared: without indentation, and with one name for all servers."""
     return _SERVER_NAME.sub('"weather"', line.text.strip())
 
 

@@ -81,7 +81,7 @@ class Altered:
 
 @dataclass(frozen=True)
 class Delivery:
-    """What happens to a request on its way, and while it is at work.
+    """The fate of a request on its way, and while it is at work.
 
     Attributes:
         lost: The response breaks off; the client never sees it.
@@ -114,7 +114,7 @@ class Send:
         extra: Answers to questions that were not asked, by key: an answer, or content that is
             accepted.
         altered: The differences from the request that the call would send.
-        delivery: What happens to the request.
+        delivery: The fate of the request.
         only_if: The condition without which the step is left out. "failed": the request before it
             brought an error or nothing. "asked": the request before it brought this round's
             question. "room": no earlier step with this condition has been refused.

@@ -60,7 +60,7 @@ _WORDS: dict[Outcome, str] = {
 async def held(
     subject: Subject, children: Children, era: Era, on_begin: Callable[[str], None]
 ) -> AsyncGenerator[tuple[Outcome, str]]:
-    """Make calls with each outcome, and yield the outcomes of which a process holds too much.
+    """Make calls with each outcome, and yield the outcomes after which a process holds too much.
 
     Args:
         subject: The subject that is called.
@@ -181,7 +181,7 @@ async def _make_legacy(instances: Instances, request: Request, outcome: Outcome)
 
 
 async def _held_now(instances: Instances, children: Children) -> dict[str, int]:
-    """Return what a process holds once every state has expired."""
+    """Count what a process holds, after every state has expired."""
     await instances.wait(1200)
     await instances.send(0, Request("Atlantis"))
     return await children.stats(0)

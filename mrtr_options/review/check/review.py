@@ -108,7 +108,7 @@ class Review:
         return outcome.history
 
     async def play_elsewhere(self, scenario: Scenario, where: Deployment) -> History:
-        """Make a run on other servers than those of the review, and count it."""
+        """Make a run on servers of its own, and count it."""
         self.begin_scenario(scenario)
         history = await run_one(self.proposal.subject, scenario, where)
         self.report.runs += 1

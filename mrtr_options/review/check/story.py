@@ -53,7 +53,7 @@ def finding_as_json(finding: Finding) -> dict[str, Any]:
 
 
 def story(finding: Finding) -> list[str]:
-    """Tell who did what, what the contract allows there, and what came: one line each.
+    """Tell the requests, the responses that the contract allows, and the actual response, by line.
 
     A run that could not be made small is told of one call, that of the request where it goes wrong,
     and of where its states come from.
@@ -79,7 +79,7 @@ def story(finding: Finding) -> list[str]:
 
 
 def _remarks(finding: Finding, rows: Sequence[Row]) -> list[str]:
-    """Return what has to be known beside the requests."""
+    """Return the remarks that a reader needs besides the requests."""
     lines: list[str] = []
     if finding.set_up is None:
         lines.append("   (not tried on a fresh server: this may depend on earlier requests)")
@@ -228,7 +228,7 @@ def _counted(lines: Sequence[str]) -> list[str]:
 
 
 def _unnumbered(line: str) -> str:
-    """Return a line without its request's number, and without that of the request before it."""
+    """Return a line without its request's number and the number of the request before it."""
     found = _NUMBER.match(line)
     if found is None:
         return line

@@ -175,7 +175,7 @@ class Process:
         raise asyncio.CancelledError  # DBOS leaves the call as it is
 
     def _over(self, handle: str) -> None:
-        """Have those who wait for a call look for it in another store or in the database."""
+        """Wake the requests that wait for a call which is now elsewhere, or over."""
         if live := self.live.pop(handle, None):
             live.is_over = True
             live.notify()
@@ -224,7 +224,7 @@ class Process:
         return 0
 
     async def _followed(self, calls: Iterable[str]) -> set[str]:
-        """Return those of some calls after which another call of their name began."""
+        """Return the calls whose name was used again by a later call."""
         after: dict[str, str] = {}
         for call in calls:
             handle = handle_after(call)

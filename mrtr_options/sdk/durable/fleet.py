@@ -305,7 +305,7 @@ class Engine:
     async def _asked(
         self, kind: type[T], handle: str, ask: Callable[[], Awaitable[str]]
     ) -> T | Record:
-        """Return what a call answers, of this kind; what is on record of it if it is over.
+        """Return a call's answer, parsed as `kind`; its record if the call is over.
 
         Raises:
             MCPError: There is no such call, the engine gave it up, or there is no worker of its

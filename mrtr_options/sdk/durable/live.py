@@ -55,7 +55,7 @@ class Host(Protocol):
 
 
 async def surely(do: Callable[[], Awaitable[T]]) -> T:
-    """Return what the database says, as soon as it does. What it cannot take is an error."""
+    """Run a database operation until it succeeds or fails for good."""
     while True:
         try:
             return await do()

@@ -358,11 +358,11 @@ class _Guard:
         return outcome
 
     async def wait(self, number: str, look: Callable[[], Awaitable[str | None]]) -> str | None:
-        """Return what is known about a round once it has ended.
+        """Look at a round until it is not at work elsewhere, and return the result of the look.
 
         Args:
             number: The round's number.
-            look: Finds it out.
+            look: Takes the round or returns its outcome.
 
         Raises:
             MCPError: Still at work (-32001); indeterminate or without a store (-32603).

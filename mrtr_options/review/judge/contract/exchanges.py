@@ -467,7 +467,7 @@ class Calls:
 def _find_token(
     tokens: dict[str, dict[str | None, Token]], state: str, who: str | None
 ) -> Token | None:
-    """Return a state as it was handed out to somebody, or else to somebody else."""
+    """Return the token of a state: the one that this user was handed, else another user's."""
     to = tokens.get(state, {})
     return to.get(who) or next(iter(to.values()), None)
 
