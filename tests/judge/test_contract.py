@@ -110,12 +110,12 @@ def test_a_state_that_is_refused_too_early_is_told_once() -> None:
 
 def _hold(option: Option, cases: list[Scenario]) -> None:
     departs = set(option.guarantees.departs if option.guarantees else ()) & {*RULES}
-    found = anyio.run(_found, option, cases)
+    found = anyio.run(_problems_in, option, cases)
     assert [each for each in found if each.property not in departs] == []
     assert {each.property for each in found} == departs
 
 
-async def _found(option: Option, cases: list[Scenario]) -> list[Problem]:
+async def _problems_in(option: Option, cases: list[Scenario]) -> list[Problem]:
     subject = Subject(option)
     found: list[Problem] = []
     async with in_memory([subject]) as here:

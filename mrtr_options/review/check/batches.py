@@ -57,7 +57,7 @@ _WORDS: dict[Outcome, str] = {
 }
 
 
-async def held(
+async def find_held(
     subject: Subject, children: Children, era: Era, on_begin: Callable[[str], None]
 ) -> AsyncGenerator[tuple[Outcome, str]]:
     """Make calls with each outcome, and yield the outcomes after which a process holds too much.

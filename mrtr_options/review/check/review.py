@@ -221,7 +221,7 @@ class Review:
             return
         subject = self.proposal.subject
         for era in ERAS:
-            async for outcome, came in batches.held(subject, children, era, self._begin_batch):
+            async for outcome, came in batches.find_held(subject, children, era, self._begin_batch):
                 history = await self.play(batches.one_call(outcome, era))
                 problem = rules.NOTHING_IS_KEPT.broken(None, "about as much as before", came)
                 self.report.first.setdefault(problem.property, Finding(history, problem))

@@ -68,7 +68,7 @@ def story(finding: Finding) -> list[str]:
         if shown != rows:
             lines.append(_hidden(finding.history, rows, own, sent))
         rows = shown
-    told, verdict = _told(finding, rows)
+    told, verdict = _tell_run(finding, rows)
     lines += told
     return [
         *_shortened(_counted(lines)),
@@ -167,7 +167,7 @@ def _at_work(history: History, until: Sent) -> set[int]:
     return found
 
 
-def _told(finding: Finding, rows: Sequence[Row]) -> tuple[list[str], list[str]]:
+def _tell_run(finding: Finding, rows: Sequence[Row]) -> tuple[list[str], list[str]]:
     """Return the lines of a run up to where it goes wrong, and what else came there."""
     lines: list[str] = []
     latest = 0

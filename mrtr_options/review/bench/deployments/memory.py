@@ -294,7 +294,7 @@ class MemoryInstances(Instances):
             return make_wrappers(self._subject.wrappers, store, attempts=attempts)
 
         def report(what: str) -> None:
-            watch.kept(here.count, place, here.round_at(place), what)
+            watch.note_stored(here.count, place, here.round_at(place), what)
 
         return make_wrappers(self._subject.wrappers, WatchedStore(store, report), attempts=attempts)
 
@@ -311,7 +311,8 @@ class MemoryInstances(Instances):
         def report(what: str) -> None:
             places = [place for place in range(self.instances) if here.round_at(place) is not None]
             place = places[-1] if places else None
-            watch.kept(here.count, place, None if place is None else here.round_at(place), what)
+            round = None if place is None else here.round_at(place)
+            watch.note_stored(here.count, place, round, what)
 
         return watching_the_engine(report)
 
@@ -340,7 +341,7 @@ class MemoryInstances(Instances):
         def reach(line: int) -> None:
             if watch is not None:
                 here = self.recording
-                watch.line(here.count, path, place, here.round_at(place), line)
+                watch.note_line(here.count, path, place, here.round_at(place), line)
 
         with environment(self._ledger_file, self._keys) if self._foreign else nullcontext():
             return load_watched(path, settings, on_entry=enter, on_line=reach if watch else None)
