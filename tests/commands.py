@@ -82,7 +82,8 @@ def printed(main: Callable[[list[str]], object], *argv: str, code: int = 0) -> s
 
 def refusal(main: Callable[[list[str]], object], argv: list[str]) -> str:
     """Return the one line of the error with which a command refuses its arguments."""
-    out, err = io.StringIO(), io.StringIO()
+    out = io.StringIO()
+    err = io.StringIO()
     with redirect_stdout(out), redirect_stderr(err), pytest.raises(SystemExit) as ended:
         main(argv)
     assert ended.value.code == 2

@@ -102,7 +102,8 @@ async def test_no_link_is_followed_and_what_is_no_directory_of_the_tree_is_not_f
 async def test_an_interrupt_cancels_a_walk_without_an_end(
     tree: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    is_task, interrupted = threading.Event(), threading.Event()
+    is_task = threading.Event()
+    interrupted = threading.Event()
 
     def watched(on_status: Callable[[Any], None]) -> TasksClient:
         def told(task: Any) -> None:

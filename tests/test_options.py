@@ -44,7 +44,8 @@ def test_a_file_by_any_other_name_is_a_proposal(tmp_path: Path) -> None:
 
 @pytest.mark.anyio
 async def test_two_loads_share_nothing() -> None:
-    one, other = settings(), settings()
+    one = settings()
+    other = settings()
     path = option_named("H").path
     async with connected(load(path, one)) as first, connected(load(path, other)) as second:
         asked = await send(first, "Tokyo")

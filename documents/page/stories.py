@@ -87,7 +87,9 @@ class Watched:
     path: Path
     seen: dict[int, list[Seen]] = field(default_factory=dict[int, list[Seen]])
 
-    def line(self, events: int, path: Path, instance: int, round: int | None, line: int) -> None:
+    def note_line(
+        self, events: int, path: Path, instance: int, round: int | None, line: int
+    ) -> None:
         """Record a line that runs now."""
         if path != self.path:
             found = _same_lines(path, self.path).get(line)
@@ -96,7 +98,7 @@ class Watched:
             line = found
         self.seen.setdefault(events, []).append((instance, round, line))
 
-    def kept(self, events: int, instance: int | None, round: int | None, what: str) -> None:
+    def note_stored(self, events: int, instance: int | None, round: int | None, what: str) -> None:
         """Record what a database stores now."""
         self.seen.setdefault(events, []).append((instance, round, what))
 

@@ -296,7 +296,7 @@ def _chosen(answer: types.InputResponse) -> str:
 
 
 def _read(state: str) -> str:
-    """Return what a client can read of a state."""
+    """Return the part of a state that a client can read."""
     try:
         payload = read_without_key(state)
     except InvalidRequestState:

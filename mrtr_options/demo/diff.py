@@ -69,7 +69,7 @@ AROUND = {
 
 
 def written(name: str) -> Written:
-    """Return what the author of an option writes, alone or in wrappers ("F", "F¹", "F+guard").
+    """Return the author code of an option, alone or in wrappers ("F", "F¹", "F+guard").
 
     Raises:
         CannotLoad: There is no such option, or its file cannot be read.
@@ -149,7 +149,7 @@ class How:
 
 
 def print_diff(left: Written, right: Written, how: How) -> None:
-    """Print what differs between two files, and their stand-ins where that says more.
+    """Print the differences between two files, and between their stand-ins if those say more.
 
     Args:
         left: The one file.
@@ -157,7 +157,8 @@ def print_diff(left: Written, right: Written, how: How) -> None:
         how: How they are printed. Side by side where there is room.
     """
     lines_of = all_lines if how.everything else author_code
-    here, there = lines_of(left.source), lines_of(right.source)
+    here = lines_of(left.source)
+    there = lines_of(right.source)
     hunks = compare(here, there)
     are_options = "+" not in left.name + right.name
     says_more = are_options and is_handler_the_same(hunks)
@@ -260,7 +261,8 @@ def _as_one(option: str, names: Sequence[str]) -> Written:
 
 def _print_stand_ins(out: Console, left: Written, right: Written, how: How) -> None:
     """Print the stand-ins of two options, without docstrings and comments."""
-    here, there = code_lines(left.source), code_lines(right.source)
+    here = code_lines(left.source)
+    there = code_lines(right.source)
     out.print(Text("\nThe stand-ins: what an SDK would have to ship", "bold"))
     for side, lines in ((left, here), (right, there)):
         what = side.file or "nothing besides what the other one has"

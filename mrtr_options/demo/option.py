@@ -116,7 +116,7 @@ def declared(option: Option, outcome: Outcome) -> str | None:
 
 
 def broken_in(option: Option, outcome: Outcome) -> list[str]:
-    """Return what differs between a call and what the option declares, one line each."""
+    """Return the differences between a call and the option's guarantees, one line each."""
     expected = declared(option, outcome)
     if expected is None or option.guarantees is None:
         return []

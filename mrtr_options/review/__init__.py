@@ -10,12 +10,12 @@ Take `play E --faults lost3 --client resends`, the loss of the third response, f
 - A *fault* is a row of the table in `bench.faults` and a round. `lost3` is the row "lost" at round
   3. The row says in words what happens, when it can happen, and which abilities of a deployment it
   needs. What it does is in the row, too. The row "lost" has `lost=True`, and the client does not
-  get the response. Other rows act before or after the request (`bench.moments`), or at an effect
-  (`bench.strikes`).
+  get the response. Other rows act before or after the request (the `Moment` of
+  `bench.fault_kinds`), or at an effect (`bench.strikes`).
 - A *scenario* (`bench.scenario`) is the plan of a run: the caller, the client's policy, the
   instances, and the faults. It is data. `calling(...).under(faults)` makes it.
 - `bench.run.run` starts fresh instances of the subject on a deployment, here in memory, and lets
-  the default client (`bench.driver`) make the call. Each request goes through `bench.delivery`,
+  the default client (`bench.driver`) make the call. Each request goes through `bench.sender`,
   which records it, and `bench.client`, which puts it on the wire. The client sends round 1 and gets
   the question about the place. It answers in round 2 and gets the question about the units. In
   round 3 the server writes an audit and the bill and sends the report. Because of the fault the

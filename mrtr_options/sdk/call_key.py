@@ -189,7 +189,7 @@ class CallNaming:
         return f"argument {self.call!r}" if isinstance(self.call, str) else "call's name"
 
     def _value_of(self, params: types.InputResponseRequestParams, caller: str | None) -> object:
-        """Return what the author says names the call."""
+        """Return the value by which the author names the call."""
         arguments: dict[str, Any] = getattr(params, "arguments", None) or {}
         if self.call is None:
             return None
@@ -240,8 +240,10 @@ def new_call_key() -> str:
     """Make a key for a call."""
     milliseconds = int(time.time() * 1000)
     random = secrets.randbits(74)
-    version, variant = 0x7, 0b10
-    high, low = random >> 62, random & (1 << 62) - 1
+    version = 0x7
+    variant = 0b10
+    high = random >> 62
+    low = random & (1 << 62) - 1
     return str(uuid.UUID(int=milliseconds << 80 | version << 76 | high << 64 | variant << 62 | low))
 
 
@@ -272,7 +274,7 @@ def call_key_of(
 
 
 def digest_of(arguments: Mapping[str, Any] | None) -> str:
-    """Return what tells the arguments of two calls apart.
+    """Return a digest of the arguments of a call.
 
     The order of their names makes no difference. 150 and 150.0 are one number in JSON.
     """

@@ -24,10 +24,10 @@ _refusals: ContextVar[list[Exception] | None] = ContextVar("refusals", default=N
 
 @contextmanager
 def collect_refusals() -> Generator[list[Exception]]:
-    """Collect what ends handlers in this block without their user's consent.
+    """Collect the refusals that end handlers in this block without their user's consent.
 
-    That is a declined or dismissed question, or one that could not be asked. A wrapper sees a
-    result by then.
+    A refusal is a declined or dismissed question, or one that could not be asked. A wrapper only
+    sees the result that the handler made of it.
     """
     refusals: list[Exception] = []
     token = _refusals.set(refusals)
@@ -99,7 +99,7 @@ def protected(server: str | None) -> Generator[None]:
 
 
 def check_protected() -> None:
-    """Refuse to hand out or take a state that nothing protects.
+    """Raise an error if the states of this request are not protected.
 
     Raises:
         MCPError: -32603, this request did not come through `ProtectedRounds`.

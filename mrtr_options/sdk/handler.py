@@ -67,7 +67,7 @@ class CallAbandoned(BaseException):
 
 
 async def await_result(result: Awaitable[T] | T) -> T:
-    """Return what an author's function returned, which may be async or not."""
+    """Return the result of an author's function; await it if the function is async."""
     return await result if inspect.isawaitable(result) else cast("T", result)
 
 
@@ -102,7 +102,7 @@ def refusal(
 
 
 def check_result(result: ResultT) -> ResultT:
-    """Return what a handler returned, if it is a result.
+    """Check that a handler returned a result, and return it.
 
     Raises:
         TypeError: It is no result.
@@ -135,9 +135,9 @@ _ROUND = (ServerRequestContext, types.RequestParams)
 
 
 def check_handler(handler: object, user: str, takes: tuple[type, type] = _ROUND) -> None:
-    """Refuse what is not a handler.
+    """Check that this is a handler.
 
-    That is a tool of `MCPServer`, one that awaits answers, or a plain function.
+    It is not if it is a tool of `MCPServer`, one that awaits answers, or a plain function.
 
     Args:
         handler: What was given.
@@ -191,7 +191,7 @@ def mark_need(handler: HandlerT, resource: object) -> HandlerT:
 
 
 def needed_by(handler: object) -> object:
-    """Return what has to be open while this handler serves; None if nothing has to."""
+    """Return the resource that must be open while this handler serves; None if there is none."""
     return getattr(handler, _NEEDS, None)
 
 

@@ -51,7 +51,7 @@ def _never(one: Any, other: Any) -> bool:
 
 
 class Uses:
-    """The keys that one round has used, each with what for and where."""
+    """The keys that one round has used, with the purpose and the place of each use."""
 
     def __init__(self) -> None:
         self._uses: dict[tuple[str, str], _Use] = {}

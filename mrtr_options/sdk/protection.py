@@ -280,7 +280,7 @@ class ProtectedRounds(RequestStateBoundary):
 
 
 def _check_request(ctx: Context) -> None:
-    """Check what comes in, before any code of the author's has run.
+    """Check a request before any code of the author's runs.
 
     Raises:
         MCPError: -32602; no state and no record could hold what the request says.
@@ -328,7 +328,7 @@ def make_record_codec(keys: Sequence[bytes]) -> RequestStateCodec:
 
 
 def read_without_key(token: str) -> bytes | None:
-    """Read what any client can read out of a token: the payload; None if it is sealed."""
+    """Return the payload of a token that any client can read; None if it is sealed."""
     signed = token.rpartition(_AT)[2].encode()
     if not signed.startswith(_SIGNED_PREFIX):
         return None
@@ -392,9 +392,10 @@ def check_keys(keys: Sequence[bytes], source: str = KEYS_VARIABLE) -> list[bytes
         raise BadKeys(f"{source} needs at least one key")
     for number, key in enumerate(keys, start=1):
         secret = _decoded(key)
+        distinct = len(set(secret))
         if len(secret) < MIN_KEY_BYTES:
             problem = f"has {len(secret)} bytes, and needs {MIN_KEY_BYTES}"
-        elif (distinct := len(set(secret))) < MIN_DISTINCT_BYTES:
+        elif distinct < MIN_DISTINCT_BYTES:
             problem = f"is made of {distinct} different bytes, and needs {MIN_DISTINCT_BYTES}"
         else:
             continue
@@ -408,7 +409,7 @@ def check_keys(keys: Sequence[bytes], source: str = KEYS_VARIABLE) -> list[bytes
 
 
 def _decoded(key: bytes) -> bytes:
-    """Return what a key in hex or base64 encodes; any other is the key itself."""
+    """Decode a key in hex or base64; return any other key as it is."""
     with suppress(ValueError):
         return bytes.fromhex(key.decode())
     for alphabet in (b"+/", b"-_"):

@@ -286,7 +286,7 @@ class Round(Generic[DeskT]):
         return hashlib.sha256(f"{self.record.call} {kind} {key}".encode()).hexdigest()[:32]
 
     async def end(self) -> types.InputRequiredResult:
-        """Return what the client gets from a round that has ended early.
+        """Return the response of a round that stopped at a question.
 
         Raises:
             Exception: A bad answer, or a wrong use of the context, has ended it.
@@ -303,7 +303,7 @@ class Round(Generic[DeskT]):
         )
 
     async def commit(self, result: types.Result) -> None:
-        """Do what was to be done after success, if this is one."""
+        """Run the effects that wait for success, unless the round asks or failed."""
         self._finished = True
         if isinstance(result, types.InputRequiredResult) or getattr(result, "is_error", False):
             return
@@ -425,7 +425,7 @@ def keyed_replay(
 
 
 def _target_of(params: types.InputResponseRequestParams) -> str:
-    """Say what a request is for: the tool or prompt with its arguments, or the resource."""
+    """Return the target of a request: the tool or prompt with its arguments, or the resource."""
     meant = {"input_responses", "request_state", "meta"}
     return json.dumps(params.model_dump(mode="json", exclude=meant), sort_keys=True)
 
@@ -454,7 +454,7 @@ def _read(
 
 
 def _read_back(key: str, value: Any) -> Any:
-    """Return what JSON holds of a memo's value.
+    """Return a memo's value after a round trip through JSON.
 
     Raises:
         TypeError, ValueError: It is another value.

@@ -396,7 +396,7 @@ def _check_given(
     resources: Sequence[object],
     extensions: Sequence[object],
 ) -> None:
-    """Refuse what is not a name, tools, resources or extensions.
+    """Check the types of the name, tools, resources and extensions.
 
     Raises:
         TypeError: The text says how to write it.

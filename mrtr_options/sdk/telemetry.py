@@ -102,7 +102,7 @@ def with_name(payload: bytes, this: Request) -> bytes:
 
 
 def take_name(payload: bytes, this: Request) -> bytes:
-    """Return what a codec protected without the call's name, which the request takes."""
+    """Remove the call's name from an unprotected payload, and set it on the request."""
     match, rest = _parted(payload)
     if match is not None:
         this.call = match["call"].decode()
@@ -111,7 +111,7 @@ def take_name(payload: bytes, this: Request) -> bytes:
 
 
 def without_name(payload: bytes) -> bytes:
-    """Return what a codec was given to protect, without the call's name."""
+    """Return a payload without the call's name."""
     return _parted(payload)[1]
 
 

@@ -26,7 +26,8 @@ def write_model(model: BaseModel, *, exclude_defaults: bool = True) -> str:
     except ValidationError as error:
         why = first_error(error)
         raise ValueError(f"a later round would not read this {name}: {why}") from None
-    made, there = _travelling(model), _travelling(read)
+    made = _travelling(model)
+    there = _travelling(read)
     for each in made:
         if not is_same(made[each], there.get(each)):
             why = f"its validators, or JSON, make {there.get(each)!r} of {made[each]!r} in {each!r}"
@@ -47,7 +48,8 @@ def is_same(made: Any, read: Any) -> bool:
     if type(made) is not type(read):
         return False
     if isinstance(made, dict):
-        one, other = cast("dict[Any, Any]", made), cast("dict[Any, Any]", read)
+        one = cast("dict[Any, Any]", made)
+        other = cast("dict[Any, Any]", read)
         return one.keys() == other.keys() and all(is_same(one[key], other[key]) for key in one)
     if isinstance(made, list | tuple):
         return len(made) == len(read) and all(map(is_same, made, read))  # pyright: ignore[reportUnknownArgumentType]

@@ -66,7 +66,8 @@ def code_lines(source: str) -> list[Line]:
     lines = source.splitlines()
     code: set[int] = set()
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        (first, column), (last, _) = token.start, token.end
+        first, column = token.start
+        last, _ = token.end
         if token.type == tokenize.COMMENT:
             lines[first - 1] = lines[first - 1][:column]
         elif token.type not in _NO_CODE and not (
@@ -119,7 +120,7 @@ _SERVER_NAME = re.compile(r'"weather-\w+"')
 
 
 def _compared(line: Line) -> str:
-    """Return what is compared of a line."""
+    """Return a line as it is compared: without indentation, and with one name for all servers."""
     return _SERVER_NAME.sub('"weather"', line.text.strip())
 
 

@@ -118,7 +118,8 @@ def option_at(path: Path) -> Option:
     Raises:
         CannotLoad: There are guarantees beside it that cannot be read.
     """
-    if path.resolve() in (deck := {option.path: option for option in whole_deck().values()}):
+    deck = {option.path: option for option in whole_deck().values()}
+    if path.resolve() in deck:
         return deck[path.resolve()]
     beside = path.with_suffix(".toml")
     with _one_line():

@@ -112,5 +112,5 @@ CHOICES = (
 
 
 def choose(answers: Answers) -> Choice:
-    """Return what to take for some answers."""
+    """Return the recommended choice for a set of answers."""
     return next(choice for choice in CHOICES if choice.fits(answers))

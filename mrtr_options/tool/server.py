@@ -137,7 +137,8 @@ def _logging_as_it_is() -> Generator[None]:
     that also serves other options would see their engine's warnings there.
     """
     root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
+    handlers = root.handlers[:]
+    level = root.level
     try:
         yield
     finally:

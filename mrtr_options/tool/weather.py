@@ -202,7 +202,7 @@ DESTINATIONS: tuple[Destination, ...] = get_args(Destination)
 
 
 def identity_of(effect: Effect, destination: Destination) -> tuple[EffectKind, str] | None:
-    """Return what a destination knows an effect by, or None where every effect is a new one."""
+    """Return the identity of an effect at a destination; None if every effect counts as new."""
     if destination == "business key":
         return effect.kind, effect.subject
     if destination == "honours keys" and effect.key is not None:

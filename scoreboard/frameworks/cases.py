@@ -14,25 +14,28 @@ from typing import Any, cast
 from mrtr_options.review.bench.answers import Accept, Nothing
 from mrtr_options.review.bench.history import Effect, Event, Received
 from mrtr_options.review.bench.messages import Request
-from mrtr_options.review.bench.player import Player, on_the_wire
+from mrtr_options.review.bench.player import Player
 from mrtr_options.review.bench.scenario import (
     FIRST,
     MISSOURI,
+    Altered,
     Caller,
+    Delivery,
     Redeploy,
     Restart,
     Scenario,
     Send,
     Step,
 )
+from mrtr_options.review.bench.sender import on_the_wire
 from mrtr_options.tool.weather import Effect as Bill
 
 IMPERIAL = Accept({"units": "imperial"})
 PLACE = Send("place", MISSOURI)
 UNITS = Send("units", IMPERIAL)
 _CONSENT = Send("consent", Accept({"consent": "yes"}))
-_REST = 3 * tuple(replace(step, if_asked=True) for step in (PLACE, _CONSENT, UNITS))
-_AGAIN = (replace(PLACE, if_asked=True), replace(PLACE, retry=True))
+_REST = 3 * tuple(replace(step, only_if="asked") for step in (PLACE, _CONSENT, UNITS))
+_AGAIN = (replace(PLACE, only_if="asked"), replace(PLACE, only_if="failed"))
 """Steps that answer the place once more, unless the call has ended or gone on."""
 
 ELSEWHERE = "Lisbon, Portugal"
@@ -166,51 +169,65 @@ CASES: tuple[Case, ...] = (
         "first-twice",
         "1st answer twice",
         "The first answer is delivered twice; the second time the next question is pending.",
-        (FIRST, replace(PLACE, again="later"), replace(UNITS, if_asked=True)),
+        (FIRST, replace(PLACE, delivery=Delivery(again="later")), replace(UNITS, only_if="asked")),
     ),
     _case(
         "first-lost",
         "response to 1st answer lost",
         "The response to the first answer is lost; the same answer is sent again.",
-        (FIRST, replace(PLACE, lost=True), PLACE, *_REST),
+        (FIRST, replace(PLACE, delivery=Delivery(lost=True)), PLACE, *_REST),
     ),
     _case(
         "last-twice",
         "last answer twice",
         "The last answer is delivered twice, the second time when the call has ended.",
-        (FIRST, PLACE, replace(UNITS, again="later")),
+        (FIRST, PLACE, replace(UNITS, delivery=Delivery(again="later"))),
     ),
     _case(
         "last-lost",
         "result lost",
         "The result is lost; the same answer is sent again.",
-        (FIRST, PLACE, replace(UNITS, lost=True), UNITS),
+        (FIRST, PLACE, replace(UNITS, delivery=Delivery(lost=True)), UNITS),
     ),
     _case(
         "at-once",
         "last answer twice at once",
         "The last answer is delivered to two processes at the same moment: the user clicks twice.",
-        (FIRST, PLACE, replace(UNITS, again="at once")),
+        (FIRST, PLACE, replace(UNITS, delivery=Delivery(again="at once"))),
         slow=True,
     ),
     _case(
         "crash-bill",
         "crash after bill",
         "The process is killed right after the bill; the same answer is sent again.",
-        (FIRST, PLACE, replace(UNITS, fault="crash@bill"), replace(UNITS, retry=True)),
+        (
+            FIRST,
+            PLACE,
+            replace(UNITS, delivery=Delivery(fault="crash@bill")),
+            replace(UNITS, only_if="failed"),
+        ),
     ),
     _case(
         "crash-audit",
         "crash after audit",
         "The process is killed right after the audit of the first request, which is sent again.",
-        (replace(FIRST, fault="crash@audit"), replace(FIRST, retry=True), *_REST),
+        (
+            replace(FIRST, delivery=Delivery(fault="crash@audit")),
+            replace(FIRST, only_if="failed"),
+            *_REST,
+        ),
     ),
     _case(
         "crash-audit-2",
         "crash after repeated audit",
         "The process is killed right after an audit that the first answer repeats;"
         " it is sent again.",
-        (FIRST, replace(PLACE, fault="crash@audit"), replace(PLACE, retry=True), *_REST),
+        (
+            FIRST,
+            replace(PLACE, delivery=Delivery(fault="crash@audit")),
+            replace(PLACE, only_if="failed"),
+            *_REST,
+        ),
     ),
     _case(
         "added-first",
@@ -252,7 +269,7 @@ CASES: tuple[Case, ...] = (
                 PLACE,
                 Send("first", call=2),
                 Send("place", MISSOURI, call=2),
-                Send("units", IMPERIAL, call=2, state_of=1),
+                Send("units", IMPERIAL, call=2, altered=Altered(state_of=1)),
             ),
         ),
         "another user's pause",

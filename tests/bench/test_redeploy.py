@@ -50,9 +50,9 @@ def test_every_option_has_a_next_version_that_fits_its_file(letter: str, change:
 
 
 ANSWERS = (
-    Send("place", Accept({"place": "Springfield, Missouri"}), if_asked=True),
-    Send("consent", Accept({"consent": "yes"}), if_asked=True),
-    Send("units", if_asked=True),
+    Send("place", Accept({"place": "Springfield, Missouri"}), only_if="asked"),
+    Send("consent", Accept({"consent": "yes"}), only_if="asked"),
+    Send("units", only_if="asked"),
 )
 
 

@@ -17,6 +17,8 @@ from mrtr_options.review.bench.scenario import (
     FIRST,
     PLACE,
     UNITS,
+    Altered,
+    Delivery,
     Scenario,
     Send,
     Step,
@@ -79,7 +81,7 @@ def test_an_option_does_what_the_contract_allows_in_every_case(option: Option) -
 @pytest.mark.parametrize(
     "script",
     [
-        (FIRST, PLACE, Send("place", asks=False)),
+        (FIRST, PLACE, Send("place", altered=Altered(asks=False))),
         (FIRST, PLACE, UNITS, Wait(540), PLACE, Wait(540), UNITS),
         (FIRST, PLACE, UNITS, Wait(540), Send("units", Nothing()), Wait(540), UNITS),
     ],
@@ -95,7 +97,7 @@ def test_guard_keeps_contract(
 
 
 def test_a_state_that_is_refused_too_early_is_told_once() -> None:
-    script = (FIRST, PLACE, Send("units", fault="fail@bill"), UNITS, UNITS)
+    script = (FIRST, PLACE, Send("units", delivery=Delivery(fault="fail@bill")), UNITS, UNITS)
     scenario = replace(calling(fleet="one"), script=script)
     history = anyio.run(run, subject_named("H"), scenario)
     *before, last = history.events
@@ -108,12 +110,12 @@ def test_a_state_that_is_refused_too_early_is_told_once() -> None:
 
 def _hold(option: Option, cases: list[Scenario]) -> None:
     departs = set(option.guarantees.departs if option.guarantees else ()) & {*RULES}
-    found = anyio.run(_found, option, cases)
+    found = anyio.run(_problems_in, option, cases)
     assert [each for each in found if each.property not in departs] == []
     assert {each.property for each in found} == departs
 
 
-async def _found(option: Option, cases: list[Scenario]) -> list[Problem]:
+async def _problems_in(option: Option, cases: list[Scenario]) -> list[Problem]:
     subject = Subject(option)
     found: list[Problem] = []
     async with in_memory([subject]) as here:

@@ -15,7 +15,7 @@ import pytest
 
 from mrtr_options.review.bench.deployments.children import Children
 from mrtr_options.review.bench.faults import parse
-from mrtr_options.review.bench.patching import patched
+from mrtr_options.review.bench.redeploys import patched
 from mrtr_options.review.bench.run import run
 from mrtr_options.review.bench.scenario import Scenario, calling
 from mrtr_options.review.bench.schedules import named

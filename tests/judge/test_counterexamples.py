@@ -126,7 +126,8 @@ def test_explorations_are_of_clients_that_send_what_they_were_asked() -> None:
 def test_leaving_out_what_cannot_happen_loses_no_anomaly(kinds: tuple[str, ...]) -> None:
     subject = subject_named("H")
     call = calling("Tokyo")
-    found, every = Explored(subject, call, 2), Explored(subject, call, 2)
+    found = Explored(subject, call, 2)
+    every = Explored(subject, call, 2)
 
     async def play(scenario: Scenario) -> History:
         return await run(subject, scenario)

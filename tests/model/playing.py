@@ -14,9 +14,10 @@ from mrtr_options.review.bench.answers import Accept
 from mrtr_options.review.bench.driver import AGREE, BACK_OFF_SECONDS
 from mrtr_options.review.bench.history import History
 from mrtr_options.review.bench.messages import Reply, Request
-from mrtr_options.review.bench.player import Player, on_the_wire
+from mrtr_options.review.bench.player import Player
 from mrtr_options.review.bench.run import in_memory, run
 from mrtr_options.review.bench.scenario import Caller, Scenario
+from mrtr_options.review.bench.sender import on_the_wire
 from mrtr_options.review.bench.setup import POLICIES, Setup
 from mrtr_options.review.bench.subjects import subject_named
 from mrtr_options.sdk.call_key import new_call_key

@@ -20,8 +20,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from mrtr_options.review.bench.deployments import environment
 from mrtr_options.review.bench.faults import Faults, parse
-from mrtr_options.review.bench.patching import CannotPatch, patched
-from mrtr_options.review.bench.redeploys import next_versions_of
+from mrtr_options.review.bench.redeploys import CannotPatch, next_versions_of, patched
 from mrtr_options.review.bench.run import in_memory, run
 from mrtr_options.review.bench.scenario import calling
 from mrtr_options.review.bench.scratch import scratch

@@ -269,7 +269,8 @@ async def test_an_answer_is_not_kept_once_the_author_read_it(
 async def test_a_store_full_of_bytes_refuses_more_and_forgets_the_oldest_result(log: Log) -> None:
     async with ContinuationStore(max_bytes=4000) as store:
         caller = store.linear(log.asking("one", "two"))
-        first, second = await deliver(caller), await deliver(caller)
+        first = await deliver(caller)
+        second = await deliver(caller)
         asked = await deliver(caller, first, named("A" * 2000, "one"))
         for _ in range(2):  # a refused answer takes no room
             with pytest.raises(
@@ -378,7 +379,8 @@ async def test_a_task_that_a_handler_left_behind_waits_for_no_answer_when_its_ca
     store: ContinuationStore, asks: str
 ) -> None:
     heard: list[BaseException] = []
-    begun, ended = anyio.Event(), anyio.Event()
+    begun = anyio.Event()
+    ended = anyio.Event()
 
     async def left_behind(ctx: Linear) -> None:
         if asks == "after":

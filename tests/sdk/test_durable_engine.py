@@ -154,7 +154,8 @@ async def test_a_step_that_is_fatal_is_given_up(
         return result("done")
 
     async with served(sqlite, None, handler, wait_seconds=0.2) as send:
-        fatal, waiting = await asked_by(send), await asked_by(send)
+        fatal = await asked_by(send)
+        waiting = await asked_by(send)
         held = await send(named("Ann"), fatal)
         while not tries:
             await anyio.lowlevel.checkpoint()

@@ -69,7 +69,8 @@ async def test_a_call_that_an_argument_names_is_the_same_call_when_it_is_made_ag
 ) -> None:
     world = World()
     async with served(engine, world) as send:
-        first, again = await send(), await send()
+        first = await send()
+        again = await send()
         assert again == first
         assert text_of(await send(named("Ann"), first)) == "done"
         assert text_of(await send()) == "done"
@@ -108,7 +109,9 @@ async def test_a_server_whose_unknown_callers_would_share_named_calls_is_not_bui
 
 @pytest.mark.parametrize("action", ["decline", "cancel"])
 async def test_a_call_that_its_user_declined_frees_its_name(engine: str, action: str) -> None:
-    world, of = World(), {"reference": f"{action}d"}  # tests share Temporal, where names stay
+    world = World()
+    # Tests share Temporal, where names stay.
+    of = {"reference": f"{action}d"}
     async with served(engine, world) as send:
         declined = [await send(**of)]
         for asked in declined * 2:  # a declined round that is sent again is declined again
@@ -146,7 +149,8 @@ async def test_a_call_that_its_user_declined_keeps_its_call_key(sqlite: str) -> 
 
 
 async def test_a_call_whose_question_found_no_answer_in_time_frees_its_name(sqlite: str) -> None:
-    given_up, world = anyio.Event(), World()
+    given_up = anyio.Event()
+    world = World()
 
     async def handler(ctx: Ctx, call: Call) -> types.CallToolResult:
         try:

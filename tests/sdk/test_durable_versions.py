@@ -123,7 +123,8 @@ async def another(ctx: Ctx, call: Call) -> types.CallToolResult:
 async def test_a_call_of_a_version_or_handler_of_which_no_instance_is_left_is_refused(
     engine: str, handler: Any, version: str
 ) -> None:
-    old, new = World(), World()
+    old = World()
+    new = World()
     async with served(engine, old, version="1") as send:
         first = await send()
     async with served(engine, new, handler, version=version) as send:
@@ -139,7 +140,8 @@ async def test_a_call_of_a_version_or_handler_of_which_no_instance_is_left_is_re
 async def test_old_and_new_instances_in_turn_finish_a_call_on_the_code_it_began_on(
     engine: str,
 ) -> None:
-    old, new = World(), World()
+    old = World()
+    new = World()
     old_one = served(engine, old, version="1")
     new_one = served(engine, new, version="2")
     async with old_one as send_old, new_one as send_new:

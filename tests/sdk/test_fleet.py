@@ -114,7 +114,7 @@ async def test_steps_at_once_run_once_each_also_where_another_worker_has_some(
 async def test_a_step_whose_worker_falls_silent_each_time_is_given_up(
     temporal: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mrtr_options.sdk.durable.effects.ALIVE_SECONDS", 1.0)
+    monkeypatch.setattr("mrtr_options.sdk.durable.activities.ALIVE_SECONDS", 1.0)
     monkeypatch.setattr("temporalio.activity.heartbeat", lambda: None)
     tries = list[str]()
     is_left = anyio.Event()
@@ -138,7 +138,7 @@ async def test_a_step_whose_worker_falls_silent_each_time_is_given_up(
 async def test_an_effect_that_holds_up_its_worker_for_too_long_is_done_once(
     temporal: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mrtr_options.sdk.durable.effects.ALIVE_SECONDS", 1.0)
+    monkeypatch.setattr("mrtr_options.sdk.durable.activities.ALIVE_SECONDS", 1.0)
     tries = list[str]()
 
     async def handler(ctx: Ctx, call: Call) -> types.CallToolResult:
@@ -155,7 +155,9 @@ async def test_an_effect_that_holds_up_its_worker_for_too_long_is_done_once(
 async def test_a_call_says_how_it_stands_and_can_be_stopped_while_a_step_takes_long(
     temporal: Server, ends: str
 ) -> None:
-    begun, may_end, is_cancelled = anyio.Event(), anyio.Event(), anyio.Event()
+    begun = anyio.Event()
+    may_end = anyio.Event()
+    is_cancelled = anyio.Event()
 
     async def effect(key: str) -> str:
         begun.set()

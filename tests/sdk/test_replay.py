@@ -401,7 +401,8 @@ async def test_an_effects_key_is_of_its_call_and_name_and_the_same_in_every_roun
 async def test_a_round_waits_for_an_effect_that_is_in_flight() -> None:
     """Leave a task that no code awaits any more, as `asyncio.gather` does."""
     world = World()
-    begun, may_end = anyio.Event(), anyio.Event()
+    begun = anyio.Event()
+    may_end = anyio.Event()
     responses: list[Response] = []
 
     async def slow(key: str) -> None:

@@ -125,7 +125,8 @@ async def test_a_spent_round_without_answers_is_refused_to_who_cannot_be_asked(
         return result(name.name)
 
     handler = guarded(tool, store)
-    asked, other = await deliver(handler), await deliver(handler)
+    asked = await deliver(handler)
+    other = await deliver(handler)
     assert await deliver(handler, asked, ADA) == result("Ada")
     with pytest.raises(MCPError, match="answered differently"):
         await handler(modern(forms=False), params(None, asked))
@@ -273,7 +274,8 @@ async def test_a_crowd_on_one_round_does_not_wait(
     others = list[object]()
     tool = Tool(half_way=over.wait)
     handler = guarded(tool, store)
-    bystander, asked = await deliver(handler), await deliver(handler)
+    bystander = await deliver(handler)
+    asked = await deliver(handler)
 
     async def add() -> None:
         try:
@@ -357,7 +359,8 @@ async def test_a_round_has_one_outcome_where_its_server_hears_late_that_it_took_
 ) -> None:
     """Let a server hear late that it took a round, when another delivery has run the round."""
     results = [result("second"), result("late")]
-    taken, heard = anyio.Event(), anyio.Event()
+    taken = anyio.Event()
+    heard = anyio.Event()
 
     async def tool(ctx: Context, request: Params) -> Response:
         return results.pop(0)

@@ -37,14 +37,14 @@ from tests.sending import Response
 
 pytestmark = pytest.mark.anyio
 
-
 REUSED = (types.INVALID_PARAMS, "call_reused")
 
 
 async def test_an_open_call_that_is_made_again_gets_its_open_question(store: Any) -> None:
     bank = Bank()
     async with at(bank, store) as caller:
-        first, again = await caller.send(), await caller.send()
+        first = await caller.send()
+        again = await caller.send()
         assert again.input_requests == first.input_requests
         assert (again.meta or {})[CALL] == (first.meta or {})[CALL]
         assert REPEAT not in (first.meta or {})
@@ -74,7 +74,8 @@ async def test_a_round_that_is_sent_again_gets_a_result_that_says_so_without_any
     bank = Bank()
     async with calling(bank.server(sdk.single_use(store))) as (caller,):
         asked = await caller.send()
-        done, again = await caller.send(asked=asked), await caller.send(asked=asked)
+        done = await caller.send(asked=asked)
+        again = await caller.send(asked=asked)
     assert first_of(again) == done
     assert REPEAT not in (done.meta or {})
     assert REPEAT in again.meta
@@ -147,7 +148,8 @@ async def test_a_call_key_names_a_call_without_a_reference(store: Any) -> None:
 
 
 async def test_a_call_key_names_a_call_of_an_unknown_caller(store: Any) -> None:
-    bank, key = Bank(caller=None), sdk.new_call_key()
+    bank = Bank(caller=None)
+    key = sdk.new_call_key()
     async with at(bank, store) as caller:
         await caller.send(asked=await caller.send(key=key), key=key)
         assert REPEAT in (await caller.send(key=key)).meta

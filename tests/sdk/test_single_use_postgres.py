@@ -64,7 +64,8 @@ async def test_a_new_database_may_be_opened_by_many_instances_at_once(url: str) 
 async def test_a_connection_that_broke_in_a_round_is_replaced_to_give_it_back_or_record_it(
     store: PostgresStore, url: str
 ) -> None:
-    first, second = await claim(store, "number"), await claim(store, "number")
+    first = await claim(store, "number")
+    second = await claim(store, "number")
     assert await store.reserve(first) is None
     break_connection(store, url)
     await store.release(first)

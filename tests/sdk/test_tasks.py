@@ -279,7 +279,8 @@ async def test_a_task_is_created_once_under_a_call_key(engine: str) -> None:
 async def test_cancelling_stops_the_work_and_is_idempotent(sqlite: str) -> None:
     world = World()
     async with served(sqlite, world, slow) as here, here.taker() as client:
-        task, sibling = await client.call(), await client.call()
+        task = await client.call()
+        sibling = await client.call()
         await world.began.wait()
         for _ in range(2):
             assert (await client.cancel(task))["resultType"] == "complete"

@@ -25,7 +25,8 @@ pytestmark = [pytest.mark.anyio, ON_ASYNCIO]
 
 
 async def test_an_answer_waits_until_a_restarted_task_is_back_at_its_question(sqlite: str) -> None:
-    back, may_ask = anyio.Event(), anyio.Event()
+    back = anyio.Event()
+    may_ask = anyio.Event()
     may_ask.set()
 
     async def handler(ctx: Ctx, call: Call) -> types.CallToolResult:
@@ -36,7 +37,8 @@ async def test_an_answer_waits_until_a_restarted_task_is_back_at_its_question(sq
 
     async with served(sqlite, None, handler) as here, here.taker() as client:
         task = await client.until(await client.call(), "input_required")
-    back, may_ask = anyio.Event(), anyio.Event()
+    back = anyio.Event()
+    may_ask = anyio.Event()
     async with served(sqlite, None, handler) as here, here.taker() as client:
         async with anyio.create_task_group() as group:
             await back.wait()

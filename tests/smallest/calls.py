@@ -53,7 +53,8 @@ HOUR = 3600.0
 @smallest_input(9, "the shim: a result that is put off for half a second")
 async def the_shim_waits_for_a_result_that_is_put_off(folder: Path) -> Seen:
     """It entered the handler ten times in a tenth of a millisecond, and gave up."""
-    began, entered = time.monotonic(), 0
+    began = time.monotonic()
+    entered = 0
 
     async def tool(ctx: sdk.Context, params: sdk.Params) -> sdk.Result:
         nonlocal entered
@@ -122,7 +123,8 @@ async def _outcome_of(calling: Any) -> str:
 @smallest_input(10, "ResumingClient: the state expires while the form is open")
 async def a_call_whose_state_expired_is_over(folder: Path) -> Seen:
     """The call was kept, and each `resume` got the same error, for ever."""
-    now, calls = [time.time()], sdk.CallFolder(folder / "calls")
+    now = [time.time()]
+    calls = sdk.CallFolder(folder / "calls")
 
     async def thinks(context: Any, params: Any) -> types.ElicitResult:
         now[0] += 24 * HOUR
@@ -173,7 +175,8 @@ async def a_users_time_is_not_the_servers(folder: Path) -> Seen:
 @smallest_input(10, "ResumingClient: NaN in the arguments of a call that is kept")
 async def arguments_that_json_cannot_carry_are_not_kept(folder: Path) -> Seen:
     """They were kept as null, and a resumed call had other arguments."""
-    calls, kept = sdk.CallFolder(folder / "calls"), list[Any]()
+    calls = sdk.CallFolder(folder / "calls")
+    kept = list[Any]()
 
     async def looks(context: Any, params: Any) -> types.ElicitResult:
         kept.extend(call.arguments for call in calls)
@@ -235,7 +238,8 @@ def _patience(seconds: float) -> Any:
 @smallest_input(12, "the guard: the file is locked for two waits; three rounds (times / 30)")
 async def a_round_that_did_not_begin_is_given_back(folder: Path) -> Seen:
     """Rounds waited one after the other, and the third was indeterminate for good."""
-    path, told = folder / "rounds", list[str]()
+    path = folder / "rounds"
+    told = list[str]()
 
     async def tool(ctx: sdk.Context, params: sdk.Params) -> sdk.Result:
         await anyio.sleep(0.01)  # as a tool that looks something up
@@ -309,8 +313,10 @@ ROUNDS = 100_000
 @smallest_input(15, f"the guard: {ROUNDS:,} rounds are too old; new calls come")
 async def what_is_old_is_forgotten_in_portions(folder: Path) -> Seen:
     """One round deleted all of them, and took 14 s for a million."""
-    now, path = [time.time()], folder / "rounds"
-    most, slowest = 0, 0.0
+    now = [time.time()]
+    path = folder / "rounds"
+    most = 0
+    slowest = 0.0
     with closing(sdk.SqliteStore(path, clock=lambda: now[0])) as store:
         async with client_of(server_of(asks_once, sdk.single_use(store))) as client:
             await _call(client)
@@ -324,7 +330,8 @@ async def what_is_old_is_forgotten_in_portions(folder: Path) -> Seen:
                     await send(client, asked, named())
                     slowest = max(slowest, time.monotonic() - began)
                     after = _count(db)
-                    most, before = max(most, before + 1 - after), after
+                    most = max(most, before + 1 - after)
+                    before = after
     happened = f"one round deletes {most:,}; the slowest takes {slowest * 1000:.0f} ms"
     return Seen(happened, 0 < most < ROUNDS / 10)
 

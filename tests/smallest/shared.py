@@ -21,7 +21,8 @@ from pydantic import BaseModel, Field
 from mrtr_options import sdk
 from mrtr_options.sdk.protection import new_key
 
-MODERN, OLD = "2026-07-28", "legacy"
+MODERN = "2026-07-28"
+OLD = "legacy"
 KEY = new_key()
 Response = Any
 

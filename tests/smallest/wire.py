@@ -64,7 +64,8 @@ async def an_old_client_reads_no_text_of_an_exception(folder: Path) -> Seen:
 @smallest_input(17, "the guard's file, made under umask 022")
 async def the_guards_file_is_its_owners(folder: Path) -> Seen:
     """All users of the machine could read results, answers and states."""
-    path, before = folder / "rounds", os.umask(0o022)
+    path = folder / "rounds"
+    before = os.umask(0o022)
     try:
         with closing(sdk.SqliteStore(path)):
             mode = stat.S_IMODE(path.stat().st_mode)
@@ -84,7 +85,8 @@ async def a_call_key_is_of_one_server(folder: Path) -> Seen:
         return server_of(tool, guard, name=name)
 
     with closing(sdk.SqliteStore(folder / "rounds")) as store:
-        guard, key = sdk.single_use(store), sdk.new_call_key()
+        guard = sdk.single_use(store)
+        key = sdk.new_call_key()
         async with client_of(at("A")) as a, client_of(at("B")) as b:
             await send(a, key=key)
             told = await said(send(b, key=key))
@@ -110,7 +112,8 @@ MANY = 1100
 @smallest_input(18, f"{MANY:,} old clients open a session and leave", is_slow=True)
 async def sessions_of_old_clients_are_bounded(folder: Path) -> Seen:
     """Each session stayed for ever, at 59 kB."""
-    opened, status = 0, 200
+    opened = 0
+    status = 200
     async with served(server_of(asks_once)) as url, httpx2.AsyncClient() as http:
         for _ in range(MANY):
             status = (await http.post(url, json=INITIALIZE, headers=ACCEPT)).status_code
@@ -310,7 +313,8 @@ async def a_tool_waits_for_a_payment_elsewhere(folder: Path) -> Seen:
     """No option could wait for it: accepting a link is consent, and no payment."""
     if not hasattr(sdk.DurableContext, "until"):
         return NOT_THERE
-    looks, forms = list[int](), list[str]()
+    looks = list[int]()
+    forms = list[str]()
 
     async def is_paid() -> str | None:
         looks.append(1)

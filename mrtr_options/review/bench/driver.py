@@ -5,7 +5,7 @@ again starts over. One that resends sends a lost round again with the state it h
 a call key does what `sdk.resuming` does: if a state is too old it asks under the key, and every
 other refusal is the end. Around each request it makes the scenario's faults happen (`faults`).
 
-Knows the player and the faults; nothing of options.
+Knows the sender and the faults; nothing of options.
 """
 
 from __future__ import annotations
@@ -16,13 +16,12 @@ from typing import Any
 import mcp_types as types
 
 from mrtr_options.review.bench.answers import AGREE, Accept
-from mrtr_options.review.bench.fault_kinds import PHASES, PHASES_AFTER, Kind, Phase
+from mrtr_options.review.bench.fault_kinds import PHASES, PHASES_AFTER, Kind, Phase, Version
 from mrtr_options.review.bench.faults import BACK_OFF_SECONDS
 from mrtr_options.review.bench.history import Attempt
 from mrtr_options.review.bench.messages import HUNG, LOST, Reply, Request
-from mrtr_options.review.bench.moments import Version
-from mrtr_options.review.bench.player import Player, converse, on_the_wire
 from mrtr_options.review.bench.scenario import WholeCall
+from mrtr_options.review.bench.sender import Sender, converse, on_the_wire
 from mrtr_options.review.bench.setup import Era
 from mrtr_options.sdk.call_key import new_call_key
 from mrtr_options.tool import weather
@@ -55,7 +54,7 @@ class Driver:
     """The default client of one run.
 
     Args:
-        player: Sends its requests.
+        sender: Sends its requests.
         keyed: Whether it sends a call key.
         named: Whether the server names calls, by caller and location.
 
@@ -64,15 +63,18 @@ class Driver:
         chose: Whether its policy made a difference.
     """
 
-    def __init__(self, player: Player, *, keyed: bool, named: bool = False) -> None:
-        self.player = player
+    def __init__(self, sender: Sender, *, keyed: bool, named: bool = False) -> None:
+        self.sender = sender
         self.keyed = keyed
         self._named = named
-        self.scenario = player.scenario
+        self.scenario = sender.scenario
         self.sent: list[Attempt] = []
         self.chose = False
-        self._home = self._others = self._failed = 0
-        self._round = self._begun = 1
+        self._home = 0
+        self._others = 0
+        self._failed = 0
+        self._round = 1
+        self._begun = 1
         self._first = self.request(self.scenario.setup.era)
         self._before: Request | None = None
 
@@ -119,7 +121,7 @@ class Driver:
             self._failed += 1
             if self._failed > max(RETRIES_OF_FAILURES, len(self.scenario.faults)):
                 return None
-            await self.player.wait(BACK_OFF_SECONDS)
+            await self.sender.wait(BACK_OFF_SECONDS)
         return self._before
 
     async def _deliver(self, request: Request) -> Reply:
@@ -133,7 +135,7 @@ class Driver:
         self._before = moment.request
         self._home = moment.instance
         answers = request.answers is not None
-        self.sent.append(Attempt(self._round, attempt, self.player.rounds + 1, answers))
+        self.sent.append(Attempt(self._round, attempt, self.sender.rounds + 1, answers))
         return await moment.send()
 
     def instance(self, *, elsewhere: bool = False) -> int:
@@ -162,7 +164,7 @@ class Driver:
     def answer(self, name: str, answers: dict[str, Any], call: int = 1) -> types.InputResponse:
         """Record the user's answer to a question, and return it."""
         response = on_the_wire(Accept({name: answers.get(name)}))
-        self.player.answer(call, name, response)
+        self.sender.answer(call, name, response)
         return response
 
     def next_other(self) -> int:
@@ -172,7 +174,7 @@ class Driver:
 
 
 class _Moment:
-    """One request and the faults around it; see `moments.Moment`.
+    """One request and the faults around it; see `fault_kinds.Moment`.
 
     Attributes:
         instance: The instance that it goes to.
@@ -186,7 +188,7 @@ class _Moment:
         self.reply = Reply(nothing=LOST)
         self.instance = 0
         self._driver = driver
-        self._player = driver.player
+        self._sender = driver.sender
         self._faults = faults
         self._other: _Other | None = None
 
@@ -203,18 +205,18 @@ class _Moment:
 
         Return the reply that the client goes on from.
         """
-        instances = self._player.instances
+        instances = self._sender.instances
         is_lost = any(kind.lost for kind in self._faults)
         again = next((kind.again for kind in self._faults if kind.again), None)
         at_effects = [kind.name for kind in self._faults if kind.strike is not None]
         is_legacy = self.request.era == "legacy"
         await instances.arm(at_effects[-1] if at_effects else None)
-        reply = await self._player.play_round(
+        reply = await self._sender.play_round(
             self.request,
             [self.instance] if again is None else [self.instance, self._second_instance()],
             at_once=again == "at once",
             lost=is_lost,
-            user=self._player.pushed(WholeCall(), self.request) if is_legacy else None,
+            user=self._sender.pushed(WholeCall(), self.request) if is_legacy else None,
         )
         if not is_lost:
             self.reply = reply
@@ -230,26 +232,26 @@ class _Moment:
     def _second_instance(self) -> int:
         """Return the instance of the second delivery: on a free fleet the next one."""
         if self._driver.scenario.setup.fleet == "free":
-            return (self.instance + 1) % self._player.instances.instances
+            return (self.instance + 1) % self._sender.instances.instances
         return self.instance
 
     async def restart(self) -> None:
-        await self._player.restart("same")
+        await self._sender.restart("same")
 
     async def redeploy(self, version: Version) -> None:
-        await self._player.redeploy(version)
+        await self._sender.redeploy(version)
 
     async def wait(self, seconds: float) -> None:
-        await self._player.wait(seconds)
+        await self._sender.wait(seconds)
 
     async def crash(self) -> None:
-        await self._player.instances.crash(self.instance)
+        await self._sender.instances.crash(self.instance)
 
     async def deliver(
         self, request: Request, *, elsewhere: bool = False, lost: bool = True
     ) -> Reply:
         instance = self._driver.instance(elsewhere=True) if elsewhere else self.instance
-        return await self._player.play_round(request, [instance], lost=lost)
+        return await self._sender.play_round(request, [instance], lost=lost)
 
     @property
     def questions(self) -> list[str]:
@@ -302,7 +304,7 @@ class _Other:
             await converse(self._request, self._send, self._answers, most=3)
 
     async def _send(self, request: Request) -> Reply:
-        self._reply = await self._driver.player.play_round(
+        self._reply = await self._driver.sender.play_round(
             request, [self._instance], call=self._call
         )
         return self._reply

@@ -1,7 +1,7 @@
 """The table of faults: each row is a kind of fault, and a fault is such a row at one request.
 
-A new kind is a new row. `fault_kinds` explains the columns, `moments` has what the functions of a
-row can do around a request, and `strikes` what a fault does at an effect.
+A new kind is a new row. `fault_kinds` explains the columns and has what the functions of a row can
+do around a request; `strikes` has what a fault does at an effect.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ from mrtr_options.review.bench.fault_kinds import (
     RAREST,
     Act,
     Kind,
+    Moment,
     Need,
     Situation,
+    Version,
     do_nothing,
 )
-from mrtr_options.review.bench.moments import Moment, Version
 from mrtr_options.review.bench.strikes import Strike
 from mrtr_options.tool.settings import STATE_TTL_SECONDS
 from mrtr_options.tool.weather import EffectKind

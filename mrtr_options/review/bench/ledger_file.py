@@ -95,7 +95,7 @@ _numbers = itertools.count()
 
 @dataclass
 class Arming:
-    """What a fault does to a ledger's file, for effects of one kind; see `strikes.LedgerFile`.
+    """The faults of a ledger's file, for effects of one kind; see `strikes.LedgerFile`.
 
     Attributes:
         kind: The kind of effect.

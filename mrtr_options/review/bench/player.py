@@ -1,29 +1,21 @@
-"""The client of a run: it takes the steps of scripts.
+"""The client of a script: it takes one step after the other.
 
-One player for every client: modern, legacy, and one that takes tasks (SEP-2663). It plays each
-round with `delivery`. Knows scenarios and the client; of options only that they serve the weather
-tool.
+One player for every client: modern, legacy, and one that takes tasks (SEP-2663). Knows scenarios
+and the sender of rounds; of options only that they serve the weather tool.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from functools import partial
-from typing import Any, cast
 
 import anyio
 import mcp_types as types
-from mcp.client.session import ClientRequestContext
-from pydantic import ValidationError
 
-from mrtr_options.review.bench.answers import AGREE, Accept, Nothing, Refuse, Roots, UserAnswer
+from mrtr_options.review.bench.answers import Accept, Nothing, UserAnswer
 from mrtr_options.review.bench.client import Answerer
-from mrtr_options.review.bench.delivery import POLL_SECONDS, Pushed, Question, Sender
 from mrtr_options.review.bench.deployments import Instances
 from mrtr_options.review.bench.edits import edit_key, edit_state
 from mrtr_options.review.bench.forgeries import forge, spread_over
-from mrtr_options.review.bench.history import Asked
 from mrtr_options.review.bench.messages import Method, Reply, Request
 from mrtr_options.review.bench.scenario import (
     Forge,
@@ -37,13 +29,19 @@ from mrtr_options.review.bench.scenario import (
     Together,
     Wait,
     WholeCall,
+    fault_at_effect,
+)
+from mrtr_options.review.bench.sender import (
+    POLL_SECONDS,
+    Question,
+    Sender,
+    agree,
+    converse,
+    on_the_wire,
 )
 from mrtr_options.review.bench.signatures import signed_as_told
 from mrtr_options.review.bench.task_steps import ENDED, Create, Look, Status, Stop, Update
 from mrtr_options.tool.server import TOOL
-
-MAX_ROUNDS = 10
-"""The most rounds of a whole call; the SDK's client gives up after the same number."""
 
 LEAVES_SECONDS = 0.6
 """The time after which a client leaves a request at work, or its instance dies.
@@ -58,42 +56,15 @@ MAX_TOLD = 40
 """The most such states that are tried of one state."""
 
 
-async def _end(request: Request, reply: Reply) -> None:
-    return
-
-
-async def converse(
-    request: Request,
-    send: Callable[[Request], Awaitable[Reply]],
-    answers: Callable[[Reply], Awaitable[types.InputResponses]],
-    otherwise: Callable[[Request, Reply], Awaitable[Request | None]] = _end,
-    most: int = MAX_ROUNDS,
-) -> None:
-    """Go on with a call until it ends. Every client of the bench is this loop.
-
-    `answers` tells what it answers. `otherwise` tells what it sends after a response without a
-    question; None ends the call.
-    """
-    for _ in range(most):
-        reply = await send(request)
-        if reply.questions:
-            request = replace(request, answers=await answers(reply), state=reply.state)
-            continue
-        following = await otherwise(request, reply)
-        if following is None:
-            return
-        request = following
-
-
 class Player(Sender):
     """The client of one run, which plays steps."""
 
     def __init__(
         self, scenario: Scenario, instances: Instances, user: Answerer | None = None
     ) -> None:
-        super().__init__(scenario, instances)
-        self._user = user
-        self._is_armed = self._is_full = False
+        super().__init__(scenario, instances, user)
+        self._is_armed = False
+        self._is_full = False
 
     async def take(self, step: Step) -> None:
         """Play one step."""
@@ -132,7 +103,7 @@ class Player(Sender):
                 )
 
     async def _take_together(self, together: Together) -> None:
-        await self.instances.arm(next(filter(None, map(_fault_of, together.steps)), None))
+        await self.instances.arm(next(filter(None, map(fault_at_effect, together.steps)), None))
         self._is_armed = True
         async with anyio.create_task_group() as group:
             for step in together.steps:
@@ -151,7 +122,8 @@ class Player(Sender):
                     await self._clients[other.call].thinks.wait()
                 case _:
                     pass
-            if isinstance(other, Send) and other.leaves and other is not step:
+            is_leaving = isinstance(other, Send) and other.delivery.ends == "client"
+            if is_leaving and other is not step:
                 await anyio.sleep(LEAVES_SECONDS / 2)  # the other request is at work by then
         await self.take(step)
 
@@ -162,28 +134,30 @@ class Player(Sender):
         if self._is_left_out(step):
             return
         request = self._request_of(step)
-        await self._arm(step.fault)
+        delivery = step.delivery
+        await self._arm(delivery.fault)
         to = self._instances_for(step)
-        gone = anyio.Event() if step.leaves else None
+        gone = anyio.Event() if delivery.ends == "client" else None
         async with anyio.create_task_group() as group:
-            if step.leaves or step.dies:
+            if delivery.ends is not None:
                 group.start_soon(self._end_at_work, gone, to[0])
             reply = await self.play_round(
                 request,
                 to,
                 call=step.call,
-                at_once=step.again == "at once",
-                lost=step.lost,
+                at_once=delivery.again == "at once",
+                lost=delivery.lost,
                 gone=gone,
             )
             # A busy machine makes one call fail; that is no refusal.
             refused = reply.is_refusal and reply.code != types.INTERNAL_ERROR
-            self._is_full |= step.if_room and refused
+            if step.only_if == "room" and refused:
+                self._is_full = True
             group.cancel_scope.cancel()
 
     def _question_of(self, step: Send) -> Question | None:
         """Return the question that a round answers: of its call, or of the call of its state."""
-        return self._clients[step.state_of or step.call].open.get(step.round)
+        return self._clients[step.altered.state_of or step.call].open.get(step.round)
 
     def _is_left_out(self, step: Send) -> bool:
         client = self._clients[step.call]
@@ -192,16 +166,19 @@ class Player(Sender):
             self._question_of(step) is None or step.round not in client.open
         ):
             return True
-        if step.retry and last is not None and not (last.failed or last.is_error):
-            return True
-        if step.if_room and self._is_full:
-            return True
-        return step.if_asked and (
-            last is None or step.round not in map(last.name_of, last.questions)
-        )
+        match step.only_if:
+            case "failed":
+                return last is not None and not (last.failed or last.is_error)
+            case "asked":
+                return last is None or step.round not in map(last.name_of, last.questions)
+            case "room":
+                return self._is_full
+            case None:
+                return False
 
     def _request_of(self, step: Send) -> Request:
         """Record the user's answers of a round, and return its request."""
+        altered = step.altered
         asked = self._question_of(step)
         caller = self.scenario.callers[step.call - 1]
         extra: dict[str, UserAnswer] = {
@@ -210,27 +187,27 @@ class Player(Sender):
         }
         said: dict[str, UserAnswer] = {}
         if step.round != "first" and not isinstance(step.answer, Nothing):
-            said[step.round] = step.answer or _agree(step.round)
+            said[step.round] = step.answer or agree(step.round)
             self.answer(step.call, step.round, on_the_wire(said[step.round]))
         # Servers must take both orders: unasked answers before the real one, and behind it.
         unasked_come_first = step.call % 2 == 1
         said = extra | said if unasked_come_first else said | extra
         open_now = self._clients[step.call].open
         keys = self._keys | {name: question.key for name, question in open_now.items()}
-        if step.key_edit is not None and asked is not None:
-            keys |= {step.round: edit_key(asked.key, step.key_edit)}
-        state = step.state or edit_state(asked.state if asked else None, step.edit)
+        if altered.key_edit is not None and asked is not None:
+            keys |= {step.round: edit_key(asked.key, altered.key_edit)}
+        state = altered.state or edit_state(asked.state if asked else None, altered.edit)
         return Request(
-            step.location or caller.location,
+            altered.location or caller.location,
             {keys.get(name, name): on_the_wire(answer) for name, answer in said.items()} or None,
             state,
-            caller.principal if step.principal is None else step.principal,
-            step.asks and caller.asks,
-            caller.declares if step.asks else None,
-            tool=step.tool or TOOL,
-            arguments=step.arguments,
-            forged=state and step.edit,
-            takes_tasks=step.takes_tasks,
+            caller.principal if altered.principal is None else altered.principal,
+            altered.asks and caller.asks,
+            caller.declares if altered.asks else None,
+            tool=altered.tool or TOOL,
+            arguments=altered.arguments,
+            forged=state and altered.edit,
+            takes_tasks=altered.takes_tasks,
         )
 
     def _instances_for(self, step: Send) -> list[int]:
@@ -240,8 +217,9 @@ class Player(Sender):
         if self.scenario.setup.fleet == "sticky" and asked is not None:
             instance = asked.instance
         else:
-            instance = self._next_instance() if step.to is None else step.to % count
-        return [instance] if step.again is None else [instance, (instance + 1) % count]
+            to = step.delivery.to
+            instance = self._next_instance() if to is None else to % count
+        return [instance] if step.delivery.again is None else [instance, (instance + 1) % count]
 
     async def _end_at_work(self, gone: anyio.Event | None, instance: int) -> None:
         """End the client of a request that is at work, or its instance."""
@@ -268,7 +246,7 @@ class Player(Sender):
         caller = self.scenario.callers[step.call - 1]
         answers = None
         if not isinstance(step.answer, Nothing):
-            answers = {asked.key: on_the_wire(step.answer or _agree(step.round))}
+            answers = {asked.key: on_the_wire(step.answer or agree(step.round))}
         others = [state for state in self._held if state != asked.state]
 
         async def send(name: str, state: str) -> Reply:
@@ -321,7 +299,7 @@ class Player(Sender):
             )
 
         async def answers(reply: Reply) -> types.InputResponses:
-            return {key: await self._answer_form(step, reply, key) for key in reply.questions}
+            return {key: await self.answer_form(step, reply, key) for key in reply.questions}
 
         await converse(request, send, answers)
 
@@ -329,42 +307,6 @@ class Player(Sender):
         gone = anyio.Event()
         user = self.pushed(step, request, gone)
         await self.play_round(request, [0], call=step.call, lost=step.lost, user=user, gone=gone)
-
-    def pushed(self, step: WholeCall, request: Request, gone: anyio.Event | None = None) -> Pushed:
-        """Return the function that answers pushed questions in the next round.
-
-        The step says what the user answers; `gone` is set when the client leaves.
-        """
-        number = self.rounds + 1
-
-        async def answer(
-            delivery: int, context: ClientRequestContext, params: types.ElicitRequestParams
-        ) -> types.ElicitResult | types.ErrorData:
-            assert isinstance(params, types.ElicitRequestFormParams)
-            name = next(iter(params.requested_schema["properties"]))
-            schema = params.requested_schema
-            where = (number, step.call, name)
-            self._record(Asked(*where, params.message, schema, request.asks, delivery))
-            if not request.asks:
-                return types.ErrorData(
-                    code=types.INVALID_REQUEST, message="elicitation is not supported"
-                )
-            if step.leaves and gone is not None:
-                gone.set()
-                await anyio.sleep_forever()
-            self._clients[step.call].thinks.set()
-            if step.waits_for is not None:
-                await self._clients[step.waits_for].over.wait()
-            if step.thinks:
-                await self.wait(step.thinks)
-            response = await self._ask_user(step, name, params)
-            self._clients[step.call].answers.pop(
-                name, None
-            )  # another delivery may have had the same
-            self.answer(step.call, name, response, delivery)
-            return cast("types.ElicitResult", response)
-
-        return lambda delivery: partial(answer, delivery)
 
     async def _call_as_task(self, step: WholeCall) -> None:
         created = await self._create(step)
@@ -382,34 +324,11 @@ class Player(Sender):
             if not new:
                 await anyio.sleep(POLL_SECONDS)
                 continue
-            answers = {key: await self._answer_form(step, reply, key) for key in new}
+            answers = {key: await self.answer_form(step, reply, key) for key in new}
             answered.update(new)
             request = replace(self._of_task("tasks/update", "alice"), answers=answers)
             await self.play_round(request, [self._next_instance()])
             deadline = anyio.current_time() + self.instances.hang_seconds
-
-    async def _answer_form(self, step: WholeCall, reply: Reply, key: str) -> types.InputResponse:
-        """Return the user's answer to a question of a response."""
-        name = reply.name_of(key)
-        form = types.ElicitRequestFormParams(
-            message=reply.questions[key], requested_schema=reply.schemas[key]
-        )
-        response = await self._ask_user(step, name, form)
-        self.answer(step.call, name, response)
-        return response
-
-    async def _ask_user(
-        self, step: WholeCall, name: str, form: types.ElicitRequestFormParams
-    ) -> types.InputResponse:
-        if self._user is not None:
-            return await self._user(form)
-        said = step.answers.get(name) or _agree(name)
-        if isinstance(said, tuple):
-            times = self._clients[step.call].times
-            turn = times.get(name, -1) + 1
-            times[name] = turn
-            said = said[min(turn, len(said) - 1)]
-        return on_the_wire(said)
 
     # --- tasks ----------------------------------------------------------------------------------
 
@@ -446,7 +365,7 @@ class Player(Sender):
         open_now = self._clients[1].open
         said = step.answers
         if said is None:
-            said = {name: _agree(name) for name in open_now}
+            said = {name: agree(name) for name in open_now}
         answers = {name: on_the_wire(answer) for name, answer in said.items()}
         for name, response in answers.items():
             self.answer(1, name, response)
@@ -463,34 +382,3 @@ class Player(Sender):
         # The work goes on where it began and ends at an unknown time, so faults stay armed.
         if fault is not None:
             await self.instances.arm(fault, self._clients[1].created_at)
-
-
-# --- answers -----------------------------------------------------------------------------------
-
-
-def _fault_of(step: Step) -> str | None:
-    return step.fault if isinstance(step, Send | WholeCall) else None
-
-
-def _agree(name: str) -> Accept:
-    return Accept({name: AGREE[name]})
-
-
-def on_the_wire(answer: UserAnswer) -> types.InputResponse:
-    """Return a user's answer as it goes over the wire, valid or not."""
-    match answer:
-        case Accept(content=content):
-            return _elicit_result("accept", content)
-        case Refuse(action=action, content=content):
-            return _elicit_result(action, content)
-        case Roots():
-            return types.ListRootsResult(roots=[])
-        case Nothing():
-            raise ValueError("nothing is sent where there is no answer")
-
-
-def _elicit_result(action: str, content: Any) -> types.ElicitResult:
-    try:
-        return types.ElicitResult.model_validate({"action": action, "content": content})
-    except ValidationError:
-        return types.ElicitResult.model_construct(action=action, content=content)

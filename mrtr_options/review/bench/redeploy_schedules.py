@@ -19,7 +19,7 @@ from mrtr_options.review.bench.schedule import Schedule, make_schedule
 # answered.
 CHOSEN = Send("place", MISSOURI)
 _CONSENT = Send("consent", Accept({"consent": "yes"}))
-REPEATED = 3 * tuple(replace(step, if_asked=True) for step in (CHOSEN, _CONSENT, UNITS))
+REPEATED = 3 * tuple(replace(step, only_if="asked") for step in (CHOSEN, _CONSENT, UNITS))
 
 _BEGUN: dict[Change, tuple[Send, ...]] = {
     "reworded": (CHOSEN, UNITS),

@@ -10,6 +10,7 @@ Knows `weather`, which some changes replace.
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -22,7 +23,6 @@ import mcp_types as types
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, create_model
 
 from mrtr_options.review.bench.messages import Form, form_of
-from mrtr_options.review.bench.patching import CannotPatch, patched
 from mrtr_options.review.bench.scenario import Change
 from mrtr_options.sdk.questions import Question, request_for
 from mrtr_options.tool import weather
@@ -184,7 +184,7 @@ class _Version:
     missing: str = ""
 
 
-class _Kept(BaseModel):
+class _NextVersion(BaseModel):
     """A table of a file of next versions."""
 
     model_config = ConfigDict(strict=True, extra="forbid")
@@ -192,7 +192,7 @@ class _Kept(BaseModel):
     diff: str
 
 
-_TABLES = TypeAdapter(dict[Change, _Kept])
+_TABLES = TypeAdapter(dict[Change, _NextVersion])
 
 
 @cache
@@ -230,3 +230,32 @@ def read(path: Path) -> dict[Change, str]:
         place = ".".join(map(str, first["loc"]))
         raise CannotLoad(f"{path.name}: {place}: {first['msg']}") from error
     return {change: table.diff for change, table in tables.items()}
+
+
+# --- diffs --------------------------------------------------------------------------------------
+
+
+class CannotPatch(ValueError):
+    """A diff that does not fit the text that it is to change. The text is one line."""
+
+
+def patched(source: str, diff: str, name: str) -> str:
+    """Apply changes as `diff -u` prints them, without line numbers.
+
+    Args:
+        source: The text to change.
+        diff: The changes. A line that begins with "@@" starts another place.
+        name: The name of the changes, for the error.
+
+    Raises:
+        CannotPatch: A place is not found exactly once.
+    """
+    for place in re.split(r"^@@.*\n", diff, flags=re.MULTILINE):
+        lines = [line or " " for line in place.splitlines()]
+        before = "".join(f"{line[1:]}\n" for line in lines if line[0] in " -")
+        after = "".join(f"{line[1:]}\n" for line in lines if line[0] in " +")
+        times = source.count(f"\n{before}")
+        if times != 1:
+            raise CannotPatch(f"{name} this is found {times} times, not once: {before!r}")
+        source = source.replace(f"\n{before}", f"\n{after}")
+    return source

@@ -51,59 +51,82 @@ It writes another place into it, if it can be read, or sends the round without a
 
 
 @dataclass(frozen=True)
+class Altered:
+    """The differences between a request and the one that its call would send.
+
+    Attributes:
+        location: Another argument than the call's.
+        arguments: Arguments in place of the location, valid or not; `...` to leave them out.
+        tool: Another tool than the weather tool.
+        principal: The caller, if not the call's user.
+        asks: Whether the client declares elicitation on this request.
+        takes_tasks: Whether the client declares the Tasks extension on this request.
+        key_edit: The client's change to the key of its answer.
+        edit: The client's change to the state.
+        state_of: The call whose state it carries, if not its own.
+        state: A state from elsewhere that it carries.
+    """
+
+    location: str | None = None
+    arguments: Any = None
+    tool: str | None = None
+    principal: str | None = None
+    asks: bool = True
+    takes_tasks: bool = False
+    key_edit: KeyEdit | None = None
+    edit: StateEdit | None = None
+    state_of: int | None = None
+    state: str | None = None
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """The fate of a request on its way, and while it is at work.
+
+    Attributes:
+        lost: The response breaks off; the client never sees it.
+        again: The network delivers the request twice: one after the other, or at once.
+        to: The instance it goes to; None for the next in turn.
+        fault: The fault at an effect of this round: a name in `faults.KINDS`.
+        ends: The side that ends while the request is at work: the client leaves, or the instance
+            dies and another takes its place.
+    """
+
+    lost: bool = False
+    again: Literal["later", "at once"] | None = None
+    to: int | None = None
+    fault: str | None = None
+    ends: Literal["client", "instance"] | None = None
+
+
+AS_USUAL = Altered()
+UNDISTURBED = Delivery()
+
+
+@dataclass(frozen=True)
 class Send:
     """One round, sent by a modern client.
 
     Attributes:
         round: The round.
         answer: The user's answer to that round's question; None to agree.
+        call: The number of the call, if a client makes several.
         extra: Answers to questions that were not asked, by key: an answer, or content that is
             accepted.
-        lost: The response breaks off; the client never sees it.
-        again: The network delivers the request twice: one after the other, or at once.
-        leaves: The client leaves while the request is at work.
-        dies: The instance dies while the request is at work; another takes its place.
-        edit: The client's change to the state.
-        location: Another argument than the call's.
-        principal: The caller, if not the call's user.
-        asks: Whether the client declares elicitation on this request.
-        call: The number of the call, if a client makes several.
-        state_of: The call whose state it carries, if not its own.
-        state: A state from elsewhere that it carries.
-        to: The instance it goes to; None for the next in turn.
-        fault: The fault at an effect of this round: a name in `faults.KINDS`.
-        retry: Send it only if the request before it brought an error or nothing.
-        if_asked: Send it only if the request before it brought this round's question.
-        if_room: Stop sending steps with `if_room` once one of them has been refused.
-        key_edit: The client's change to the key of its answer.
-        takes_tasks: Whether the client declares the Tasks extension on this request.
-        tool: Another tool than the weather tool.
-        arguments: Arguments in place of the location, valid or not; `...` to leave them out.
+        altered: The differences from the request that the call would send.
+        delivery: The fate of the request.
+        only_if: The condition without which the step is left out. "failed": the request before it
+            brought an error or nothing. "asked": the request before it brought this round's
+            question. "room": no earlier step with this condition has been refused.
     """
 
     round: RoundName
     answer: UserAnswer | None = None
-    extra: dict[str, Any] = field(default_factory=dict[str, Any])
-    lost: bool = False
-    again: Literal["later", "at once"] | None = None
-    edit: StateEdit | None = None
-    location: str | None = None
-    principal: str | None = None
-    asks: bool = True
     call: int = 1
-    state_of: int | None = None
-    state: str | None = None
-    to: int | None = None
-    fault: str | None = None
-    retry: bool = False
-    if_asked: bool = False
-    tool: str | None = None
-    arguments: Any = None
-    leaves: bool = False
-    dies: bool = False
-    if_room: bool = False
-    key_edit: KeyEdit | None = None
-    takes_tasks: bool = False
+    extra: dict[str, Any] = field(default_factory=dict[str, Any])
+    altered: Altered = AS_USUAL
+    delivery: Delivery = UNDISTURBED
+    only_if: Literal["failed", "asked", "room"] | None = None
 
 
 @dataclass(frozen=True)
@@ -321,13 +344,15 @@ class Scenario:
     def at_effects(self) -> list[Kind]:
         """The faults at effects."""
         found = [fault.kind for fault in self.faults if fault.kind.at]
-        steps = [step for step in self.steps if isinstance(step, Send | WholeCall)]
-        return found + [KINDS[step.fault] for step in steps if step.fault is not None]
+        struck = filter(None, map(fault_at_effect, self.steps))
+        return found + [KINDS[name] for name in struck]
 
     @property
     def is_deadly(self) -> bool:
         """Return whether an instance dies in a round, so that later runs may meet its work."""
-        return any(isinstance(step, Send) and step.dies for step in self.steps)
+        return any(
+            isinstance(step, Send) and step.delivery.ends == "instance" for step in self.steps
+        )
 
     @property
     def takes_tasks(self) -> bool:
@@ -381,14 +406,26 @@ def _needs_of(step: Step) -> set[Need]:
             found.add("versions")
         case Wait():
             found.add("time")
-        case Send() | WholeCall():
-            if step.fault is not None:
-                found |= KINDS[step.fault].needs
-            if isinstance(step, Send) and (step.principal or "alice") != "alice":
+        case Send():
+            if (step.altered.principal or "alice") != "alice":
                 found.add("callers")
         case _:
             pass
+    fault = fault_at_effect(step)
+    if fault is not None:
+        found |= KINDS[fault].needs
     return found
+
+
+def fault_at_effect(step: Step) -> str | None:
+    """Return the name of the fault at an effect of a round or a whole call, if it has one."""
+    match step:
+        case Send():
+            return step.delivery.fault
+        case WholeCall():
+            return step.fault
+        case _:
+            return None
 
 
 def calling(

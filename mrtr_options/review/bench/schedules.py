@@ -17,7 +17,9 @@ from mrtr_options.review.bench.scenario import (
     MISSOURI,
     PLACE,
     UNITS,
+    Altered,
     Caller,
+    Delivery,
     Redeploy,
     Restart,
     Scenario,
@@ -121,7 +123,7 @@ SCHEDULES: dict[str, Schedule] = {
         make_schedule(
             "crash-after-effect",
             "The process dies between the bill and the response; the client sends the round again.",
-            (FIRST, PLACE, Send("units", fault="crash@bill"), UNITS),
+            (FIRST, PLACE, Send("units", delivery=Delivery(fault="crash@bill")), UNITS),
         ),
         make_schedule(
             "lost-final-keyed",
@@ -132,19 +134,29 @@ SCHEDULES: dict[str, Schedule] = {
         make_schedule(
             "crash-after-effect-keyed",
             "As crash-after-effect, where the effects' destination honours idempotency keys.",
-            (FIRST, PLACE, Send("units", fault="crash@bill"), UNITS),
+            (FIRST, PLACE, Send("units", delivery=Delivery(fault="crash@bill")), UNITS),
             destination="honours keys",
         ),
         make_schedule(
             "failed-audit",
             "The first effect fails (its destination is down) and the client starts over.",
-            (Send("first", fault="fail@audit"), Send("first", retry=True), PLACE, UNITS),
+            (
+                Send("first", delivery=Delivery(fault="fail@audit")),
+                Send("first", only_if="failed"),
+                PLACE,
+                UNITS,
+            ),
             (WholeCall(fault="fail@audit"), WholeCall()),
         ),
         make_schedule(
             "failed-bill",
             "The last effect fails (its destination is down) and the client sends the round again.",
-            (FIRST, PLACE, Send("units", fault="fail@bill"), Send("units", retry=True)),
+            (
+                FIRST,
+                PLACE,
+                Send("units", delivery=Delivery(fault="fail@bill")),
+                Send("units", only_if="failed"),
+            ),
             (WholeCall(fault="fail@bill"), WholeCall()),
         ),
         make_schedule(
@@ -243,7 +255,7 @@ SCHEDULES: dict[str, Schedule] = {
         make_schedule(
             "dropped-state",
             "A client that forgets the state sends the first answer without it.",
-            (FIRST, Send("place", edit="drop"), UNITS),
+            (FIRST, Send("place", altered=Altered(edit="drop")), UNITS),
         ),
         make_schedule(
             "crossed-states",
@@ -251,10 +263,10 @@ SCHEDULES: dict[str, Schedule] = {
             (
                 FIRST,
                 Send("first", call=2),
-                Send("place", state_of=2),
-                Send("place", call=2, state_of=1),
-                Send("units", state_of=2),
-                Send("units", call=2, state_of=1),
+                Send("place", altered=Altered(state_of=2)),
+                Send("place", call=2, altered=Altered(state_of=1)),
+                Send("units", altered=Altered(state_of=2)),
+                Send("units", call=2, altered=Altered(state_of=1)),
             ),
             calls=2,
         ),
@@ -262,37 +274,37 @@ SCHEDULES: dict[str, Schedule] = {
         make_schedule(
             "tampered",
             "A client changes one character of the state: the state is attacker-controlled input.",
-            (FIRST, Send("place", edit="changed"), UNITS),
+            (FIRST, Send("place", altered=Altered(edit="changed")), UNITS),
         ),
         make_schedule(
             "forged",
             "A client decodes the state, writes another place into it and encodes it again.",
-            (FIRST, PLACE, Send("units", edit="another place")),
+            (FIRST, PLACE, Send("units", altered=Altered(edit="another place"))),
         ),
         make_schedule(
             "truncated",
             "A client cuts the state short (a column too narrow for it).",
-            (FIRST, Send("place", edit="cut short"), UNITS),
+            (FIRST, Send("place", altered=Altered(edit="cut short")), UNITS),
         ),
         make_schedule(
             "garbage",
             "A client makes a state up.",
-            (FIRST, Send("place", edit="not a state"), UNITS),
+            (FIRST, Send("place", altered=Altered(edit="not a state")), UNITS),
         ),
         make_schedule(
             "too-long",
             "A client sends a state of a megabyte, to see what decoding it costs.",
-            (FIRST, Send("place", edit="too long"), UNITS),
+            (FIRST, Send("place", altered=Altered(edit="too long")), UNITS),
         ),
         make_schedule(
             "other-arguments",
             "A client carries the state of one call over to a call with other arguments.",
-            (FIRST, PLACE, Send("units", location="Portland")),
+            (FIRST, PLACE, Send("units", altered=Altered(location="Portland"))),
         ),
         make_schedule(
             "other-principal",
             "A state leaks, and somebody else sends it.",
-            (FIRST, Send("place", principal="mallory")),
+            (FIRST, Send("place", altered=Altered(principal="mallory"))),
         ),
         make_schedule(
             "slow-user",
@@ -342,20 +354,26 @@ SCHEDULES: dict[str, Schedule] = {
         make_schedule(
             "no-elicitation-tokyo",
             "The client cannot ask its user; the call can do with what it assumes.",
-            (Send("first", asks=False), Send("units", asks=False)),
+            (
+                Send("first", altered=Altered(asks=False)),
+                Send("units", altered=Altered(asks=False)),
+            ),
             (WholeCall(asks=False),),
             location="Tokyo",
         ),
         make_schedule(
             "no-elicitation-springfield",
             "The client cannot ask its user, and the call cannot go on without.",
-            (Send("first", asks=False), Send("place", asks=False)),
+            (
+                Send("first", altered=Altered(asks=False)),
+                Send("place", altered=Altered(asks=False)),
+            ),
             (WholeCall(asks=False),),
         ),
         make_schedule(
             "capability-lost",
             "The client stops declaring elicitation half-way (another frontend took over).",
-            (FIRST, Send("place", asks=False), UNITS),
+            (FIRST, Send("place", altered=Altered(asks=False)), UNITS),
         ),
         make_schedule(
             "unknown-place",

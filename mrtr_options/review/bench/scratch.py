@@ -17,9 +17,6 @@ def scratch() -> Generator[Path]:
 
     A database waits for the disk at every commit, and under review is the death of processes, not
     that of the machine.
-
-    A database waits for the disk at every commit, and what is under review is the death of
-    processes, not that of the machine.
     """
     where = _IN_MEMORY if os.access(_IN_MEMORY, os.W_OK) else None
     with tempfile.TemporaryDirectory(prefix="mrtr-", dir=where) as folder:

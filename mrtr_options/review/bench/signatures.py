@@ -197,7 +197,8 @@ def _signed(state: str) -> Iterator[tuple[str, int, Callable[[str, bytes], str]]
         body, _, last = state.rpartition(separator)
         first, _, rest = state.partition(separator)
         for text, signature, is_last in ((body, last, True), (rest, first, False)):
-            if (encoding := _encoding_of(signature)) is not None:
+            encoding = _encoding_of(signature)
+            if encoding is not None:
                 length = len(encoding.undo(signature.encode()))
                 join = partial(_join, separator=separator, encoding=encoding, is_last=is_last)
                 yield text, length, join

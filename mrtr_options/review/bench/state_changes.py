@@ -33,7 +33,7 @@ SWAPS = (
 
 
 def change_readable(state: str, others: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Change what can be read, and write it back."""
+    """Change the readable parts of a state, and write them back."""
     for part in parts(state):
         for old, new in SWAPS:
             if old in part.data:
@@ -96,7 +96,7 @@ def _changed_list(items: list[Any], path: str) -> Iterator[tuple[str, Any]]:
 
 
 def _changed_text(value: str, path: str) -> Iterator[tuple[str, Any]]:
-    """Yield a text that is JSON with one thing changed in it; any other text replaced."""
+    """Change one thing in a text that is JSON; replace any other text."""
     if value[:1] not in ("{", "["):
         yield f"{path} replaced", "Springfield, Missouri" if "," in value else "mallory"
         return

@@ -268,5 +268,6 @@ def objects_in(state: str) -> Iterator[tuple[Part, dict[str, Any]]]:
     """Yield the readable JSON objects of a state."""
     for part in parts(state):
         with suppress(ValueError):
-            if isinstance(value := read_json(part.data), dict):
+            value = read_json(part.data)
+            if isinstance(value, dict):
                 yield part, cast("dict[str, Any]", value)

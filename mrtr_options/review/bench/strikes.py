@@ -84,7 +84,7 @@ Afterwards: TypeAlias = "Callable[[Struck], Awaitable[None]]"
 
 @dataclass(frozen=True)
 class Strike:
-    """What a fault does at an effect.
+    """The behaviour of a fault at an effect.
 
     Attributes:
         in_ledger: What happens in a ledger of ours, in place of the effect's arrival.

@@ -19,11 +19,12 @@ from mrtr_options.review.bench.deployments.children import Children
 from mrtr_options.review.bench.driver import MAX_REQUESTS
 from mrtr_options.review.bench.edits import edit_state
 from mrtr_options.review.bench.messages import Reply, Request
-from mrtr_options.review.bench.player import on_the_wire
 from mrtr_options.review.bench.scenario import CANCEL, DECLINE, Scenario
 from mrtr_options.review.bench.schedules import named
+from mrtr_options.review.bench.sender import on_the_wire
 from mrtr_options.review.bench.setup import Era
 from mrtr_options.review.bench.subjects import Subject
+from mrtr_options.review.check.calls import in_turn
 
 Outcome = Literal["reported", "declined", "cancelled", "did not fit", "refused", "abandoned"]
 """The end of each call of a batch.
@@ -56,10 +57,10 @@ _WORDS: dict[Outcome, str] = {
 }
 
 
-async def held(
+async def find_held(
     subject: Subject, children: Children, era: Era, on_begin: Callable[[str], None]
 ) -> AsyncGenerator[tuple[Outcome, str]]:
-    """Make calls with each outcome, and yield the outcomes of which a process holds too much.
+    """Make calls with each outcome, and yield the outcomes after which a process holds too much.
 
     Args:
         subject: The subject that is called.
@@ -121,7 +122,7 @@ def one_call(outcome: Outcome, era: Era) -> Scenario:
 async def _make(instances: Instances, outcome: Outcome, calls: int, era: Era) -> None:
     """Make calls that all end in the same way."""
     for number in range(calls):
-        request = Request(("Tokyo", "Springfield")[number % 2], era=era)
+        request = Request(in_turn(("Tokyo", "Springfield"), number), era=era)
         if era == "legacy":
             await _make_legacy(instances, request, outcome)
         else:
@@ -180,7 +181,7 @@ async def _make_legacy(instances: Instances, request: Request, outcome: Outcome)
 
 
 async def _held_now(instances: Instances, children: Children) -> dict[str, int]:
-    """Return what a process holds once every state has expired."""
+    """Count what a process holds, after every state has expired."""
     await instances.wait(1200)
     await instances.send(0, Request("Atlantis"))
     return await children.stats(0)

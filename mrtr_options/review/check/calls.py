@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Sequence
+from typing import Any, Literal, TypeVar
 
 from mrtr_options.review.bench.scenario import Accept, Caller, Scenario, Send, Setup, Step
 from mrtr_options.review.bench.setup import Era
-from mrtr_options.review.judge.contract.answers import places_meant
+from mrtr_options.review.judge.contract.content import UNITS, places_meant
 from mrtr_options.tool.weather import REPORTS
+
+T = TypeVar("T")
 
 CITIES = tuple(dict.fromkeys(label.partition(",")[0] for label in REPORTS))
 
@@ -51,7 +54,16 @@ def rounds(number: int, caller: Caller, chosen: str = "", unit: str = "metric") 
     return steps
 
 
+def in_turn(values: Sequence[T], number: int) -> T:
+    """Return the value whose turn it is, if each has one after the other: by a call's number."""
+    return values[number % len(values)]
+
+
 def user_in_turn(number: int) -> str:
     """Return the user of a call: one of two users in turn, by the call's number."""
-    users = ("alice", "bob")
-    return users[number % len(users)]
+    return in_turn(("alice", "bob"), number)
+
+
+def unit_in_turn(number: int) -> str:
+    """Return the unit of a call: each in turn, by the call's number."""
+    return in_turn(UNITS, number)

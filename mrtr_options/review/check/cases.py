@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from mrtr_options.review.bench.scenario import Scenario, Send, Step, Together
 from mrtr_options.review.check.ages import time_cases
-from mrtr_options.review.check.answers import (
+from mrtr_options.review.check.answer_cases import (
     bad_answers_case,
     cannot_be_asked_case,
     cold_case,
@@ -21,14 +21,6 @@ from mrtr_options.review.check.answers import (
     forks_case,
     near_keys_case,
     refusals_case,
-)
-from mrtr_options.review.check.beside import (
-    again_case,
-    at_once_case,
-    crowd_case,
-    equal_calls_case,
-    mixed_case,
-    pairs_case,
 )
 from mrtr_options.review.check.failures import (
     dies_case,
@@ -38,6 +30,14 @@ from mrtr_options.review.check.failures import (
     restart_cases,
 )
 from mrtr_options.review.check.inputs import arguments_case, hostile_case, places_case
+from mrtr_options.review.check.many_calls import (
+    again_case,
+    at_once_case,
+    crowd_case,
+    equal_calls_case,
+    mixed_case,
+    pairs_case,
+)
 from mrtr_options.review.check.old_clients import (
     legacy_at_once_case,
     legacy_case,
@@ -119,4 +119,4 @@ def for_one_user(case: Scenario) -> Scenario:
 def _is_of_another(step: Step) -> bool:
     if isinstance(step, Together):
         return any(map(_is_of_another, step.steps))
-    return isinstance(step, Send) and step.principal is not None
+    return isinstance(step, Send) and step.altered.principal is not None

@@ -12,7 +12,9 @@ from mrtr_options.review.bench.answers import Nothing
 from mrtr_options.review.bench.scenario import (
     CANCEL,
     DECLINE,
+    Altered,
     Caller,
+    Delivery,
     Repeat,
     Scenario,
     Send,
@@ -20,9 +22,9 @@ from mrtr_options.review.bench.scenario import (
     Together,
     Wait,
 )
-from mrtr_options.review.check.answers import bad_answers
+from mrtr_options.review.check.answer_cases import bad_answers
 from mrtr_options.review.check.calls import CITIES, case, choices_of, rounds
-from mrtr_options.review.judge.contract.answers import UNITS
+from mrtr_options.review.judge.contract.content import UNITS
 from mrtr_options.tool.weather import REPORTS
 
 
@@ -75,9 +77,9 @@ def _life(draw: random.Random, call: int, caller: Caller) -> list[Step]:
         if draw.random() < 0.1:
             step = replace(step, extra={draw.choice(("place", "units")): {"units": "imperial"}})
         if draw.random() < 0.15:
-            step = replace(step, again=draw.choice(("later", "at once")))
+            step = replace(step, delivery=Delivery(again=draw.choice(("later", "at once"))))
         if name != "first" and draw.random() < 0.1:
-            steps.append(replace(step, principal="mallory"))
+            steps.append(replace(step, altered=Altered(principal="mallory")))
         steps.append(step)
         if draw.random() < 0.15:
             steps.append(Repeat(call, draw.randint(1, 2)))

@@ -292,16 +292,17 @@ def _behind(scenario: Scenario, earlier: Scenario) -> Scenario:
 
 def _renumbered(step: Step, by: int, is_alone: bool) -> Step:
     """Return a step with higher numbers of calls, perhaps sent to the first instance."""
-    more: dict[str, Any] = {"to": 0} if is_alone else {}
     match step:
         case Together():
             some = tuple(_renumbered(each, by, is_alone) for each in step.steps)
             return replace(step, steps=some)  # pyright: ignore[reportArgumentType]
         case Send():
-            more["state_of"] = step.state_of and step.state_of + by
-            return replace(step, call=step.call + by, **more)
+            of = step.altered.state_of
+            altered = replace(step.altered, state_of=of and of + by)
+            delivery = replace(step.delivery, to=0) if is_alone else step.delivery
+            return replace(step, call=step.call + by, altered=altered, delivery=delivery)
         case Repeat():
-            return replace(step, call=step.call + by, **more)
+            return replace(step, call=step.call + by, to=0 if is_alone else step.to)
         case Forge():
             return replace(step, call=step.call + by)
         case WholeCall():
@@ -317,8 +318,9 @@ def _waits(steps: Sequence[Step]) -> int:
     for step in steps:
         if isinstance(step, Together):
             found += min(_waits(step.steps), 1)  # they wait at the same time
-        elif isinstance(step, Send) and (step.fault or "").startswith(("slow@", "lock@")):
-            found += 1
+        elif isinstance(step, Send):
+            fault = step.delivery.fault or ""
+            found += 1 if fault.startswith(("slow@", "lock@")) else 0
     return found
 
 
@@ -358,7 +360,10 @@ def without(steps: Sequence[Step], calls: Collection[int]) -> Iterator[Step]:
     for step in steps:
         if isinstance(step, Together):
             some = tuple(without(step.steps, calls))
-            yield from some if len(some) < 2 else (Together(some),)  # pyright: ignore[reportArgumentType]
+            if len(some) < 2:
+                yield from some
+            else:
+                yield Together(some)  # pyright: ignore[reportArgumentType]
         elif not {*calls_of(step)} & {*calls}:
             yield step
 
@@ -376,7 +381,8 @@ def calls_of(step: Step) -> tuple[int, ...]:
     """Return the calls that a step is about."""
     match step:
         case Send():
-            return (step.call,) if step.state_of is None else (step.call, step.state_of)
+            of = step.altered.state_of
+            return (step.call,) if of is None else (step.call, of)
         case WholeCall() | Repeat() | Forge():
             return (step.call,)
         case Together():

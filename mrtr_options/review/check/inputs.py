@@ -5,10 +5,19 @@ from __future__ import annotations
 import itertools
 from typing import Any, Literal
 
-from mrtr_options.review.bench.scenario import Caller, ListTools, Scenario, Send, Step, WholeCall
+from mrtr_options.review.bench.scenario import (
+    Altered,
+    Caller,
+    Delivery,
+    ListTools,
+    Scenario,
+    Send,
+    Step,
+    WholeCall,
+)
 from mrtr_options.review.bench.setup import Era
-from mrtr_options.review.check.calls import case, choices_of, rounds, units, user_in_turn
-from mrtr_options.review.judge.contract.answers import UNITS
+from mrtr_options.review.check.calls import case, choices_of, in_turn, rounds, units, user_in_turn
+from mrtr_options.review.judge.contract.content import UNITS
 from mrtr_options.tool.weather import REPORTS
 
 
@@ -130,6 +139,10 @@ BAD_ARGUMENTS: tuple[Any, ...] = (
 )
 
 
+DELIVERED: tuple[Literal["later", "at once"] | None, ...] = (None, "later", "at once")
+"""How often a call's first request is delivered: once, or twice."""
+
+
 def arguments_case(era: Era) -> Scenario:
     """Call with locations that are no places, and with arguments that do not fit."""
     # The longest that fits, and the same with space around a place.
@@ -142,9 +155,9 @@ def arguments_case(era: Era) -> Scenario:
         steps += [WholeCall(call=number) for number in range(1, len(who) + 1)]
         return case("odd-arguments", "Arguments of every kind.", who, steps, era=era)
     for number in range(1, len(who) + 1):
-        again: Literal["later", "at once"] | None = (None, "later", "at once")[number % 3]
+        again = in_turn(DELIVERED, number)
         steps += [
-            Send("first", call=number, again=again),
+            Send("first", call=number, delivery=Delivery(again=again)),
             Send("units", units("metric"), call=number),
         ]
     for location in long:
@@ -153,12 +166,17 @@ def arguments_case(era: Era) -> Scenario:
     who.append(Caller("Tokyo"))
     last = len(who)
     steps += [ListTools()]
-    steps += [Send("first", call=last, arguments=arguments) for arguments in BAD_ARGUMENTS]
-    steps += [Send("first", call=last, tool=tool) for tool in ("climate", "Weather", "")]
+    steps += [
+        Send("first", call=last, altered=Altered(arguments=arguments))
+        for arguments in BAD_ARGUMENTS
+    ]
+    steps += [
+        Send("first", call=last, altered=Altered(tool=tool)) for tool in ("climate", "Weather", "")
+    ]
     # Also with a state and an answer, which are good.
     steps += [Send("first", call=last)]
     steps += [
-        Send("units", units("metric"), call=last, arguments=arguments)
+        Send("units", units("metric"), call=last, altered=Altered(arguments=arguments))
         for arguments in (..., {}, {"location": "Tokyo", "units": "imperial"}, {"location": 5})
     ]
     steps += [Send("units", units("metric"), call=last)]

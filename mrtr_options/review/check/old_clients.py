@@ -22,9 +22,19 @@ from mrtr_options.review.bench.scenario import (
     UserAnswer,
     WholeCall,
 )
-from mrtr_options.review.check.calls import case, choices_of, place, units, user_in_turn
-from mrtr_options.review.judge.contract.answers import UNITS
+from mrtr_options.review.check.calls import (
+    case,
+    choices_of,
+    in_turn,
+    place,
+    unit_in_turn,
+    units,
+    user_in_turn,
+)
 from mrtr_options.tool.weather import REPORTS
+
+CANNOT_ASK = ("Portland, Maine", "Springfield, Illinois", "Springfield, Missouri")
+"""The places that are called for by clients that cannot ask."""
 
 
 def legacy_case() -> Scenario:
@@ -45,7 +55,7 @@ def legacy_case() -> Scenario:
 
     for label in REPORTS:
         call(label.partition(",")[0], {"place": place(label), "units": units("imperial")})
-        call(label, {"units": units("metric")}, asks=len(label) % 2 == 0)
+        call(label, {"units": units("metric")}, asks=label not in CANNOT_ASK)
     for location in ("Springfield", "Tokyo"):
         call(location, {}, asks=False, declares="url")
         call(location, {}, declares="empty")
@@ -71,8 +81,8 @@ def legacy_stays_case() -> Scenario:
             who.append(Caller(location, user))
             choices = choices_of(location)
             said: dict[str, UserAnswer | tuple[UserAnswer, ...]] = {
-                "place": place(choices[(at + len(who)) % len(choices)]),
-                "units": DECLINE if at == 3 else units(UNITS[(at + len(who)) % 2]),
+                "place": place(in_turn(choices, at + len(who))),
+                "units": DECLINE if at == 3 else units(unit_in_turn(at + len(who))),
             }
             steps.append(WholeCall(said, call=len(who), session=user))
     return case("legacy-stays", "Clients stay connected.", who, steps, era="legacy")
@@ -116,8 +126,8 @@ def legacy_at_once_case() -> Scenario:
             who.append(Caller(location, user))
             choices = choices_of(location)
             said = {
-                "place": place(choices[len(who) % len(choices)]),
-                "units": units(UNITS[(len(who) + at) % 2]),
+                "place": place(in_turn(choices, len(who))),
+                "units": units(unit_in_turn(len(who) + at)),
             }
             calls.append(WholeCall(said, call=len(who)))  # pyright: ignore[reportArgumentType]
     steps: list[Step] = [Together(tuple(calls)), *(replace(each) for each in calls[:2])]

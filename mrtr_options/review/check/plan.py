@@ -179,7 +179,7 @@ class Planner:
         return able
 
     def _leave_out(self, cell: Cell) -> None:
-        """Count a run that is asked for and lacks a version to deploy."""
+        """Count a chosen run as left out because there is no version to deploy."""
         if self._extent.only and cell.scenario.name not in self._extent.only:
             return
         why = self._where.cannot(cell.scenario) or f"with a redeploy: {cell.missing}"

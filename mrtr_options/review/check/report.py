@@ -137,21 +137,21 @@ class Report:
 
         A breach that follows from another finding is left out.
         """
-        in_verdict = [each for each in self._found if RULES[each.rule].in_verdict]
+        in_verdict = [each for each in self._first_findings if RULES[each.rule].in_verdict]
         return [each for each in in_verdict if not each.follows]
 
     @property
     def departures(self) -> list[Finding]:
         """The breaches of rules that are reported and are no part of the verdict."""
-        return [each for each in self._found if not RULES[each.rule].in_verdict]
+        return [each for each in self._first_findings if not RULES[each.rule].in_verdict]
 
     @property
-    def _found(self) -> list[Finding]:
+    def _first_findings(self) -> list[Finding]:
         return [self.first[rule] for rule in RULES if rule in self.first]
 
     def following(self, finding: Finding) -> list[str]:
         """Return the rules that are broken because of a finding."""
-        return [each.rule for each in self._found if each.follows == finding.rule]
+        return [each.rule for each in self._first_findings if each.follows == finding.rule]
 
     @property
     def longest_state(self) -> int:

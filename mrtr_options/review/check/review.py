@@ -108,7 +108,7 @@ class Review:
         return outcome.history
 
     async def play_elsewhere(self, scenario: Scenario, where: Deployment) -> History:
-        """Make a run on other servers than those of the review, and count it."""
+        """Make a run on servers of its own, and count it."""
         self.begin_scenario(scenario)
         history = await run_one(self.proposal.subject, scenario, where)
         self.report.runs += 1
@@ -221,7 +221,7 @@ class Review:
             return
         subject = self.proposal.subject
         for era in ERAS:
-            async for outcome, came in batches.held(subject, children, era, self._begin_batch):
+            async for outcome, came in batches.find_held(subject, children, era, self._begin_batch):
                 history = await self.play(batches.one_call(outcome, era))
                 problem = rules.NOTHING_IS_KEPT.broken(None, "about as much as before", came)
                 self.report.first.setdefault(problem.property, Finding(history, problem))

@@ -53,7 +53,7 @@ def finding_as_json(finding: Finding) -> dict[str, Any]:
 
 
 def story(finding: Finding) -> list[str]:
-    """Tell who did what, what the contract allows there, and what came: one line each.
+    """Tell the requests, the responses that the contract allows, and the actual response, by line.
 
     A run that could not be made small is told of one call, that of the request where it goes wrong,
     and of where its states come from.
@@ -68,7 +68,7 @@ def story(finding: Finding) -> list[str]:
         if shown != rows:
             lines.append(_hidden(finding.history, rows, own, sent))
         rows = shown
-    told, verdict = _told(finding, rows)
+    told, verdict = _tell_run(finding, rows)
     lines += told
     return [
         *_shortened(_counted(lines)),
@@ -79,7 +79,7 @@ def story(finding: Finding) -> list[str]:
 
 
 def _remarks(finding: Finding, rows: Sequence[Row]) -> list[str]:
-    """Return what has to be known beside the requests."""
+    """Return the remarks that a reader needs besides the requests."""
     lines: list[str] = []
     if finding.set_up is None:
         lines.append("   (not tried on a fresh server: this may depend on earlier requests)")
@@ -167,7 +167,7 @@ def _at_work(history: History, until: Sent) -> set[int]:
     return found
 
 
-def _told(finding: Finding, rows: Sequence[Row]) -> tuple[list[str], list[str]]:
+def _tell_run(finding: Finding, rows: Sequence[Row]) -> tuple[list[str], list[str]]:
     """Return the lines of a run up to where it goes wrong, and what else came there."""
     lines: list[str] = []
     latest = 0
@@ -228,7 +228,7 @@ def _counted(lines: Sequence[str]) -> list[str]:
 
 
 def _unnumbered(line: str) -> str:
-    """Return a line without its request's number, and without that of the request before it."""
+    """Return a line without its request's number and the number of the request before it."""
     found = _NUMBER.match(line)
     if found is None:
         return line

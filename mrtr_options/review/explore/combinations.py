@@ -35,12 +35,12 @@ def in_words(faults: Faults, location: str = "Springfield") -> str:
     """
     nth = {1: "1st", 2: "2nd", 3: "3rd"}
 
-    def said(fault: Fault) -> str:
+    def describe(fault: Fault) -> str:
         number = nth.get(fault.round, f"{fault.round}th")
         response = "result" if fault.round == rounds_of(location) else f"{number} response"
         return fault.kind.words.format(nth=number, response=response)
 
-    return ", ".join(map(said, faults)) or "every call"
+    return ", ".join(map(describe, faults)) or "every call"
 
 
 def refuse_impossible(subject: Subject, scenario: Scenario, faults: Faults) -> None:

@@ -170,9 +170,13 @@ def _depends_on_timing(scenario: Scenario) -> bool:
 
 
 def _is_at_once(step: Step) -> bool:
-    if isinstance(step, Send | Update):
-        return step.again == "at once"
-    return isinstance(step, Together)
+    match step:
+        case Send():
+            return step.delivery.again == "at once"
+        case Update():
+            return step.again == "at once"
+        case _:
+            return isinstance(step, Together)
 
 
 # --- judging -----------------------------------------------------------------------------------

@@ -87,7 +87,7 @@ def describe_judging(report: Report) -> list[str]:
 
 
 def _where_to_declare(file: Path) -> str:
-    """Return what an author adds to declare guarantees: an option's are beside all others."""
+    """Return the place to declare guarantees: an option's are in the file of all options."""
     letter = re.fullmatch(r"option_([a-z])_\w+", file.stem)
     if letter is None:
         return f"add {file.stem}.toml"
@@ -210,7 +210,7 @@ def _write_risks(report: Report) -> list[str]:
 
 
 def describe_unseen(report: Report) -> str:
-    """Say what nothing showed where some kinds of faults were not tried."""
+    """Name the anomalies that were not seen although some kinds of faults were not tried."""
     shown = {risk.anomaly.name for risk in report.risks}
     words = [anomaly.words for anomaly in ANOMALIES if anomaly.name not in shown]
     return f"{not_tried_cell(report.not_tried)}; so this may still happen: {', '.join(words)}"

@@ -65,7 +65,8 @@ class Claim:
 
     def set(self, *, is_held: bool, is_lost: bool = False) -> None:
         """Say how it stands, and tell who wants to know."""
-        self.is_held, self.is_lost = is_held, is_lost
+        self.is_held = is_held
+        self.is_lost = is_lost
         self.changed()
 
 

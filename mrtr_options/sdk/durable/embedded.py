@@ -9,7 +9,7 @@ a second one is refused.
 DBOS allows one engine in a process. Stores in one process, as under test, share it. When a store
 closes, its calls wait for the next one that has their handler, and begin again from their log.
 
-Knows DBOS, `call`, `events`, `engine` and `store`; nothing of MCP's requests.
+Knows DBOS, `context`, `events`, `engine` and `store`; nothing of MCP's requests.
 """
 
 from __future__ import annotations
@@ -77,8 +77,10 @@ class _AgreedTime:
 
     def look(self) -> float | None:
         """Return the time; None at the first look, and where the clock was moved since the last."""
-        now, passed = time.time(), time.monotonic()
-        last, self._last = self._last, (now, passed)
+        now = time.time()
+        passed = time.monotonic()
+        last = self._last
+        self._last = (now, passed)
         if last is None:
             return None
         drift = (now - last[0]) - (passed - last[1])
@@ -173,7 +175,7 @@ class Process:
         raise asyncio.CancelledError  # DBOS leaves the call as it is
 
     def _over(self, handle: str) -> None:
-        """Have those who wait for a call look for it in another store or in the database."""
+        """Wake the requests that wait for a call which is now elsewhere, or over."""
         if live := self.live.pop(handle, None):
             live.is_over = True
             live.notify()
@@ -222,8 +224,12 @@ class Process:
         return 0
 
     async def _followed(self, calls: Iterable[str]) -> set[str]:
-        """Return those of some calls after which another call of their name began."""
-        after = {handle: call for call in calls if (handle := handle_after(call))}
+        """Return the calls whose name was used again by a later call."""
+        after: dict[str, str] = {}
+        for call in calls:
+            handle = handle_after(call)
+            if handle:
+                after[handle] = call
         if not after:
             return set()
         found = await DBOS.list_workflows_async(
@@ -283,17 +289,20 @@ class Engine:
             self._process.beginning.pop(handle, None)
 
     async def visit(self, handle: str, number: int, answers: Answers) -> Reply | Record:
-        while isinstance(live := await self._find_call(handle), Live):
+        while True:
+            live = await self._find_call(handle)
+            if not isinstance(live, Live):
+                return live
             with suppress(Left):
                 return await live.visit(number, answers)
-        return live
 
     async def look(self, handle: str) -> Record:
         live = await self._find_call(handle)
         return live.record if isinstance(live, Live) else live
 
     async def stop(self, handle: str) -> None:
-        if isinstance(live := await self._find_call(handle), Live):
+        live = await self._find_call(handle)
+        if isinstance(live, Live):
             await live.leave(for_good=True)
 
     async def _find_call(self, handle: str) -> Live | Record:

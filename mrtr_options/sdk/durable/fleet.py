@@ -8,7 +8,7 @@ reaches that step and begins it there. A step whose workers fall silent several 
 
 Each handler of each version has a task queue of its own, so calls end on the code they began on.
 
-Knows `temporalio`, `call`, `events`, `engine` and `store`; nothing of MCP's requests.
+Knows `temporalio`, `context`, `events`, `engine` and `store`; nothing of MCP's requests.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
-from mrtr_options.sdk.durable import effects
-from mrtr_options.sdk.durable.call import ATTEMPTS, Running
+from mrtr_options.sdk.durable import activities
+from mrtr_options.sdk.durable.activities import Effects, Place
 from mrtr_options.sdk.durable.call_errors import refused
-from mrtr_options.sdk.durable.effects import Effects, Place
+from mrtr_options.sdk.durable.context import ATTEMPTS, Running
 from mrtr_options.sdk.durable.engine import WrongDatabase
 from mrtr_options.sdk.durable.events import Answers, Begun, Ended, Reply, Stepped
 from mrtr_options.sdk.durable.record import Record
@@ -164,9 +164,9 @@ class _Call(Running):
                         args=place,
                         result_type=str,
                         task_queue=queue,
-                        schedule_to_start_timeout=timedelta(seconds=effects.ALIVE_SECONDS),
+                        schedule_to_start_timeout=timedelta(seconds=activities.ALIVE_SECONDS),
                         start_to_close_timeout=LIFE,
-                        heartbeat_timeout=timedelta(seconds=effects.ALIVE_SECONDS),
+                        heartbeat_timeout=timedelta(seconds=activities.ALIVE_SECONDS),
                         retry_policy=common.RetryPolicy(maximum_attempts=1),
                     )
                 _here.effects.forget(place)
@@ -178,9 +178,9 @@ class _Call(Running):
                     case exceptions.TimeoutError(type=why):
                         if why == exceptions.TimeoutType.HEARTBEAT:
                             ended += 1
-                    case exceptions.ApplicationError(type=effects.ELSEWHERE):
+                    case exceptions.ApplicationError(type=activities.ELSEWHERE):
                         pass
-                    case exceptions.ApplicationError(type=effects.ENDED):
+                    case exceptions.ApplicationError(type=activities.ENDED):
                         ended += 1
                     case _:
                         raise
@@ -305,7 +305,7 @@ class Engine:
     async def _asked(
         self, kind: type[T], handle: str, ask: Callable[[], Awaitable[str]]
     ) -> T | Record:
-        """Return what a call answers, of this kind; what is on record of it if it is over.
+        """Return a call's answer, parsed as `kind`; its record if the call is over.
 
         Raises:
             MCPError: There is no such call, the engine gave it up, or there is no worker of its
@@ -406,7 +406,8 @@ async def connected(url: str) -> Client:
         ValueError: The URL cannot be read.
     """
     address = urlsplit(url.partition("#")[0])
-    host, namespace = address.netloc, address.path.strip("/") or "default"
+    host = address.netloc
+    namespace = address.path.strip("/") or "default"
     says = f"no Temporal server answers at {host} for the namespace {namespace}"
     with anyio.move_on_after(WAIT_SECONDS):
         for trial in itertools.count():
@@ -469,7 +470,7 @@ async def open_engine(
     steps: dict[str, Any] = {
         "activities": [doing.step],
         "max_concurrent_activities": STEPS_AT_ONCE,
-        "max_heartbeat_throttle_interval": timedelta(seconds=effects.ALIVE_SECONDS / 3),
+        "max_heartbeat_throttle_interval": timedelta(seconds=activities.ALIVE_SECONDS / 3),
     }
     pool = ThreadPoolExecutor(THREADS, thread_name_prefix="mrtr-calls", initializer=here)
     with closing(doing), pool as threads:

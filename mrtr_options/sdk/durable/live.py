@@ -1,6 +1,6 @@
 """A call that runs in this process, on DBOS: its log, its handler, and those who wait for it.
 
-Knows DBOS's steps, `call` and `events`; nothing of stores that open and close.
+Knows DBOS's steps, `context` and `events`; nothing of stores that open and close.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from sqlalchemy.exc import (
     TimeoutError,
 )
 
-from mrtr_options.sdk.durable.call import ATTEMPTS, Running
+from mrtr_options.sdk.durable.context import ATTEMPTS, Running
 from mrtr_options.sdk.durable.events import Answers, Begun, Output, Stepped
 from mrtr_options.sdk.durable.record import Record
 from mrtr_options.sdk.durable.sealing import Seal
@@ -55,7 +55,7 @@ class Host(Protocol):
 
 
 async def surely(do: Callable[[], Awaitable[T]]) -> T:
-    """Return what the database says, as soon as it does. What it cannot take is an error."""
+    """Run a database operation until it succeeds or fails for good."""
     while True:
         try:
             return await do()
@@ -165,7 +165,8 @@ class Live(Running):
     async def record_asking(self) -> bool:
         # A round that comes after a restart waits until the handler is back at its question.
         number = len(self.record.outputs)
-        is_new = self._known(of := f"question {number}") is None
+        of = f"question {number}"
+        is_new = self._known(of) is None
         goes_on = f"answer {number}" in self.ahead or await self._goes_on()
         if goes_on and is_new:
             await self._append("mrtr.asked", of)

@@ -16,7 +16,7 @@ An engine runs the call and keeps it: `embedded` (DBOS on a file of this machine
   server's: the next first request begins another call, under the next handle of the name.
 - asyncio only, as the engines are.
 
-Knows `call`, `events`, `capabilities` and `call_key`; of engines only the interface `Engine`.
+Knows `context`, `events`, `capabilities` and `call_key`; of engines only the interface `Engine`.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ from mrtr_options.sdk.call_key import (
     too_old,
 )
 from mrtr_options.sdk.capabilities import declares_forms, is_modern, kinds
-from mrtr_options.sdk.durable.call import DeskT, DurableContext, Running
 from mrtr_options.sdk.durable.call_errors import refused, still_at_work, stopped
+from mrtr_options.sdk.durable.context import DeskT, DurableContext, Running
 from mrtr_options.sdk.durable.engine import NO_DATABASE, Engine, WrongDatabase, need
 from mrtr_options.sdk.durable.events import (
     Answers,

@@ -191,7 +191,7 @@ def write(path: Path, call: KeptCall) -> None:
 
 
 def read(path: Path) -> KeptCall:
-    """Read what `write` wrote.
+    """Read a call that `write` stored.
 
     Raises:
         CannotKeep: It cannot be read, is not one's own, or holds something else.
@@ -209,7 +209,7 @@ def read(path: Path) -> KeptCall:
 
 
 def _check_own(path: Path, found: os.stat_result) -> None:
-    """Refuse what others can write: whoever writes a call has this user make it."""
+    """Refuse a file that others can write: its writer could have this user make a call."""
     if found.st_uid != os.geteuid() or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise CannotKeep(f"{path} is not yours alone: others own it or may write it; name another")
 

@@ -227,10 +227,11 @@ class _Guard:
         name = None
         if params.request_state is not None:
             state = load(params.request_state)
-        elif (name := self.naming.name_of(ctx, params, caller)) is not None:
-            state = RoundState.of_first_round(name)
         else:
-            return await self.begin(ctx, params)
+            name = self.naming.name_of(ctx, params, caller)
+            if name is None:
+                return await self.begin(ctx, params)
+            state = RoundState.of_first_round(name)
         answers = check_answers(state, params.input_responses or {})
         claim = self.claim(state, answers, params, caller)
         taking = _Taking(self.round_seconds)
@@ -357,11 +358,11 @@ class _Guard:
         return outcome
 
     async def wait(self, number: str, look: Callable[[], Awaitable[str | None]]) -> str | None:
-        """Return what is known about a round once it has ended.
+        """Look at a round until it is not at work elsewhere, and return the result of the look.
 
         Args:
             number: The round's number.
-            look: Finds it out.
+            look: Takes the round or returns its outcome.
 
         Raises:
             MCPError: Still at work (-32001); indeterminate or without a store (-32603).

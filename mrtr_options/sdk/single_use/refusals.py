@@ -43,7 +43,7 @@ def store_unusable(error: Unusable | str, consequence: str) -> MCPError:
 
 
 def still_at_work() -> MCPError:
-    """Return what is known of a round that has begun and not ended."""
+    """Return the error for a round that has begun and not ended."""
     return MCPError(
         types.REQUEST_TIMEOUT,
         "Outcome not known yet: this round started and may still be at work. Send the same request"
@@ -53,7 +53,7 @@ def still_at_work() -> MCPError:
 
 
 def indeterminate(*, may_run_again: bool = False) -> MCPError:
-    """Return what is known of a round whose outcome is not recorded.
+    """Return the error for a round that has begun and has no recorded outcome.
 
     Args:
         may_run_again: Whether the same request may be sent again.
@@ -67,7 +67,7 @@ def indeterminate(*, may_run_again: bool = False) -> MCPError:
 
 
 def result_too_long() -> MCPError:
-    """Return what is repeated in place of a response that was too long to be recorded."""
+    """Return the error that replaces a response which was too long to be recorded."""
     return MCPError(
         types.INTERNAL_ERROR,
         "This round has ended, and its response was sent once. It is too long to be repeated.",
@@ -76,7 +76,7 @@ def result_too_long() -> MCPError:
 
 
 def state_too_long() -> MCPError:
-    """Return the end of a call whose state cannot travel."""
+    """Return the error for a call whose state is too long for the wire."""
     return MCPError(
         types.INTERNAL_ERROR,
         "The state of this call is too long to travel, so the call ends here. Its effects may have"

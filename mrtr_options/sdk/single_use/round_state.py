@@ -70,7 +70,7 @@ class RoundState(BaseModel):
 
     @staticmethod
     def of_first_round(name: CallName) -> RoundState:
-        """Return what stands for a state in the first round of a named call."""
+        """Return the round state of a named call's first round, which comes without a state."""
         call = NamedCall(handle=name.handle, made=name.made, told=secrets.token_urlsafe(16))
         return RoundState(
             number=name.handle, begins=name.made or 0.0, call=call, asked={}, state=None
@@ -125,7 +125,7 @@ def _validator(schema: str) -> Any:
 
 
 def digest_of_answers(answers: types.InputResponses) -> str:
-    """Return what tells the answers of two deliveries apart."""
+    """Return a digest of the answers of a delivery."""
     return hashlib.sha256(json.dumps(_plain(answers), sort_keys=True).encode()).hexdigest()
 
 

@@ -278,7 +278,7 @@ class SqlStore:
         raise NotImplementedError
 
     def _make_tables(self) -> None:
-        """Make what is missing, in a transaction that no two processes have at once."""
+        """Create missing tables and columns, in a transaction that one process has at a time."""
         for statement in _TABLES:
             self._execute(statement, {})
         for look, added in _ADDED.items():
@@ -308,7 +308,7 @@ class SqlStore:
         return self._saw(now, store, epoch)
 
     def _saw(self, now: float, store: str, epoch: int) -> _Sight:
-        """Keep what was seen: for the length of an epoch, states are stamped with it."""
+        """Store the latest sight of the clock and the epoch, with which states are stamped."""
         self._last_seen = _Sight(now, f"{store}.{epoch}", time.monotonic())
         return self._last_seen
 
@@ -358,7 +358,8 @@ class SqlStore:
             # back.
 
     def _is_forgotten(self, claim: Claim, seen: _Seen) -> bool:
-        earliest, latest = seen.now - self._keep, seen.now + self._keep
+        earliest = seen.now - self._keep
+        latest = seen.now + self._keep
         if claim.is_first:
             return claim.made is not None and not (
                 max(seen.until, earliest) <= claim.made <= latest

@@ -189,7 +189,7 @@ class SqliteStore(SqlStore):
         return changed
 
     def _checkpoint(self) -> None:
-        """Bring what was written into the file itself; what others hold on to stays for later."""
+        """Copy the write-ahead log into the file; pages that readers still use stay for later."""
         with self._lock, suppress(sqlite3.Error):
             self._db.execute("PRAGMA wal_checkpoint(PASSIVE)")
 

@@ -35,8 +35,8 @@ from pydantic import TypeAdapter, ValidationError
 from mrtr_options.checks import check_functions, check_numbers
 from mrtr_options.sdk.call_key import CallFunction, CallNaming, naming_calls
 from mrtr_options.sdk.capabilities import declares_forms, is_modern
-from mrtr_options.sdk.durable.call import DeskT, DurableContext, Running
 from mrtr_options.sdk.durable.call_errors import reason_of, refused, still_at_work
+from mrtr_options.sdk.durable.context import DeskT, DurableContext, Running
 from mrtr_options.sdk.durable.events import (
     Answers,
     Asked,

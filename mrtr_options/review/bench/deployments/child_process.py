@@ -61,7 +61,7 @@ class Child:
     ended: int | None = None
 
     async def listen(self) -> None:
-        """Read its messages until it is gone. What it started may still hold the socket."""
+        """Read the process's messages until it ends. Its own children may still hold the socket."""
         self.talk.setblocking(False)
         with self.talk:
             async with anyio.create_task_group() as group:

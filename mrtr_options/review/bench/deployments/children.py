@@ -218,7 +218,7 @@ class Children:
             self._children.pop(0)
 
     async def replace(self, place: int, child: Child) -> str:
-        """Replace a process that hangs or is gone by a fresh one, unless that was done before.
+        """Replace a process that hangs or is gone, unless another task has replaced it.
 
         Returns:
             How the old one ended.
@@ -403,7 +403,7 @@ class ChildInstances(Instances):
             session.close()
 
     async def _settle(self) -> None:
-        """Record what happened, and replace what is dead."""
+        """Record new events, and replace dead processes."""
         await self.collect()
         for place in range(self.instances):
             child = self._children.child(place)

@@ -40,7 +40,6 @@ from mrtr_options.review.bench.deployments import (
 from mrtr_options.review.bench.fault_kinds import Kind
 from mrtr_options.review.bench.faults import KINDS
 from mrtr_options.review.bench.history import Crashed, Effect, Entered, Failed
-from mrtr_options.review.bench.instrument import load_watched
 from mrtr_options.review.bench.ledger import FaultyLedger
 from mrtr_options.review.bench.messages import HUNG, LOST, Reply, Request
 from mrtr_options.review.bench.redeploys import write
@@ -48,7 +47,12 @@ from mrtr_options.review.bench.scenario import Change, Keys, Scenario
 from mrtr_options.review.bench.scratch import scratch
 from mrtr_options.review.bench.setup import Declares
 from mrtr_options.review.bench.subjects import KEEP_SECONDS, Subject, make_wrappers
-from mrtr_options.review.bench.watch import Watch, WatchedStore, watching_the_engine
+from mrtr_options.review.bench.watch import (
+    Watch,
+    WatchedStore,
+    load_watched,
+    watching_the_engine,
+)
 from mrtr_options.sdk.protection import new_key
 from mrtr_options.sdk.single_use import SqliteStore
 from mrtr_options.tool import weather
@@ -290,7 +294,7 @@ class MemoryInstances(Instances):
             return make_wrappers(self._subject.wrappers, store, attempts=attempts)
 
         def report(what: str) -> None:
-            watch.kept(here.count, place, here.round_at(place), what)
+            watch.note_stored(here.count, place, here.round_at(place), what)
 
         return make_wrappers(self._subject.wrappers, WatchedStore(store, report), attempts=attempts)
 
@@ -307,7 +311,8 @@ class MemoryInstances(Instances):
         def report(what: str) -> None:
             places = [place for place in range(self.instances) if here.round_at(place) is not None]
             place = places[-1] if places else None
-            watch.kept(here.count, place, None if place is None else here.round_at(place), what)
+            round = None if place is None else here.round_at(place)
+            watch.note_stored(here.count, place, round, what)
 
         return watching_the_engine(report)
 
@@ -336,7 +341,7 @@ class MemoryInstances(Instances):
         def reach(line: int) -> None:
             if watch is not None:
                 here = self.recording
-                watch.line(here.count, path, place, here.round_at(place), line)
+                watch.note_line(here.count, path, place, here.round_at(place), line)
 
         with environment(self._ledger_file, self._keys) if self._foreign else nullcontext():
             return load_watched(path, settings, on_entry=enter, on_line=reach if watch else None)

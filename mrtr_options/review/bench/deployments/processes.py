@@ -328,7 +328,7 @@ class ProcessInstances(Instances):
             worker.up = True
 
     def _settle(self, place: int, instance: int) -> None:
-        """Record what the process of an instance said; replace it if it is dead."""
+        """Record the messages of an instance's process; replace the process if it is dead."""
         try:
             self._workers[place].ledger.recv()
         except (EOFError, OSError):

@@ -34,7 +34,7 @@ server may take a state only once. E reports again and bills again. There are tw
 there are two slots for bills, and the contract is kept. That the user pays twice is no breach of a
 rule but an anomaly: "duplicate bill" (`judge.anomalies`).
 
-The other modules: `rules` has the rules by name, `answers` reads what a client sends, and `kinds`
+The other modules: `rules` has the rules by name, `content` reads what a client sends, and `kinds`
 has the kinds of response.
 """
 

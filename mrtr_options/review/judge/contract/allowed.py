@@ -15,7 +15,7 @@ import mcp_types as types
 import mrtr_options.review.judge.contract.rules as rules
 from mrtr_options.review.bench.history import Answered, Asked, Reply
 from mrtr_options.review.bench.narrate import describe_reply
-from mrtr_options.review.judge.contract.answers import (
+from mrtr_options.review.judge.contract.content import (
     Meaning,
     fits_the_schema,
     has_control,

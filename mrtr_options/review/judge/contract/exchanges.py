@@ -31,7 +31,7 @@ from mrtr_options.review.bench.history import (
 )
 from mrtr_options.review.bench.messages import LOST, Reply, Request, as_json
 from mrtr_options.review.bench.state_text import spelling
-from mrtr_options.review.judge.contract.answers import (
+from mrtr_options.review.judge.contract.content import (
     UNITS,
     Name,
     fits_the_schema,
@@ -467,7 +467,7 @@ class Calls:
 def _find_token(
     tokens: dict[str, dict[str | None, Token]], state: str, who: str | None
 ) -> Token | None:
-    """Return a state as it was handed out to somebody, or else to somebody else."""
+    """Return the token of a state: the one that this user was handed, else another user's."""
     to = tokens.get(state, {})
     return to.get(who) or next(iter(to.values()), None)
 

@@ -17,7 +17,7 @@ from mrtr_options.review.bench.client import strings_in
 from mrtr_options.review.bench.ledger_file import MADE_TO_FAIL
 from mrtr_options.review.bench.messages import as_json
 from mrtr_options.review.bench.state_text import readings
-from mrtr_options.review.judge.contract.answers import fits_the_schema, location_of
+from mrtr_options.review.judge.contract.content import fits_the_schema, location_of
 from mrtr_options.review.judge.contract.exchanges import Calls, Exchange
 from mrtr_options.review.judge.properties import Problem
 from mrtr_options.tool import weather

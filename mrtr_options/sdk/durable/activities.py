@@ -100,6 +100,6 @@ class Effects:
         self._done.pop(place, None)
 
     def close(self) -> None:
-        """Stop those that run."""
+        """Cancel the running steps."""
         for running in self._running.values():
             running.cancel()

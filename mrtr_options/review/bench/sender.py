@@ -1,18 +1,24 @@
-"""One round of a run: a client sends it to instances, follows it up, and records both ways.
+"""The sender of a run: it sends rounds to instances, follows them up, and records both ways.
 
 It remembers only what a client has to remember to go on. Everything else is computed from the
-history. Knows instances and what is sent; nothing of scripts.
+history. The client of a script (`player`) and the default client (`driver`) send with it. Knows
+instances and what is sent; of a script only how the user of a whole call answers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, cast
 
 import anyio
 import mcp_types as types
-from mcp.client.session import ElicitationFnT
+from mcp.client.session import ClientRequestContext, ElicitationFnT
+from pydantic import ValidationError
 
+from mrtr_options.review.bench.answers import AGREE, Accept, Nothing, Refuse, Roots, UserAnswer
+from mrtr_options.review.bench.client import Answerer
 from mrtr_options.review.bench.deployments import Instances
 from mrtr_options.review.bench.history import (
     Answered,
@@ -25,7 +31,7 @@ from mrtr_options.review.bench.history import (
     Sent,
 )
 from mrtr_options.review.bench.messages import HUNG, Form, Reply, Request
-from mrtr_options.review.bench.scenario import Change, Keys, Scenario
+from mrtr_options.review.bench.scenario import Change, Keys, Scenario, WholeCall
 from mrtr_options.review.bench.task_steps import Status
 
 RETRIES = 10
@@ -42,6 +48,10 @@ Lost = bool | Callable[[Received], Awaitable[bool]]
 
 Pushed = Callable[[int], ElicitationFnT]
 """A function that answers the questions that a legacy server pushes, for each delivery."""
+
+
+MAX_ROUNDS = 10
+"""The most rounds of a whole call; the SDK's client gives up after the same number."""
 
 
 @dataclass
@@ -96,23 +106,60 @@ class _Round:
         self.is_lost = self.lost is True
 
 
+async def _end(request: Request, reply: Reply) -> None:
+    return
+
+
+async def converse(
+    request: Request,
+    send: Callable[[Request], Awaitable[Reply]],
+    answers: Callable[[Reply], Awaitable[types.InputResponses]],
+    otherwise: Callable[[Request, Reply], Awaitable[Request | None]] = _end,
+    most: int = MAX_ROUNDS,
+) -> None:
+    """Go on with a call until it ends. Every client of the bench is this loop.
+
+    `answers` tells what it answers. `otherwise` tells what it sends after a response without a
+    question; None ends the call.
+    """
+    for _ in range(most):
+        reply = await send(request)
+        if reply.questions:
+            request = replace(request, answers=await answers(reply), state=reply.state)
+            continue
+        following = await otherwise(request, reply)
+        if following is None:
+            return
+        request = following
+
+
 class Sender:
     """The sender of the rounds of one run.
 
+    Args:
+        scenario: The scenario that is played.
+        instances: The instances.
+        user: Answers the questions of whole calls; None to answer as the scenario says.
+
     Attributes:
-        scenario, instances: The scenario that is played, and the instances.
         rounds: The number of rounds that were sent.
         hung: The number of requests that hung.
     """
 
-    def __init__(self, scenario: Scenario, instances: Instances) -> None:
+    def __init__(
+        self, scenario: Scenario, instances: Instances, user: Answerer | None = None
+    ) -> None:
         self.scenario = scenario
         self.instances = instances
+        self._user = user
         self._clients = {number + 1: CallMemory() for number in range(len(scenario.callers))}
         self._requests: list[tuple[int, Request]] = []
         self._held: list[str] = []
         self._keys: dict[str, str] = {}  # the last key of each question of any call, by name
-        self.rounds = self.hung = self._turn = self._exchanges = 0
+        self.rounds = 0
+        self.hung = 0
+        self._turn = 0
+        self._exchanges = 0
 
     def _record(self, event: Event) -> None:
         self.instances.recording.append(event)
@@ -276,3 +323,88 @@ class Sender:
             self._record(Answered(call, name, response.action, response.content, delivery))
         else:
             self._record(Answered(call, name, "other", None, delivery))
+
+    # --- the answers of whole calls -------------------------------------------------------------
+
+    def pushed(self, step: WholeCall, request: Request, gone: anyio.Event | None = None) -> Pushed:
+        """Return the function that answers pushed questions in the next round.
+
+        The step says what the user answers; `gone` is set when the client leaves.
+        """
+        number = self.rounds + 1
+
+        async def answer(
+            delivery: int, context: ClientRequestContext, params: types.ElicitRequestParams
+        ) -> types.ElicitResult | types.ErrorData:
+            assert isinstance(params, types.ElicitRequestFormParams)
+            name = next(iter(params.requested_schema["properties"]))
+            schema = params.requested_schema
+            where = (number, step.call, name)
+            self._record(Asked(*where, params.message, schema, request.asks, delivery))
+            if not request.asks:
+                return types.ErrorData(
+                    code=types.INVALID_REQUEST, message="elicitation is not supported"
+                )
+            if step.leaves and gone is not None:
+                gone.set()
+                await anyio.sleep_forever()
+            self._clients[step.call].thinks.set()
+            if step.waits_for is not None:
+                await self._clients[step.waits_for].over.wait()
+            if step.thinks:
+                await self.wait(step.thinks)
+            response = await self._ask_user(step, name, params)
+            self._clients[step.call].answers.pop(
+                name, None
+            )  # another delivery may have had the same
+            self.answer(step.call, name, response, delivery)
+            return cast("types.ElicitResult", response)
+
+        return lambda delivery: partial(answer, delivery)
+
+    async def answer_form(self, step: WholeCall, reply: Reply, key: str) -> types.InputResponse:
+        """Return the user's answer to a question of a response."""
+        name = reply.name_of(key)
+        form = types.ElicitRequestFormParams(
+            message=reply.questions[key], requested_schema=reply.schemas[key]
+        )
+        response = await self._ask_user(step, name, form)
+        self.answer(step.call, name, response)
+        return response
+
+    async def _ask_user(
+        self, step: WholeCall, name: str, form: types.ElicitRequestFormParams
+    ) -> types.InputResponse:
+        if self._user is not None:
+            return await self._user(form)
+        said = step.answers.get(name) or agree(name)
+        if isinstance(said, tuple):
+            times = self._clients[step.call].times
+            turn = times.get(name, -1) + 1
+            times[name] = turn
+            said = said[min(turn, len(said) - 1)]
+        return on_the_wire(said)
+
+
+def agree(name: str) -> Accept:
+    return Accept({name: AGREE[name]})
+
+
+def on_the_wire(answer: UserAnswer) -> types.InputResponse:
+    """Return a user's answer as it goes over the wire, valid or not."""
+    match answer:
+        case Accept(content=content):
+            return _elicit_result("accept", content)
+        case Refuse(action=action, content=content):
+            return _elicit_result(action, content)
+        case Roots():
+            return types.ListRootsResult(roots=[])
+        case Nothing():
+            raise ValueError("nothing is sent where there is no answer")
+
+
+def _elicit_result(action: str, content: Any) -> types.ElicitResult:
+    try:
+        return types.ElicitResult.model_validate({"action": action, "content": content})
+    except ValidationError:
+        return types.ElicitResult.model_construct(action=action, content=content)

@@ -12,6 +12,7 @@ from mrtr_options.review.bench.scenario import (
     CANCEL,
     DECLINE,
     Accept,
+    Altered,
     Caller,
     KeyEdit,
     Refuse,
@@ -80,16 +81,16 @@ def bad_answers_case() -> Scenario:
     wide = Accept({"place": "Portland, Oregon", "note": 20_000 * "x"})
     steps += [
         Send("place", wide, call=3),
-        Send("place", place("Portland, Oregon"), call=3, retry=True),
+        Send("place", place("Portland, Oregon"), call=3, only_if="failed"),
     ]
     wide = Accept({"units": "imperial", "place": "Portland, Maine"})
     steps += [Send("units", Nothing(), call=3), Send("units", wide, call=3)]
-    steps += [Send("units", units("imperial"), call=3, retry=True), Send("first", call=4)]
+    steps += [Send("units", units("imperial"), call=3, only_if="failed"), Send("first", call=4)]
     # That is the name of the next question, too.
     wide = Accept({"place": "Portland, Oregon", "units": "imperial"})
     steps += [
         Send("place", wide, call=4),
-        Send("place", place("Portland, Oregon"), call=4, retry=True),
+        Send("place", place("Portland, Oregon"), call=4, only_if="failed"),
     ]
     steps += [Send("units", units("metric"), call=4)]
     return case("bad-answers", "Every answer that does not fit, then a good one.", who, steps)
@@ -104,11 +105,17 @@ def near_keys_case() -> Scenario:
         clean = rounds(len(who), who[-1], "Springfield, Missouri", "imperial")
         for step in clean:
             if step.round == name:
-                steps.append(replace(step, key_edit=edit))
-                declined = replace(step, answer=DECLINE, key_edit=edit, if_asked=True)
+                altered = Altered(key_edit=edit)
+                steps.append(replace(step, altered=altered))
+                declined = replace(step, answer=DECLINE, altered=altered, only_if="asked")
                 steps.append(declined)
-            steps.append(replace(step, if_asked=step.round != "first"))
+            steps.append(_if_asked(step))
     return case("near-keys", "Answers under keys that are nearly those asked.", who, steps)
+
+
+def _if_asked(step: Send) -> Send:
+    """Return a step that is left out if its question is not asked."""
+    return step if step.round == "first" else replace(step, only_if="asked")
 
 
 def refusals_case() -> Scenario:
@@ -184,9 +191,9 @@ def cold_case() -> Scenario:
         steps.append(Send("first", call=number, extra=first))
         if len(choices) > 1:
             steps.append(
-                Send("place", place(choices[-1]), call=number, extra=at_place, if_asked=True)
+                Send("place", place(choices[-1]), call=number, extra=at_place, only_if="asked")
             )
-        steps.append(Send("units", units("metric"), call=number, extra=at_units, if_asked=True))
+        steps.append(Send("units", units("metric"), call=number, extra=at_units, only_if="asked"))
 
     call("Tokyo", {}, {}, {})  # from here on the keys are known
     call("Springfield", {}, {}, {})
@@ -241,7 +248,7 @@ def _add_unasked_alone(who: list[Caller], steps: list[Step]) -> None:
             for step in rounds(number, who[-1], "Springfield, Massachusetts"):
                 if step.round == name:
                     steps.append(Send(step.round, Nothing(), call=number, extra=extra))
-                steps.append(replace(step, if_asked=step.round != "first"))
+                steps.append(_if_asked(step))
 
 
 def cannot_be_asked_case() -> Scenario:
@@ -261,7 +268,8 @@ def cannot_be_asked_case() -> Scenario:
                 if location == "Springfield" and name == "units":
                     steps.append(Send("place", good["place"], call=number))
                 said = answer or good[name]
-                steps.append(Send(name, said, call=number, asks=False))  # pyright: ignore
+                cannot = Altered(asks=False)
+                steps.append(Send(name, said, call=number, altered=cannot))  # pyright: ignore
     for declares in (None, "empty"):  # others still are asked
         who.append(Caller("Springfield", declares=declares))
         steps += rounds(len(who), who[-1], "Springfield, Missouri", "imperial")
@@ -280,5 +288,5 @@ def declares_tasks_case() -> Scenario:
         clean = rounds(len(who), who[-1], "", "imperial")
         if location == "Portland":
             clean[-1] = replace(clean[-1], answer=DECLINE)
-        steps += [replace(step, takes_tasks=True) for step in clean]
+        steps += [replace(step, altered=Altered(takes_tasks=True)) for step in clean]
     return case("declares-tasks", "The client declares the Tasks extension.", who, steps)

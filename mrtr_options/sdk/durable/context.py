@@ -83,7 +83,7 @@ class Running(ABC):
 
     @abstractmethod
     def notify(self) -> None:
-        """Wake those who wait for a change of the record."""
+        """Wake the tasks that wait for a change of the record."""
 
     @abstractmethod
     async def step(

@@ -10,7 +10,9 @@ from mrtr_options.review.bench.answers import Nothing, Roots
 from mrtr_options.review.bench.scenario import (
     CANCEL,
     DECLINE,
+    Altered,
     Caller,
+    Delivery,
     ListTools,
     Repeat,
     Scenario,
@@ -18,9 +20,8 @@ from mrtr_options.review.bench.scenario import (
     Step,
     Together,
 )
-from mrtr_options.review.check.calls import case, place, rounds, units
+from mrtr_options.review.check.calls import case, in_turn, place, rounds, unit_in_turn, units
 from mrtr_options.review.judge.contract.allowed import ROOM
-from mrtr_options.review.judge.contract.answers import UNITS
 
 _KINDS: dict[str, tuple[str, str]] = {
     "Tokyo": ("Tokyo", ""),
@@ -70,7 +71,7 @@ def mixed_case(instances: Literal[1, 2]) -> Scenario:
         steps += [Send("first", call=one), Send("first", call=other), Send("first", call=third)]
         steps += [Send("place", place("Springfield, Missouri"), call=one)]
         steps += [Send("units", wrong, call=other)]
-        steps += [Send("first", call=other, arguments={"location": 7})]
+        steps += [Send("first", call=other, altered=Altered(arguments={"location": 7}))]
         steps += [Send("place", place("Springfield, Massachusetts"), call=third)]
         steps += [Send("units", units("imperial"), call=one), Repeat(one)]
         steps += [Send("units", units("metric"), call=third), Repeat(third, 2), Repeat(one)]
@@ -89,7 +90,7 @@ def equal_calls_case() -> Scenario:
     for end, stand in itertools.product((*ends, [first, Send("place", DECLINE)]), (1, 2)):
         who += [Caller("Springfield"), Caller("Springfield"), Caller("Springfield", "bob")]
         one, *others = range(len(who) - 2, len(who) + 1)
-        clean = [rounds(number, who[-1], "", UNITS[number % 2]) for number in others]
+        clean = [rounds(number, who[-1], "", unit_in_turn(number)) for number in others]
         steps += [step for each in clean for step in each[:stand]]
         steps += [replace(step, call=one) for step in end]
         steps += [step for each in clean for step in each[stand:]]
@@ -104,7 +105,7 @@ def again_case(instances: Literal[1, 2]) -> Scenario:
     steps: list[Step] = []
     for number, caller in enumerate(who, start=1):
         if number > 2:
-            steps += rounds(number, caller, "Springfield, Missouri", UNITS[number % 2])
+            steps += rounds(number, caller, "Springfield, Missouri", unit_in_turn(number))
     # Two that are equal in everything, at the same time.
     for one, other in zip(rounds(1, who[0]), rounds(2, who[1]), strict=True):
         steps += [one, other]
@@ -112,11 +113,12 @@ def again_case(instances: Literal[1, 2]) -> Scenario:
     who += [Caller("Springfield"), Caller("Portland", "bob"), Caller("Tokyo")]
     for number in (10, 11, 12):
         for step in rounds(number, who[number - 1], "", "imperial"):
-            steps.append(replace(step, again="at once" if number == 10 else "later"))
+            twice = Delivery(again="at once" if number == 10 else "later")
+            steps.append(replace(step, delivery=twice))
     who.append(Caller("Springfield"))
     for step in rounds(len(who), who[-1], "Springfield, Missouri", "imperial"):
         if step.round != "first":  # the response to a round without the answer is lost
-            steps.append(replace(step, answer=Nothing(), lost=True))
+            steps.append(replace(step, answer=Nothing(), delivery=Delivery(lost=True)))
         steps.append(step)
     slug = f"again-{instances}"
     return case(slug, "The same calls again, late and twice.", who, steps, instances=instances)
@@ -129,14 +131,14 @@ def at_once_case(slug: str, *users: str) -> Scenario:
     """
     who = [Caller("Tokyo", user) for user in 3 * users]
     begin, bill = (
-        [replace(step, call=n, fault=fault) for n in range(1, len(who) + 1)]
+        [replace(step, call=n, delivery=Delivery(fault=fault)) for n in range(1, len(who) + 1)]
         for step, fault in zip(rounds(1, who[0]), ("slow@audit", "slow@bill"), strict=True)
     )
     who += 2 * [Caller("Tokyo", asks=False)] + 3 * [Caller("Tokyo")]
     others = [Send("first", call=n) for n in range(len(bill) + 1, len(who) + 1)]
     steps = [Together(tuple(begin)), Together((*bill, *others))]
     # What goes on after an error shows beside another call that takes as long.
-    late = Send("first", call=len(who) + 1, fault="slow@audit")
+    late = Send("first", call=len(who) + 1, delivery=Delivery(fault="slow@audit"))
     who.append(Caller("Lisbon", "bob"))
     return case(slug, "The same call is made twice at once.", who, [*steps, late])
 
@@ -148,12 +150,16 @@ def crowd_case() -> Scenario:
     """
     who = (ROOM - OTHERS) * [Caller("Springfield")]
     # The names are too short to be looked for.
-    who += [Caller("Tokyo", f"u{at % 20}") for at in range(MOST - len(who))]
+    users = [f"u{number}" for number in range(USERS)]
+    who += [Caller("Tokyo", in_turn(users, number)) for number in range(MOST - len(who))]
     one, *answers = rounds(1, who[0], "Springfield, Missouri", "imperial")
-    begin = [Send("first", call=number, if_room=number > ROOM) for number in range(2, MOST + 1)]
-    begin[0] = replace(begin[0], fault="lock@audit")  # so that many are at work at the same time
+    begin = [Send("first", call=number) for number in range(2, ROOM + 1)]
+    begin += [Send("first", call=number, only_if="room") for number in range(ROOM + 1, MOST + 1)]
+    locked = Delivery(fault="lock@audit")  # so that many are at work at the same time
+    begin[0] = replace(begin[0], delivery=locked)
+    answers_in_turn = [None, *(USERS - 1) * [DECLINE]]  # most decline
     ends = [
-        Send("units", DECLINE if number % 20 else None, call=number)
+        Send("units", in_turn(answers_in_turn, number), call=number)
         for number in range(ROOM - OTHERS + 1, MOST + 1)
     ]
     who += [Caller("Tokyo", "u1"), Caller("Springfield")]
@@ -165,6 +171,10 @@ def crowd_case() -> Scenario:
     ]
     steps: list[Step] = [one, *batches, *new[0], *answers, *new[1]]
     return case("crowd", "Others begin calls while one is open, and end them.", who, steps)
+
+
+USERS = 20
+"""The number of other users."""
 
 
 OTHERS = 100
