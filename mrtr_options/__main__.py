@@ -24,14 +24,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     prepare_output()
     given = sys.argv[1:] if argv is None else list(argv)
     _refuse_empty(given)
-    args, unknown = _parser().parse_known_args(given)
+    args, unknown = _parser(given).parse_known_args(given)
     if unknown:
         args.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
     return run(lambda: args.run(args))
 
 
-def _parser() -> Parser:
-    """Return the parser of the program, with a parser for each command."""
+def _parser(given: Sequence[str]) -> Parser:
+    """Return the parser of the program: with the named command, or with every command."""
     parser = Parser(
         prog=PROGRAM,
         description="Without a command: a call, the same with its report lost, and all bills.",
@@ -40,10 +40,10 @@ def _parser() -> Parser:
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=_tour, parser=parser)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
-    names = [module.name for module in pkgutil.iter_modules(cli.__path__)]
-    for name in names:
-        if name.startswith("_"):
-            continue
+    found = [module.name for module in pkgutil.iter_modules(cli.__path__)]
+    names = [name for name in found if not name.startswith("_")]
+    first = next((each for each in given if not each.startswith("-")), "")
+    for name in [first] if first in names else names:
         command = import_module(f"{cli.__name__}.{name}")
         purpose = getdoc(command)
         own = commands.add_parser(name, help=purpose, description=purpose, allow_abbrev=False)
