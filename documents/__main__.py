@@ -12,7 +12,9 @@ import anyio
 from documents import candidates, explored
 from documents.parts import SOURCES, renew_text
 from documents.tables import FAULTS, PICTURES, Runs, documents
+from model import kept
 from mrtr_options.review.bench.subjects import all_subjects, subject_named
+from mrtr_options.review.explore.never import KEPT
 from mrtr_options.review.judge import grid
 from mrtr_options.review.show.progress import counting
 from mrtr_options.terminal import Parser, refuse, run
@@ -28,11 +30,22 @@ def _matrix() -> Runs:
 
 def write(paths: Sequence[Path]) -> int:
     """Renew the generated parts of some documents, and every picture; return the exit code."""
-    for path, counterexample in PICTURES.items():
-        path.write_text(counterexample.drawing, encoding="utf-8")
+    for path, picture in PICTURES.items():
+        path.write_text(picture.drawing, encoding="utf-8")
     for path in paths:
         path.write_text(renew_text(path.read_text(encoding="utf-8"), _matrix), encoding="utf-8")
     return 0
+
+
+def keep_verdicts() -> None:
+    """Search all states of the model, and keep its verdicts."""
+    every = kept.tasks()
+    done: list[kept.Verdict] = []
+    with counting("searches", len(every)) as begin:
+        for verdict in kept.verdicts(every):
+            begin(verdict.task.name)
+            done.append(verdict)
+    KEPT.write_text(kept.as_text(done), encoding="utf-8")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -64,6 +77,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         " docs/candidates.json",
     )
     parser.add_argument(
+        "--model",
+        action="store_true",
+        help="before that, search all states of the model (minutes), and keep its verdicts where"
+        " `explore` reads them",
+    )
+    parser.add_argument(
         "--kept",
         action="store_true",
         help="write only the tables of what is kept of clients, servers, frameworks, the official"
@@ -81,6 +100,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     names = [subject_named(name).name for name in args.explore or () if name != "all"]
     code = explored.keep(names, args.faults) if args.explore else 0
     code |= candidates.keep() if args.candidates else 0
+    if args.model:
+        keep_verdicts()
     return write(paths) or code
 
 

@@ -12,13 +12,14 @@ from functools import cache
 from pathlib import Path
 
 from documents import ROOT
+from documents.explored import NEVER
 from mrtr_options.review.bench.scenario import calling
 from mrtr_options.review.bench.setup import POLICIES, Policy
 from mrtr_options.review.bench.subjects import subject_named
 from mrtr_options.review.explore import summary as explore
 from mrtr_options.review.explore.counterexamples import weakest_of
 from mrtr_options.review.explore.workers import Called, explore_all
-from mrtr_options.review.judge.anomalies import ANOMALIES
+from mrtr_options.review.judge.anomalies import ANOMALIES, WORDS
 from mrtr_options.review.show.progress import sharing
 from mrtr_options.terminal import markdown as table
 from mrtr_options.tool.notation import NAMED, SINGLE_USE
@@ -32,6 +33,9 @@ CANDIDATES = ("E", *(letter + around for around in AROUND for letter in "FGHJ"))
 
 BOUND = 1
 """The number of faults at a time."""
+
+TWICE = "duplicate bill"
+"""The anomaly of which a cell says that it never happens."""
 
 OF_THE_BENCH = ("forged state", "divergent replies")
 """Anomalies that the table leaves out: they harm no user."""
@@ -58,16 +62,16 @@ def keep(path: Path = FILE) -> int:
     """
     calls = called()
     with sharing(calls, quiet=False) as on_share:
-        done, _ = explore_all(calls, None, on_share)
-    rows = explore.as_rows(done, {})
+        done = explore_all(calls, None, on_share)
+    rows = [each.as_json() for each in done]
     path.write_text(json.dumps(rows, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
     return explore.name_unclassified(done)
 
 
 @cache
 def read() -> Sequence[explore.Row]:
-    """Return the kept rows."""
-    return json.loads(FILE.read_text(encoding="utf-8"))
+    """Return the kept rows, with what never happens."""
+    return explore.with_never(json.loads(FILE.read_text(encoding="utf-8")))
 
 
 def row_of(subject: str, destination: Destination, policy: Policy) -> explore.Row:
@@ -93,9 +97,11 @@ def anomalies_in(row: explore.Row) -> dict[str, str]:
 
 
 def cell(row: explore.Row) -> str:
-    """Return the anomalies that one fault causes, as a cell of a table."""
-    found = anomalies_in(row)
-    return "; ".join(found) if found else f"✓ {explore.NOT_SEEN.format(row['bound'])}"
+    """Return the anomalies that one fault causes, and whether a user is never charged twice."""
+    found = [*anomalies_in(row)] or [f"✓ {explore.NOT_SEEN.format(row['bound'])}"]
+    if TWICE in row["never"]:
+        found.append(f"{NEVER} {WORDS[TWICE]}")
+    return "; ".join(found)
 
 
 def compare_candidates() -> str:

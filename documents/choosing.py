@@ -10,11 +10,12 @@ from itertools import product
 from typing import Any
 
 from documents import candidates
+from documents.explored import never_from
 from mrtr_options.review.bench.faults import parse
-from mrtr_options.review.bench.setup import POLICIES
+from mrtr_options.review.bench.setup import POLICIES, Policy
 from mrtr_options.review.bench.subjects import Subject, subject_named
 from mrtr_options.review.explore.combinations import in_words
-from mrtr_options.review.explore.summary import Row, short
+from mrtr_options.review.explore.summary import Row, short, weakest
 from mrtr_options.review.judge.anomalies import ANOMALIES, WORDS
 from mrtr_options.terminal import markdown as table
 from mrtr_options.tool.choosing import CHOICES, QUESTIONS, Answers, Choice, choose
@@ -28,13 +29,15 @@ def title(choice: Choice) -> str:
     return f"{subject.option.name}{around} (**{short(subject.name)}**)"
 
 
-def weak_spots(choice: Choice) -> dict[str, dict[str, str]]:
+def weak_spots(choice: Choice) -> dict[Policy, dict[str, str]]:
     """Return the anomalies that one fault still causes, by client: words, and the fault."""
+    return {policy: candidates.anomalies_in(row) for policy, row in _rows_of(choice).items()}
+
+
+def _rows_of(choice: Choice) -> dict[Policy, Row]:
+    """Return the kept rows of a choice, by client."""
     subject = subject_named(choice.subject).name
-    return {
-        policy: candidates.anomalies_in(candidates.row_of(subject, choice.destination, policy))
-        for policy in POLICIES
-    }
+    return {policy: candidates.row_of(subject, choice.destination, policy) for policy in POLICIES}
 
 
 def questions() -> str:
@@ -51,7 +54,7 @@ def which() -> str:
                 choice.when,
                 title(choice),
                 choice.why,
-                *("; ".join(found) or "✓ not seen (≤ 1)" for found in weak_spots(choice).values()),
+                *(candidates.cell(row) for row in _rows_of(choice).values()),
             )
             for choice in CHOICES
         ],
@@ -105,16 +108,20 @@ def _mechanism(subject: Subject) -> tuple[str, ...]:
     else:
         store = "its memory"
     rows = [candidates.row_of(subject.name, "ignores keys", policy) for policy in POLICIES]
-    twice = [candidates.anomalies_in(row).get(WORDS["duplicate bill"]) for row in rows]
     return (
         store,
         "any" if is_anywhere else "one",
         _after_a_redeploy(rows),
-        *(
-            f"✗ {in_words(parse(fault))}" if fault is not None else "✓ not seen (≤ 1)"
-            for fault in twice
-        ),
+        *map(_charges_twice, rows),
     )
+
+
+def _charges_twice(row: Row) -> str:
+    """Return which fault charges twice, as a cell of README."""
+    fault = candidates.anomalies_in(row).get(WORDS[candidates.TWICE])
+    if fault is not None:
+        return f"✗ {in_words(parse(fault))}"
+    return f"✓ {weakest(row, candidates.TWICE, never_from('docs/'))}"
 
 
 def _after_a_redeploy(rows: Sequence[Row]) -> str:

@@ -28,9 +28,18 @@ from mrtr_options.tool.notation import LEGACY_SHIM
 FILE = ROOT / "docs" / "explored.json"
 
 
+def never_from(folder: str) -> str:
+    """Return the text of a cell that reads *never*, with a link from the folder of its document."""
+    return f"[{explore.NEVER}]({folder}MODEL.md#conditions)"
+
+
+NEVER = never_from("")
+"""The same, in a document of docs/."""
+
+
 def read(path: Path = FILE) -> list[explore.Row]:
-    """Return the kept rows."""
-    return json.loads(path.read_text(encoding="utf-8"))
+    """Return the kept rows, with what never happens."""
+    return explore.with_never(json.loads(path.read_text(encoding="utf-8")))
 
 
 def keep(names: Collection[str], most: int, path: Path = FILE) -> int:
@@ -56,9 +65,10 @@ def keep(names: Collection[str], most: int, path: Path = FILE) -> int:
         if not names or subject.name in names
     }
     with sharing(calls, quiet=False) as on_share:
-        done, proofs = explore_all(calls, None, on_share)
-    found = {_key(row): row for row in read(path)}
-    for row in explore.as_rows(done, proofs):
+        done = explore_all(calls, None, on_share)
+    kept: list[explore.Row] = json.loads(path.read_text(encoding="utf-8"))
+    found = {_key(row): row for row in kept}
+    for row in (each.as_json() for each in done):
         found[_key(row)] = leave_out_races(row, found.get(_key(row), {}).get("races", ()))
     here = [subject.name for subject in subjects]
     # Rows of subjects on Temporal are kept even if Temporal is missing here.

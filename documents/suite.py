@@ -8,6 +8,7 @@ from mrtr_options.review.explore import summary as explore
 from mrtr_options.review.judge.anomalies import WORDS
 from scoreboard.conformance.report import Results, passed
 
+NEVER = explored.never_from("../")
 ANOMALIES = ("duplicate bill", "orphan bill", "lost call")
 
 
@@ -19,6 +20,6 @@ def beside_faults(kept: Results) -> str:
         suite = passed(results)
         row = rows.get(style)
         cells[style] = {"suite": suite["multi-round"] or suite["Tasks"]} | {
-            name: "" if row is None else explore.weakest(row, name) for name in ANOMALIES
+            name: "" if row is None else explore.weakest(row, name, NEVER) for name in ANOMALIES
         }
     return group_rows(("styles", "the suite passes", *(WORDS[name] for name in ANOMALIES)), cells)

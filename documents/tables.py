@@ -11,10 +11,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Protocol
 
 import anyio
 
 from documents import ROOT, candidates, explored, findings
+from model.drawing import GuardGraph
 from mrtr_options.review.bench.deployments import Offered, offered
 from mrtr_options.review.bench.faults import NAMED, parse
 from mrtr_options.review.bench.scenario import Scenario, Together
@@ -35,7 +37,18 @@ from mrtr_options.tool.catalogue import DURABLE, Option, all_options, option_nam
 from mrtr_options.tool.guarantees import Guarantees
 from mrtr_options.tool.notation import CALL_KEY, TEMPORAL
 
-PICTURES = {
+
+class Picture(Protocol):
+    """A thing that is drawn."""
+
+    @property
+    def drawing(self) -> str:
+        """The SVG document."""
+        ...
+
+
+PICTURES: dict[Path, Picture] = {
+    ROOT / "docs" / "guard.svg": GuardGraph(),
     ROOT / "docs" / "lost-final.svg": findings.Counterexample(
         "E: the last response is lost, and the client resends", "E", faults="lost3"
     ),
@@ -44,7 +57,7 @@ PICTURES = {
         for name, each in findings.COUNTEREXAMPLES.items()
     },
 }
-"""The counterexample that each picture shows, by its file."""
+"""What each picture shows, by its file: counterexamples, and the model's guard."""
 
 CLEAN = ("clean-tokyo", "clean-springfield")
 
@@ -91,8 +104,8 @@ LEGEND = (
     " Each cell names the\n"
     "fewest faults that cause the failure ([all](#anomalies)). The destination ignores idempotency"
     " keys.\n"
-    "*Never*: under any number of faults, as long as the code stays the same, effects succeed and"
-    " no state expires."
+    "*Never*: no run shows it, and no state of the model, under any number of faults and"
+    " [conditions](MODEL.md#conditions)."
 )
 
 IN_WRAPPERS = (
@@ -205,7 +218,7 @@ def _together(subjects: Sequence[str]) -> str:
 def _in_words(row: explore.Row, anomaly: str) -> str:
     sets = row["witnesses"].get(anomaly)
     if sets is None:
-        said = explore.weakest(row, anomaly)
+        said = explore.weakest(row, anomaly, explored.NEVER)
         return said if said.startswith(explore.NOT_TRIED) else f"✓ {said}"
     weakest = weakest_of(sets)
     return f"✗ {in_words(parse(weakest) if weakest else ())}"
@@ -376,14 +389,8 @@ def tasks(runs: Runs) -> str:
 
 
 def anomalies() -> str:
-    """Return the weakest fault of each anomaly, and the proofs, from the kept rows."""
-    rows = explored.read()
-    proved: dict[str, dict[str, None]] = {}
-    for row in rows:
-        if row["proved"] is not None:
-            proved.setdefault(row["proved"], {})[row["subject"]] = None
-    proofs = [f"- {', '.join(subjects)}: {says}." for says, subjects in proved.items()]
-    return "\n".join([explore.markdown(rows), "", "What is proved:", "", *proofs])
+    """Return the weakest fault of each anomaly, from the kept rows."""
+    return explore.markdown(explored.read(), explored.NEVER)
 
 
 def kinds_of_anomaly() -> str:

@@ -1,12 +1,21 @@
 """Which mechanisms there are, and the check of one with a client and a destination."""
 
 from collections.abc import Callable, Iterator
+from itertools import product
 from typing import NamedTuple
 
 from model import client, destination, network, other
 from model.anomalies import anomalies
 from model.durable import Durable
-from model.extras import EXTRAS, FORGETTING, NONE, OTHER_USER, SAME_USER, Extras
+from model.extras import (
+    EXTRAS,
+    FORGETTING,
+    NONE,
+    OF_ANY_CLIENT,
+    OTHER_USER,
+    SAME_USER,
+    Extras,
+)
 from model.frame import Frame, following
 from model.guard import Guard
 from model.mechanism import Mechanism
@@ -17,7 +26,8 @@ from model.world import STRANGER, TWIN, Client, Instance, Step, World
 
 MOST = 400_000
 MOST_WITH_EXTRAS = 100_000
-RECORDS = ("guard (F)", "guard, named by key (J)")
+BY_KEY = "guard, named by key (J)"
+RECORDS = ("guard (F)", BY_KEY)
 """The mechanisms that are searched with each rule of forgetting."""
 MECHANISMS: dict[str, Mechanism] = {
     "nothing kept (E)": NothingKept(audit_each_round=True, keyed=False),
@@ -25,11 +35,13 @@ MECHANISMS: dict[str, Mechanism] = {
     "nothing kept (J)": NothingKept(audit_each_round=False, keyed=True),
     "frame in memory (H)": Frame(),
     "guard (F)": Guard(),
-    "guard, named by key (J)": Guard("key", keyed=True),
+    BY_KEY: Guard("key", keyed=True),
     "guard, named by argument (J)": Guard("argument", keyed=True),
     "durable record (L, K)": Durable(),
     "durable record, named by key": Durable("key"),
 }
+FOR_EVERY_CLIENT = ("guard (F)", BY_KEY, "guard, named by argument (J)")
+"""The mechanisms whose extras are searched for each client."""
 
 
 LeaveOut = Callable[[World, str], bool]
@@ -58,17 +70,21 @@ def cells() -> Iterator[Cell]:
 
 
 def with_extras() -> Iterator[tuple[Cell, Extras]]:
-    """Yield the cells that are searched with an extra: for a client that resends.
+    """Yield the cells that are searched with an extra, each alone: for a client that resends.
 
-    Each extra is searched alone. A rule of forgetting comes with a destination of either kind.
+    With the guards most extras are searched for the other clients, too, and with the guard that has
+    a key also where the destination honours keys. A rule of forgetting comes with either kind.
     """
-    for mechanism in MECHANISMS:
-        for extra in EXTRAS:
-            yield Cell(mechanism, "resends", destination.KINDS[0]), frozenset({extra})
-    for mechanism in RECORDS:
-        for rule in FORGETTING:
-            for kind in destination.KINDS[:2]:
-                yield Cell(mechanism, "resends", kind), frozenset({rule})
+    ignores, honours = destination.KINDS[:2]
+    for mechanism, extra in product(MECHANISMS, EXTRAS):
+        yield Cell(mechanism, "resends", ignores), frozenset({extra})
+    others = [policy for policy in client.POLICIES if policy != "resends"]
+    for mechanism, policy, extra in product(FOR_EVERY_CLIENT, others, OF_ANY_CLIENT):
+        yield Cell(mechanism, policy, ignores), frozenset({extra})
+    for policy, extra in product(client.POLICIES, OF_ANY_CLIENT):
+        yield Cell(BY_KEY, policy, honours), frozenset({extra})
+    for mechanism, rule, kind in product(RECORDS, FORGETTING, (ignores, honours)):
+        yield Cell(mechanism, "resends", kind), frozenset({rule})
 
 
 def steps_of(
@@ -141,7 +157,9 @@ def alike(world: World) -> World:
     whose next request was never sent goes on no more.
     """
     instances = tuple(live(world, each) for each in world.instances)
-    return in_order(without_unread_responses(world._replace(instances=instances)))
+    if instances != world.instances:
+        world = world._replace(instances=instances)
+    return in_order(without_unread_responses(world))
 
 
 def in_order(world: World) -> World:
@@ -162,6 +180,8 @@ def without_unread_responses(world: World) -> World:
     """Return a state with no other responses than those that a client waits for."""
     awaited = [each.awaited for each in callers(world)]
     responses = frozenset(each for each in world.responses if each.request in awaited)
+    if len(responses) == len(world.responses):
+        return world
     return world._replace(responses=responses)
 
 

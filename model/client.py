@@ -18,6 +18,7 @@ from model.world import (
     SECOND_ERROR,
     SPENT,
     TOO_OLD,
+    WITH_CONSENT,
     Client,
     Request,
     Response,
@@ -102,6 +103,9 @@ def answer(world: World, question: int, *, keyed: bool) -> Step:
     """Answer a question and send the next request."""
     client = world.client
     before = client.waits_for
+    if question > WITH_CONSENT:
+        before = before._replace(consented=True)
+        question -= WITH_CONSENT
     most = 1 if keyed else 2
     answered = list(client.answered)
     if question in (CONSENT, CONSENT_LAST):

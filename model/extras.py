@@ -31,6 +31,9 @@ EXTRAS: dict[str, str] = {
 }
 """What else may happen, and the sentence that lets it."""
 
+OF_ANY_CLIENT = (OLD, REDEPLOY, FAIL, BACK, EARLY, SAME_USER)
+"""The extras that are searched for each client; the others ask more of a client or of a server."""
+
 ANY_TIME = "forgets at any time"
 WHEN_TOLD = "forgets when told"
 BELOW_MARK = "forgets when told, keeps a mark"

@@ -16,6 +16,7 @@ from model.world import (
     START_OVER,
     STRANGER,
     TWIN,
+    WITH_CONSENT,
     Request,
     Response,
     Step,
@@ -98,7 +99,9 @@ class Guard(Mechanism):
             return Response(request, 0, SPENT)
         marks = [how for each, round_, how in world.store if (each, round_) == (call, number)]
         asks = [int(how.removeprefix("asks ")) for how in marks if how.startswith("asks ")]
-        return Response(request, asks[0] if asks else number % 10)
+        question = asks[0] if asks else number % 10
+        has_consent = request.round == 1 and number > WITH_CONSENT and question < ROUNDS
+        return Response(request, question + WITH_CONSENT if has_consent else question)
 
     def is_spent(self, world: World, call: int, request: Request) -> bool:
         """Return whether the round was taken with another answer."""

@@ -13,6 +13,8 @@ CONSENT = 4
 """The question that version 2 has in addition, asked before the units."""
 CONSENT_LAST = 5
 """The same question, where the state has kept the answer about the units."""
+WITH_CONSENT = 10
+"""What a question is raised by when a call that is made again gets it with a state of version 2."""
 SECOND_ERROR = "the round's outcome is unknown"
 START_OVER = "start over"
 TOO_OLD = "the state is too old"
@@ -42,7 +44,8 @@ class Request(NamedTuple):
 class Response(NamedTuple):
     """A response: `asks` is the question, or 3 for the result, or 0 for an error.
 
-    Questions are 1, 2 and, of version 2, `CONSENT` and `CONSENT_LAST`.
+    Questions are 1, 2 and, of version 2, `CONSENT` and `CONSENT_LAST`. `WITH_CONSENT` is added if a
+    first request gets a state that has kept the answer to version 2's additional question.
     """
 
     request: Request

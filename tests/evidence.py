@@ -22,7 +22,16 @@ from _pytest.terminal import TerminalReporter
 
 REPOSITORY = Path(__file__).parent.parent
 FOLDER = REPOSITORY / ".evidence"
-READ = ("documents", "examples", "mrtr_options", "tests", "docs", "notebooks", "scoreboard")
+READ = (
+    "documents",
+    "examples",
+    "model",
+    "mrtr_options",
+    "tests",
+    "docs",
+    "notebooks",
+    "scoreboard",
+)
 """The folders on which results depend, besides the files in the repository's root."""
 
 MOST_SECONDS = 3600

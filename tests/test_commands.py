@@ -76,7 +76,7 @@ functions that do and show their work.
 WORK: dict[str, tuple[str, type[Mock], object]] = {
     "matrix": ("review.judge.grid.run", AsyncMock, []),
     "schedules": ("review.explore.counterexamples.play_schedules", AsyncMock, ({}, {})),
-    "explore": ("review.explore.workers.explore_all", Mock, ([], {})),
+    "explore": ("review.explore.workers.explore_all", Mock, []),
     "check": ("review.check.targets.check_target", AsyncMock, Report("a proposal")),
 }
 

@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from documents.page.costs import costs
+from model.drawing import STYLE as GUARD_STYLE
+from model.drawing import GuardGraph
 from mrtr_options.review.show.svg import STYLE, source_of
 
 HERE = Path(__file__).parent
@@ -40,7 +42,7 @@ MAX_BYTES = 6 * 2**20
 def page(data: Mapping[str, Any], measured: Sequence[Mapping[str, Any]]) -> str:
     """Return the whole file.
 
-    The data of the script is JSON, deflated, in base64. The costs are drawn here.
+    The data of the script is JSON, deflated, in base64. The costs and the guard are drawn here.
     """
     names = {each["name"]: f"{each['short']} {each['says']}" for each in data["subjects"]}
     text = {
@@ -49,7 +51,7 @@ def page(data: Mapping[str, Any], measured: Sequence[Mapping[str, Any]]) -> str:
     }
     script = "\n".join(text[name] for name in SCRIPTS)
     packed = zlib.compress(json.dumps(data, ensure_ascii=False, separators=(",", ":")).encode(), 9)
-    style = text["page.css"] + STYLE
+    style = text["page.css"] + STYLE + GUARD_STYLE
     parts = {
         # The policy names no address and no `connect-src`: the browser refuses every request.
         "policy": f"default-src 'none'; script-src {source_of(script)};"
@@ -58,6 +60,7 @@ def page(data: Mapping[str, Any], measured: Sequence[Mapping[str, Any]]) -> str:
         "script": script,
         "data": base64.b64encode(packed).decode(),
         "costs": costs(measured, names),
+        "guard": GuardGraph().inside(),
         "made": _describe_versions(data["made"]),
     }
     whole = text["page.html"]

@@ -29,7 +29,7 @@ function optionsView(data, state, set) {
       type: "button", class: "fold", "aria-expanded": String(isOpen), "data-key": `row-${key}`,
       onclick: () => set({ open: (isOpen ? others : [...others, key]).join(",") }, true),
     }, isOpen ? "▾ " : "▸ ", h("b", {}, key)));
-    const cells = shown.map((anomaly) => optionCell(data, subjects[0], anomaly, state));
+    const cells = shown.map((anomaly) => optionCell(data, subjects, anomaly, state));
     return [[head, ...cells], ...(isOpen ? subjects.map((each) => letterRow(data, each, state, shown.length)) : [])];
   };
   const groups = GROUPS.map(([, heading], place) => [heading, behaviours.filter((each) => groupOf(each) === place).flatMap(rows)]);
@@ -43,7 +43,7 @@ function optionsView(data, state, set) {
       h("span", { class: "every" }, "✗ every call"), h("span", { class: "one" }, "✗ one fault"), h("span", { class: "two" }, "✗ two faults"),
       h("span", { class: "unseen" }, "✓ not seen (≤ 2)"), " in no run with up to two faults ",
       data.untried.length > 0 && [h("span", { class: "untried" }, "not tried"), " a kind of fault was left out; see below "],
-      h("span", { class: "proved" }, "✓ never (proved)"), " for any number of faults, as long as the code stays the same, effects succeed and no state expires"),
+      h("span", { class: "never" }, "✓ never"), " and in no state of the model, with any number of faults; see Method"),
     data.untried.map((line) => h("p", { class: "caption" }, `${line}.`)),
     unseen.length > 0 && h("p", { class: "caption" }, `${data.untried.length ? "Shown by none" : "Not seen in any"} of these runs: ${unseen.map(({ words }) => words).join(", ")}.`),
   ];
@@ -61,18 +61,19 @@ function letterRow(data, subject, state, columns) {
   ];
 }
 
-/** One cell: the fewest faults that cause a failure of a subject. */
-function optionCell(data, subject, anomaly, state) {
-  const { weakest, never, bound, untried } = worldOf(data, subject.name, state);
+/** One cell: the fewest faults that cause a failure of subjects that behave alike. */
+function optionCell(data, subjects, anomaly, state) {
+  const [subject] = subjects;
+  const { weakest, bound, untried } = worldOf(data, subject.name, state);
   const about = `${subject.short}, ${anomaly.words}`, faults = weakest[anomaly.name];
-  if (faults === undefined && untried && !never.includes(anomaly.name)) {
+  if (faults === undefined && untried) {
     return h("td", { class: "untried" }, h("a", { href: "#view=method", title: untried, "aria-label": `${about}: ${untried}` }, untried));
   }
   if (faults === undefined) {
-    const proved = never.includes(anomaly.name), says = proved ? "never (proved)" : `not seen (≤\u00a0${bound})`;
-    const title = proved ? "proved for any number of faults, as long as the code stays the same, effects succeed and no state expires" : `in no run with up to ${plural(bound, "fault")}`;
-    return h("td", { class: proved ? "proved" : "unseen" },
-      h("a", { href: "#view=method", title, "aria-label": `${about}: ${title}` }, `✓ ${says}`));
+    const never = subjects.every(({ name }) => worldOf(data, name, state).never.includes(anomaly.name));
+    const title = never ? "never: in no run and in no state of the model, with any number of faults" : `in no run with up to ${plural(bound, "fault")}`;
+    return h("td", { class: never ? "never" : "unseen" },
+      h("a", { href: "#view=method", title, "aria-label": `${about}: ${title}` }, `✓ ${never ? "never" : `not seen (≤\u00a0${bound})`}`));
   }
   const size = faults ? faults.split(" ").length : 0, kind = ["every", "one", "two"][Math.min(size, 2)];
   return h("td", { class: kind }, h("a", {

@@ -113,7 +113,7 @@ function shortest(data, world, state, set, name) {
         onclick: () => set({ faults: faults.replaceAll(" ", ","), round: "", step: "end" }) }, `${does}: ${wordsOf(data, faults)}`);
     }
     const unseen = world.untried || `not seen (≤ ${world.bound})`;
-    return h("span", {}, `${does}: ${world.never.includes(anomaly) ? "proved not to happen" : unseen}`);
+    return h("span", {}, `${does}: ${world.never.includes(anomaly) ? "never" : unseen}`);
   }));
 }
 

@@ -29,7 +29,6 @@ from mrtr_options.review.explore.counterexamples import (
     is_part,
     play_schedules,
 )
-from mrtr_options.review.explore.proof import prove
 from mrtr_options.review.judge.anomalies import anomalies_in
 from mrtr_options.review.judge.contract import violations
 from mrtr_options.tool.catalogue import option_at, option_named
@@ -172,7 +171,7 @@ def test_a_run_that_breaks_a_guarantee_and_shows_no_anomaly_fails_the_command(
     called = Subject(replace(option, guarantees=claims)), calling()
     found = anyio.run(counterexamples, *called, 0)
     monkeypatch.setattr(
-        "mrtr_options.review.explore.workers.explore_all", Mock(return_value=([found], {}))
+        "mrtr_options.review.explore.workers.explore_all", Mock(return_value=[found])
     )
     assert main(["explore", "F", "--markdown"]) == 1
     assert capsys.readouterr().err == (
@@ -230,30 +229,6 @@ def test_every_delivery_that_an_option_may_guarantee_is_a_fault_that_is_explored
         if schedule.modern and name_of(schedule.modern) == slug and not schedule.modern.script
     }
     assert set(EVERY_DELIVERY) <= explored
-
-
-@pytest.mark.parametrize("letter", list("EJ"))  # `docs/explored.json` has the other proofs
-def test_what_keeps_nothing_on_the_server_is_proved_for_any_number_of_faults(letter: str) -> None:
-    proof = anyio.run(prove, subject_named(letter))
-    assert proof.holds
-    last = [message for message in proof.messages if len(message) == 2 and message[1] in UNITS]
-    assert proof.messages_with("bill") == last
-    assert {"lost call", "stuck call", "lost effect"} <= set(proof.never)
-
-
-UNITS = ("metric", "imperial")
-
-
-def test_what_has_its_effect_once_a_process_is_not_proved_with_equal_replies(
-    tmp_path: Path,
-) -> None:
-    """Try a file that bills once a process; `docs/explored.json` has a frame and a guard."""
-    billed = "BILLED.append(place) or await desk.bill(place) if place not in BILLED else None"
-    source = option_named("E").source.replace("await desk.bill(place)", billed)
-    path = tmp_path / "bills_once.py"
-    path.write_text(source.replace("async def call", "BILLED = []\n\n\nasync def call", 1))
-    assert billed in source
-    assert not anyio.run(prove, Subject(option_at(path))).holds
 
 
 @pytest.mark.parametrize("text", ["lost", "lost0", "found3", "lost3.0", "3", "lost3;twice1"])

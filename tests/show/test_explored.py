@@ -16,8 +16,7 @@ from mrtr_options.review.bench.setup import POLICIES
 from mrtr_options.review.bench.subjects import subject_named
 from mrtr_options.review.explore.combinations import in_words
 from mrtr_options.review.explore.counterexamples import counterexamples
-from mrtr_options.review.explore.proof import prove
-from mrtr_options.review.explore.summary import behaviours, proof_as_json
+from mrtr_options.review.explore.summary import behaviours
 from mrtr_options.review.explore.workers import options_of
 from tests.evidence import every
 
@@ -48,10 +47,7 @@ def found(row: dict[str, Any], bound: int) -> dict[str, Any]:
     )
     seen = anyio.run(counterexamples, subject, call, bound, backend_options=options_of(subject))
     assert seen.unclassified == {}
-    proof = (
-        anyio.run(prove, subject) if subject.option.extra is None and not subject.keyed else None
-    )
-    return seen.as_json() | proof_as_json(proof)
+    return seen.as_json()
 
 
 def differences(kept: dict[str, Any], now: dict[str, Any]) -> list[str]:

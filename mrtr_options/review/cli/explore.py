@@ -101,8 +101,8 @@ def run(args: argparse.Namespace) -> int:
     elif args.markdown:
         form = "markdown"
     with sharing(calls, quiet=args.json) as on_share:
-        done, proofs = explore_all(calls, Path(args.resume) if args.resume else None, on_share)
-    show(done, proofs, form)
+        done = explore_all(calls, Path(args.resume) if args.resume else None, on_share)
+    show(done, form)
     return name_unclassified(done)
 
 

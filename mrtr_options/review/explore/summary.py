@@ -18,10 +18,9 @@ from rich.text import Text
 
 from mrtr_options.review.bench.faults import Faults, names_of, parse
 from mrtr_options.review.bench.setup import Fleet, Policy
-from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.review.explore.combinations import in_words
 from mrtr_options.review.explore.counterexamples import Explored, weakest_of
-from mrtr_options.review.explore.proof import Proof
+from mrtr_options.review.explore.never import CONDITIONS, NEVER, never_in
 from mrtr_options.review.judge.anomalies import ANOMALIES, WORDS
 from mrtr_options.terminal import console, plural
 from mrtr_options.terminal import markdown as table
@@ -38,9 +37,6 @@ FLEETS: dict[Fleet, str] = {
 NOT_SEEN = "not seen (≤ {})"
 """The text for an anomaly that no set of so many faults shows."""
 
-PROVED = "never (proved)"
-"""The text for an anomaly that no number of faults shows, apart from those of `EXCEPT`."""
-
 NOT_TRIED = "not tried"
 """The text for an anomaly that nothing shows, if a kind of fault was left out."""
 
@@ -55,25 +51,24 @@ SHORT = 5
 """The most counterexamples of an anomaly that are printed besides the first; --json has all."""
 
 
-def show(
-    done: Sequence[Explored],
-    proofs: Mapping[Subject, Proof],
-    form: Literal["text", "json", "markdown"],
-) -> None:
-    """Print the results of explorations, and the proofs about the subjects."""
-    rows = as_rows(done, proofs)
+def show(done: Sequence[Explored], form: Literal["text", "json", "markdown"]) -> None:
+    """Print the results of explorations."""
+    rows = with_never(found.as_json() for found in done)
+    has_never = any(row["never"] for row in rows)
     if form == "json":
         print(json.dumps(rows, ensure_ascii=False, indent=1))
     elif form == "markdown":
-        print(markdown(rows))
+        print(markdown(rows), *([f"\n{CONDITIONS}"] if has_never else ()), sep="\n")
     else:
-        for found in done:
-            _print(found, proofs.get(found.subject))
+        for found, row in zip(done, rows, strict=True):
+            _print(found, row["never"])
+        if has_never:
+            console().print(CONDITIONS)
 
 
-def as_rows(done: Sequence[Explored], proofs: Mapping[Subject, Proof]) -> list[Row]:
-    """Return the rows that `--json` prints."""
-    return [found.as_json() | proof_as_json(proofs.get(found.subject)) for found in done]
+def with_never(rows: Iterable[Mapping[str, Any]]) -> list[Row]:
+    """Return rows with the anomalies that never happen, as `--json` prints them."""
+    return [{**row, "never": never_in(row)} for row in rows]
 
 
 def name_unclassified(done: Sequence[Explored]) -> int:
@@ -93,7 +88,8 @@ class Behaviour:
 
     Attributes:
         subjects: Their names.
-        rows: The row of the first subject, by the client's policy.
+        rows: The row of the first subject, by the client's policy. What never happens there never
+            happens to any of them.
         histories: The number of runs of all subjects, by the client's policy.
     """
 
@@ -116,21 +112,26 @@ def behaviours(rows: Sequence[Row]) -> list[Behaviour]:
     for subject, own in by_subject.items():
         alike.setdefault(json.dumps([*map(_told_in_table, own.values())]), []).append(subject)
     return [
-        Behaviour(
-            tuple(subjects),
-            by_subject[subjects[0]],
-            {
-                policy: sum(by_subject[subject][policy]["histories"] for subject in subjects)
-                for policy in by_subject[subjects[0]]
-            },
-        )
+        _joined(tuple(subjects), [by_subject[subject] for subject in subjects])
         for subjects in alike.values()
     ]
 
 
+def _joined(subjects: tuple[str, ...], rows: Sequence[Mapping[Policy, Row]]) -> Behaviour:
+    """Return the behaviour of subjects whose rows, by the client's policy, are alike."""
+    joined: dict[Policy, Row] = {}
+    histories: dict[Policy, int] = {}
+    for policy, first in rows[0].items():
+        own = [each[policy] for each in rows]
+        never = set[str](first["never"]).intersection(*(each["never"] for each in own))
+        joined[policy] = first | {"never": sorted(never)}
+        histories[policy] = sum(each["histories"] for each in own)
+    return Behaviour(subjects, joined, histories)
+
+
 def _told_in_table(row: Row) -> dict[str, Any]:
-    """Return all that a table says of a row, without its subject."""
-    other = {name: row[name] for name in row if name not in ("subject", "histories", "proved")}
+    """Return what the runs of a row showed, without its subject."""
+    other = {name: row[name] for name in row if name not in ("subject", "histories", "never")}
     return other | {"witnesses": {name: sorted(sets) for name, sets in row["witnesses"].items()}}
 
 
@@ -167,21 +168,13 @@ def not_tried_lines(kinds: Mapping[str, str], on: str = "") -> list[str]:
     ]
 
 
-def proof_as_json(proof: Proof | None) -> dict[str, Any]:
-    """Return a proof as a part of a JSON object."""
-    if proof is None or not proof.holds:
-        return {"proved": None, "never": []}
-    return {"proved": proof.statement, "never": list(proof.never)}
-
-
-def _print(found: Explored, proof: Proof | None) -> None:
+def _print(found: Explored, never: Sequence[str]) -> None:
     out = console()
     setup = found.scenario.setup
     where = f"{found.scenario.location}, {setup.era}; {FLEETS[setup.fleet]}"
     who = f"the client {setup.policy}; the destination: {setup.destination}"
     out.print(Text.assemble((found.subject.title, "bold"), f": {where}; {who}"))
     lines: list[tuple[str, str, str]] = []
-    never = proof.never if proof is not None and proof.holds else ()
     for anomaly in ANOMALIES:
         sets = [names_of(faults) for faults in found.counterexamples.get(anomaly.name, ())]
         if sets:
@@ -197,11 +190,9 @@ def _print(found: Explored, proof: Proof | None) -> None:
     unseen = [WORDS[name] for name in left if name not in never]
     label = not_tried_cell(found.not_tried) if found.not_tried else NOT_SEEN.format(found.bound)
     lines.append((label, "", ", ".join(unseen) or "no other anomaly"))
+    if never:
+        lines.append((NEVER, "green", ", ".join(WORDS[name] for name in left if name in never)))
     runs = plural(found.histories, "run")
-    if proof is not None and proof.holds:
-        lines.append(
-            (PROVED, "green", f"{', '.join(WORDS[name] for name in never)}; {proof.statement}")
-        )
     out.print(Padding(_build_grid(lines), (0, 0, 0, 2), expand=False))
     for line in (runs, *not_tried_lines(found.not_tried)):
         out.print(Padding(Text(line), (0, 0, 0, 2), expand=False))
@@ -225,25 +216,31 @@ def sentence(faults: Faults) -> str:
     return f"{COUNTS.get(len(faults), f'{len(faults)} faults')}: {said}"
 
 
-def markdown(rows: Sequence[Row]) -> str:
-    """Write a table for each destination, under its name where there are several."""
+def markdown(rows: Sequence[Row], never: str = NEVER) -> str:
+    """Write a table for each destination, under its name where there are several.
+
+    Args:
+        rows: The rows.
+        never: The text of a cell whose anomaly never happens.
+    """
     destinations = dict.fromkeys(row["destination"] for row in rows)
     tables: list[str] = []
     for destination in destinations:
         if len(destinations) > 1:
             tables.append(f"Destination: {destination}")
-        tables.append(_write_table([row for row in rows if row["destination"] == destination]))
+        there = [row for row in rows if row["destination"] == destination]
+        tables.append(_write_table(there, never))
     return "\n\n".join([*tables, *not_tried_in(rows)])
 
 
-def _write_table(rows: Sequence[Row]) -> str:
+def _write_table(rows: Sequence[Row], never: str) -> str:
     """Write a table: for each behaviour a row for each client, a column for each shown anomaly."""
     shown = [each.name for each in ANOMALIES if any(each.name in row["witnesses"] for row in rows)]
     cells = (
         (
             " ".join(map(short, behaviour.subjects)),
             policy,
-            *(weakest(row, anomaly) for anomaly in shown),
+            *(weakest(row, anomaly, never) for anomaly in shown),
             f"{behaviour.histories[policy]:,}",
         )
         for behaviour in behaviours(rows)
@@ -276,7 +273,7 @@ def as_in(subjects: Sequence[str]) -> str:
     return f" (as in {'; '.join([', '.join(map(short, subjects)), *marks])})"
 
 
-def weakest(row: Mapping[str, Any], anomaly: str) -> str:
+def weakest(row: Mapping[str, Any], anomaly: str, never: str = NEVER) -> str:
     """Write the cell of an anomaly: the least that has to go wrong for it.
 
     Without a counterexample it is "not seen" only if every kind of fault was tried.
@@ -286,6 +283,6 @@ def weakest(row: Mapping[str, Any], anomaly: str) -> str:
         least = weakest_of(sets)
         return in_words(parse(least), row["location"]) + (f" (`{least}`)" if least else "")
     if anomaly in row["never"]:
-        return PROVED
+        return never
     kinds = left_out(row)
     return not_tried_cell(kinds) if kinds else NOT_SEEN.format(row["bound"])

@@ -6,7 +6,7 @@ faults, which tells the faults that can happen in them. Then each share, the set
 begin with some of those, is a task of its own. What a killed command has done is in a file, and the
 next one goes on from there.
 
-Knows the exploration of a call, and proofs; nothing of how results are shown.
+Knows the exploration of a call; nothing of how results are shown.
 """
 
 from __future__ import annotations
@@ -32,7 +32,6 @@ from mrtr_options.review.explore.counterexamples import (
     join,
 )
 from mrtr_options.review.explore.pool import do_task, pool
-from mrtr_options.review.explore.proof import Proof, prove
 from mrtr_options.review.explore.stored import Share, StoredShares
 
 Called = tuple[Subject, Scenario]
@@ -47,18 +46,11 @@ MOST_NAMED = 3
 
 def explore_all(
     calls: Mapping[Called, int], keep_in: Path | None, on_share: Callable[[int, int, str], None]
-) -> tuple[list[Explored], dict[Subject, Proof]]:
-    """Explore calls. Return the results in their order, and the proofs about their subjects."""
+) -> list[Explored]:
+    """Explore calls. Return the results in their order."""
     place = {called: number for number, called in enumerate(calls)}
-    done: list[Explored] = []
-    proofs: dict[Subject, Proof] = {}
-    for result in explore_each(calls, keep_in, on_share):
-        done.append(result)
-        subject = result.subject
-        if subject not in proofs and subject.option.extra is None and not subject.keyed:
-            proofs[subject] = anyio.run(prove, subject)
-    done.sort(key=lambda result: place[result.subject, result.scenario])
-    return done, proofs
+    done = explore_each(calls, keep_in, on_share)
+    return sorted(done, key=lambda result: place[result.subject, result.scenario])
 
 
 def explore_each(

@@ -1,0 +1,100 @@
+"""Tests of the kept verdicts: they are those of the model now, and the guard's picture is, too."""
+
+import json
+from typing import Any
+
+import pytest
+
+from model.anomalies import NAMES
+from model.check import Cell, cells
+from model.digest import GraphDigest, of_code
+from model.drawing import PLACES, PLAIN, REPEATING, edges_of, node_of
+from model.kept import tasks, verdict_of
+from model.world import World
+from mrtr_options.review.explore.never import KEPT
+from tests.evidence import every
+
+STALE = "stale: run python -m documents --model"
+FEW = 1500
+"""The most states of a search that `make test` makes again."""
+
+SAVED: dict[str, Any] = json.loads(KEPT.read_text(encoding="utf-8"))
+TASKS = {task.name: task for task in tasks()}
+
+
+def name_of(search: dict[str, Any]) -> str:
+    """Return the name of a kept search."""
+    words = ("mechanism", "client", "destination", "extra")
+    return " / ".join(search[word] for word in words if search[word])
+
+
+SEARCHES = {name_of(search): search for search in SAVED["searches"]}
+SMALL = [name for name, search in SEARCHES.items() if search["states"] <= FEW]
+
+
+def test_kept_verdicts_are_of_this_code_and_of_every_cell() -> None:
+    """A search that is not kept makes nothing *never*; `--model` keeps every one."""
+    assert SAVED["code"] == of_code(), STALE
+    assert SAVED["names"] == [*NAMES], STALE
+    assert [*SEARCHES] == [name for name in TASKS if name in SEARCHES], STALE
+    assert {" / ".join(cell) for cell in cells()} <= {*SEARCHES}, STALE
+
+
+@pytest.mark.parametrize(
+    "name", every("searches of the model", {name: name for name in SEARCHES}, SMALL)
+)
+def test_kept_verdict_is_what_a_search_finds_now(name: str) -> None:
+    assert json.loads(json.dumps(verdict_of(TASKS[name]).as_json())) == SEARCHES[name], STALE
+
+
+def test_digest_changes_with_a_state_and_with_an_action() -> None:
+    def digest(world: World, says: str) -> str:
+        made = GraphDigest()
+        assert made(world, says) is False
+        return made.hex
+
+    first = digest(World(), "a request arrives")
+    assert digest(World(), "a request arrives") == first
+    assert digest(World(), "a request is lost") != first
+    assert digest(World(store=frozenset({(1, 1, "done")})), "a request arrives") != first
+
+
+def test_digest_is_the_same_in_whatever_order_states_are_found() -> None:
+    steps = [(World(), "one"), (World(noticed=frozenset({"b", "a"})), "other")]
+    digests: set[str] = set()
+    for order in (steps, steps[::-1]):
+        made = GraphDigest()
+        for world, says in order:
+            made(world, says)
+        digests.add(made.hex)
+    assert len(digests) == 1
+
+
+def test_picture_of_the_guard_has_a_place_for_each_state_of_its_record() -> None:
+    edges = edges_of(PLAIN)
+    nodes = {edge.before for edge in edges} | {edge.after for edge in edges}
+    assert nodes == set(PLACES)
+    assert node_of(World()) in nodes
+
+
+def test_only_the_guard_with_a_key_leaves_an_unknown_outcome() -> None:
+    unknown = [node for node in PLACES if node.record == "begun" and not node.at_work]
+
+    def leaving(cell: Cell) -> set[str]:
+        edges = edges_of(cell)
+        left = [edge for edge in edges if edge.before in unknown and edge.after not in unknown]
+        return {edge.action for edge in left}
+
+    assert "request" not in leaving(PLAIN)
+    assert "request" in leaving(REPEATING)
+
+
+@pytest.mark.parametrize("name", ["key", "argument"])
+@pytest.mark.parametrize("client", ["stops", "calls again", "resends"])
+def test_named_guard_never_charges_twice_while_versions_are_replaced(
+    name: str, client: str
+) -> None:
+    mechanism = f"guard, named by {name} (J)"
+    search = SEARCHES[f"{mechanism} / {client} / ignores keys / redeploys"]
+    assert search["closed"]
+    assert "duplicate bill" not in search["anomalies"]
