@@ -61,6 +61,18 @@ def refusals_are(made: Reply) -> Callable[[Request, Reply], Reply]:
     return habit
 
 
+def capabilities_come_first(request: Request, reply: Reply) -> Reply:
+    """Refuse a client that cannot be asked before its arguments are looked at."""
+    refused = not request.asks and reply.is_error
+    return Reply(code=-32021, message="cannot ask") if refused else reply
+
+
+def the_place_is_of_another_call(request: Request, reply: Reply) -> Reply:
+    """Take the number of a call on another instance for that of one's own."""
+    is_of_illinois = reply.text is not None and reply.text.startswith("Springfield, Illinois")
+    return replace(reply, text=f"{MISSOURI}: 79 °F, sunny.") if is_of_illinois else reply
+
+
 def without_a_form_no_question_is_named(request: Request, reply: Reply) -> Reply:
     return tool_error("expected an object") if reply.code and not any(contents(request)) else reply
 
@@ -92,6 +104,8 @@ def unreadable(code: int) -> Callable[[Request, Reply], Reply]:
         ("refusals", refusals_are(Reply(code=-32602, message="no answer")), set[str]()),
         ("refusals", refusals_are(tool_error("cancelled")), {"decline-ends-the-call"}),
         ("cannot-be-asked", refusals_are(Reply(code=-32021, message="cannot ask")), set[str]()),
+        ("cannot-be-asked", capabilities_come_first, set[str]()),
+        ("astray", the_place_is_of_another_call, {"a-lost-call-is-no-other-call"}),
         ("bad-answers", without_a_form_no_question_is_named, set[str]()),
         ("bad-answers", no_question_is_named, {"answers-are-checked"}),
         ("bad-answers", unreadable(HEADER_MISMATCH), set[str]()),

@@ -32,6 +32,7 @@ from mrtr_options.review.check.failures import (
 from mrtr_options.review.check.inputs import arguments_case, hostile_case, places_case
 from mrtr_options.review.check.many_calls import (
     again_case,
+    astray_case,
     at_once_case,
     crowd_case,
     equal_calls_case,
@@ -102,6 +103,7 @@ def systematic() -> list[Scenario]:
         *time_cases(),
         *fault_cases(),
         *restart_cases(),
+        astray_case(),
         pairs_case(2, at_once=False),
         mixed_case(2),
         again_case(2),

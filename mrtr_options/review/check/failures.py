@@ -117,6 +117,7 @@ def fault_cases() -> list[Scenario]:
         if (what, kind) == ("slow", "audit"):
             continue
         who = [Caller("Springfield"), Caller("Lisbon", "bob"), Caller("Springfield")]
+        who.append(Caller("Tokyo", asks=False))
         fault = f"{what}@{kind}"
         one = rounds(1, who[0], "Springfield, Missouri", "imperial")
         broken = 0 if kind == "audit" else 2
@@ -128,6 +129,8 @@ def fault_cases() -> list[Scenario]:
             Send("units", units("imperial"), call=2),
         )
         steps += [replace(one[broken], only_if="failed"), *one[broken + 1 :], *equal[2:]]
+        alone = Send("first", call=4, delivery=Delivery(fault=fault))  # one round has both effects
+        steps += [alone, Send("first", call=4, only_if="failed")]
         slug = f"{FAILS[what]}-{kind}-beside"
         found.append(case(slug, f"The {kind} of one call fails, or has to wait.", who, steps))
     return found

@@ -124,6 +124,31 @@ def again_case(instances: Literal[1, 2]) -> Scenario:
     return case(slug, "The same calls again, late and twice.", who, steps, instances=instances)
 
 
+def astray_case() -> Scenario:
+    """Choose one place on one instance and another on the other; each last round goes astray.
+
+    The calls are equal but for the chosen place, so a handle that only one instance knows may be a
+    handle of another call there.
+    """
+    here = [Delivery(to=0), Delivery(to=1)]
+    places = ["Springfield, Illinois", "Springfield, Missouri"]
+    who = 2 * ASTRAY * [Caller("Springfield")]
+    steps: list[Step] = []
+    for number in range(1, len(who) + 1):
+        first, chosen, _ = rounds(number, who[0], in_turn(places, number))
+        own = in_turn(here, number)
+        steps += [replace(first, delivery=own), replace(chosen, delivery=own)]
+    for number in range(1, len(who) + 1):
+        other = in_turn(here, number + 1)
+        steps.append(Send("units", units("imperial"), call=number, delivery=other))
+    why = "Calls with equal arguments go on at the instance that did not ask."
+    return case("astray", why, who, steps, instances=2)
+
+
+ASTRAY = 5
+"""The number of calls on each instance that go on at the other."""
+
+
 def at_once_case(slug: str, *users: str) -> Scenario:
     """Make the same calls at the same moment, of two users or of one; an effect takes long.
 

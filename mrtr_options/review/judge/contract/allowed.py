@@ -372,9 +372,12 @@ class _NextStep:
         """Return the allowed responses, and set `rule`."""
         if not self.matches:
             self.rule = rules.UNKNOWN_PLACES_ARE_ERRORS
+            unknown: list[Allowed] = [ToolError()]
             if has_control(self.location):
-                return [ToolError(), Refused()]
-            return [ToolError()]
+                unknown.append(Refused())
+            if not self.asks:
+                unknown.append(Refused((CANNOT_ASK,)))
+            return unknown
         if len(self.matches) == 1:
             return self._allow_at_units(self.matches[0])
         if self.settled is not None:
