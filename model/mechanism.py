@@ -55,7 +55,7 @@ class Mechanism:
     def is_too_old(self, world: World, request: Request) -> bool:
         """Return whether a request's state, or the key of a first request, is too old."""
         if request.round == 1:
-            return (self.call(world, request), 0) in world.old
+            return self.client_sends_key and (self.call(world, request), 0) in world.old
         return (request.attempt, request.state) in world.old
 
     def take(self, world: World, index: int, request: Request) -> Iterator[Outcome]:

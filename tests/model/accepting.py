@@ -186,7 +186,9 @@ def left_out(history: History) -> str:
         return "two changed answers: the model has one in a call"
     if names.count("other") > 1:
         return "two other calls: the model has one"
-    hangs = any(isinstance(each, Received) and each.reply.nothing == HUNG for each in history.events)
+    hangs = any(
+        isinstance(each, Received) and each.reply.nothing == HUNG for each in history.events
+    )
     return "a request hung: the model has no clock" if hangs else ""
 
 
@@ -435,9 +437,7 @@ class _Follower:
                 response = Response(now.request, 0, FAILED)
                 yield says, here.change(exchange, world, at=None, response=response)
 
-    def before_effect(
-        self, place: int | None, kind: str, here: Here
-    ) -> Iterator[tuple[int, Work]]:
+    def before_effect(self, place: int | None, kind: str, here: Here) -> Iterator[tuple[int, Work]]:
         """Yield the rounds on an instance of the bench whose next step is an effect."""
         for exchange in here.open:
             now = None if exchange.at is None else here.world.instances[exchange.at].work

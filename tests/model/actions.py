@@ -10,8 +10,8 @@ WORKS = re.compile(rf"instance (\d): ([a-z ]+) \(({REQUEST})\)")
 CRASHES = re.compile(r"instance (\d) crashes")
 REPLACED = re.compile(r"instance (\d) is replaced by version 2")
 WAITS = re.compile(rf"instance (\d) lets ({REQUEST}) wait")
-AGES = re.compile(r"time passes: states of call (\d) up to round (\d) are too old")
-KEY_AGES = re.compile(r"time passes: the key of call (\d) is too old")
+GOES_ON = re.compile(rf"instance (\d) goes on with ({REQUEST})")
+TIME_PASSES = "time passes"
 FORGETS = re.compile(r"server forgets call (\d)")
 OTHER_CALL = "other call: "
 FAILS = " fails"
@@ -29,4 +29,5 @@ def request_of(words: str) -> Request:
         changed="with the changed answer" in words,
         early="with every answer" in words,
         consented="with consent" in words,
+        renewed="with a renewed state" in words,
     )

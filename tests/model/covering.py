@@ -29,6 +29,7 @@ class Driven:
 
     Attributes:
         transitions: The number of transitions that the model has; 0 if they were not counted.
+        is_whole: Whether all states were looked at for that.
         done: Those that were driven.
         steps: The number of actions.
         runs: The number of runs from the start.
@@ -36,6 +37,7 @@ class Driven:
     """
 
     transitions: int = 0
+    is_whole: bool = False
     done: set[Transition] = field(default_factory=set[Transition])
     steps: int = 0
     runs: int = 0
@@ -59,18 +61,24 @@ class Driven:
 
 
 async def drive(
-    graph: Graph, *, most: int | None = None, seed: int = 0, begin: Begin = begun
+    graph: Graph,
+    *,
+    nearest: int | None = None,
+    most: int | None = None,
+    seed: int = 0,
+    begin: Begin = begun,
 ) -> Driven:
     """Drive every transition of a graph, or a sample of them.
 
     Args:
         graph: The graph.
+        nearest: The number of states that are looked at, the nearest ones first; None for all.
         most: The number of transitions in the sample; None for all.
         seed: Draws the sample.
         begin: Begins each run.
     """
-    explored = graph.explore()
-    found = Driven(len(explored.found))
+    explored = graph.explore(nearest)
+    found = Driven(len(explored.found), explored.is_whole)
     targets = [*explored.found]
     if most is not None and most < len(targets):
         targets = random.Random(seed).sample(targets, most)

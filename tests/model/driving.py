@@ -32,6 +32,7 @@ from model.destination import KINDS, MOST
 from model.guard import Guard
 from model.world import (
     CONSENT,
+    ENDED,
     FAILED,
     ROUNDS,
     SECOND_ERROR,
@@ -75,10 +76,11 @@ LEASE_SECONDS = 60.0
 KEEP_SECONDS = 1000 * LEASE_SECONDS
 REASONS = {
     SECOND_ERROR: {"indeterminate"},
-    START_OVER: {"unknown_continuation"},
+    START_OVER: {"unknown_continuation", "other_version"},
     SPENT: {"answered_differently"},
     TOO_OLD: {"request_state_expired", "call_key_expired"},
     FAILED: {"None"},
+    ENDED: {"None"},
 }
 """The reasons on the wire of the model's errors."""
 EFFECTS = ("audit", "bill")
@@ -133,12 +135,14 @@ class Gate:
         reply: The response, once the round has one.
         is_dead: Whether the process has ended.
         fails: Whether the effect fails at which the round waits.
+        request: The request that gets its response; None for a round without one.
     """
 
     at: str = ""
     reply: Any = None
     is_dead: bool = False
     fails: bool = False
+    request: ModelRequest | None = None
     moved: anyio.Event = field(default_factory=anyio.Event)
     go: anyio.Event = field(default_factory=anyio.Event)
 
@@ -269,8 +273,6 @@ class Servers:
         versions: The version of each instance.
         time: The time by which states age; `at` is the time at which the latest request arrived.
         born: The time at which each state was handed out.
-        old: The states that are too old.
-        old_keys: The call keys that are too old.
         replies: The latest question in response to each of them, by the question's number, too.
     """
 
@@ -284,8 +286,6 @@ class Servers:
         self.group = group
         self.time = self.at = self.now
         self.born: dict[str, float] = {}
-        self.old: set[str] = set()
-        self.old_keys: set[str] = set()
         self.versions = [1, 1]
         self.gates = [Gate(), Gate()]
         self.clients: list[Client | None] = [None, None]
@@ -348,31 +348,39 @@ class Servers:
             gate.die()
         self.stopped.set()
 
-    async def take(self, index: int, request: ModelRequest, *, late: bool) -> Gate:
+    async def take(self, index: int, request: ModelRequest, *, late: bool, old: bool) -> Gate:
         """Deliver a request, and wait until its round stops at a gate or ends.
 
         Args:
             index: The instance.
             request: The model's request.
             late: Whether the lease of a round that a crash has left behind has ended.
+            old: Whether its state is too old, or its call key if it has no state.
         """
         client = await self.client(index)
         gate = self.gates[index]
         gate.reply = None
+        gate.request = request
         sent = self.requests[request]
-        is_young = sent.state is not None and sent.state not in self.old
-        self.at = self.born[sent.state] if sent.state is not None and is_young else self.time
+        self.at = self.arrival(sent, old=old)
         ahead = 0.0
         if late:  # later than a lease that was taken at such a moment before
             self.late += 2 * LEASE_SECONDS
             ahead = self.late
-        if sent.state is None and sent.key in self.old_keys:
+        if sent.state is None and old:
             ahead = 2 * KEEP_SECONDS
         self.now += ahead
         self.group.start_soon(self.send, client, gate, sent)
         await gate.until_moved()
         self.now -= ahead
         return gate
+
+    def arrival(self, sent: Sent, *, old: bool) -> float:
+        """Return the time by which a request's state is looked at."""
+        if sent.state is None:
+            return self.time
+        born = self.born[sent.state]
+        return max(self.time, born + 2 * STATE_TTL_SECONDS) if old else born
 
     async def send(self, client: Client, gate: Gate, sent: Sent) -> None:
         """Send a request and note its response."""
@@ -411,14 +419,8 @@ class Servers:
         await self.crash(index)
         self.versions[index] = 2
 
-    def pass_time(self, requests: set[ModelRequest], *, keys: bool) -> None:
-        """Let the states of some requests be too old; and their keys, which are good for longer."""
-        for request in requests:
-            sent = self.requests[request]
-            if sent.state is not None:
-                self.old.add(sent.state)
-            if keys and sent.key is not None:
-                self.old_keys.add(sent.key)
+    def pass_time(self) -> None:
+        """Let all states that were handed out be too old."""
         self.time += 2 * STATE_TTL_SECONDS
 
     async def forget(self) -> None:
@@ -436,7 +438,7 @@ class Servers:
         """Answer a question that the client got, as the model's client does."""
         reply = self.replies[before, question]
         ((key, form),) = forms(reply).items()
-        answers = {key: await agreeable(form)}
+        answers = {key: await (otherwise(form) if after.changed else agreeable(form))}
         self.requests[after] = replace(self.requests[before], asked=reply, answers=answers)
 
     async def change(self, before: ModelRequest, after: ModelRequest) -> None:

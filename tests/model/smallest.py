@@ -120,7 +120,9 @@ class _Search:
             failed = requests_at_work(before) - requests_at_work(after)
             return 1, taken, credit | failed
         if says.endswith("client loses the response"):
-            mine = before.other.waits_for if says.startswith("other") and before.other else waits_for
+            mine = (
+                before.other.waits_for if says.startswith("other") and before.other else waits_for
+            )
             return (0 if mine in credit else 1), taken, credit - {mine}
         if says.startswith("client gets error"):
             return 0, taken, credit | {after.client.waits_for}
