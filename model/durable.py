@@ -54,7 +54,7 @@ class Durable(Guard):
         """Return whether a call that is not over was begun by another version."""
         mine = world.instances[index].version
         begun_by = [round_ for each, round_, how in world.store if (each, how) == (call, "version")]
-        is_new = request.round == 1 and not begun_by
+        is_new = all(each != call for each, _, _ in world.store)
         has_ended = (call, 3, "done") in world.store or (call, 13, "done") in world.store
         version = 1 + bool(begun_by)
         return not is_new and not has_ended and version != mine

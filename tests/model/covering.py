@@ -48,6 +48,12 @@ class Driven:
         """The number of transitions that were driven."""
         return len(self.done)
 
+    async def follow(self, here: Drive, way: Sequence[Move]) -> None:
+        """Drive actions, until the path has to end."""
+        for move in way:
+            if not here.is_over:
+                await self.go(here, move)
+
     async def go(self, here: Drive, move: Move) -> None:
         """Drive one action.
 
@@ -90,9 +96,8 @@ async def drive(
         async with begin(graph) as here:
             way = explored.way_to(target)
             try:
-                while way:
-                    for move in way:
-                        await found.go(here, move)
+                while way and not here.is_over:
+                    await found.follow(here, way)
                     way = graph.way_to_one_of(here.world, left - found.done, FAR)
             except Differs as error:
                 found.differs.append(str(error))
@@ -124,7 +129,7 @@ async def wander(
             try:
                 for _ in range(LONGEST):
                     moves = graph.moves(here.world)
-                    if not moves:
+                    if not moves or here.is_over:
                         break
                     new = [each for each in moves if _is_new(each, found)]
                     await found.go(here, draw.choice(new or moves))

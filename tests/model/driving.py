@@ -52,7 +52,7 @@ from mrtr_options.sdk.single_use.reservations import Claim, Stamp
 from mrtr_options.sdk.single_use.sql import EPOCHS
 from mrtr_options.tool.catalogue import load, option_named
 from mrtr_options.tool.server import TOOL
-from mrtr_options.tool.settings import STATE_TTL_SECONDS, Settings
+from mrtr_options.tool.settings import Settings
 from mrtr_options.tool.weather import Destination, Effect, MemoryLedger
 from mrtr_options.tool.weather import count as count_effects
 from tests.bounds import KEY, SECONDS
@@ -72,6 +72,8 @@ LETTERS = {
 DESTINATIONS: dict[str, Destination] = dict(
     zip(KINDS, ("ignores keys", "honours keys", "business key"), strict=True)
 )
+TTL_SECONDS = 10.0
+"""How long a state is good for: much shorter than a durable call waits for an answer."""
 LEASE_SECONDS = 60.0
 KEEP_SECONDS = 1000 * LEASE_SECONDS
 REASONS = {
@@ -156,7 +158,11 @@ class Gate:
             raise Died
         self.at = step
         self.moved.set()
-        await self.go.wait()
+        try:
+            await self.go.wait()
+        except asyncio.CancelledError:  # the process has ended
+            self.at = ""
+            raise
         if self.is_dead:
             raise Died
 
@@ -172,12 +178,16 @@ class Gate:
 
     async def open(self) -> None:
         """Let the round take its step, and wait until it has reached the next one."""
+        self.let()
+        await self.until_moved()
+
+    def let(self) -> None:
+        """Let the round take its step."""
         self.at = ""
         self.moved = anyio.Event()
         opened = self.go
         self.go = anyio.Event()
         opened.set()
-        await self.until_moved()
 
     async def fail(self) -> None:
         """Let the effect fail at which the round waits, as often as it is tried; end the round."""
@@ -315,6 +325,7 @@ class Servers:
             GatedLedger(self.ledger, gate),
             wrappers,
             keys=[KEY.encode()],
+            ttl_seconds=TTL_SECONDS,
             principal=principal_of,
             clock=lambda: self.at,
         )
@@ -380,7 +391,7 @@ class Servers:
         if sent.state is None:
             return self.time
         born = self.born[sent.state]
-        return max(self.time, born + 2 * STATE_TTL_SECONDS) if old else born
+        return max(self.time, born + 2 * TTL_SECONDS) if old else born
 
     async def send(self, client: Client, gate: Gate, sent: Sent) -> None:
         """Send a request and note its response."""
@@ -421,7 +432,7 @@ class Servers:
 
     def pass_time(self) -> None:
         """Let all states that were handed out be too old."""
-        self.time += 2 * STATE_TTL_SECONDS
+        self.time += 2 * TTL_SECONDS
 
     async def forget(self) -> None:
         """Let the guard's store forget its calls, as it does when other rounds are taken later."""

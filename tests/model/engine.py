@@ -11,7 +11,7 @@ no place at which it stops: it is on record when it has begun.
 import json
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -28,13 +28,17 @@ from model.world import Response, World
 from mrtr_options.review.bench.client import MODES, principal_of
 from mrtr_options.review.bench.redeploys import write
 from mrtr_options.sdk.durable import embedded
+from mrtr_options.sdk.durable.call import ATTEMPTS
+from mrtr_options.sdk.durable.live import Left
 from mrtr_options.sdk.telemetry import without_name
 from mrtr_options.tool.catalogue import load, option_named
 from mrtr_options.tool.settings import Settings
 from mrtr_options.tool.weather import Effect
 from tests.bounds import KEY, SECONDS
+from tests.model.actions import CRASHES, REPLACED
 from tests.model.driving import (
     EFFECTS,
+    TTL_SECONDS,
     Gate,
     GatedLedger,
     Sent,
@@ -42,7 +46,7 @@ from tests.model.driving import (
     asked_back,
     kind_of,
 )
-from tests.model.walking import Drive, Graph
+from tests.model.walking import Drive, Graph, Move
 
 SETTLES_SECONDS = 5.0
 """How long a round may take to its next gate or to its end."""
@@ -70,8 +74,9 @@ class EngineServers(Servers):
 
     Attributes:
         engines: The engine of each instance's store.
-        places: The instance on which each call runs.
+        places: The instance on which each call runs; none for one that waits.
         handles: The engine's names of calls, by call key.
+        own: The call that each instance worked on last.
         begun: The calls whose first request has no name and got no response, by attempt.
     """
 
@@ -87,6 +92,7 @@ class EngineServers(Servers):
         self.lives: list[Life | None] = [None, None]
         self.places: dict[str, int] = {}
         self.handles: dict[str, str] = {}
+        self.own = ["", ""]
         self.begun: defaultdict[int, list[str]] = defaultdict(list)
 
     def settings(self, index: int) -> Settings:
@@ -94,6 +100,7 @@ class EngineServers(Servers):
         return Settings(
             StepLedger(self.ledger, self.gates[index]),
             keys=[KEY.encode()],
+            ttl_seconds=TTL_SECONDS,
             principal=principal_of,
             clock=lambda: self.at,
             database=self.database,
@@ -142,6 +149,7 @@ class EngineServers(Servers):
         self.clients[index] = self.engines[index] = None
         life = self.lives[index]
         self.lives[index] = None
+        self.places = {call: place for call, place in self.places.items() if place != index}
         if life is not None:
             life.stop.set()
             await life.ended.wait()
@@ -150,7 +158,7 @@ class EngineServers(Servers):
         """Return the store on which a call runs; None while it waits."""
         place = self.places.get(handle)
         engine = self.process.beginning.get(handle)
-        if engine is None and place is not None:
+        if engine not in self.process.stores and place is not None:
             engine = self.engines[place]
         is_here = engine in self.process.stores
         return engine if engine is not None and is_here and name in engine.names else None
@@ -160,12 +168,14 @@ class EngineServers(Servers):
         await self.client(index)
         sent = self.requests[request]
         handle = self.handle_of(sent)
-        if handle is not None:
+        if handle is not None and not self.is_at_work(handle):
             await self.move(handle, index)
+            self.own[index] = handle
         before = set(self.process.live)
         gate = await super().take(index, request, late=False, old=old)
         for new in set(self.process.live) - before:
             self.places[new] = index
+            self.own[index] = new
             if sent.key is not None:
                 self.handles[sent.key] = new
             else:
@@ -180,6 +190,13 @@ class EngineServers(Servers):
         claims = json.loads(without_name(codec.unseal(sent.state)))
         return str(claims["s"]).partition(".")[0]
 
+    async def until_recorded(self, index: int) -> None:
+        """Wait until the call that an instance goes on with by itself asks again or has ended."""
+        live = self.process.live.get(self.own[index])
+        if live is not None:
+            with suppress(Left):
+                await live.until(lambda: live.record.output is not None)
+
     async def go_on(self, index: int, request: ModelRequest) -> Gate:
         """Let an instance go on with a call that a crash has left behind."""
         await self.client(index)
@@ -191,8 +208,16 @@ class EngineServers(Servers):
             handle = waiting[-1]
         gate = self.gates[index]
         gate.reply = gate.request = None
+        self.own[index] = handle
         await self.move(handle, index)
         return gate
+
+    def is_at_work(self, handle: str) -> bool:
+        """Return whether a round of a call waits at a gate."""
+        place = self.places.get(handle)
+        if place is None:
+            return False
+        return bool(self.gates[place].at) and self.own[place] == handle
 
     async def move(self, handle: str, index: int) -> None:
         """Let a call run on an instance."""
@@ -203,10 +228,24 @@ class EngineServers(Servers):
         self.process.bell.ring()
 
 
+@dataclass
 class EngineDrive(Drive):
     """A path of the model, as far as it has been driven on an engine."""
 
     servers: EngineServers
+    broken: int = 0
+
+    @property
+    def is_over(self) -> bool:
+        """Return whether the next end of a process may let the engine give up a call's step."""
+        return self.broken == ATTEMPTS - 1
+
+    async def go(self, move: Move) -> None:
+        """Do an action on both sides, and compare them; count the rounds that a crash breaks."""
+        crashes = CRASHES.fullmatch(move.says) or REPLACED.fullmatch(move.says)
+        if crashes and self.world.instances[int(crashes[1])].work is not None:
+            self.broken += 1
+        await super().go(move)
 
     async def go_on(self, index: int, request: ModelRequest, after: World) -> None:
         """Let an instance go on with a round by itself."""
@@ -214,6 +253,23 @@ class EngineDrive(Drive):
         work = after.instances[index].work
         assert work is not None
         await self.compare_place(gate, index, work.request, work.steps)
+
+    async def open(self, gate: Gate, index: int) -> None:
+        """Let the round of an instance take its step, and wait until it has."""
+        is_end = gate.request is None and gate.at == "record"
+        gate.let()
+        if is_end:
+            await self.servers.until_recorded(index)
+
+    async def fail(self, gate: Gate, index: int) -> None:
+        """Let the effect fail at which the round of an instance waits."""
+        gate.fails = True
+        gate.let()
+        if gate.request is None:
+            await self.servers.until_recorded(index)
+        else:
+            await self.settle(gate, "")
+        gate.fails = False
 
     async def compare_reply(self, gate: Gate, expected: Response) -> None:
         """Compare a response, if there is one.
