@@ -193,7 +193,7 @@ def callers(world: World) -> list[Client]:
 def live(world: World, instance: Instance) -> Instance:
     """Return an instance with the frames that can still go on or be asked."""
     if not instance.frames:
-        return instance._replace(changed=frozenset())
+        return instance._replace(changed=frozenset(), failed=frozenset())
     waiting = [each.waits_for.attempt for each in callers(world) if not each.told]
     sent = {(each.attempt, each.number) for each in world.requests}
     frames = {
@@ -202,13 +202,17 @@ def live(world: World, instance: Instance) -> Instance:
         if attempt in waiting or (attempt, following(instance, last)) in sent
     }
     attempts = {attempt for attempt, _ in frames}
-    return instance._replace(frames=frozenset(frames), changed=instance.changed & attempts)
+    return instance._replace(
+        frames=frozenset(frames),
+        changed=instance.changed & attempts,
+        failed=instance.failed & attempts,
+    )
 
 
 def order(instance: Instance) -> tuple[object, ...]:
     """Return what an instance is sorted by."""
     frames = sorted(instance.frames)
-    more = instance.version, sorted(instance.changed)
+    more = instance.version, sorted(instance.changed), sorted(instance.failed)
     if instance.work is None:
         return (), (), frames, *more
     return instance.work.request, instance.work.steps, frames, *more

@@ -15,6 +15,7 @@ from model.world import (
     CONSENT_LAST,
     FAILED,
     ROUNDS,
+    ENDED,
     SECOND_ERROR,
     SPENT,
     TOO_OLD,
@@ -30,9 +31,18 @@ POLICIES = ("stops", "calls again", "resends")
 
 
 def steps(
-    world: World, policy: str, wants_second: bool, *, keyed: bool = False, extras: Extras = NONE
+    world: World,
+    policy: str,
+    wants_second: bool,
+    *,
+    keyed: bool = False,
+    extras: Extras = NONE,
+    attempts: int = ATTEMPTS,
 ) -> Iterator[Step]:
-    """Yield what the client may do. One that sends a call key remembers what its user answered."""
+    """Yield what the client may do. One that sends a call key remembers what its user answered.
+
+    It makes at most `attempts` calls; more of them are only needed to follow another client.
+    """
     if world.client.unsaved:
         yield from keep_or_die(world, keyed=keyed)
         return
@@ -42,16 +52,23 @@ def steps(
         yield answer_early(world)
     if world.client.told:
         if wants_second:
-            yield from want_second(world)
+            yield from want_second(world, attempts)
         return
     for response in sorted(world.responses):
         if response.request == world.client.waits_for:
-            yield from take(world, response, policy, keyed=keyed, dies=DIES in extras)
-    yield from lose(world, policy)
+            dies = DIES in extras
+            yield from take(world, response, policy, keyed=keyed, dies=dies, attempts=attempts)
+    yield from lose(world, policy, attempts)
 
 
 def take(
-    world: World, response: Response, policy: str, *, keyed: bool, dies: bool
+    world: World,
+    response: Response,
+    policy: str,
+    *,
+    keyed: bool,
+    dies: bool,
+    attempts: int,
 ) -> Iterator[Step]:
     """Take a response, which may come late or twice.
 
@@ -60,7 +77,7 @@ def take(
     """
     client = world.client
     if response.error:
-        yield from take_error(world, response, policy, keyed=keyed)
+        yield from take_error(world, response, policy, keyed=keyed, attempts=attempts)
     elif response.asks == ROUNDS:
         yield "client gets the result", world._replace(client=client._replace(told="result"))
     elif dies and response.asks < ROUNDS:
@@ -70,12 +87,15 @@ def take(
         yield answer(world, response.asks, keyed=keyed)
 
 
-def take_error(world: World, response: Response, policy: str, *, keyed: bool) -> Iterator[Step]:
+def take_error(
+    world: World, response: Response, policy: str, *, keyed: bool, attempts: int
+) -> Iterator[Step]:
     """Take an error.
 
     An unknown outcome is a failure, after which another client than one that stops tries again; if
     that ends in an error, too, the call is lost. A failed effect may be sent again. A client with a
-    key asks under it what became of a call whose state is too old, once for each round.
+    key asks under it what became of a call whose state is too old, once for each round. One whose
+    changed answer is refused goes on with the first one, if it has the response to that.
     """
     client = world.client
     says = f"client gets error: {response.error}"
@@ -87,12 +107,14 @@ def take_error(world: World, response: Response, policy: str, *, keyed: bool) ->
         first = Request(client.waits_for.attempt, 1)
         back = client._replace(waits_for=first, went_back=client.waits_for.round)
         yield says, world._replace(client=back)
-    elif response.error == SPENT and policy == "resends":
-        other = client.waits_for._replace(changed=not client.waits_for.changed)
-        yield says, world._replace(client=client._replace(waits_for=other))
-    else:
-        after = fail(world, client, policy)
-        may_try_again = response.error == SECOND_ERROR and policy == "stops"
+        return
+    other = client.waits_for._replace(changed=not client.waits_for.changed)
+    may_go_on = response.error == SPENT and other in world.requests
+    if may_go_on:
+        yield f"{says}, which stands", world._replace(client=client._replace(waits_for=other))
+    if not may_go_on or policy != "resends":
+        after = fail(world, client, policy, attempts)
+        may_try_again = response.error in (SECOND_ERROR, ENDED) and policy == "stops"
         is_refusal = response.error not in (TOO_OLD, FAILED) and not may_try_again
         if after.client.told and is_refusal:
             after = after._replace(client=after.client._replace(start_over=True))
@@ -110,11 +132,15 @@ def answer(world: World, question: int, *, keyed: bool) -> Step:
     answered = list(client.answered)
     if question in (CONSENT, CONSENT_LAST):
         round_ = 2 if question == CONSENT else ROUNDS
-        request = Request(before.attempt, round_, before.changed, consented=True)
+        consented = True
     else:
         answered[question - 1] = min(most, answered[question - 1] + 1)
-        is_changed = before.changed
-        request = Request(before.attempt, question + 1, is_changed, consented=before.consented)
+        round_ = question + 1
+        consented = before.consented
+    is_renewed = round_ <= client.went_back
+    request = Request(
+        before.attempt, round_, before.changed, consented=consented, renewed=is_renewed
+    )
     new = client._replace(answered=(answered[0], answered[1]), waits_for=request)
     return f"user answers question {question}", send(world, new)
 
@@ -150,29 +176,29 @@ def answer_early(world: World) -> Step:
     return "client answers before it is asked", after
 
 
-def lose(world: World, policy: str) -> Iterator[Step]:
+def lose(world: World, policy: str, attempts: int) -> Iterator[Step]:
     """Give up waiting.
 
     Changelog, major change 9: "A broken response stream loses the in-flight request; clients
     **MUST** re-issue it as a new request". Shipped clients stop, or their host calls again.
     """
     if policy != "resends":
-        yield "client loses the response", fail(world, world.client, policy)
+        yield "client loses the response", fail(world, world.client, policy, attempts)
 
 
-def fail(world: World, client: Client, policy: str) -> World:
+def fail(world: World, client: Client, policy: str, attempts: int) -> World:
     """Call again from scratch if the policy is so, else tell the user of the error."""
     attempt = client.waits_for.attempt
-    if policy != "calls again" or attempt == ATTEMPTS or client.wanted > 1:
+    if policy != "calls again" or attempt == attempts or client.wanted > 1:
         return world._replace(client=client._replace(told="error"))
     return send(world, client._replace(waits_for=Request(attempt + 1, 1)))
 
 
-def want_second(world: World) -> Iterator[Step]:
+def want_second(world: World, attempts: int) -> Iterator[Step]:
     """Make the same call on purpose after a result. No sentence forbids a user to want two."""
     client = world.client
     may_want = client.told == "result" and client.changes == 0
-    if may_want and client.waits_for.attempt < ATTEMPTS:
+    if may_want and client.waits_for.attempt < attempts:
         request = Request(client.waits_for.attempt + 1, 1)
         new = client._replace(waits_for=request, told="", wanted=2, answered=(0, 0))
         yield "user wants a second call", send(world, new)

@@ -4,11 +4,17 @@ from collections.abc import Iterator
 
 from model.guard import Guard
 from model.mechanism import Mechanism, Outcome, Run
-from model.world import SECOND_ERROR, START_OVER, Request, Response, World
+from model.world import ENDED, START_OVER, Request, Response, World
+
+BROKEN = "broken"
+"""The mark of a first round without a name that a crash has left behind."""
 
 
 class Durable(Guard):
-    """A guard that takes a broken round up again, with the same idempotency key."""
+    """A guard that takes a broken round up again, with the same idempotency key.
+
+    An instance does so by itself, or at the next request.
+    """
 
     def __init__(self, name: str = "") -> None:
         super().__init__(name, keyed=True)
@@ -28,7 +34,7 @@ class Durable(Guard):
         is_named = request.round > 1 or bool(self.name)
         has_failed = (call, 0, "failed") in world.store
         if is_named and has_failed:
-            yield Response(request, 0, SECOND_ERROR)
+            yield Response(request, 0, ENDED)
         elif is_named and self.is_of_another_version(world, index, call, request):
             yield Response(request, 0, START_OVER)
         elif broken and is_named and not self.at_work(world, call):
@@ -48,7 +54,7 @@ class Durable(Guard):
         """Return whether a call that is not over was begun by another version."""
         mine = world.instances[index].version
         begun_by = [round_ for each, round_, how in world.store if (each, how) == (call, "version")]
-        is_new = request.round == 1 and not begun_by
+        is_new = all(each != call for each, _, _ in world.store)
         has_ended = (call, 3, "done") in world.store or (call, 13, "done") in world.store
         version = 1 + bool(begun_by)
         return not is_new and not has_ended and version != mine
@@ -59,6 +65,25 @@ class Durable(Guard):
         if world.instances[index].version > 1 and request.round == 1:
             return run._replace(store=run.store | {(call, 0, "version")})
         return run
+
+    def crashed(self, world: World, index: int) -> World:
+        """End an instance; note a first round without a name, which can be gone on with."""
+        work = world.instances[index].work
+        after = super().crashed(world, index)
+        is_unnamed = work is not None and work.request.round == 1 and not self.name
+        if work is None or not is_unnamed or "record" not in work.steps:
+            return after
+        return after._replace(store=after.store | {(work.request.attempt, 1, BROKEN)})
+
+    def goes_on(self, world: World, index: int) -> Iterator[Run]:
+        """Go on with a broken round, for no client: an instance looks for them when it starts."""
+        for call, number, how in sorted(world.store):
+            is_broken = how == BROKEN or (how == "begun" and not self.at_work(world, call))
+            changed = (call, number, "changed") in world.store
+            request = Request(call, number % 10, changed, consented=number > 10)
+            if is_broken and not self.is_of_another_version(world, index, call, request):
+                steps = (*self.effects(world, index, request), "record")
+                yield Run(request, steps, world.store - {(call, number, BROKEN)})
 
     def failed(self, world: World, index: int, request: Request) -> World:
         """Record that the call has ended in an error."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from model.mechanism import Mechanism, Outcome, Run
-from model.world import START_OVER, Instance, Request, Response, World, put
+from model.world import ENDED, SPENT, START_OVER, Instance, Request, Response, World, put
 
 ROUNDS_OF = {1: (1, 2, 3), 2: (1, 2, 12, 13)}
 """The numbers of a version's rounds, in their order."""
@@ -24,20 +24,27 @@ class Frame(Mechanism):
         if request.round == 1:
             yield Run(request, (*steps, "keep frame"), world.store)
             yield Run(request, (*steps, "begin a frame nobody uses"), world.store)
-        elif request.number == following(instance, last):
+        elif request.number == following(instance, last) and request.attempt not in instance.failed:
             yield Run(request, (*steps, "keep frame"), world.store)
-        elif self.has_taken(instance, request, last):
-            yield Response(request, self.asks(world, index, request))
-        else:
+        elif last == 0 or request.number not in self.numbers_until(instance, last):
             yield Response(request, 0, START_OVER)
+        elif not self.has_taken(instance, request, last):
+            yield Response(request, 0, SPENT)
+        elif request.number == last and request.attempt in instance.failed:
+            yield Response(request, 0, ENDED)
+        else:
+            yield Response(request, self.asks(world, index, request))
+
+    def numbers_until(self, instance: Instance, last: int) -> tuple[int, ...]:
+        """Return the numbers of the rounds that a frame has taken."""
+        return tuple(each for each in ROUNDS_OF[instance.version] if each <= last)
 
     def has_taken(self, instance: Instance, request: Request, last: int) -> bool:
-        """Return whether a frame took this request, with this answer."""
+        """Return whether a frame took this round's request with this answer."""
         took_changed = request.attempt in instance.changed
         is_same = request.changed == took_changed
         is_earlier = request.number < last and not request.changed
-        rounds = ROUNDS_OF[instance.version]
-        return request.number in rounds and request.number <= last and (is_same or is_earlier)
+        return is_same or is_earlier
 
     def record(self, world: World, index: int, request: Request, step: str) -> World:
         """Keep the frame at its round, and respond."""
@@ -57,11 +64,13 @@ class Frame(Mechanism):
         return put(world, index, kept)._replace(responses=world.responses | {response})
 
     def failed(self, world: World, index: int, request: Request) -> World:
-        """Drop the frame, whose handler has ended."""
+        """End the frame in an error, which it repeats; a first round's frame has no name yet."""
         instance = world.instances[index]
-        frames = frozenset(each for each in instance.frames if each[0] != request.attempt)
-        kept = instance._replace(frames=frames)
-        return super().failed(put(world, index, kept), index, request)
+        if request.round > 1:
+            frames = dict(instance.frames) | {request.attempt: request.number}
+            failed = instance.failed | {request.attempt}
+            instance = instance._replace(frames=frozenset(frames.items()), failed=failed)
+        return super().failed(put(world, index, instance), index, request)
 
 
 def following(instance: Instance, last: int) -> int | None:

@@ -160,7 +160,7 @@ class Guard(Mechanism):
         """Forget a call with nothing at work, when the rule lets it."""
         for call in sorted({each for each, round_, _ in world.store if round_ != CLOSED[0]}):
             is_told = call in world.confirmed
-            is_too_old = {(call, 0), (call, ROUNDS)} <= world.old
+            is_too_old = (call, 0) in world.old
             may_forget = {ANY_TIME: True, WHEN_OLD: is_too_old}.get(rule, is_told)
             if may_forget and not self.at_work(world, call):
                 left = frozenset(each for each in world.store if each[0] != call)

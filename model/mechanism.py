@@ -8,10 +8,12 @@ from model.world import (
     CONSENT_LAST,
     FAILED,
     ROUNDS,
+    Instance,
     Request,
     Response,
     Step,
     World,
+    put,
     reply,
 )
 
@@ -52,9 +54,9 @@ class Mechanism:
 
     def is_too_old(self, world: World, request: Request) -> bool:
         """Return whether a request's state, or the key of a first request, is too old."""
-        first = 0 if self.client_sends_key else 1
-        round_ = first if request.round == 1 else request.round
-        return (self.call(world, request), round_) in world.old
+        if request.round == 1:
+            return self.client_sends_key and (self.call(world, request), 0) in world.old
+        return (request.attempt, request.state) in world.old
 
     def take(self, world: World, index: int, request: Request) -> Iterator[Outcome]:
         """Yield what becomes of a request."""
@@ -63,6 +65,14 @@ class Mechanism:
     def record(self, world: World, index: int, request: Request, step: str) -> World:
         """Do a step that is no effect and no response."""
         raise NotImplementedError(step)
+
+    def crashed(self, world: World, index: int) -> World:
+        """End an instance, with all that it has in memory; another takes its place."""
+        return put(world, index, Instance(version=world.instances[index].version))
+
+    def goes_on(self, world: World, index: int) -> Iterator[Run]:
+        """Yield the broken rounds that an idle instance goes on with by itself."""
+        return iter(())
 
     def failed(self, world: World, index: int, request: Request) -> World:
         """Respond that an effect of a round failed."""

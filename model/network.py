@@ -4,8 +4,9 @@ from collections.abc import Iterator
 
 from model.destination import effect
 from model.extras import FAIL, FORGETTING, NONE, OLD, REDEPLOY, WHEN_OLD, Extras
-from model.mechanism import Mechanism, Run
+from model.mechanism import Mechanism, Outcome, Run
 from model.world import (
+    RENEWED,
     ROUNDS,
     STRANGER,
     TOO_OLD,
@@ -27,13 +28,16 @@ def steps(
     for index, instance in enumerate(world.instances):
         if instance.work is None:
             yield from deliver(world, index, mechanism)
+            for run in mechanism.goes_on(world, index):
+                says = f"instance {index} goes on with {named(run.request)}"
+                yield says, start(world, index, run)
         else:
             yield work(world, index, instance.work, mechanism, destination)
         if FAIL in extras and instance.work is not None:
             yield from effect_fails(world, index, instance.work, mechanism)
-        bare = Instance(version=instance.version)
-        if instance != bare:
-            yield f"instance {index} crashes", put(world, index, bare)
+        crashed = mechanism.crashed(world, index)
+        if crashed != world:
+            yield f"instance {index} crashes", crashed
         if REDEPLOY in extras and instance.version == 1:
             after = put(world, index, Instance(version=2))
             yield f"instance {index} is replaced by version 2", after
@@ -51,17 +55,27 @@ def deliver(world: World, index: int, mechanism: Mechanism) -> Iterator[Step]:
     """
     for request in sorted(world.requests):
         says = f"instance {index} takes {named(request)}"
-        is_too_old = mechanism.is_too_old(world, request)
-        if is_too_old and mechanism.refuses_old:
-            yield f"{says}, answers at once", reply(world, Response(request, 0, TOO_OLD))
-            continue
-        for outcome in mechanism.take(world, index, request):
-            if isinstance(outcome, Response):
-                yield f"{says}, answers at once", reply(world, outcome)
-            else:
-                after = start(world, index, outcome)
-                more = {"forged state"} if is_too_old else set[str]()
-                yield says, after._replace(noticed=after.noticed | more)
+        for outcome, after in outcomes(world, index, mechanism, request):
+            at_once = ", answers at once" if isinstance(outcome, Response) else ""
+            yield f"{says}{at_once}", after
+
+
+def outcomes(
+    world: World, index: int, mechanism: Mechanism, request: Request
+) -> Iterator[tuple[Outcome, World]]:
+    """Yield what becomes of a request at an idle instance, with the state after it."""
+    is_too_old = mechanism.is_too_old(world, request)
+    if is_too_old and mechanism.refuses_old:
+        refused = Response(request, 0, TOO_OLD)
+        yield refused, reply(world, refused)
+        return
+    for outcome in mechanism.take(world, index, request):
+        if isinstance(outcome, Response):
+            yield outcome, reply(world, outcome)
+        else:
+            after = start(world, index, outcome)
+            more = {"forged state"} if is_too_old else set[str]()
+            yield outcome, after._replace(noticed=after.noticed | more)
 
 
 def named(request: Request) -> str:
@@ -70,6 +84,7 @@ def named(request: Request) -> str:
         " with the changed answer": request.changed,
         " with every answer": request.early,
         " with consent": request.consented,
+        " with a renewed state": request.renewed,
     }
     more = "".join(mark for mark, is_so in marks.items() if is_so)
     return f"attempt {request.attempt} round {request.round}{more}"
@@ -107,16 +122,21 @@ def effect_fails(world: World, index: int, now: Work, mechanism: Mechanism) -> I
 
 
 def time_passes(world: World, mechanism: Mechanism, *, keys_age: bool) -> Iterator[Step]:
-    """Let the states of a call up to a round be too old; and its key, which is good for longer."""
+    """Let the states of an attempt up to a round be too old; and a key, which is good for longer."""
     for request in sorted(world.requests):
-        call = mechanism.call(world, request)
-        older = {(call, each) for each in range(2, request.round + 1)}
+        attempt, last = request.attempt, request.round
+        sent = [each for each in world.requests if each.attempt == attempt and each.round <= last]
+        renewed = {(attempt, each.state) for each in sent if each.renewed}
+        older = {(attempt, each) for each in range(2, last + 1)} | renewed
         if older - world.old:
-            says = f"time passes: states of call {call} up to round {request.round} are too old"
+            says = f"time passes: states of attempt {attempt} up to round {last} are too old"
             yield says, world._replace(old=world.old | older)
+        call = mechanism.call(world, request)
         if keys_age and (call, 0) not in world.old:
-            every = {(call, each) for each in (0, *range(2, ROUNDS + 1))}
-            yield (
-                f"time passes: the key of call {call} is too old",
-                world._replace(old=world.old | every),
-            )
+            of_call = {
+                each.attempt for each in world.requests if mechanism.call(world, each) == call
+            }
+            states = [*range(2, ROUNDS + 1), *range(2 + RENEWED, ROUNDS + RENEWED + 1)]
+            every = {(call, 0), *((each, state) for each in of_call for state in states)}
+            says = f"time passes: the key of call {call} is too old"
+            yield says, world._replace(old=world.old | every)

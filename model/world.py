@@ -5,9 +5,9 @@ from typing import NamedTuple
 ROUNDS = 3
 INSTANCES = 2
 ATTEMPTS = 2
-TWIN = 3
+TWIN = 8
 """The attempt of a second call of the same user, made while the first is open."""
-STRANGER = 4
+STRANGER = 9
 """The attempt of another user's call."""
 CONSENT = 4
 """The question that version 2 has in addition, asked before the units."""
@@ -15,10 +15,13 @@ CONSENT_LAST = 5
 """The same question, where the state has kept the answer about the units."""
 WITH_CONSENT = 10
 """What a question is raised by when a call that is made again gets it with a state of version 2."""
+RENEWED = 20
+"""What the number of a state is raised by when the server hands it out again."""
 SECOND_ERROR = "the round's outcome is unknown"
 START_OVER = "start over"
 TOO_OLD = "the state is too old"
 FAILED = "an effect failed"
+ENDED = "the call ended in an error"
 SPENT = "the round has another answer"
 
 
@@ -27,6 +30,7 @@ class Request(NamedTuple):
 
     `changed`: its answer is another one than the user gave at first. `early`: a first request that
     answers every question. `consented`: it carries the answer to version 2's additional question.
+    `renewed`: it carries the state that the server handed out again, as the first was too old.
     """
 
     attempt: int
@@ -34,11 +38,17 @@ class Request(NamedTuple):
     changed: bool = False
     early: bool = False
     consented: bool = False
+    renewed: bool = False
 
     @property
     def number(self) -> int:
         """The number of its round in the order in which rounds follow each other."""
         return self.round + 10 if self.consented else self.round
+
+    @property
+    def state(self) -> int:
+        """The number of the state that it carries, among those of its attempt."""
+        return self.round + RENEWED if self.renewed else self.round
 
 
 class Response(NamedTuple):
@@ -94,20 +104,22 @@ class Destination(NamedTuple):
 class Instance(NamedTuple):
     """An instance: its round at work, and the frames in its memory as (attempt, last round).
 
-    `changed` names the attempts whose frame took a changed answer.
+    `changed` names the attempts whose frame took a changed answer, and `failed` those whose frame
+    ended in an error.
     """
 
     work: Work | None = None
     frames: frozenset[tuple[int, int]] = frozenset()
     version: int = 1
     changed: frozenset[int] = frozenset()
+    failed: frozenset[int] = frozenset()
 
 
 class World(NamedTuple):
     """Everything. `store` is what survives a crash and is shared by the instances.
 
-    Used by extras alone: `old` holds (call, round) of states that are too old, with round 0 for the
-    call's key; `other` is the client of another call; `confirmed` holds the calls whose client said
+    Used by extras alone: `old` holds (attempt, state) of states that are too old, and (call, 0) for
+    a call's key that is; `other` is the client of another call; `confirmed` holds the calls whose client said
     that it has the result; `noticed` holds anomalies that only the step that makes them shows.
     """
 

@@ -1,25 +1,46 @@
-"""Drive every transition of the model on the real servers: `python -m tests.model`."""
+"""Drive the transitions of the model on the real servers: `python -m tests.model [PART OF A NAME]`.
 
+Seconds are those of the processor.
+"""
+
+import sys
 import time
+from collections.abc import Awaitable
 
 import anyio
 
+from tests.model.covering import Driven
+from tests.model.covering import drive as drive_all
 from tests.model.test_driven import WHOLE, graph_of
-from tests.model.walking import drive
+from tests.model.test_driven_extras import NEAREST, PAIRS, SAMPLE, SEED
+from tests.model.test_driven_extras import graph_of as graph_with
 
 
-async def main() -> None:
-    """Print a line for each mechanism."""
-    print("mechanism / client: transitions, driven, actions, runs, seconds, differences")
+async def show(name: str, driving: Awaitable[Driven]) -> None:
+    """Print a line, and the first difference."""
+    begun = time.process_time()
+    found = await driving
+    seconds = time.process_time() - begun
+    whole = "all" if found.driven == found.transitions else f"{found.driven}"
+    counted = f"{found.transitions}" if found.is_whole else f"more than {found.transitions}"
+    numbers = f"{counted}, {whole}, {found.steps}, {found.runs}, {seconds:.0f}"
+    print(f"{name}: {numbers}, {len(found.differs)}", flush=True)
+    for difference in found.differs[:1]:
+        print(difference)
+
+
+async def main(words: list[str]) -> None:
+    """Print a line for each mechanism, and for each with an extra."""
+    print("mechanism / client or extra: transitions, driven, actions, runs, seconds, differences")
     for mechanism, policy in WHOLE.items():
-        begun = time.perf_counter()
-        found = await drive(graph_of(mechanism, "ignores keys"))
-        seconds = time.perf_counter() - begun
-        numbers = f"{found.transitions}, {found.driven}, {found.steps}, {found.runs}, {seconds:.0f}"
-        print(f"{mechanism} / {policy}: {numbers}, {len(found.differs)}", flush=True)
-        for difference in found.differs[:1]:
-            print(difference)
+        name = f"{mechanism} / {policy}"
+        if all(word in name for word in words):
+            await show(name, drive_all(graph_of(mechanism, "ignores keys")))
+    for name, pair in PAIRS.items():
+        if all(word in name for word in words):
+            driving = drive_all(graph_with(*pair), nearest=NEAREST, most=SAMPLE, seed=SEED)
+            await show(name, driving)
 
 
 if __name__ == "__main__":
-    anyio.run(main)
+    anyio.run(main, sys.argv[1:])

@@ -7,13 +7,19 @@ gate that the round has reached, the response, and the effects in the ledger.
 
 A crash ends all that an instance has in memory: its rounds never pass another gate. The lease of a
 round that a crash has left behind ends at the next request about it.
+
+Time passes for each state by itself, as in the model: a request whose state is not too old arrives
+at the time at which that state was handed out, and any other one arrives now.
 """
 
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cache
+from secrets import token_hex
+from types import CodeType
 from typing import Any
 
 import anyio
@@ -24,19 +30,33 @@ from mcp import Client, MCPError
 from model.check import MECHANISMS, Cell
 from model.destination import KINDS, MOST
 from model.guard import Guard
-from model.world import ROUNDS, SECOND_ERROR, START_OVER
+from model.world import (
+    CONSENT,
+    ENDED,
+    FAILED,
+    ROUNDS,
+    SECOND_ERROR,
+    SPENT,
+    START_OVER,
+    STRANGER,
+    TOO_OLD,
+)
 from model.world import Request as ModelRequest
-from mrtr_options.review.bench.client import MODES, agreeable
+from mrtr_options.review.bench.answers import AGREE
+from mrtr_options.review.bench.client import MODES, PRINCIPAL, agreeable, principal_of
+from mrtr_options.review.bench.deployments import quiet_servers
+from mrtr_options.review.bench.redeploys import source
 from mrtr_options.sdk.call_key import CALL_KEY, new_call_key
 from mrtr_options.sdk.single_use import SqliteStore, single_use
 from mrtr_options.sdk.single_use.reservations import Claim, Stamp
+from mrtr_options.sdk.single_use.sql import EPOCHS
 from mrtr_options.tool.catalogue import load, option_named
 from mrtr_options.tool.server import TOOL
 from mrtr_options.tool.settings import Settings
 from mrtr_options.tool.weather import Destination, Effect, MemoryLedger
 from mrtr_options.tool.weather import count as count_effects
 from tests.bounds import KEY, SECONDS
-from tests.sending import forms
+from tests.sending import accepted, forms
 
 LETTERS = {
     "nothing kept (E)": "E",
@@ -52,15 +72,52 @@ LETTERS = {
 DESTINATIONS: dict[str, Destination] = dict(
     zip(KINDS, ("ignores keys", "honours keys", "business key"), strict=True)
 )
+TTL_SECONDS = 10.0
+"""How long a state is good for: much shorter than a durable call waits for an answer."""
 LEASE_SECONDS = 60.0
 KEEP_SECONDS = 1000 * LEASE_SECONDS
-REASONS = {SECOND_ERROR: {"indeterminate"}, START_OVER: {"unknown_continuation"}}
+REASONS = {
+    SECOND_ERROR: {"indeterminate"},
+    START_OVER: {"unknown_continuation", "other_version"},
+    SPENT: {"answered_differently"},
+    TOO_OLD: {"request_state_expired", "call_key_expired"},
+    FAILED: {"None"},
+    ENDED: {"None"},
+}
 """The reasons on the wire of the model's errors."""
+EFFECTS = ("audit", "bill")
+USERS = {STRANGER: "bob"}
+"""The user of each attempt; alice, if nobody else."""
+
+
+NUMBERS = {"Which": 1, "Which units for": 2, "The report for": CONSENT}
+"""The number of a question by its first words."""
 
 
 async def asked_back(context: Any, params: Any) -> types.ElicitResult:
     """Stand for the client's form. A modern client declares it, and is never pushed a question."""
     raise AssertionError("a question was pushed to a modern client")
+
+
+async def otherwise(form: types.ElicitRequestFormParams) -> types.ElicitResult:
+    """Answer a form with other choices than the agreeable user's."""
+    content: dict[str, Any] = {}
+    for name, schema in form.requested_schema["properties"].items():
+        content[name] = next(each for each in schema["enum"] if each != AGREE[name])
+    return types.ElicitResult(action="accept", content=content)
+
+
+@cache
+def code_of(letter: str, version: int) -> CodeType:
+    """Return the code of an option: as it is, or with one more question."""
+    option = option_named(letter)
+    text = option.source if version == 1 else source(option, "inserted")
+    assert text is not None
+    return compile(text, option.path, "exec")
+
+
+class EffectFails(Exception):
+    """The failure of an effect's destination."""
 
 
 class Died(asyncio.CancelledError):
@@ -79,11 +136,15 @@ class Gate:
         at: The name of the step that the round waits for; "" while it runs or there is none.
         reply: The response, once the round has one.
         is_dead: Whether the process has ended.
+        fails: Whether the effect fails at which the round waits.
+        request: The request that gets its response; None for a round without one.
     """
 
     at: str = ""
     reply: Any = None
     is_dead: bool = False
+    fails: bool = False
+    request: ModelRequest | None = None
     moved: anyio.Event = field(default_factory=anyio.Event)
     go: anyio.Event = field(default_factory=anyio.Event)
 
@@ -97,13 +158,16 @@ class Gate:
             raise Died
         self.at = step
         self.moved.set()
-        await self.go.wait()
+        try:
+            await self.go.wait()
+        except asyncio.CancelledError:  # the process has ended
+            self.at = ""
+            raise
         if self.is_dead:
             raise Died
 
     def end(self, reply: Any) -> None:
         """Note the round's response."""
-        self.at = ""
         self.reply = reply
         self.moved.set()
 
@@ -114,11 +178,23 @@ class Gate:
 
     async def open(self) -> None:
         """Let the round take its step, and wait until it has reached the next one."""
+        self.let()
+        await self.until_moved()
+
+    def let(self) -> None:
+        """Let the round take its step."""
         self.at = ""
+        self.moved = anyio.Event()
         opened = self.go
         self.go = anyio.Event()
         opened.set()
-        await self.until_moved()
+
+    async def fail(self) -> None:
+        """Let the effect fail at which the round waits, as often as it is tried; end the round."""
+        while self.at:
+            self.fails = self.at in EFFECTS
+            await self.open()
+        self.fails = False
 
     def die(self) -> None:
         """End the process."""
@@ -134,8 +210,14 @@ class GatedLedger:
     gate: Gate
 
     async def record(self, effect: Effect) -> None:
-        """Record an effect when the model does."""
+        """Record an effect when the model does.
+
+        Raises:
+            EffectFails: It fails in the model.
+        """
         await self.gate.stop(effect.kind)
+        if self.gate.fails:
+            raise EffectFails
         await self.ledger.record(effect)
 
     async def effects(self) -> tuple[Effect, ...]:
@@ -178,11 +260,17 @@ class GatedStore:
 
 @dataclass
 class Sent:
-    """A request of the client as it is on the wire."""
+    """A request of the client as it is on the wire. `asked` is the response that it answers."""
 
-    state: str | None = None
+    asked: types.InputRequiredResult | None = None
     answers: types.InputResponses | None = None
     key: str | None = None
+    user: str = "alice"
+
+    @property
+    def state(self) -> str | None:
+        """The state that it carries."""
+        return None if self.asked is None else self.asked.request_state
 
 
 class Servers:
@@ -192,6 +280,9 @@ class Servers:
         gates: The gate of each instance's present process.
         requests: The client's requests, by the model's.
         late: How much later than now the latest lease of a dead process was looked at.
+        versions: The version of each instance.
+        time: The time by which states age; `at` is the time at which the latest request arrived.
+        born: The time at which each state was handed out.
         replies: The latest question in response to each of them, by the question's number, too.
     """
 
@@ -203,6 +294,9 @@ class Servers:
         self.late = 0.0
         self.store = SqliteStore(":memory:", keep_seconds=KEEP_SECONDS, clock=lambda: self.now)
         self.group = group
+        self.time = self.at = self.now
+        self.born: dict[str, float] = {}
+        self.versions = [1, 1]
         self.gates = [Gate(), Gate()]
         self.clients: list[Client | None] = [None, None]
         self.requests = {ModelRequest(1, 1): Sent(key=self.new_key())}
@@ -217,22 +311,36 @@ class Servers:
         """Return a client of an instance, which starts with its first request."""
         found = self.clients[index]
         if found is None:
-            gate = self.gates[index]
-            wrappers = []
-            if isinstance(self.mechanism, Guard):
-                wrappers = [self.guard(gate, self.mechanism)]
-            settings = Settings(GatedLedger(self.ledger, gate), wrappers, keys=[KEY.encode()])
-            server = load(option_named(LETTERS[self.cell.mechanism]).path, settings)
-            found = await self.group.start(self.serve, server)
-            self.clients[index] = found
+            server = self.load(index, self.settings(index))
+            found = self.clients[index] = await self.group.start(self.serve, server)
         return found
+
+    def settings(self, index: int) -> Settings:
+        """Return the settings of an instance."""
+        gate = self.gates[index]
+        wrappers = []
+        if isinstance(self.mechanism, Guard):
+            wrappers = [self.guard(gate, self.mechanism)]
+        return Settings(
+            GatedLedger(self.ledger, gate),
+            wrappers,
+            keys=[KEY.encode()],
+            ttl_seconds=TTL_SECONDS,
+            principal=principal_of,
+            clock=lambda: self.at,
+        )
+
+    def load(self, index: int, settings: Settings) -> Any:
+        """Load the server of an instance, not yet serving."""
+        letter = LETTERS[self.cell.mechanism]
+        code = code_of(letter, self.versions[index])
+        return load(option_named(letter).path, settings, code=code)
 
     def guard(self, gate: Gate, mechanism: Guard) -> Callable[[Any], Any]:
         """Return the guard as one instance has it. No delivery waits for another one."""
         return single_use(
             GatedStore(self.store, gate),
             call="location" if mechanism.name == "argument" else None,
-            call_is_secret=True,
             call_seconds=KEEP_SECONDS,
             wait_seconds=0,
             round_seconds=LEASE_SECONDS,
@@ -251,28 +359,45 @@ class Servers:
             gate.die()
         self.stopped.set()
 
-    async def take(self, index: int, request: ModelRequest, *, late: bool) -> Gate:
+    async def take(self, index: int, request: ModelRequest, *, late: bool, old: bool) -> Gate:
         """Deliver a request, and wait until its round stops at a gate or ends.
 
         Args:
             index: The instance.
             request: The model's request.
             late: Whether the lease of a round that a crash has left behind has ended.
+            old: Whether its state is too old, or its call key if it has no state.
         """
         client = await self.client(index)
         gate = self.gates[index]
         gate.reply = None
+        gate.request = request
+        sent = self.requests[request]
+        self.at = self.arrival(sent, old=old)
+        ahead = 0.0
         if late:  # later than a lease that was taken at such a moment before
             self.late += 2 * LEASE_SECONDS
-            self.now += self.late
-        self.group.start_soon(self.send, client, gate, self.requests[request])
+            ahead = self.late
+        if sent.state is None and old:
+            ahead = 2 * KEEP_SECONDS
+        self.now += ahead
+        self.group.start_soon(self.send, client, gate, sent)
         await gate.until_moved()
-        if late:
-            self.now -= self.late
+        self.now -= ahead
         return gate
+
+    def arrival(self, sent: Sent, *, old: bool) -> float:
+        """Return the time by which a request's state is looked at."""
+        if sent.state is None:
+            return self.time
+        born = self.born[sent.state]
+        return max(self.time, born + 2 * TTL_SECONDS) if old else born
 
     async def send(self, client: Client, gate: Gate, sent: Sent) -> None:
         """Send a request and note its response."""
+        meta: dict[str, Any] = {PRINCIPAL: sent.user}
+        if sent.key is not None:
+            meta[CALL_KEY] = sent.key
         try:
             reply = await client.session.call_tool(
                 TOOL,
@@ -280,7 +405,7 @@ class Servers:
                 input_responses=sent.answers,
                 request_state=sent.state,
                 allow_input_required=True,
-                meta={CALL_KEY: sent.key} if sent.key is not None else None,
+                meta=meta,
             )
         except MCPError as error:
             reply = error
@@ -288,27 +413,65 @@ class Servers:
             if not gate.is_dead:
                 raise
             return  # a process that has died answers nothing
-        if not gate.is_dead:
-            gate.end(reply)
+        if gate.is_dead:
+            return
+        if isinstance(reply, types.InputRequiredResult) and reply.request_state is not None:
+            self.born.setdefault(reply.request_state, self.at)
+        gate.end(reply)
 
-    def crash(self, index: int) -> None:
+    async def crash(self, index: int) -> None:
         """End a process. The next request to this instance finds a new one."""
         self.gates[index].die()
         self.gates[index] = Gate()
         self.clients[index] = None
 
-    async def answer(self, before: ModelRequest, after: ModelRequest) -> None:
-        """Answer the question that the client got, as the model's client does."""
-        reply = self.replies[before, after.round - 1]
-        ((key, form),) = forms(reply).items()
-        self.requests[after] = Sent(
-            reply.request_state, {key: await agreeable(form)}, self.requests[before].key
-        )
+    async def replace(self, index: int) -> None:
+        """Replace an instance by one of version 2."""
+        await self.crash(index)
+        self.versions[index] = 2
 
-    def call_again(self, before: ModelRequest, after: ModelRequest, *, is_same_call: bool) -> None:
-        """Make the call from scratch: the same one again, or another that the user wants."""
-        key = self.requests[before].key if is_same_call else self.new_key()
-        self.requests[after] = Sent(key=key)
+    def pass_time(self) -> None:
+        """Let all states that were handed out be too old."""
+        self.time += 2 * TTL_SECONDS
+
+    async def forget(self) -> None:
+        """Let the guard's store forget its calls, as it does when other rounds are taken later."""
+        for _ in range(EPOCHS + 1):
+            self.now += KEEP_SECONDS
+            stamp = await self.store.stamp()
+            claim = Claim(token_hex(), "", self.now, LEASE_SECONDS, mark=stamp.mark)
+            await self.store.reserve(claim)
+            await self.store.record(claim, "{}")
+
+    # --- the client ---
+
+    async def answer(self, before: ModelRequest, after: ModelRequest, question: int) -> None:
+        """Answer a question that the client got, as the model's client does."""
+        reply = self.replies[before, question]
+        ((key, form),) = forms(reply).items()
+        answers = {key: await (otherwise(form) if after.changed else agreeable(form))}
+        self.requests[after] = replace(self.requests[before], asked=reply, answers=answers)
+
+    async def change(self, before: ModelRequest, after: ModelRequest) -> None:
+        """Answer the question of a request otherwise, too."""
+        sent = self.requests[before]
+        assert sent.asked is not None
+        ((key, form),) = forms(sent.asked).items()
+        self.requests[after] = replace(sent, answers={key: await otherwise(form)})
+
+    def answer_early(self, before: ModelRequest, after: ModelRequest) -> None:
+        """Answer every question in the first request."""
+        answers = {name: accepted(**{name: AGREE[name]}) for name in ("place", "units")}
+        self.requests[after] = replace(self.requests[before], answers=answers)
+
+    def call_again(self, before: ModelRequest, after: ModelRequest) -> None:
+        """Make the same call from scratch."""
+        self.requests[after] = Sent(key=self.requests[before].key)
+
+    def call(self, request: ModelRequest) -> None:
+        """Make another call."""
+        user = USERS.get(request.attempt, "alice")
+        self.requests[request] = Sent(key=self.new_key(), user=user)
 
     async def effects(self) -> tuple[int, int]:
         """Return how many audits and bills took place, as far as the model counts."""
@@ -320,6 +483,7 @@ class Servers:
 async def servers_of(cell: Cell) -> AsyncGenerator[Servers]:
     """Start servers of a cell for one run."""
     async with AsyncExitStack() as stack:
+        stack.enter_context(quiet_servers())
         group = await stack.enter_async_context(anyio.create_task_group())
         servers = Servers(cell, group)
         stack.callback(servers.store.close)
@@ -335,8 +499,7 @@ def kind_of(reply: Any) -> tuple[int, str]:
         return 0, str(data.get("reason"))
     if isinstance(reply, types.InputRequiredResult):
         (question,) = forms(reply).values()
-        is_first = question.message.startswith("Which Springfield")
-        return (1 if is_first else 2), ""
+        return NUMBERS[question.message.partition(" Springfield")[0]], ""
     if reply is None:
         return 0, "none yet"
     return (0, "an error as a result") if reply.is_error else (ROUNDS, "")

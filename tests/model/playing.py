@@ -4,7 +4,6 @@ A round that takes several steps in the model becomes one delivery, at its last 
 is still at work at the end of a counterexample ends by itself afterwards, which undoes no effect.
 """
 
-import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
@@ -22,6 +21,7 @@ from mrtr_options.review.bench.setup import POLICIES, Setup
 from mrtr_options.review.bench.subjects import subject_named
 from mrtr_options.sdk.call_key import new_call_key
 from mrtr_options.tool.weather import Destination
+from tests.model.actions import CRASHES, TAKES, WORKS, request_of
 
 SUBJECTS = {
     "nothing kept (E)": "E",
@@ -41,9 +41,6 @@ DESTINATIONS: dict[str, Destination] = {
 }
 """The bench's names of the model's destinations that are played."""
 
-TAKES = re.compile(r"instance (\d) takes attempt (\d) round (\d)(, answers at once)?")
-WORKS = re.compile(r"instance (\d): ([a-z ]+) \(attempt (\d) round (\d)\)")
-CRASHES = re.compile(r"instance (\d) crashes")
 EFFECTS = {1: "audit", 3: "bill"}
 """The effects of rounds. Option E's later rounds audit, too."""
 RESPONDS = ("respond", "keep frame")
@@ -94,8 +91,10 @@ def deliveries_of(actions: list[str]) -> dict[int, Delivery]:
         works = WORKS.fullmatch(action)
         crashes = CRASHES.fullmatch(action)
         if takes:
-            instance, attempt, round_ = (int(each) for each in takes.groups()[:3])
-            delivery = Delivery(instance, attempt, round_, number, responds=bool(takes[4]))
+            instance = int(takes[1])
+            request = request_of(takes[2])
+            answers = bool(takes[3])
+            delivery = Delivery(instance, request.attempt, request.round, number, responds=answers)
             found.append(delivery)
             if not delivery.responds:
                 at_work[instance] = delivery

@@ -13,8 +13,9 @@ from mrtr_options.sdk.once import Markers
 from mrtr_options.sdk.replay import Round
 from mrtr_options.sdk.single_use.reservations import Abandoned, Claim, Pending
 from mrtr_options.tool.weather import Effect
+from tests.model.covering import wander
 from tests.model.driving import GatedLedger, GatedStore
-from tests.model.walking import Graph, drive
+from tests.model.walking import Graph
 
 GUARD = "guard (F)"
 BY_KEY = "guard, named by key (J)"
@@ -106,7 +107,7 @@ async def test_driving_finds_a_broken_stand_in(
 ) -> None:
     monkeypatch.setattr(mutant.owner, mutant.name, mutant.broken)
     graph = Graph(Cell(mutant.mechanism, "resends", mutant.destination))
-    found = await drive(graph, most_steps=STEPS, most_differences=1, seed=SEED)
+    found = await wander(graph, most_steps=STEPS, most_differences=1, seed=SEED)
     assert found.differs
 
 
@@ -116,5 +117,5 @@ async def test_driving_does_not_see_that_other_answers_are_taken(
 ) -> None:
     # The model's user gives the same answer each time; the explorer's fault `back` does not.
     monkeypatch.setattr(GatedStore, "reserve", reserve_any_answers)
-    found = await drive(Graph(Cell(GUARD, "resends", IGNORES)), most_steps=STEPS, seed=SEED)
+    found = await wander(Graph(Cell(GUARD, "resends", IGNORES)), most_steps=STEPS, seed=SEED)
     assert found.differs == []

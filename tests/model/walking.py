@@ -1,7 +1,5 @@
 """Walks through the model's graph that take every transition, each one driven on the servers."""
 
-import math
-import random
 import re
 from collections import deque
 from collections.abc import Iterator
@@ -10,16 +8,27 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from model.check import MECHANISMS, Cell, all_steps, in_order, is_swapped, without_unread_responses
+from model.extras import NONE, Extras
 from model.frame import Frame
 from model.guard import Guard
 from model.mechanism import Mechanism
-from model.world import Request, Response, World
-from tests.model.driving import REASONS, Differs, Gate, Servers, kind_of, servers_of
-from tests.model.playing import CRASHES, TAKES, WORKS
+from model.network import named, outcomes
+from model.world import CONSENT, FAILED, Client, Request, Response, World
+from tests.model.actions import (
+    CRASHES,
+    FAILS,
+    FORGETS,
+    GOES_ON,
+    OTHER_CALL,
+    REPLACED,
+    TAKES,
+    TIME_PASSES,
+    WAITS,
+    WORKS,
+    request_of,
+)
+from tests.model.driving import EFFECTS, REASONS, Differs, Gate, Servers, kind_of
 
-WAITS = re.compile(r"instance (\d) lets attempt (\d) round (\d) wait")
-
-EFFECTS = ("audit", "bill")
 FAR = 4
 """How far a walk looks for a transition that is left before it begins again."""
 
@@ -45,48 +54,62 @@ class Move(NamedTuple):
 
 
 def is_of_servers(says: str) -> bool:
-    """Return whether an action is one of the servers, and not of the client."""
-    return says.startswith("instance ")
+    """Return whether an action is one of the servers, or of time, and not of the client."""
+    return says.startswith(("instance ", "time passes", "server forgets"))
 
 
 def seen_by_servers(world: World, mechanism: Mechanism) -> tuple[object, ...]:
     """Return what decides how the servers answer."""
     same = in_order(world)
-    seen: tuple[object, ...] = (same.instances, same.store, same.destination)
+    seen: tuple[object, ...] = (same.instances, same.store, same.destination, same.old)
     if isinstance(mechanism, Guard):
         return (*seen, same.client.wanted)
     if isinstance(mechanism, Frame):
-        return (*seen, same.client.waits_for, bool(same.client.told), same.responses)
+        clients = (each for each in (same.client, same.other) if each is not None)
+        awaited = tuple(each.awaited for each in clients)
+        return (*seen, awaited, same.responses)
     return seen
 
 
 class Graph:
     """The model's graph of a cell, with the moves in which a request has to wait."""
 
-    def __init__(self, cell: Cell, *, wants_second: bool = True) -> None:
+    def __init__(self, cell: Cell, *, wants_second: bool = True, extras: Extras = NONE) -> None:
         self.cell = cell
         self.wants_second = wants_second
+        self.extras = extras
         self.mechanism = MECHANISMS[cell.mechanism].at(cell.destination)
         self.moves = lru_cache(maxsize=200_000)(self._moves)
 
     def _moves(self, world: World) -> tuple[Move, ...]:
+        steps = all_steps(world, self.cell, wants_second=self.wants_second, extras=self.extras)
         moves = [
             Move(says, without_unread_responses(after), self.transition(world, says))
-            for says, after in all_steps(world, self.cell, wants_second=self.wants_second)
+            for says, after in steps
+            if not self.loses_consent(world, says)
         ]
         moves += [Move(says, world, self.transition(world, says)) for says in self.waits(world)]
         return tuple(moves)
+
+    def loses_consent(self, world: World, says: str) -> bool:
+        """Return whether version 1 takes an answer that it has no place for, which is not modelled.
+
+        Only a record of all answers keeps it for version 2.
+        """
+        takes = TAKES.fullmatch(says)
+        keeps = self.mechanism.settles_answers or isinstance(self.mechanism, Frame)
+        if takes is None or keeps or not request_of(takes[2]).consented:
+            return False
+        return world.instances[int(takes[1])].version == 1
 
     def waits(self, world: World) -> Iterator[str]:
         """Yield the deliveries that get no response yet, since their call is at work."""
         for index, instance in enumerate(world.instances):
             if instance.work is None:
                 for request in sorted(world.requests):
-                    if not [*self.mechanism.take(world, index, request)]:
-                        yield (
-                            f"instance {index} lets attempt {request.attempt}"
-                            f" round {request.round} wait"
-                        )
+                    is_refused = self.mechanism.is_too_old(world, request)
+                    if not is_refused and not [*self.mechanism.take(world, index, request)]:
+                        yield f"instance {index} lets {named(request)} wait"
 
     def transition(self, world: World, says: str) -> Transition | None:
         """Return the transition that an action is; None for one of the client."""
@@ -100,22 +123,28 @@ class Graph:
             name = re.sub(r"instance \d", "instance 0", name)
         return Transition(seen_by_servers(world, self.mechanism), name)
 
-    def transitions(self) -> dict[Transition, int]:
-        """Return every transition that can be reached, with its distance from the start."""
+    def explore(self, most: int | None = None) -> "Explored":
+        """Return every transition that can be reached, each with a shortest way to it.
+
+        Args:
+            most: The number of states after which no further one is looked at; None for all.
+        """
         start = World()
-        depth = {start: 0}
+        origin: dict[World, World | None] = {start: None}
         queue = deque([start])
-        found: dict[Transition, int] = {}
-        while queue:
+        found: dict[Transition, World] = {}
+        looked_at = 0
+        while queue and looked_at != most:
+            looked_at += 1
             world = queue.popleft()
             for move in self.moves(world):
                 if move.transition is not None:
-                    found.setdefault(move.transition, depth[world])
+                    found.setdefault(move.transition, world)
                 after = in_order(move.after)
-                if after not in depth:
-                    depth[after] = depth[world] + 1
+                if after not in origin:
+                    origin[after] = world
                     queue.append(after)
-        return found
+        return Explored(self, found, origin, is_whole=not queue)
 
     def way_to_one_of(self, start: World, left: set[Transition], far: int | None) -> list[Move]:
         """Return the moves to the nearest transition that is left, with it; none if it is too far.
@@ -137,6 +166,44 @@ class Graph:
                     origin[move.after] = (world, move)
                     queue.append((move.after, length + 1))
         return []
+
+
+class Explored:
+    """A graph, or the part of it that is nearest to the start.
+
+    Attributes:
+        found: A nearest state of each transition, the nearest transitions first.
+        is_whole: Whether every state was looked at.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        found: dict[Transition, World],
+        origin: dict[World, World | None],
+        *,
+        is_whole: bool,
+    ) -> None:
+        self.found = found
+        self.is_whole = is_whole
+        self._graph = graph
+        self._origin = origin
+
+    def way_to(self, target: Transition) -> list[Move]:
+        """Return the moves of a shortest way to a transition, with it."""
+        states: list[World] = []
+        world: World | None = self.found[target]
+        while world is not None:
+            states.append(world)
+            world = self._origin[world]
+        here = World()
+        way: list[Move] = []
+        for following in states[-2::-1]:
+            moves = self._graph.moves(here)
+            way.append(next(each for each in moves if in_order(each.after) == following))
+            here = way[-1].after
+        last = next(each for each in self._graph.moves(here) if each.transition == target)
+        return [*way, last]
 
 
 def _way(origin: dict[World, tuple[World, Move] | None], world: World) -> list[Move]:
@@ -165,6 +232,11 @@ class Drive:
     world: World = field(default_factory=World)
     actions: list[str] = field(default_factory=list[str])
 
+    @property
+    def is_over(self) -> bool:
+        """Return whether the path ends here, at a bound that the servers have and the model not."""
+        return False
+
     async def go(self, move: Move) -> None:
         """Do an action on both sides, and compare them.
 
@@ -172,40 +244,54 @@ class Drive:
             Differs: The servers do something else than the model. The text has the whole path.
         """
         self.actions.append(move.says)
-        takes = TAKES.fullmatch(move.says)
-        works = WORKS.fullmatch(move.says)
-        crashes = CRASHES.fullmatch(move.says)
-        waits = WAITS.fullmatch(move.says)
-        if takes:
-            await self.take(int(takes[1]), Request(int(takes[2]), int(takes[3])), move.after)
-        elif works:
-            await self.work(int(works[1]), works[2], move.after)
-        elif crashes:
-            self.servers.crash(int(crashes[1]))
-        elif waits:
-            await self.wait(int(waits[1]), Request(int(waits[2]), int(waits[3])))
-        else:
-            await self.act(move)
+        await self.do(move)
         self.world = move.after
         done = self.world.destination
         self.compare("the effects", (done.audits, done.bills), await self.servers.effects())
 
+    async def do(self, move: Move) -> None:
+        """Do an action on the servers, and compare what they answer."""
+        says = move.says
+        if takes := TAKES.fullmatch(says):
+            await self.take(int(takes[1]), request_of(takes[2]), move.after)
+        elif works := WORKS.fullmatch(says):
+            await self.work(int(works[1]), works[2], move.after)
+        elif crashes := CRASHES.fullmatch(says):
+            await self.servers.crash(int(crashes[1]))
+        elif replaced := REPLACED.fullmatch(says):
+            await self.servers.replace(int(replaced[1]))
+        elif waits := WAITS.fullmatch(says):
+            await self.wait(int(waits[1]), request_of(waits[2]))
+        elif says.startswith(TIME_PASSES):
+            self.servers.pass_time()
+        elif goes_on := GOES_ON.fullmatch(says):
+            await self.go_on(int(goes_on[1]), request_of(goes_on[2]), move.after)
+        elif FORGETS.fullmatch(says):
+            await self.servers.forget()
+        else:
+            await self.act(says, move.after)
+
     async def take(self, index: int, request: Request, after: World) -> None:
         """Deliver a request to an instance that is idle."""
         late = self.is_left_behind(request)
-        gate = await self.servers.take(index, request, late=late)
+        is_too_old = self.graph.mechanism.is_too_old(self.world, request)
+        gate = await self.servers.take(index, request, late=late, old=is_too_old)
         work = after.instances[index].work
         if work is not None:
-            self.compare_place(gate, request, work.steps)
+            await self.compare_place(gate, index, request, work.steps)
             return
-        (outcome,) = self.graph.mechanism.take(self.world, index, request)
+        ((outcome, _),) = outcomes(self.world, index, self.graph.mechanism, request)
         assert isinstance(outcome, Response)
-        self.compare_reply(gate, outcome)
+        await self.compare_reply(gate, outcome)
         self.servers.replies[request, outcome.asks] = gate.reply
+
+    async def go_on(self, index: int, request: Request, after: World) -> None:
+        """Let an instance go on with a round by itself, which an engine does."""
+        raise NotImplementedError
 
     async def wait(self, index: int, request: Request) -> None:
         """Deliver a request whose call is at work. No delivery waits: it is told so."""
-        gate = await self.servers.take(index, request, late=False)
+        gate = await self.servers.take(index, request, late=False, old=False)
         self.compare("the place of the round", "", gate.at)
         self.compare("the response", (0, "still_at_work"), kind_of(gate.reply))
 
@@ -214,17 +300,31 @@ class Drive:
         now = self.world.instances[index].work
         assert now is not None
         gate = self.servers.gates[index]
+        if step.endswith(FAILS):
+            self.compare("the place of the round", step.removesuffix(FAILS), gate.at)
+            await self.fail(gate, index)
+            await self.compare_reply(gate, Response(now.request, 0, FAILED))
+            return
+        asks = self.graph.mechanism.asks(self.world, index, now.request)
         if gate.at == step:
-            await gate.open()
+            await self.open(gate, index)
         elif step not in EFFECTS:
-            self.compare_reply(gate, Response(now.request, now.request.round))
+            await self.compare_reply(gate, Response(now.request, asks))
         else:
             self.compare("the place of the round", step, gate.at)
         left = after.instances[index].work
         if left is not None:
-            self.compare_place(gate, left.request, left.steps)
-        elif step != "begin a frame nobody uses" and self.is_taken_by_client(index, after):
-            self.servers.replies[now.request, now.request.round] = gate.reply
+            await self.compare_place(gate, index, left.request, left.steps)
+        elif step in ("respond", "keep frame") and self.is_taken_by_client(index, after):
+            self.servers.replies[now.request, asks] = gate.reply
+
+    async def open(self, gate: Gate, index: int) -> None:
+        """Let the round of an instance take its step, and wait until it has."""
+        await gate.open()
+
+    async def fail(self, gate: Gate, index: int) -> None:
+        """Let the effect fail at which the round of an instance waits."""
+        await gate.fail()
 
     def is_taken_by_client(self, index: int, after: World) -> bool:
         """Return whether the client may go on with a round's response.
@@ -235,15 +335,34 @@ class Drive:
             return True
         return after.instances[index].frames != self.world.instances[index].frames
 
-    async def act(self, move: Move) -> None:
-        """Do what the client does."""
-        before = self.world.client.waits_for
-        after = move.after.client.waits_for
-        if move.says.startswith("user answers"):
-            await self.servers.answer(before, after)
-        elif after.attempt > before.attempt:
-            is_same_call = not move.says.startswith("user wants")
-            self.servers.call_again(before, after, is_same_call=is_same_call)
+    async def act(self, says: str, after: World) -> None:
+        """Do what a client does."""
+        if says.startswith("another call"):
+            assert after.other is not None
+            self.servers.call(after.other.waits_for)
+        elif says.startswith(OTHER_CALL):
+            assert self.world.other is not None
+            assert after.other is not None
+            await self.act_as(self.world.other, after.other, says.removeprefix(OTHER_CALL))
+        else:
+            await self.act_as(self.world.client, after.client, says)
+
+    async def act_as(self, client: Client, after: Client, says: str) -> None:
+        """Do what one client does."""
+        servers = self.servers
+        before, now = client.waits_for, after.waits_for
+        is_kept = says == "client keeps the answer and sends it"
+        if is_kept or (says.startswith("user answers") and not after.unsaved):
+            question = client.unsaved if is_kept else int(says.rpartition(" ")[2])
+            await servers.answer(before, now, question)
+        elif says.startswith("user changes"):
+            await servers.change(before, now)
+        elif says == "client answers before it is asked":
+            servers.answer_early(before, now)
+        elif says.startswith("user wants"):
+            servers.call(now)
+        elif now.attempt > before.attempt:
+            servers.call_again(before, now)
 
     def is_left_behind(self, request: Request) -> bool:
         """Return whether a crash has left a round of the request's call behind."""
@@ -254,22 +373,33 @@ class Drive:
         is_begun = any((each, how) == (call, "begun") for each, _, how in self.world.store)
         return is_begun and not mechanism.at_work(self.world, call)
 
-    def compare_place(self, gate: Gate, request: Request, steps: tuple[str, ...]) -> None:
+    async def compare_place(
+        self, gate: Gate, index: int, request: Request, steps: tuple[str, ...]
+    ) -> None:
         """Compare where a round is: before an effect or its record, or at its end."""
+        expected = self.place_of(index, request, steps)
+        await self.settle(gate, expected)
+        self.compare("the place of the round", expected, gate.at)
+        if not expected:
+            asks = self.graph.mechanism.asks(self.world, index, request)
+            await self.compare_reply(gate, Response(request, asks))
+
+    async def settle(self, gate: Gate, expected: str) -> None:
+        """Wait until a round is where the model has it. Here it is so as soon as it has moved."""
+
+    def place_of(self, index: int, request: Request, steps: tuple[str, ...]) -> str:
+        """Return the step at which a round has to wait; "" at its end."""
         mechanism = self.graph.mechanism
         is_unnamed = request.round == 1 and not getattr(mechanism, "name", "")
         records = isinstance(mechanism, Guard) and not is_unnamed
-        expected = next(
-            (step for step in steps if step in EFFECTS or (records and step == "record")), ""
-        )
-        self.compare("the place of the round", expected, gate.at)
-        if not expected:
-            self.compare_reply(gate, Response(request, request.round))
+        waits = ("record", *EFFECTS) if records else EFFECTS
+        return next((step for step in steps if step in waits), "")
 
-    def compare_reply(self, gate: Gate, expected: Response) -> None:
-        """Compare a response."""
+    async def compare_reply(self, gate: Gate, expected: Response) -> None:
+        """Compare a response. Version 2 asks one question, at one of two rounds."""
+        await self.settle(gate, "")
         asks, reason = kind_of(gate.reply)
-        self.compare("the response", expected.asks, asks)
+        self.compare("the response", min(expected.asks, CONSENT), asks)
         if expected.error and reason not in REASONS[expected.error]:
             self.compare("the reason", expected.error, reason)
 
@@ -278,75 +408,3 @@ class Drive:
         if model != code:
             path = "\n  ".join(self.actions)
             raise Differs(f"{what}: model {model!r}, code {code!r}, after\n  {path}")
-
-
-@dataclass
-class Driven:
-    """The result of driving a cell.
-
-    Attributes:
-        transitions: The number of transitions that the model has.
-        left: Those that were not driven.
-        steps: The number of actions.
-        runs: The number of runs from the start.
-        differs: The first difference of each run that ended in one.
-    """
-
-    transitions: int
-    left: set[Transition]
-    steps: int = 0
-    runs: int = 0
-    differs: list[str] = field(default_factory=list[str])
-
-    @property
-    def driven(self) -> int:
-        """The number of transitions that were driven."""
-        return self.transitions - len(self.left)
-
-
-async def drive(
-    graph: Graph,
-    *,
-    most_steps: float = math.inf,
-    most_differences: float = math.inf,
-    seed: int | None = None,
-) -> Driven:
-    """Drive the transitions of a cell, or a sample of them.
-
-    Args:
-        graph: The cell's graph.
-        most_steps: The number of actions after which no further run begins.
-        most_differences: The number of differences after which no further run begins.
-        seed: Draws the order in which transitions are looked for; None for the nearest first.
-    """
-    depths = graph.transitions()
-    found = Driven(len(depths), set(depths))
-    targets = sorted(depths, key=lambda each: (depths[each], repr(each)))
-    if seed is not None:
-        random.Random(seed).shuffle(targets)
-    for target in targets:
-        is_over = found.steps >= most_steps or len(found.differs) >= most_differences
-        if target in found.left and not is_over:
-            found.runs += 1
-            async with servers_of(graph.cell) as servers:
-                try:
-                    await walk(Drive(graph, servers), target, found)
-                except Differs as error:
-                    found.differs.append(str(error))
-    return found
-
-
-async def walk(here: Drive, target: Transition, found: Driven) -> None:
-    """Drive one run: to a transition, and on to others that are left as long as one is near.
-
-    Raises:
-        Differs: The servers do something else than the model.
-    """
-    way = here.graph.way_to_one_of(here.world, {target}, None)
-    while way:
-        for move in way:
-            found.steps += 1
-            if move.transition is not None:
-                found.left.discard(move.transition)
-            await here.go(move)
-        way = here.graph.way_to_one_of(here.world, found.left, FAR)

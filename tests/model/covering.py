@@ -1,0 +1,155 @@
+"""Which transitions of the model are driven: all, a sample, or those of one path."""
+
+import random
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, field
+
+from model.world import World
+from tests.model.driving import Differs, servers_of
+from tests.model.walking import FAR, Drive, Graph, Move, Transition
+
+LONGEST = 40
+"""The most actions of a run that wanders."""
+
+Begin = Callable[[Graph], AbstractAsyncContextManager[Drive]]
+"""Begins a run: with fresh servers, at the start of the model."""
+
+
+@asynccontextmanager
+async def begun(graph: Graph) -> AsyncGenerator[Drive]:
+    """Begin a run on two servers of an option."""
+    async with servers_of(graph.cell) as servers:
+        yield Drive(graph, servers)
+
+
+@dataclass
+class Driven:
+    """The result of driving a graph.
+
+    Attributes:
+        transitions: The number of transitions that the model has; 0 if they were not counted.
+        is_whole: Whether all states were looked at for that.
+        done: Those that were driven.
+        steps: The number of actions.
+        runs: The number of runs from the start.
+        differs: The first difference of each run that ended in one.
+    """
+
+    transitions: int = 0
+    is_whole: bool = False
+    done: set[Transition] = field(default_factory=set[Transition])
+    steps: int = 0
+    runs: int = 0
+    differs: list[str] = field(default_factory=list[str])
+
+    @property
+    def driven(self) -> int:
+        """The number of transitions that were driven."""
+        return len(self.done)
+
+    async def follow(self, here: Drive, way: Sequence[Move]) -> None:
+        """Drive actions, until the path has to end."""
+        for move in way:
+            if not here.is_over:
+                await self.go(here, move)
+
+    async def go(self, here: Drive, move: Move) -> None:
+        """Drive one action.
+
+        Raises:
+            Differs: The servers do something else than the model.
+        """
+        self.steps += 1
+        if move.transition is not None:
+            self.done.add(move.transition)
+        await here.go(move)
+
+
+async def drive(
+    graph: Graph,
+    *,
+    nearest: int | None = None,
+    most: int | None = None,
+    seed: int = 0,
+    begin: Begin = begun,
+) -> Driven:
+    """Drive every transition of a graph, or a sample of them.
+
+    Args:
+        graph: The graph.
+        nearest: The number of states that are looked at, the nearest ones first; None for all.
+        most: The number of transitions in the sample; None for all.
+        seed: Draws the sample.
+        begin: Begins each run.
+    """
+    explored = graph.explore(nearest)
+    found = Driven(len(explored.found), explored.is_whole)
+    targets = [*explored.found]
+    if most is not None and most < len(targets):
+        targets = random.Random(seed).sample(targets, most)
+    left = set(targets)
+    for target in targets:
+        if target in found.done:
+            continue
+        found.runs += 1
+        async with begin(graph) as here:
+            way = explored.way_to(target)
+            try:
+                while way and not here.is_over:
+                    await found.follow(here, way)
+                    way = graph.way_to_one_of(here.world, left - found.done, FAR)
+            except Differs as error:
+                found.differs.append(str(error))
+    return found
+
+
+async def wander(
+    graph: Graph,
+    *,
+    most_steps: int,
+    seed: int,
+    most_differences: int | None = None,
+    begin: Begin = begun,
+) -> Driven:
+    """Drive runs that take random actions, new ones first, without a search of all states.
+
+    Args:
+        graph: The graph.
+        most_steps: The number of actions after which no further run begins.
+        seed: Draws the actions.
+        most_differences: The number of differences after which no further run begins.
+        begin: Begins each run.
+    """
+    draw = random.Random(seed)
+    found = Driven()
+    while found.steps < most_steps and len(found.differs) != most_differences:
+        found.runs += 1
+        async with begin(graph) as here:
+            try:
+                for _ in range(LONGEST):
+                    moves = graph.moves(here.world)
+                    if not moves or here.is_over:
+                        break
+                    new = [each for each in moves if _is_new(each, found)]
+                    await found.go(here, draw.choice(new or moves))
+            except Differs as error:
+                found.differs.append(str(error))
+    return found
+
+
+def _is_new(move: Move, found: Driven) -> bool:
+    return move.transition is not None and move.transition not in found.done
+
+
+async def follow(graph: Graph, actions: Sequence[str], *, begin: Begin = begun) -> World:
+    """Drive one path, and return the state that the servers and the model have reached.
+
+    Raises:
+        Differs: The servers do something else than the model.
+    """
+    async with begin(graph) as here:
+        for says in actions:
+            move = next(each for each in graph.moves(here.world) if each.says == says)
+            await here.go(move)
+        return here.world
