@@ -85,6 +85,8 @@ class Guard(Mechanism):
             return
         elif wanted in recorded and self.repeats:  # the question of the broken round is open again
             yield self.recorded(world, call, request, wanted)
+        elif (call, wanted, "failed") in world.store and self.is_spent(world, call, request):
+            yield Response(request, 0, SPENT)
         elif is_late or is_broken:
             yield Response(request, 0, SECOND_ERROR)
         elif self.is_spent(world, call, request):
@@ -103,7 +105,7 @@ class Guard(Mechanism):
     def is_spent(self, world: World, call: int, request: Request) -> bool:
         """Return whether the round was taken with another answer."""
         number = request.number
-        is_taken = {(call, number, "begun"), (call, number, "done")} & world.store
+        is_taken = {(call, number, how) for how in ("begun", "done", "failed")} & world.store
         took_changed = (call, number, "changed") in world.store
         return request.round > 1 and bool(is_taken) and took_changed != request.changed
 
@@ -142,6 +144,14 @@ class Guard(Mechanism):
             done.add((call, request.number, f"asks {asks}"))
         begun = (call, request.number, "begun")
         return world._replace(store=world.store - {begun} | done)
+
+    def failed(self, world: World, index: int, request: Request) -> World:
+        """Record that the outcome is unknown, with the answer; a repeated round stays open."""
+        is_unnamed = request.round == 1 and not self.name
+        if not is_unnamed and not self.repeats:
+            failed = (self.call(world, request), request.number, "failed")
+            world = world._replace(store=world.store | {failed})
+        return super().failed(world, index, request)
 
     def effect_key(self, world: World, request: Request) -> int | None:
         """Return the call, if the option in the guard makes keys.

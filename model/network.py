@@ -122,7 +122,7 @@ def effect_fails(world: World, index: int, now: Work, mechanism: Mechanism) -> I
 
 
 def time_passes(world: World, mechanism: Mechanism, *, keys_age: bool) -> Iterator[Step]:
-    """Let the states of an attempt up to a round be too old; and a key, which is good for longer."""
+    """Let the states of an attempt up to a round be too old; and a key, good for longer."""
     for request in sorted(world.requests):
         attempt, last = request.attempt, request.round
         sent = [each for each in world.requests if each.attempt == attempt and each.round <= last]
@@ -133,7 +133,9 @@ def time_passes(world: World, mechanism: Mechanism, *, keys_age: bool) -> Iterat
             yield says, world._replace(old=world.old | older)
         call = mechanism.call(world, request)
         if keys_age and (call, 0) not in world.old:
-            of_call = {each.attempt for each in world.requests if mechanism.call(world, each) == call}
+            of_call = {
+                each.attempt for each in world.requests if mechanism.call(world, each) == call
+            }
             states = [*range(2, ROUNDS + 1), *range(2 + RENEWED, ROUNDS + RENEWED + 1)]
             every = {(call, 0), *((each, state) for each in of_call for state in states)}
             says = f"time passes: the key of call {call} is too old"

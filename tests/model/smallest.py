@@ -13,9 +13,12 @@ from model.anomalies import anomalies
 from model.check import MECHANISMS, Cell, steps_of
 from model.extras import NONE, Extras
 from model.frame import Frame
-from model.world import FAILED, SECOND_ERROR, TOO_OLD, Request, World
+from model.network import named
+from model.world import SPENT, Request, World
 
 PRICES = {
+    "client gets error: the round has another answer": "lost: the response to its first answer, if"
+    " it does not go on with that; all other errors cost nothing",
     "client loses the response": "lost: one fault; nothing where the round died with its instance",
     "instance takes a request again": "twice, both, old, and lost where the client resends; nothing"
     " after a crash, a failure or a misrouted delivery, when the client sends it again by itself",
@@ -32,6 +35,14 @@ PRICES = {
     "user wants a second call": "again: tried alone",
 }
 """The faults of the bench that a step of the model stands for; every other step costs nothing."""
+FAULTS = (
+    "time passes",
+    "user changes",
+    "another call",
+    "client answers before",
+    "user wants",
+)
+"""The beginnings of the steps that always cost one."""
 
 
 class Priced(NamedTuple):
@@ -40,13 +51,15 @@ class Priced(NamedTuple):
     Attributes:
         world: The state.
         taken: The requests that an instance has taken.
-        credit: The requests that the client may lose or send again for nothing.
+        lost: The requests whose response is lost already.
+        again: The requests that are sent again by a client, or by a fault that is paid for.
         crashed: Whether the last step was a crash.
     """
 
     world: World = World()
     taken: frozenset[Request] = frozenset()
-    credit: frozenset[Request] = frozenset()
+    lost: frozenset[Request] = frozenset()
+    again: frozenset[Request] = frozenset()
     crashed: bool = False
 
 
@@ -96,61 +109,54 @@ class _Search:
     def priced_steps(self, here: Priced) -> Iterator[tuple[str, int, Priced]]:
         """Yield the steps from a state, with their prices."""
         for says, world in self.steps(here.world):
-            price, taken, credit = self.pay(here, says, world)
-            crashed = "crashes" in says
-            yield says, price, Priced(world, taken, credit, crashed)
+            price, after = self.pay(here, says, world)
+            yield says, price, after._replace(world=world, crashed="crashes" in says)
 
-    def pay(
-        self, here: Priced, says: str, after: World
-    ) -> tuple[int, frozenset[Request], frozenset[Request]]:
-        """Return the price of a step, the requests taken after it, and the credit that is left."""
+    def pay(self, here: Priced, says: str, after: World) -> tuple[int, Priced]:
+        """Return the price of a step, and what is paid for after it."""
         before = here.world
-        taken, credit = here.taken, here.credit
-        waits_for = before.client.waits_for
+        ended = requests_at_work(before) - requests_at_work(after)
+        broken = here._replace(lost=here.lost | ended, again=here.again | ended)
         if " takes " in says:
             return self.pay_for_delivery(here, says)
-        if says.endswith("crashes"):
-            died = requests_at_work(before) - requests_at_work(after)
-            return (0 if here.crashed else 1), taken, credit | died
-        if "is replaced by" in says:
-            is_second = any(each.version > 1 for each in before.instances)
-            died = requests_at_work(before) - requests_at_work(after)
-            return (0 if is_second else 1), taken, credit | died
+        is_second_redeploy = any(each.version > 1 for each in before.instances)
+        is_paid = here.crashed if says.endswith("crashes") else is_second_redeploy
+        if says.endswith(("crashes", "is replaced by version 2")):
+            return (0 if is_paid else 1), broken
         if " fails " in says:
-            failed = requests_at_work(before) - requests_at_work(after)
-            return 1, taken, credit | failed
+            return 1, broken
         if says.endswith("client loses the response"):
-            mine = before.other.waits_for if says.startswith("other") and before.other else waits_for
-            return (0 if mine in credit else 1), taken, credit - {mine}
+            is_other = says.startswith("other")
+            caller = before.other if is_other and before.other else before.client
+            mine = caller.waits_for
+            return (0 if mine in here.lost else 1), here._replace(lost=here.lost - {mine})
         if says.startswith("client gets error"):
-            return 0, taken, credit | {after.client.waits_for}
-        is_fault = says.startswith(
-            (
-                "time passes",
-                "user changes",
-                "another call begins",
-                "client answers before",
-                "user wants",
-            )
-        )
-        return (1 if is_fault else 0), taken, credit
+            return self.pay_for_error(here, says, after)
+        return (1 if says.startswith(FAULTS) else 0), here
 
-    def pay_for_delivery(
-        self, here: Priced, says: str
-    ) -> tuple[int, frozenset[Request], frozenset[Request]]:
+    def pay_for_error(self, here: Priced, says: str, after: World) -> tuple[int, Priced]:
+        """Return the price of what a client makes of an error: nothing, but for one.
+
+        If it does not go on with its first answer, the response to that was lost.
+        """
+        is_lost = says.endswith(SPENT) and here.world.client.changes > 0
+        sent_again = here.again | {after.client.waits_for}
+        return (1 if is_lost else 0), here._replace(again=sent_again)
+
+    def pay_for_delivery(self, here: Priced, says: str) -> tuple[int, Priced]:
         """Return the price of a delivery."""
         request = delivered(here.world, says)
         index = int(says.removeprefix("instance ")[0])
-        credit = here.credit
+        again = here.again
         price = 0
-        if request in here.taken and request in credit:
-            credit = credit - {request}
+        if request in here.taken and request in again:
+            again = again - {request}
         elif request in here.taken:
             price = 1
         if self.is_elsewhere(here.world, index, request):
             price += 1
-            credit = credit | {request}
-        return price, here.taken | {request}, credit
+            again = again | {request}
+        return price, here._replace(taken=here.taken | {request}, again=again)
 
     def is_elsewhere(self, world: World, index: int, request: Request) -> bool:
         """Return whether the frame that a round goes on in is on the other instance."""
@@ -165,8 +171,6 @@ class _Search:
 
 def delivered(world: World, says: str) -> Request:
     """Return the request that an action delivers."""
-    from model.network import named
-
     words = says.split(" takes ")[1].removesuffix(", answers at once")
     return next(each for each in world.requests if named(each) == words)
 
