@@ -22,7 +22,7 @@ from model.world import (
     World,
 )
 
-HONOURS = KINDS[1]
+HONOURS, REFUSES = KINDS[1:]
 CLOSED = (0, "closed")
 """The round and the state of the mark that stays of a call that is forgotten."""
 
@@ -47,10 +47,12 @@ class Guard(Mechanism):
     def at(self, destination: str) -> Mechanism:
         """Return the guard as it may be for a destination.
 
-        It repeats where the client sends a key, and the destination honours that of each effect.
+        It repeats where calls have names and the destination absorbs what it has seen: by the key
+        of each effect, or by what the effect is about.
         """
-        repeats = self.name == "key" and self.keyed and destination == HONOURS
-        return Guard(self.name, keyed=True, repeats=True) if repeats else self
+        absorbs = destination == REFUSES or (self.keyed and destination == HONOURS)
+        repeats = bool(self.name) and absorbs
+        return Guard(self.name, keyed=self.keyed, repeats=True) if repeats else self
 
     def call(self, world: World, request: Request) -> int:
         """Return the call of a request.

@@ -10,6 +10,7 @@ from model.world import (
     ROUNDS,
     STRANGER,
     TOO_OLD,
+    TWIN,
     Instance,
     Request,
     Response,
@@ -104,7 +105,9 @@ def work(world: World, index: int, now: Work, mechanism: Mechanism, kind: str) -
     after = put(world, index, world.instances[index]._replace(work=left))
     if step in {"audit", "bill"}:
         call = mechanism.effect_key(world, now.request)
-        thing = 1 if now.request.attempt == STRANGER else 0
+        is_of_another_place = step == "bill" and now.request.changed
+        is_other = now.request.attempt == TWIN and is_of_another_place
+        thing = 1 if is_other or now.request.attempt == STRANGER else 0
         done = effect(world.destination, kind, step, call, thing)
         return says, after._replace(destination=done)
     if step == "respond":

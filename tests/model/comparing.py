@@ -62,6 +62,9 @@ def left_out(history: History) -> str:
         return "two other calls: the model has one"
     if history.subject.endswith("+named") and {"other", "redeploy"} <= {*names}:
         return "another call that answers version 2's question alike: the model's does not"
+    is_keyed_by_engine = history.subject == "L" and "crash@audit" in names
+    if is_keyed_by_engine and history.scenario.setup.destination == "honours keys":
+        return "a first round that an engine runs again under its own key: the model's has none"
     hangs = any(
         isinstance(each, Received) and each.reply.nothing == HUNG for each in history.events
     )

@@ -2,7 +2,9 @@
 
 `python -m tests.model.histories [PART OF A NAME]` prints a line for each mechanism, client and
 destination: its histories, those that the model accepts, those that are left out by reason, and
-seconds. The runs are the explorer's own: the same subjects, clients, faults and bound.
+seconds; and each difference with the model's steps before it. The runs are the explorer's own: the
+same subjects, clients, faults and bound. `--bound=1` makes those with at most one fault, and
+`--sample=2` those that begin with one of two faults, which are drawn.
 """
 
 import random
@@ -39,6 +41,9 @@ DESTINATIONS: dict[str, Destination] = dict(
 )
 BOUND = 2
 """The explorer's usual bound."""
+SEED = 50
+WIDTH = 150
+"""The most characters of a difference in a line."""
 
 
 class Sample(NamedTuple):
@@ -131,10 +136,12 @@ async def histories(
 
 async def drawn(subject: Subject, scenario: Scenario, sample: Sample) -> list[Fault]:
     """Return some of the faults that can happen in a call, drawn with a seed."""
-    async for history in histories(subject, scenario, 0):
-        every = sorted(possible(subject, history))
-        return random.Random(sample.seed).sample(every, min(sample.size, len(every)))
-    raise AssertionError("an exploration begins with the run without faults")
+    every = [
+        fault
+        async for history in histories(subject, scenario, 0)
+        for fault in possible(subject, history)
+    ]
+    return random.Random(sample.seed).sample(sorted(every), min(sample.size, len(every)))
 
 
 def follow_cell(
@@ -171,9 +178,10 @@ def follow_cell(
 
 def main(words: list[str]) -> None:
     """Print a line for each cell, and the differences below it."""
-    paths = "--paths" in words
-    bounds = [int(each.removeprefix("--bound=")) for each in words if each.startswith("--bound=")]
+    options = dict(each.removeprefix("--").split("=") for each in words if each.startswith("--"))
     parts = [each for each in words if not each.startswith("--")]
+    bound = int(options["bound"]) if "bound" in options else None
+    sample = Sample(int(options["sample"]), SEED) if "sample" in options else None
     print(
         "mechanism / client / destination: histories, accepted, left out, seconds (runs, checker)"
     )
@@ -181,15 +189,13 @@ def main(words: list[str]) -> None:
         for destination in DESTINATIONS:
             made: dict[Faults, History] = {}
             for policy in POLICIES:
-                name = f"{mechanism} / {policy} / {destination}"
+                cell = Cell(mechanism, policy, destination)
+                name = " / ".join(cell)
                 if all(part in name for part in parts):
-                    bound = bounds[0] if bounds else None
-                    cell = Cell(mechanism, policy, destination)
-                    found = follow_cell(cell, bound, made=made)
-                    show(name, found, paths=paths)
+                    show(name, follow_cell(cell, bound, first=sample, made=made))
 
 
-def show(name: str, found: Followed, *, paths: bool) -> None:
+def show(name: str, found: Followed) -> None:
     """Print the results of a cell."""
     left = sum(found.left_out.values())
     seconds = f"{found.running:.0f}, {found.following:.0f}"
@@ -199,9 +205,8 @@ def show(name: str, found: Followed, *, paths: bool) -> None:
     for why, number in found.known.items():
         print(f"  known difference {number}: {why}")
     for line, path in zip(found.refused, found.paths, strict=True):
-        print(f"  {line[:150]}", flush=True)
-        if paths:
-            print(*path, sep="\n    ")
+        print(f"  {line[:WIDTH]}")
+        print(*path, sep="\n    ")
 
 
 if __name__ == "__main__":

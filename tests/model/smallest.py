@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from model.anomalies import anomalies
 from model.check import MECHANISMS, Cell, steps_of
-from model.extras import NONE, Extras
+from model.extras import BACK, EARLY, FAIL, NONE, OLD, REDEPLOY, SAME_USER, Extras
 from model.frame import Frame
 from model.network import named
 from model.world import SPENT, Request, World
@@ -26,7 +26,8 @@ PRICES = {
     " to the right one after it",
     "instance crashes": "crash, crash@, down@, gone@, restart; the other instance's crash at the"
     " same moment is the same restart",
-    "instance is replaced by version 2": "redeploy: both are replaced by one fault",
+    "instance is replaced by version 2": "redeploy: one fault replaces both at once, between two"
+    " requests; where a round is at work it is a crash, too",
     "effect fails": "fail@",
     "time passes": "expired",
     "user changes the answer": "back",
@@ -44,6 +45,9 @@ FAULTS = (
 )
 """The beginnings of the steps that always cost one."""
 
+TOGETHER: Extras = frozenset({OLD, REDEPLOY, FAIL, BACK, SAME_USER})
+"""The extras that the explorer tries with other faults."""
+
 
 class Priced(NamedTuple):
     """A state of the model, and what has been paid for.
@@ -54,6 +58,7 @@ class Priced(NamedTuple):
         lost: The requests whose response is lost already.
         again: The requests that are sent again by a client, or by a fault that is paid for.
         crashed: Whether the last step was a crash.
+        has_crashed: Whether an instance has crashed, or was replaced.
     """
 
     world: World = World()
@@ -61,14 +66,25 @@ class Priced(NamedTuple):
     lost: frozenset[Request] = frozenset()
     again: frozenset[Request] = frozenset()
     crashed: bool = False
+    has_crashed: bool = False
 
 
-def smallest(
-    cell: Cell, most: int, *, wants_second: bool = False, extras: Extras = NONE
-) -> dict[str, tuple[int, list[str]]]:
-    """Return for each anomaly the least number of faults, at most `most`, and how it happens."""
-    search = _Search(cell, wants_second=wants_second, extras=extras)
-    return search.run(most)
+def smallest(cell: Cell, most: int) -> dict[str, tuple[int, list[str]]]:
+    """Return for each anomaly the least number of faults, at most `most`, and how it happens.
+
+    Faults that the explorer tries alone are searched alone.
+    """
+    found: dict[str, tuple[int, list[str]]] = {}
+    searches = [
+        _Search(cell, wants_second=False, extras=TOGETHER).run(most),
+        _Search(cell, wants_second=True, extras=NONE).run(min(most, 1)),
+        _Search(cell, wants_second=False, extras=frozenset({EARLY})).run(min(most, 1)),
+    ]
+    for shown in searches:
+        for name, (price, how) in shown.items():
+            if name not in found or price < found[name][0]:
+                found[name] = price, how
+    return found
 
 
 class _Search:
@@ -77,7 +93,6 @@ class _Search:
     def __init__(self, cell: Cell, *, wants_second: bool, extras: Extras) -> None:
         self.steps = steps_of(cell, wants_second=wants_second, extras=extras)
         self.mechanism = MECHANISMS[cell.mechanism].at(cell.destination)
-        self.states = 0
 
     def run(self, most: int) -> dict[str, tuple[int, list[str]]]:
         """Search the states that cost at most `most`."""
@@ -103,36 +118,50 @@ class _Search:
                         queue.append(after)
                     else:
                         queue.appendleft(after)
-        self.states = len(done)
         return first
 
     def priced_steps(self, here: Priced) -> Iterator[tuple[str, int, Priced]]:
         """Yield the steps from a state, with their prices."""
+        is_mixed = len({each.version for each in here.world.instances}) > 1
         for says, world in self.steps(here.world):
+            if is_mixed and "is replaced by" not in says:
+                continue
             price, after = self.pay(here, says, world)
             yield says, price, after._replace(world=world, crashed="crashes" in says)
 
     def pay(self, here: Priced, says: str, after: World) -> tuple[int, Priced]:
         """Return the price of a step, and what is paid for after it."""
-        before = here.world
-        ended = requests_at_work(before) - requests_at_work(after)
-        broken = here._replace(lost=here.lost | ended, again=here.again | ended)
         if " takes " in says:
             return self.pay_for_delivery(here, says)
-        is_second_redeploy = any(each.version > 1 for each in before.instances)
-        is_paid = here.crashed if says.endswith("crashes") else is_second_redeploy
-        if says.endswith(("crashes", "is replaced by version 2")):
-            return (0 if is_paid else 1), broken
-        if " fails " in says:
-            return 1, broken
         if says.endswith("client loses the response"):
-            is_other = says.startswith("other")
-            caller = before.other if is_other and before.other else before.client
-            mine = caller.waits_for
-            return (0 if mine in here.lost else 1), here._replace(lost=here.lost - {mine})
+            return self.pay_for_loss(here, says)
         if says.startswith("client gets error"):
             return self.pay_for_error(here, says, after)
+        return self.pay_for_failure(here, says, after)
+
+    def pay_for_failure(self, here: Priced, says: str, after: World) -> tuple[int, Priced]:
+        """Return the price of the end of an instance or a round, and of every other step."""
+        at_work = requests_at_work(here.world)
+        ended = at_work - requests_at_work(after)
+        broken = here._replace(lost=here.lost | ended, again=here.again | ended)
+        if " fails " in says:
+            return 1, broken
+        broken = broken._replace(has_crashed=True)
+        if says.endswith("crashes"):
+            return (0 if here.crashed else 1), broken
+        if says.endswith("is replaced by version 2"):
+            is_second = any(each.version > 1 for each in here.world.instances)
+            first = 2 if at_work else 1
+            return (0 if is_second else first), broken
         return (1 if says.startswith(FAULTS) else 0), here
+
+    def pay_for_loss(self, here: Priced, says: str) -> tuple[int, Priced]:
+        """Return the price of a lost response: nothing if its round broke off."""
+        is_other = says.startswith("other") and here.world.other is not None
+        caller = here.world.other if is_other else here.world.client
+        assert caller is not None
+        mine = caller.waits_for
+        return (0 if mine in here.lost else 1), here._replace(lost=here.lost - {mine})
 
     def pay_for_error(self, here: Priced, says: str, after: World) -> tuple[int, Priced]:
         """Return the price of what a client makes of an error: nothing, but for one.
@@ -153,20 +182,23 @@ class _Search:
             again = again - {request}
         elif request in here.taken:
             price = 1
-        if self.is_elsewhere(here.world, index, request):
+        if self.is_elsewhere(here, index, request):
             price += 1
             again = again | {request}
         return price, here._replace(taken=here.taken | {request}, again=again)
 
-    def is_elsewhere(self, world: World, index: int, request: Request) -> bool:
-        """Return whether the frame that a round goes on in is on the other instance."""
+    def is_elsewhere(self, here: Priced, index: int, request: Request) -> bool:
+        """Return whether the frame that a round goes on in is on the other instance.
+
+        A frame that nobody asks any more is not in the state, though it is still on its instance.
+        """
         if not isinstance(self.mechanism, Frame) or request.round == 1:
             return False
         has_frame = [
             any(attempt == request.attempt for attempt, _ in each.frames)
-            for each in world.instances
+            for each in here.world.instances
         ]
-        return any(has_frame) and not has_frame[index]
+        return not has_frame[index] and (any(has_frame) or not here.has_crashed)
 
 
 def delivered(world: World, says: str) -> Request:
