@@ -158,9 +158,10 @@ class Guard(Mechanism):
     def effect_key(self, world: World, request: Request) -> int | None:
         """Return the call, if the option in the guard makes keys.
 
-        An unnamed first request that is repeated begins another call, whose key is another one.
+        A first round has no state yet that could keep a key, so each run of it has another one,
+        unless the client sends it.
         """
-        is_own_call = request.round == 1 and not self.name
+        is_own_call = request.round == 1 and self.name != "key"
         if is_own_call or not self.keyed:
             return None
         return self.call(world, request)
