@@ -58,7 +58,7 @@ class Here(NamedTuple):
 
     def missing(self, exchange: Exchange) -> "Here":
         """Return it with an exchange whose response did not reach its client."""
-        missed = set() if exchange.request is None else {exchange.request}
+        missed = set[Request]() if exchange.request is None else {exchange.request}
         return self._replace(missed=self.missed | missed)
 
     def change(self, exchange: Exchange, world: World, **new: Any) -> "Here":
