@@ -14,7 +14,9 @@ def of_effects(world: World) -> set[str]:
     calls = client.wanted + (0 if other is None else 1)
     due = calls + client.changes
     other_is_reported = other is not None and other.told == "result"
+    other_may_be_charged = other is not None and other.told != "error"
     reports = client.wanted + (1 if other_is_reported else 0)
+    charged_well = client.wanted - 1 + (1 if other_may_be_charged else 0)
     found: set[str] = set()
     if done.bills > due:
         found.add("duplicate bill")
@@ -22,7 +24,7 @@ def of_effects(world: World) -> set[str]:
         found.add("two answers taken")
     if done.audits > due:
         found.add("duplicate audit")
-    if client.told == "error" and done.bills > calls - 1:
+    if client.told == "error" and done.bills > charged_well:
         found.add("orphan bill")
     if client.told == "result" and (done.bills == 0 or done.audits == 0):
         found.add("lost effect")

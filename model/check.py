@@ -112,11 +112,13 @@ def all_steps(
     keyed = mechanism.client_sends_key
     one_call = {SAME_USER, OTHER_USER, *FORGETTING}
     again = wants_second and not extras & one_call
-    yield from client.steps(world, cell.policy, again, keyed=keyed, extras=extras)
+    manner = client.Manner(cell.policy, keyed)
+    yield from client.steps(world, manner, again, extras)
     yield from network.steps(world, mechanism, cell.destination, extras)
     for extra, attempt in ((SAME_USER, TWIN), (OTHER_USER, STRANGER)):
         if extra in extras:
-            yield from other.steps(world, attempt, keyed=keyed)
+            is_same_call = mechanism.is_same_call(world, attempt)
+            yield from other.steps(world, attempt, keyed=keyed, is_same_call=is_same_call)
     if extras.intersection(FORGETTING):
         yield from confirm(world, mechanism)
 

@@ -7,15 +7,16 @@ death resends from what it has kept (the extra "client dies").
 """
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from model.extras import BACK, DIES, EARLY, NONE, Extras
 from model.world import (
     ATTEMPTS,
     CONSENT,
     CONSENT_LAST,
+    ENDED,
     FAILED,
     ROUNDS,
-    ENDED,
     SECOND_ERROR,
     SPENT,
     TOO_OLD,
@@ -30,21 +31,24 @@ from model.world import (
 POLICIES = ("stops", "calls again", "resends")
 
 
-def steps(
-    world: World,
-    policy: str,
-    wants_second: bool,
-    *,
-    keyed: bool = False,
-    extras: Extras = NONE,
-    attempts: int = ATTEMPTS,
-) -> Iterator[Step]:
-    """Yield what the client may do. One that sends a call key remembers what its user answered.
+class Manner(NamedTuple):
+    """The behaviour of a client.
 
-    It makes at most `attempts` calls; more of them are only needed to follow another client.
+    `policy` is one of `POLICIES`. A `keyed` client sends a call key, and remembers what its user
+    answered. It makes at most `attempts` calls; more than two only to follow another client.
     """
+
+    policy: str
+    keyed: bool = False
+    attempts: int = ATTEMPTS
+
+
+def steps(
+    world: World, manner: Manner, wants_second: bool, extras: Extras = NONE
+) -> Iterator[Step]:
+    """Yield what the client may do."""
     if world.client.unsaved:
-        yield from keep_or_die(world, keyed=keyed)
+        yield from keep_or_die(world, keyed=manner.keyed)
         return
     if BACK in extras:
         yield from change(world)
@@ -52,24 +56,15 @@ def steps(
         yield answer_early(world)
     if world.client.told:
         if wants_second:
-            yield from want_second(world, attempts)
+            yield from want_second(world, manner.attempts)
         return
     for response in sorted(world.responses):
         if response.request == world.client.waits_for:
-            dies = DIES in extras
-            yield from take(world, response, policy, keyed=keyed, dies=dies, attempts=attempts)
-    yield from lose(world, policy, attempts)
+            yield from take(world, response, manner, dies=DIES in extras)
+    yield from lose(world, manner)
 
 
-def take(
-    world: World,
-    response: Response,
-    policy: str,
-    *,
-    keyed: bool,
-    dies: bool,
-    attempts: int,
-) -> Iterator[Step]:
+def take(world: World, response: Response, manner: Manner, *, dies: bool) -> Iterator[Step]:
     """Take a response, which may come late or twice.
 
     MRTR: `input_required` ends the request; the client sends a new request with `inputResponses`
@@ -77,19 +72,17 @@ def take(
     """
     client = world.client
     if response.error:
-        yield from take_error(world, response, policy, keyed=keyed, attempts=attempts)
+        yield from take_error(world, response, manner)
     elif response.asks == ROUNDS:
         yield "client gets the result", world._replace(client=client._replace(told="result"))
     elif dies and response.asks < ROUNDS:
         unsaved = client._replace(unsaved=response.asks)
         yield f"user answers question {response.asks}", world._replace(client=unsaved)
     else:
-        yield answer(world, response.asks, keyed=keyed)
+        yield answer(world, response.asks, keyed=manner.keyed)
 
 
-def take_error(
-    world: World, response: Response, policy: str, *, keyed: bool, attempts: int
-) -> Iterator[Step]:
+def take_error(world: World, response: Response, manner: Manner) -> Iterator[Step]:
     """Take an error.
 
     An unknown outcome is a failure, after which another client than one that stops tries again; if
@@ -98,9 +91,10 @@ def take_error(
     changed answer is refused goes on with the first one, if it has the response to that.
     """
     client = world.client
+    policy = manner.policy
     says = f"client gets error: {response.error}"
     may_resend = response.error == FAILED and policy == "resends"
-    may_go_back = keyed and policy != "stops" and client.waits_for.round > client.went_back
+    may_go_back = manner.keyed and policy != "stops" and client.waits_for.round > client.went_back
     if may_resend:
         return
     if response.error == TOO_OLD and may_go_back:
@@ -113,7 +107,7 @@ def take_error(
     if may_go_on:
         yield f"{says}, which stands", world._replace(client=client._replace(waits_for=other))
     if not may_go_on or policy != "resends":
-        after = fail(world, client, policy, attempts)
+        after = fail(world, client, manner)
         may_try_again = response.error in (SECOND_ERROR, ENDED) and policy == "stops"
         is_refusal = response.error not in (TOO_OLD, FAILED) and not may_try_again
         if after.client.told and is_refusal:
@@ -176,20 +170,21 @@ def answer_early(world: World) -> Step:
     return "client answers before it is asked", after
 
 
-def lose(world: World, policy: str, attempts: int) -> Iterator[Step]:
+def lose(world: World, manner: Manner) -> Iterator[Step]:
     """Give up waiting.
 
     Changelog, major change 9: "A broken response stream loses the in-flight request; clients
     **MUST** re-issue it as a new request". Shipped clients stop, or their host calls again.
     """
-    if policy != "resends":
-        yield "client loses the response", fail(world, world.client, policy, attempts)
+    if manner.policy != "resends":
+        yield "client loses the response", fail(world, world.client, manner)
 
 
-def fail(world: World, client: Client, policy: str, attempts: int) -> World:
+def fail(world: World, client: Client, manner: Manner) -> World:
     """Call again from scratch if the policy is so, else tell the user of the error."""
     attempt = client.waits_for.attempt
-    if policy != "calls again" or attempt == attempts or client.wanted > 1:
+    is_over = attempt == manner.attempts or client.wanted > 1
+    if manner.policy != "calls again" or is_over:
         return world._replace(client=client._replace(told="error"))
     return send(world, client._replace(waits_for=Request(attempt + 1, 1)))
 

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 from model.guard import Guard
 from model.mechanism import Mechanism, Outcome, Run
-from model.world import ENDED, START_OVER, Request, Response, World
+from model.world import ENDED, SPENT, START_OVER, Request, Response, World
 
-BROKEN = "broken"
-"""The mark of a first round without a name that a crash has left behind."""
+BROKEN = ("broken", "broken, too")
+"""The marks of a first round without a name that a crash of either instance has left behind."""
 
 
 class Durable(Guard):
@@ -32,9 +32,11 @@ class Durable(Guard):
         call = self.call(world, request)
         broken = [round_ for each, round_, how in world.store if (each, how) == (call, "begun")]
         is_named = request.round > 1 or bool(self.name)
-        has_failed = (call, 0, "failed") in world.store
-        if is_named and has_failed:
-            yield Response(request, 0, ENDED)
+        failed = [round_ for each, round_, how in world.store if (each, how) == (call, "failed")]
+        is_of_failed = bool(failed) and (request.round == 1 or request.number in failed)
+        if is_named and is_of_failed:
+            is_spent = self.is_spent(world, call, request)
+            yield Response(request, 0, SPENT if is_spent else ENDED)
         elif is_named and self.is_of_another_version(world, index, call, request):
             yield Response(request, 0, START_OVER)
         elif broken and is_named and not self.at_work(world, call):
@@ -73,17 +75,18 @@ class Durable(Guard):
         is_unnamed = work is not None and work.request.round == 1 and not self.name
         if work is None or not is_unnamed or "record" not in work.steps:
             return after
-        return after._replace(store=after.store | {(work.request.attempt, 1, BROKEN)})
+        return after._replace(store=after.store | {(work.request.attempt, 1, BROKEN[index])})
 
     def goes_on(self, world: World, index: int) -> Iterator[Run]:
         """Go on with a broken round, for no client: an instance looks for them when it starts."""
         for call, number, how in sorted(world.store):
-            is_broken = how == BROKEN or (how == "begun" and not self.at_work(world, call))
+            is_broken = how in BROKEN or (how == "begun" and not self.at_work(world, call))
             changed = (call, number, "changed") in world.store
             request = Request(call, number % 10, changed, consented=number > 10)
             if is_broken and not self.is_of_another_version(world, index, call, request):
                 steps = (*self.effects(world, index, request), "record")
-                yield Run(request, steps, world.store - {(call, number, BROKEN)})
+                mark = {(call, number, how)} if how in BROKEN else set[tuple[int, int, str]]()
+                yield Run(request, steps, world.store - mark)
 
     def failed(self, world: World, index: int, request: Request) -> World:
         """Record that the call has ended in an error."""
@@ -91,5 +94,5 @@ class Durable(Guard):
         is_named = request.round > 1 or bool(self.name)
         if is_named:
             begun = (call, request.number, "begun")
-            world = world._replace(store=world.store - {begun} | {(call, 0, "failed")})
+            world = world._replace(store=world.store - {begun})
         return super().failed(world, index, request)

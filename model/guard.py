@@ -23,7 +23,7 @@ from model.world import (
     World,
 )
 
-HONOURS = KINDS[1]
+HONOURS, REFUSES = KINDS[1:]
 CLOSED = (0, "closed")
 """The round and the state of the mark that stays of a call that is forgotten."""
 
@@ -48,10 +48,12 @@ class Guard(Mechanism):
     def at(self, destination: str) -> Mechanism:
         """Return the guard as it may be for a destination.
 
-        It repeats where the client sends a key, and the destination honours that of each effect.
+        It repeats where calls have names and the destination absorbs what it has seen: by the key
+        of each effect, or by what the effect is about.
         """
-        repeats = self.name == "key" and self.keyed and destination == HONOURS
-        return Guard(self.name, keyed=True, repeats=True) if repeats else self
+        absorbs = destination == REFUSES or (self.keyed and destination == HONOURS)
+        repeats = bool(self.name) and absorbs
+        return Guard(self.name, keyed=self.keyed, repeats=True) if repeats else self
 
     def call(self, world: World, request: Request) -> int:
         """Return the call of a request.
@@ -86,6 +88,8 @@ class Guard(Mechanism):
             return
         elif wanted in recorded and self.repeats:  # the question of the broken round is open again
             yield self.recorded(world, call, request, wanted)
+        elif (call, wanted, "failed") in world.store and self.is_spent(world, call, request):
+            yield Response(request, 0, SPENT)
         elif is_late or is_broken:
             yield Response(request, 0, SECOND_ERROR)
         elif self.is_spent(world, call, request):
@@ -106,7 +110,7 @@ class Guard(Mechanism):
     def is_spent(self, world: World, call: int, request: Request) -> bool:
         """Return whether the round was taken with another answer."""
         number = request.number
-        is_taken = {(call, number, "begun"), (call, number, "done")} & world.store
+        is_taken = {(call, number, how) for how in ("begun", "done", "failed")} & world.store
         took_changed = (call, number, "changed") in world.store
         return request.round > 1 and bool(is_taken) and took_changed != request.changed
 
@@ -146,12 +150,21 @@ class Guard(Mechanism):
         begun = (call, request.number, "begun")
         return world._replace(store=world.store - {begun} | done)
 
+    def failed(self, world: World, index: int, request: Request) -> World:
+        """Record that the outcome is unknown, with the answer; a repeated round stays open."""
+        is_unnamed = request.round == 1 and not self.name
+        if not is_unnamed and not self.repeats:
+            failed = (self.call(world, request), request.number, "failed")
+            world = world._replace(store=world.store | {failed})
+        return super().failed(world, index, request)
+
     def effect_key(self, world: World, request: Request) -> int | None:
         """Return the call, if the option in the guard makes keys.
 
-        An unnamed first request that is repeated begins another call, whose key is another one.
+        A first round has no state yet that could keep a key, so each run of it has another one,
+        unless the client sends it.
         """
-        is_own_call = request.round == 1 and not self.name
+        is_own_call = request.round == 1 and self.name != "key"
         if is_own_call or not self.keyed:
             return None
         return self.call(world, request)

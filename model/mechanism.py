@@ -52,6 +52,11 @@ class Mechanism:
         """Return the call that a request belongs to, as the server tells calls apart."""
         return request.attempt
 
+    def is_same_call(self, world: World, attempt: int) -> bool:
+        """Return whether the server takes another attempt for one at the client's call."""
+        mine = self.call(world, world.client.waits_for)
+        return self.call(world, Request(attempt, 1)) == mine
+
     def is_too_old(self, world: World, request: Request) -> bool:
         """Return whether a request's state, or the key of a first request, is too old."""
         if request.round == 1:

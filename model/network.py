@@ -10,6 +10,7 @@ from model.world import (
     ROUNDS,
     STRANGER,
     TOO_OLD,
+    TWIN,
     Instance,
     Request,
     Response,
@@ -104,7 +105,9 @@ def work(world: World, index: int, now: Work, mechanism: Mechanism, kind: str) -
     after = put(world, index, world.instances[index]._replace(work=left))
     if step in {"audit", "bill"}:
         call = mechanism.effect_key(world, now.request)
-        thing = 1 if now.request.attempt == STRANGER else 0
+        is_of_another_place = step == "bill" and now.request.changed
+        is_other = now.request.attempt == TWIN and is_of_another_place
+        thing = 1 if is_other or now.request.attempt == STRANGER else 0
         done = effect(world.destination, kind, step, call, thing)
         return says, after._replace(destination=done)
     if step == "respond":
@@ -122,7 +125,7 @@ def effect_fails(world: World, index: int, now: Work, mechanism: Mechanism) -> I
 
 
 def time_passes(world: World, mechanism: Mechanism, *, keys_age: bool) -> Iterator[Step]:
-    """Let the states of an attempt up to a round be too old; and a key, which is good for longer."""
+    """Let the states of an attempt up to a round be too old; and a key, good for longer."""
     for request in sorted(world.requests):
         attempt, last = request.attempt, request.round
         sent = [each for each in world.requests if each.attempt == attempt and each.round <= last]

@@ -3,11 +3,14 @@
 from collections.abc import Iterator
 
 from model import client
-from model.world import SPENT, TWIN, Client, Request, Step, World
+from model.world import Client, Request, Step, World
 
 
-def steps(world: World, attempt: int, *, keyed: bool) -> Iterator[Step]:
-    """Begin the other call, or do a step of its client, which stops at an error."""
+def steps(world: World, attempt: int, *, keyed: bool, is_same_call: bool) -> Iterator[Step]:
+    """Begin the other call, or do a step of its client, which stops at an error.
+
+    `is_same_call` says that the server takes both calls for one.
+    """
     if world.other is None:
         for changed, says in ((False, "begins"), (True, "with other answers begins")):
             theirs = Client(Request(attempt, 1, changed))
@@ -15,9 +18,9 @@ def steps(world: World, attempt: int, *, keyed: bool) -> Iterator[Step]:
             yield f"another call {says}", begun
         return
     seen = world._replace(client=world.other)
-    for says, after in client.steps(seen, "stops", wants_second=False, keyed=keyed):
+    for says, after in client.steps(seen, client.Manner("stops", keyed), wants_second=False):
         mine = after._replace(client=world.client, other=after.client)
-        is_taken_for_mine = attempt == TWIN and says == f"client gets error: {SPENT}"
-        if is_taken_for_mine:
+        is_refused = is_same_call and says.startswith("client gets error")
+        if is_refused:
             mine = mine._replace(noticed=mine.noticed | {"wanted call swallowed"})
         yield f"other call: {says}", mine

@@ -119,8 +119,9 @@ class World(NamedTuple):
     """Everything. `store` is what survives a crash and is shared by the instances.
 
     Used by extras alone: `old` holds (attempt, state) of states that are too old, and (call, 0) for
-    a call's key that is; `other` is the client of another call; `confirmed` holds the calls whose client said
-    that it has the result; `noticed` holds anomalies that only the step that makes them shows.
+    a call's key that is; `other` is the client of another call; `confirmed` holds the calls whose
+    client said that it has the result; `noticed` holds anomalies that only the step that makes them
+    shows.
     """
 
     client: Client = Client(Request(1, 1))

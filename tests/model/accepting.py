@@ -1,58 +1,33 @@
 """Whether a history of the bench is a path of the model.
 
 The checker follows a history event by event, with every state of the model that fits the events so
-far. An event that the bench records is a step that the model has to have: a request that is sent, an
-effect, a crash, a response. Between two events it tries the steps that the bench does not record: a
-request that is taken, a record, a response on its way, and what the client makes of a response that
-reached it. If no state is left, the event is one that the model does not allow.
+far. An event that the bench records is a step that the model has to have: a request that is sent,
+an effect, a crash, a response. Between two events it tries the steps that the bench does not
+record: a request that is taken, a record, a response on its way, and what the client makes of a
+response that reached it. If no state is left, the event is one that the model does not allow.
 
 The model's instances stand for rounds at work: two rounds at work on one instance of the bench are
 on two of the model's, except where instances have a memory (option H).
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
-
-import mcp_types as types
 
 from model import client, other
 from model.anomalies import NAMES, anomalies
 from model.check import MECHANISMS, Cell
 from model.destination import MOST
 from model.durable import Durable
-from model.extras import BACK, EARLY, FAIL, OLD, REDEPLOY, SAME_USER, Extras
+from model.extras import SAME_USER, Extras
 from model.frame import Frame
 from model.guard import Guard
 from model.network import effect_fails, named, outcomes, start, time_passes, work
-from model.world import (
-    CONSENT,
-    CONSENT_LAST,
-    ENDED,
-    FAILED,
-    ROUNDS,
-    SECOND_ERROR,
-    SPENT,
-    START_OVER,
-    TOO_OLD,
-    TWIN,
-    Client,
-    Instance,
-    Request,
-    Response,
-    Work,
-    World,
-    put,
-)
-from mrtr_options.review.bench.answers import AGREE
+from model.world import FAILED, TWIN, Instance, Response, Work, World, put
 from mrtr_options.review.bench.driver import CALLS
 from mrtr_options.review.bench.history import (
-    Answered,
-    Asked,
     Crashed,
     Effect,
     Elapsed,
-    Entered,
     Event,
     Failed,
     History,
@@ -61,100 +36,35 @@ from mrtr_options.review.bench.history import (
     Restarted,
     Sent,
 )
-from mrtr_options.review.bench.messages import HUNG, LOST, Reply
-from mrtr_options.review.bench.messages import Request as SentRequest
+from mrtr_options.review.bench.messages import LOST
 from mrtr_options.review.judge.anomalies import anomalies_in
 from mrtr_options.review.judge.facts import Reading
 from mrtr_options.tool.settings import STATE_TTL_SECONDS
+from tests.model.comparing import (
+    EXTRA_OF,
+    NOT_COMPARED,
+    fits,
+    in_words,
+    is_at_work,
+    is_otherwise,
+    is_sent,
+    known_difference,
+    on_the_wire,
+)
+from tests.model.fitting import (
+    Exchange,
+    Here,
+    Ways,
+    go_on_waiting,
+    has_lost,
+    listed,
+    opened,
+    spread,
+    without_unread,
+)
 
 CLIENT_STEPS = 3
 """The most steps of the client between two events."""
-EXTRA_OF = {
-    "expired": OLD,
-    "redeploy": REDEPLOY,
-    "fail@audit": FAIL,
-    "fail@bill": FAIL,
-    "back": BACK,
-    "early": EARLY,
-    "other": SAME_USER,
-}
-"""The extra of the model that each of these faults of the bench needs."""
-ERRORS = {
-    "indeterminate": {SECOND_ERROR, FAILED},
-    "unknown_continuation": {START_OVER},
-    "other_version": {START_OVER},
-    "request_state_expired": {TOO_OLD},
-    "answered_differently": {SPENT},
-}
-"""The model's errors by their reason on the wire."""
-UNREASONED = {FAILED, ENDED}
-"""The model's errors that are internal errors, or errors of the tool, on the wire."""
-NOT_COMPARED = {
-    "divergent replies": "the judge means one delivery repeated, and a client's own second sending"
-    " is another one; the model's requests are a set, in which both are the same",
-    "stuck call": "a property of all ways on, and not of one history",
-}
-"""The anomalies that one history does not decide, with the reasons."""
-QUESTIONS = {"place": {1}, "units": {2}, "consent": {CONSENT, CONSENT_LAST}}
-"""The model's numbers of the bench's questions."""
-
-Path = tuple[Any, ...]
-"""The steps to a state: the last one, and the path before it."""
-
-
-class Exchange(NamedTuple):
-    """A request on its way, as the model has it.
-
-    Attributes:
-        number: Its number in the history.
-        place: The bench's instance that it was sent to.
-        request: The model's request; None if its process has died.
-        at: The model's instance on which its round is at work.
-        response: The response to it.
-        is_left: Whether nobody waits for its round, which is still at work.
-    """
-
-    number: int
-    place: int
-    request: Request | None
-    at: int | None = None
-    response: Response | None = None
-    is_left: bool = False
-
-    @property
-    def waits(self) -> bool:
-        """The question whether it was not taken yet."""
-        return self.request is not None and self.at is None and self.response is None
-
-
-class Here(NamedTuple):
-    """A state of the model that fits the events so far.
-
-    Attributes:
-        world: The state.
-        open: The requests on their way.
-        sent: The model's request of each round of the bench.
-        seen: The responses that reached a client.
-    """
-
-    world: World = World()
-    open: frozenset[Exchange] = frozenset()
-    sent: frozenset[tuple[int, Request]] = frozenset()
-    seen: frozenset[Response] = frozenset()
-
-    def without(self, exchange: Exchange) -> "Here":
-        """Return it without an exchange."""
-        return self._replace(open=self.open - {exchange})
-
-    def change(self, exchange: Exchange, world: World, **new: Any) -> "Here":
-        """Return it with an exchange that has changed, in another state."""
-        after = exchange._replace(**new)
-        is_over = after.is_left and after.at is None
-        left = self.open - {exchange}
-        return self._replace(world=world, open=left if is_over else left | {after})
-
-
-Ways = dict[Here, Path]
 
 
 @dataclass
@@ -166,30 +76,19 @@ class Verdict:
         event: The first event that the model does not allow; None if it allows all.
         path: The model's steps so far.
         differs: What differs at the end although the model allows every event.
+        known: Why it does, if the difference is known; see `known_difference`.
     """
 
     states: int = 0
     event: str = ""
     path: list[str] = field(default_factory=list[str])
     differs: str = ""
+    known: str = ""
 
     @property
     def is_accepted(self) -> bool:
         """The question whether the history is a path of the model, with the same anomalies."""
         return not self.event and not self.differs
-
-
-def left_out(history: History) -> str:
-    """Return why the model cannot follow a history; "" if it can."""
-    names = [fault.name for fault in history.scenario.faults]
-    if names.count("back") > 1:
-        return "two changed answers: the model has one in a call"
-    if names.count("other") > 1:
-        return "two other calls: the model has one"
-    hangs = any(
-        isinstance(each, Received) and each.reply.nothing == HUNG for each in history.events
-    )
-    return "a request hung: the model has no clock" if hangs else ""
 
 
 def follow(cell: Cell, history: History) -> Verdict:
@@ -207,8 +106,9 @@ class _Follower:
         names = {fault.name for fault in history.scenario.faults}
         self.extras: Extras = frozenset(EXTRA_OF[name] for name in names if name in EXTRA_OF)
         self.wants_second = "again" in names
+        self.tries_again = getattr(self.mechanism, "repeats", False)
+        self.may_change = self.has_ended = False
         self.first_round: dict[object, int] = {}
-        self.effects = 0
 
     def follow(self) -> Verdict:
         """Follow every event."""
@@ -224,6 +124,7 @@ class _Follower:
             if not ways:
                 return self.refuse(found, event, before)
             ways = {without_unread(here): path for here, path in ways.items()}
+        self.has_ended = True  # the bench's client gives up a first round that failed three times
         return self.end(found, self.after_clients(self.after_servers(ways)))
 
     def refuse(self, found: Verdict, event: Event, before: Ways) -> Verdict:
@@ -246,12 +147,14 @@ class _Follower:
         verdicts = {
             frozenset(anomalies(here.world) & compared): path for here, path in mine.items()
         }
+        found.path = listed(verdicts.get(shown, ()))
         if shown not in verdicts:
             nearest = min(verdicts, key=lambda each: (len(each ^ shown), sorted(each)))
             more = ", ".join(sorted(nearest - shown)) or "none"
             less = ", ".join(sorted(shown - nearest)) or "none"
             found.differs = f"anomalies: only code {less}; only model {more}"
             found.path = listed(verdicts[nearest])
+            found.known = known_difference(self.history, shown - nearest, nearest - shown)
         return found
 
     # --- steps that the bench does not record ---------------------------------------------------
@@ -318,41 +221,49 @@ class _Follower:
         """Do a step of a client, which has what reached it."""
         world = here.world
         seen = world._replace(responses=world.responses & here.seen)
-        policy = self.cell.policy
         keyed = self.mechanism.client_sends_key
-        steps = [
-            *client.steps(
-                seen, policy, self.wants_second, keyed=keyed, extras=self.extras, attempts=CALLS
-            )
-        ]
+        attempts = world.client.waits_for.attempt if self.has_ended else CALLS
+        manner = client.Manner(self.cell.policy, keyed, attempts)
+        steps = [*client.steps(seen, manner, self.wants_second, self.extras)]
         if SAME_USER in self.extras:
-            steps += other.steps(seen, TWIN, keyed=keyed)
+            is_same_call = self.mechanism.is_same_call(seen, TWIN)
+            steps += other.steps(seen, TWIN, keyed=keyed, is_same_call=is_same_call)
         for says, after in steps:
-            yield says, here._replace(world=after._replace(responses=world.responses))
+            is_change = says.startswith("user changes")
+            if is_change and not self.may_change:
+                continue
+            is_loss = says.endswith("client loses the response")
+            caller = world.client if after.client != world.client else world.other
+            if not is_loss or (caller is not None and has_lost(here, caller.waits_for)):
+                yield says, here._replace(world=after._replace(responses=world.responses))
 
     # --- steps that the bench records -----------------------------------------------------------
 
     def take(self, event: Event, here: Here) -> Iterable[tuple[str, Here]]:
         """Take the step that an event is."""
+        steps: Iterable[tuple[str, Here]] = [
+            ("", here)
+        ]  # the user's events, which nobody else sees
         match event:
             case Sent():
-                return self.sent(event, here)
+                steps = self.sent(event, here)
             case Received():
-                return self.received(event, here)
+                steps = self.received(event, here)
             case Effect():
-                return self.effect(event, here)
+                steps = self.effect(event, here)
             case Failed():
-                return self.failed(event, here)
+                steps = self.failed(event, here)
             case Crashed():
-                return self.crashed(event, here)
+                steps = self.crashed(event, here)
             case Restarted():
-                return [("every instance crashes", self.replaced(here, None))]
+                steps = [("every instance crashes", self.replaced(here, None))]
             case Redeployed():
-                return [("every instance is replaced by version 2", self.replaced(here, 2))]
+                steps = [("every instance is replaced by version 2", self.replaced(here, 2))]
             case Elapsed():
-                return self.elapsed(event, here)
-            case Asked() | Answered() | Entered():
-                return [("", here)]
+                steps = self.elapsed(event, here)
+            case _:
+                pass
+        return steps
 
     def sent(self, event: Sent, here: Here) -> Iterator[tuple[str, Here]]:
         """Send a request that was sent before, or one that the client comes to."""
@@ -368,7 +279,10 @@ class _Follower:
         for request in here.world.requests:
             if wire is None and request.round == 1 and request.attempt in attempts:
                 yield "", opened(event, request, here)
-        for reached, path in self.after_clients({here: ()}).items():
+        self.may_change = is_otherwise(event.request)
+        reachable = self.after_clients({here: ()})
+        self.may_change = False
+        for reached, path in reachable.items():
             caller = reached.world.other if self.is_of_other(event) else reached.world.client
             if caller is not None and is_sent(caller, event.request):
                 yield "; ".join(listed(path)), opened(event, caller.waits_for, reached)
@@ -390,11 +304,15 @@ class _Follower:
             if exchange.waits and self.is_busy(here.world, exchange):
                 yield "the request waits", here.without(exchange)
         elif exchange.response is not None and fits(exchange.response, reply):
-            seen = here.seen if event.lost else here.seen | {exchange.response}
-            yield "", here.without(exchange)._replace(seen=seen)
+            after = here.without(exchange)
+            if event.lost:
+                yield "", after.missing(exchange)
+            else:
+                yield "", after._replace(seen=here.seen | {exchange.response})
 
     def received_nothing(self, exchange: Exchange, here: Here) -> Iterator[tuple[str, Here]]:
         """Leave a request, whose round goes on or ends with it."""
+        here = here.missing(exchange)
         if exchange.at is None:
             yield "", here.without(exchange)
             return
@@ -432,6 +350,8 @@ class _Follower:
     def failed(self, event: Failed, here: Here) -> Iterator[tuple[str, Here]]:
         """Let an effect of a round at work fail."""
         for index, now in self.before_effect(event.instance, event.kind, here):
+            if self.tries_again:
+                yield f"instance {index} tries again", here
             exchange = self.at_work(here, index)
             for says, world in effect_fails(here.world, index, now, self.mechanism):
                 response = Response(now.request, 0, FAILED)
@@ -462,7 +382,8 @@ class _Follower:
             yield says, self.ended(after, [event.instance])
         elif isinstance(self.mechanism, Durable):
             for some in (working, there):
-                yield says, self.ended(after, [each.at for each in some if each.at is not None])
+                ended = self.ended(after, [each.at for each in some if each.at is not None])
+                yield says, go_on_waiting(ended, {*some} - {*there})
         else:
             yield says, self.ended(after, [each.at for each in there if each.at is not None])
 
@@ -479,6 +400,7 @@ class _Follower:
             here = here._replace(world=world)
             for exchange in here.open:
                 if exchange.at == index:
+                    here = here.missing(exchange)
                     here = here.change(exchange, here.world, at=None, request=None)
         return here
 
@@ -496,121 +418,3 @@ class _Follower:
         while steps := [*time_passes(world, self.mechanism, keys_age=False)]:
             _, world = steps[-1]
         return world
-
-
-# --- what is compared ---------------------------------------------------------------------------
-
-
-def spread(
-    ways: Ways,
-    steps: Callable[[Here], Iterable[tuple[str, Here]]],
-    most: int | None = None,
-) -> Ways:
-    """Return the states that some steps lead to, with the shortest path to each."""
-    found = dict(ways)
-    edge = [*ways]
-    depth = 0
-    while edge and depth != most:
-        following: list[Here] = []
-        for here in edge:
-            for says, after in steps(here):
-                if after not in found:
-                    found[after] = (says, found[here])
-                    following.append(after)
-        edge = following
-        depth += 1
-    return found
-
-
-def listed(path: Path) -> list[str]:
-    """Return the steps of a path in their order."""
-    steps: list[str] = []
-    while path:
-        says, path = path
-        steps.append(says)
-    return steps[::-1]
-
-
-def without_unread(here: Here) -> Here:
-    """Return a state without the responses that no client can still take."""
-    clients = [each for each in (here.world.client, here.world.other) if each is not None]
-    mine = [each.waits_for for each in clients]
-    mine += [each._replace(changed=not each.changed) for each in mine]
-    responses = frozenset(each for each in here.world.responses if each.request in mine)
-    seen = frozenset(each for each in here.seen if each.request in mine)
-    return here._replace(world=here.world._replace(responses=responses), seen=seen)
-
-
-def opened(event: Sent, request: Request, here: Here) -> Here:
-    """Return a state with one more request on its way."""
-    exchange = Exchange(event.exchange, event.instance, request)
-    sent = here.sent | {(event.round, request)}
-    return here._replace(open=here.open | {exchange}, sent=sent)
-
-
-def on_the_wire(event: Sent) -> object:
-    """Return what tells a request from others; None for a first one, which are all alike."""
-    request = event.request
-    if request.state is None and not request.answers:
-        return None
-    answers = sorted((key, repr(given)) for key, given in (request.answers or {}).items())
-    return event.call, request.state, tuple(answers)
-
-
-def is_sent(caller: Client, sent: SentRequest) -> bool:
-    """Return whether the model's client waits for a response to a request like this one."""
-    mine = caller.waits_for
-    given = [each for each in (sent.answers or {}).values() if isinstance(each, types.ElicitResult)]
-    content = {name: value for each in given for name, value in (each.content or {}).items()}
-    if sent.state is None:
-        return mine.round == 1 and mine.early == bool(content)
-    if len(content) != 1:
-        return False
-    ((name, value),) = content.items()
-    is_otherwise = value != AGREE[name]
-    is_first_call = mine.attempt != TWIN
-    if is_otherwise and is_first_call and not mine.changed:
-        return False
-    if name == "consent":
-        return mine.consented
-    return mine.round == (2 if name == "place" else ROUNDS) and not mine.early
-
-
-def is_at_work(reply: Reply) -> bool:
-    """Return whether a response says that the call is at work."""
-    return reply.later or reply.reason == "still_at_work"
-
-
-def fits(response: Response, reply: Reply) -> bool:
-    """Return whether the model's response is like one of the bench."""
-    if response.error:
-        is_error = reply.is_refusal and not reply.questions
-        return is_error and response.error in ERRORS.get(reply.reason or "", UNREASONED)
-    if reply.is_refusal:
-        return False
-    if reply.questions:
-        names = [reply.name_of(key) for key in reply.questions]
-        return len(names) == 1 and response.asks in QUESTIONS[names[0]]
-    return reply.is_result and response.asks == ROUNDS
-
-
-def in_words(event: Event) -> str:
-    """Return an event in a line."""
-    match event:
-        case Sent(request=request):
-            given = sorted((request.answers or {}).keys())
-            says = f"call {event.call} round {event.round}, answers {given}"
-            return f"sent to instance {event.instance}: {says}"
-        case Received(reply=reply):
-            asked = [reply.name_of(key) for key in reply.questions]
-            if reply.nothing:
-                got = reply.nothing
-            elif asked:
-                got = f"asks {asked}"
-            elif reply.code is not None or reply.is_error:
-                got = f"error {reply.code} {reply.reason}: {reply.message or reply.text}"
-            else:
-                got = "state only" if reply.later else f"result {reply.text}"
-            return f"received of round {event.round}: {got}"
-        case _:
-            return repr(event)

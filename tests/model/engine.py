@@ -28,7 +28,7 @@ from model.world import Response, World
 from mrtr_options.review.bench.client import MODES, principal_of
 from mrtr_options.review.bench.redeploys import write
 from mrtr_options.sdk.durable import embedded
-from mrtr_options.sdk.durable.call import ATTEMPTS
+from mrtr_options.sdk.durable.context import ATTEMPTS
 from mrtr_options.sdk.durable.live import Left
 from mrtr_options.sdk.telemetry import without_name
 from mrtr_options.tool.catalogue import load, option_named
