@@ -25,6 +25,8 @@ COLUMNS = {
         "state-of-another-call",
         "last-round-again-here",
         "last-round-again-there",
+        "at-once-here",
+        "at-once-there",
         "two-instances",
         "old-client",
         "exception-to-old-client",
@@ -42,7 +44,7 @@ COLUMNS = {
     ],
     "proxies": ["gone", "reset-before", "503", "reset-after", "502", "no-response", "cut"],
 }
-"""The columns of round 2026-11.2, written out: somebody may cite an address."""
+"""The columns of round 2026-11.3, written out: somebody may cite an address."""
 
 
 @pytest.fixture(scope="module")
