@@ -18,7 +18,7 @@ Board = Literal["servers", "frameworks", "proxies"]
 
 BAD = re.compile(
     r"(\w+: )?(taken|twice|every call lost|empty result|reaches the client|lost\b)"
-    r"|MRTR: servers MUST|no call with two questions"
+    r"|(MRTR|2025-11-25): servers MUST|no call with two questions"
     r"|.*(charged twice|stale answer|ignored answer|billed what was no choice)"
 )
 """The beginnings of outcomes that a table prints in bold."""
