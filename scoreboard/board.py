@@ -36,7 +36,7 @@ class Kept(BaseModel, Generic[Results]):
     Attributes:
         digest: The digest of the sources that were reviewed.
         build_seconds, build_cpu_seconds: The time of the last build that began without a folder, by
-            the clock and in processors.
+            the clock and in processors; 0 if none did.
         cannot: The reason that it could not be built; empty if it was built.
         variants: The results of each variant.
     """
@@ -138,10 +138,10 @@ def play(
     try:
         build(who, tell)
         took = Used.so_far() - began
-        if before is None or is_first:
+        if is_first:
             kept.build_seconds = took.seconds
             kept.build_cpu_seconds = took.cpu_seconds
-        else:
+        elif before is not None:
             kept.build_seconds = before.build_seconds
             kept.build_cpu_seconds = before.build_cpu_seconds
         for name, review in reviews.items():

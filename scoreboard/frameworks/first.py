@@ -9,7 +9,7 @@ from scoreboard.board import Scoreboard
 from scoreboard.frameworks.frameworks import Variant
 from scoreboard.frameworks.page import FATES, address, attack, fate, outcome, rows, said
 from scoreboard.frameworks.play import Played, Reviewed
-from scoreboard.rows import Cell, Row, upstream_of
+from scoreboard.rows import Cell, Row, charged_twice, upstream_of
 
 HEADS = {
     "clean": "clean call",
@@ -68,16 +68,4 @@ def how_often(played: Played) -> str:
     """Return in how many runs of a race the user was charged twice."""
     if fate(played) == "limitation":
         return FATES["limitation"]
-    times = played.times or {f"{played.audits}/{played.bills}": 1}
-    twice = sum(often for counts, often in times.items() if _bills(counts) > 1)
-    return f"charged twice in {twice} of {sum(times.values())}" if twice else _once(times)
-
-
-def _once(times: dict[str, int]) -> str:
-    total = sum(times.values())
-    return f"once in {total} of {total}"
-
-
-def _bills(counts: str) -> int:
-    """Return the charges of "1/2 result": the number after the stroke."""
-    return int(counts.partition("/")[2].split()[0])
+    return charged_twice(played.times or {f"{played.audits}/{played.bills}": 1})

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 import anyio
@@ -22,8 +22,8 @@ from scoreboard.board import FILE, Scoreboard, changed, keep, play, read
 from scoreboard.servers import cells
 from scoreboard.servers.lives import AGES, measured
 from scoreboard.servers.page import played, reasons, table
-from scoreboard.servers.peers import Peer, Unavailable, build, peers
-from scoreboard.servers.play import review
+from scoreboard.servers.peers import Peer, Unavailable, build, is_built, peers
+from scoreboard.servers.play import Told, review
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -64,14 +64,7 @@ def _servers(args: argparse.Namespace) -> int:
                     kept.variants[name].life = before.variants[name].life
             # Keep each result at once: a run is long.
             board = keep(Scoreboard(servers={peer.name: kept}), known)
-        names = {each.name for each in wanted}
-        aged = [row for row in played(board) if row[0].name in names and row[2].life is None]
-        if aged:
-            begin(f"states of {len(aged)}, until they are {AGES[-1]} seconds old")
-            lives = anyio.run(measured, [(peer, variant) for peer, variant, _ in aged])
-            for (_, _, found), life in zip(aged, lives, strict=True):
-                found.life = life
-            board = keep(Scoreboard(servers=board.servers), known)
+        board = _measure_lives(board, known, begin)
     _play_cells(wanted)
     console().print(table(board, [each.name for each in wanted] or [*known]))
     for line in reasons(board):
@@ -79,6 +72,23 @@ def _servers(args: argparse.Namespace) -> int:
     if not wanted:
         print(f"{FILE.name} has all of them; --only NAME reviews one again", file=sys.stderr)
     return 0
+
+
+def _measure_lives(board: Scoreboard, known: Mapping[str, Peer], begin: Told) -> Scoreboard:
+    """Measure the lives of states that have none yet, of servers that are built, and keep them."""
+    aged = [
+        (peer, variant, found)
+        for peer, variant, found in played(board)
+        if found.life is None and found.longest_state and is_built(peer)
+    ]
+    if not aged:
+        return board
+    begin(f"states of {len(aged)}, until they are {AGES[-1]} seconds old")
+    lives = anyio.run(measured, [(peer, variant) for peer, variant, _ in aged])
+    for (_, _, found), life in zip(aged, lives, strict=True):
+        found.life = life
+    own = {peer.name: board.servers[peer.name] for peer, *_ in aged}
+    return keep(Scoreboard(servers=own), known)
 
 
 def _play_cells(wanted: Sequence[Peer]) -> None:

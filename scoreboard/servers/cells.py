@@ -7,6 +7,7 @@ the bench and the servers; nothing of any library.
 from __future__ import annotations
 
 import secrets
+from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,7 +17,7 @@ from pydantic import BaseModel
 from mrtr_options.review.bench.deployments import quiet_servers
 from mrtr_options.review.bench.deployments.remote import Remote, eras_of
 from mrtr_options.review.bench.faults import parse
-from mrtr_options.review.bench.history import History, Received, Reply
+from mrtr_options.review.bench.history import Effect, History, Received, Reply
 from mrtr_options.review.bench.ledger_file import MADE_TO_FAIL
 from mrtr_options.review.bench.run import run
 from mrtr_options.review.bench.scenario import (
@@ -51,14 +52,25 @@ OLD = Setup(era="legacy")
 LONGEST = 30
 """The number of lines of a history that are kept."""
 
+WRITTEN = "'Illinois' written for 'Missouri'"
+"""The changed state that is sent first, where the state can be read: another place is billed."""
+
 FORGED = 6
-"""The number of changed states that are sent."""
+"""The number of other changed states that are sent."""
+
+RACE_RUNS = 10
+"""The number of runs of a race."""
 
 CELLS: dict[str, Scenario] = {
     "state-rewritten": Scenario(
         "state-rewritten",
         "The client changes what it can read of the state.",
-        script=(FIRST, PLACE, Forge("units", IMPERIAL, most=FORGED)),
+        script=(
+            FIRST,
+            PLACE,
+            Forge("units", IMPERIAL, only=WRITTEN),
+            Forge("units", IMPERIAL, most=FORGED),
+        ),
     ),
     "state-of-another-call": Scenario(
         "state-of-another-call",
@@ -74,6 +86,8 @@ CELLS: dict[str, Scenario] = {
     ),
     "last-round-again-here": calling(fleet="sticky").under(parse("lost3")),
     "last-round-again-there": calling(fleet="sticky").under(parse("misrouted3")),
+    "at-once-here": calling(fleet="sticky").under(parse("both3")),
+    "at-once-there": calling(fleet="free").under(parse("both3")),
     "two-instances": calling(fleet="free"),
     "old-client": Scenario(
         "old-client", "A client of 2025-11-25 calls.", OLD, script=(WholeCall(),)
@@ -87,6 +101,9 @@ CELLS: dict[str, Scenario] = {
 }
 """The scenario of each cell."""
 
+RACES = ("at-once-here", "at-once-there")
+"""The cells whose outcome depends on which request is first. The others are played once."""
+
 
 class CellRun(BaseModel):
     """The run of a cell.
@@ -95,12 +112,14 @@ class CellRun(BaseModel):
         reaches: Whether a text of the tool's exception is in a response to the client.
         says: The text or the message of the last response.
         bills: The number of charges.
-        history: The run, a line for each event.
+        times: For a race, the number of runs with each count of audits and bills.
+        history: The run, a line for each event. For a race, the run with most charges.
     """
 
     reaches: bool = False
     says: str = ""
     bills: int = 0
+    times: dict[str, int] = {}
     history: list[str]
 
 
@@ -155,24 +174,35 @@ async def play(peer: Peer, variant: Variant) -> CellRuns:
             where = Remote(urls, ledger, eras=await eras_of(urls[0]))
             for name, scenario in CELLS.items():
                 if where.cannot(scenario) is None:
-                    found.cells[name] = taken(await run(subject, scenario, where))
+                    times = RACE_RUNS if name in RACES else 1
+                    runs = [await run(subject, scenario, where) for _ in range(times)]
+                    found.cells[name] = taken(runs)
     return found
 
 
-def taken(history: History) -> CellRun:
-    """Return what is kept of a run."""
-    replies = [each.reply for each in history.events if isinstance(each, Received)]
-    lines = told(history)
+def taken(runs: Sequence[History]) -> CellRun:
+    """Return what is kept of the runs of a cell: of the one with most charges, and all counts."""
+    worst = max(runs, key=lambda each: effects_of(each)["bill"])
+    replies = [each.reply for each in worst.events if isinstance(each, Received)]
+    lines = told(worst)
     more = len(lines) - LONGEST
     if more > 0:
         lines = [*lines[:LONGEST], f"   … and {more} more lines"]
     last = replies[-1] if replies else None
+    counts = Counter("{audit}/{bill}".format_map(effects_of(each)) for each in runs)
     return CellRun(
         reaches=any(map(names_the_exception, replies)),
         says="" if last is None else last.text or last.message or "",
-        bills=sum(line.strip().startswith("effect: bill") for line in told(history)),
+        bills=effects_of(worst)["bill"],
+        times=dict(counts.most_common()) if len(runs) > 1 else {},
         history=lines,
     )
+
+
+def effects_of(history: History) -> Counter[str]:
+    """Return how often each effect happened in a run, by its kind."""
+    happened = (each for each in history.events if isinstance(each, Effect) and not each.absorbed)
+    return Counter(each.effect.kind for each in happened)
 
 
 def names_the_exception(reply: Reply) -> bool:

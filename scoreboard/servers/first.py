@@ -9,17 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from scoreboard.board import Scoreboard
-from scoreboard.rows import Cell, Row, Runs, upstream_of
+from scoreboard.rows import Cell, Row, Runs, charged_twice, upstream_of
 from scoreboard.servers.cells import AllRuns, CellRun
 from scoreboard.servers.page import Result, musts, old_client, played
 from scoreboard.servers.peers import Peer
-from scoreboard.servers.play import Reviewed, Tried
+from scoreboard.servers.play import Broken, Reviewed, Tried
 
 HEADS = {
     "state-rewritten": "client rewrites the state",
     "state-of-another-call": "state of another call",
     "last-round-again-here": "last round resent, same instance",
     "last-round-again-there": "last round resent, other instance",
+    "at-once-here": "last round twice at once, same instance",
+    "at-once-there": "last round twice at once, two instances",
     "two-instances": "two instances, defaults",
     "old-client": "old client, two questions",
     "exception-to-old-client": "exception's text, old client",
@@ -33,8 +35,8 @@ RULES = {
 }
 """The rule of the contract that a column about the state shows."""
 
-RESENT_HERE = ("lost3", "twice3", "both3")
-"""The faults that send the last round again, to the same instance."""
+RESENT_HERE = ("lost3", "twice3")
+"""The faults that send the last round again, to the same instance, after the first was answered."""
 
 RESENT_THERE = "misrouted3"
 """The fault that sends the last round again, to another instance."""
@@ -87,11 +89,22 @@ def _exception(found: Reviewed, run: CellRun | None) -> str:
     return "reaches the client" if run.reaches else "stays inside"
 
 
+def _at_once(run: CellRun | None) -> str:
+    return NOT_RUN if run is None else charged_twice(run.times)
+
+
+def _at_once_there(found: Reviewed, run: CellRun | None) -> str:
+    is_refused = run is not None and _two_instances(found) != "works"
+    return "refused" if is_refused else _at_once(run)
+
+
 OUTCOMES: dict[str, Callable[[Reviewed, CellRun | None], str]] = {
     "state-rewritten": lambda found, run: _state(found, RULES["state-rewritten"]),
     "state-of-another-call": lambda found, run: _state(found, RULES["state-of-another-call"]),
     "last-round-again-here": lambda found, run: _resent(found, *RESENT_HERE),
     "last-round-again-there": lambda found, run: _there(found),
+    "at-once-here": lambda found, run: _at_once(run),
+    "at-once-there": _at_once_there,
     "two-instances": lambda found, run: _two_instances(found),
     "old-client": lambda found, run: old_client(found.old.get("clean-springfield")),
     "exception-to-old-client": _exception,
@@ -170,12 +183,23 @@ def runs_of(board: Scoreboard, runs: AllRuns) -> Runs:
 
 
 def _history(result: Result, column: str, runs: AllRuns) -> list[str]:
-    """Return the history of a cell: where a rule is broken, the smallest run that shows it."""
+    """Return the history of a cell; of the last column, those of all rules that are broken."""
     found = result[2]
-    stories = {each.rule: each.story for each in (*found.breaks, *found.departs)}
     if column == "must":
-        return [line for each in found.breaks for line in each.story]
-    if column in RULES and RULES[column] in stories:
-        return stories[RULES[column]]
+        return [line for each in found.breaks for line in _story(result, each, runs)]
+    broken = {each.rule: each for each in (*found.breaks, *found.departs)}
+    if RULES.get(column) in broken:
+        return _story(result, broken[RULES[column]], runs)
     run = _run_of(runs, result, column)
     return [] if run is None else run.history
+
+
+def _story(result: Result, broken: Broken, runs: AllRuns) -> list[str]:
+    """Return a run that breaks a rule.
+
+    For a rule about the state it is the cell's own run if somebody is charged in it, and otherwise
+    the smallest run that breaks the rule.
+    """
+    column = next((column for column, rule in RULES.items() if rule == broken.rule), "")
+    run = _run_of(runs, result, column)
+    return run.history if run is not None and run.bills else broken.story

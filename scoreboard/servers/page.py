@@ -21,7 +21,7 @@ from scoreboard import ROOT
 from scoreboard.board import Scoreboard, date_of
 from scoreboard.rows import Cell, Row, Runs, anchored, slug, strong
 from scoreboard.servers.peers import Peer, Variant, missing, peers
-from scoreboard.servers.play import OLD_CALLS, Life, Old, Reviewed, Tried
+from scoreboard.servers.play import OLD_CALLS, Broken, Life, Old, Reviewed, Tried
 
 PAGE = ROOT / "docs" / "SCOREBOARD.md"
 LIBRARIES = PAGE.with_name("SCOREBOARD_LIBRARIES.md")
@@ -34,6 +34,12 @@ NOTHING_CHARGED = "no call with two questions is charged"
 
 OUR_OWN = ("states-are-short",)
 """Rules of this project that no specification has: a state of at most 16 KiB."""
+
+OF_OLD_CLIENTS = {
+    "asks-only-who-can-be-asked": "2025-11-25: servers MUST NOT send a mode that the client does"
+    " not support",
+}
+"""The sentences of 2025-11-25 for rules whose `source` is of 2026-07-28."""
 
 STATE_RULES = {
     "state-is-genuine": "made up or altered",
@@ -105,8 +111,16 @@ def departures(found: Reviewed) -> str:
 
 def musts(found: Reviewed) -> str:
     """Return the sentences with MUST that it breaks, and the other rules that it breaks."""
-    rules = [RULES[each.rule] for each in found.breaks]
-    return "; ".join(rule.source or f"the contract: {rule.says}" for rule in rules) or "none"
+    return "; ".join(map(_sentence, found.breaks)) or "none"
+
+
+def _sentence(broken: Broken) -> str:
+    """Return the sentence that a run breaks, of the specification that its client speaks."""
+    rule = RULES[broken.rule]
+    is_of_old_client = "of the old era" in broken.story[0]
+    if is_of_old_client and broken.rule in OF_OLD_CLIENTS:
+        return OF_OLD_CLIENTS[broken.rule]
+    return rule.source or f"the contract: {rule.says}"
 
 
 def _charges_nobody(found: Reviewed) -> bool:
@@ -295,6 +309,8 @@ def versions(board: Scoreboard) -> str:
 
 
 def _took(seconds: int, cpu_seconds: int) -> str:
+    if not seconds:
+        return "not measured"
     return f"{seconds} s" + (f", CPU {cpu_seconds} s" if cpu_seconds else "")
 
 

@@ -242,6 +242,12 @@ def missing(file: Path = FOLDER / "unavailable.toml") -> list[Missing]:
     return [Missing.model_validate(each) for each in listed["server"]]
 
 
+def is_built(peer: Described) -> bool:
+    """Return whether the program of a folder is built, from its present sources."""
+    stamp = peer.built / ".digest"
+    return stamp.is_file() and stamp.read_text(encoding="utf-8") == peer.digest
+
+
 def build(peer: Described, tell: Callable[[str], None]) -> None:
     """Build the program of a folder, unless it is built. Package caches shorten later builds.
 
@@ -255,9 +261,9 @@ def build(peer: Described, tell: Callable[[str], None]) -> None:
     missing = [name for name in peer.needs if shutil.which(name) is None]
     if missing:
         raise Unavailable(f"needs {', '.join(missing)}, which is not installed")
-    stamp = peer.built / ".digest"
-    if stamp.is_file() and stamp.read_text(encoding="utf-8") == peer.digest:
+    if is_built(peer):
         return
+    stamp = peer.built / ".digest"
     stamp.unlink(missing_ok=True)
     for path in peer.sources:
         own = path.is_relative_to(peer.folder)

@@ -267,6 +267,9 @@ def test_what_is_built_again_keeps_the_time_of_its_first_build(
     times = [play(peer, before, lambda name: None, {}).build_seconds for _ in range(2)]
     assert times[0] < 80
     assert times[1] == 80
+    began_with_a_folder: Kept[Reviewed] = play(peer, None, lambda name: None, {})
+    assert began_with_a_folder.build_seconds == 0
+    assert began_with_a_folder.build_cpu_seconds == 0
 
 
 def test_two_commands_that_keep_at_once_lose_nothing(tmp_path: Path) -> None:

@@ -8,13 +8,17 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from mrtr_options.review.bench.deployments.memory import Memory
 from mrtr_options.review.bench.history import Reply
+from mrtr_options.review.bench.run import run
+from mrtr_options.review.bench.subjects import Subject
+from mrtr_options.tool.catalogue import all_options
 from scoreboard import rounds
 from scoreboard.frameworks import first as frameworks
 from scoreboard.frameworks.play import Played
 from scoreboard.proxies.upstream import FAULTS
 from scoreboard.rounds import Round, changes, main
-from scoreboard.rows import Cell, Row, Upstream, marked
+from scoreboard.rows import Cell, Row, Upstream, charged_twice, marked
 from scoreboard.servers import cells, first
 from scoreboard.servers.peers import peers
 from tests.commands import refusal
@@ -25,6 +29,8 @@ COLUMNS = {
         "state-of-another-call",
         "last-round-again-here",
         "last-round-again-there",
+        "at-once-here",
+        "at-once-there",
         "two-instances",
         "old-client",
         "exception-to-old-client",
@@ -42,7 +48,7 @@ COLUMNS = {
     ],
     "proxies": ["gone", "reset-before", "503", "reset-after", "502", "no-response", "cut"],
 }
-"""The columns of round 2026-11.2, written out: somebody may cite an address."""
+"""The columns of round 2026-11.3, written out: somebody may cite an address."""
 
 
 @pytest.fixture(scope="module")
@@ -104,6 +110,18 @@ def test_a_run_says_what_its_cell_says(rows: list[Row]) -> None:
     assert "effect: bill" in "\n".join(runs["servers/fastmcp/two-instances/hardened"])
 
 
+def test_a_forged_state_that_is_taken_bills_another_place(rows: list[Row]) -> None:
+    runs = rounds.runs_of(*rounds.present())
+    for each in rows:
+        cell = each.cells.get("state-rewritten")
+        if cell is not None and cell.says == "taken":
+            run = "\n".join(runs[f"{each.id}/state-rewritten"])
+            if cells.WRITTEN not in run:  # the run is kept of before, when none was sent first
+                continue
+            assert "{'place': 'Springfield, Missouri'}" in run, each.id
+            assert "effect: bill of 'Springfield, Illinois'" in run, each.id
+
+
 def test_what_is_kept_of_cells_is_of_servers_that_are_here() -> None:
     known = peers()
     for name, kept in cells.read().servers.items():
@@ -111,6 +129,23 @@ def test_what_is_kept_of_cells_is_of_servers_that_are_here() -> None:
         for found in kept.values():
             assert found.cells.keys() <= cells.CELLS.keys()
             assert all(len(run.history) <= cells.LONGEST + 1 for run in found.cells.values())
+
+
+@pytest.mark.anyio
+async def test_a_race_keeps_the_run_with_most_charges_and_counts_all() -> None:
+    subject = Subject(all_options()["E"])
+    once = await run(subject, cells.CELLS["two-instances"], Memory())
+    twice = await run(subject, cells.CELLS["at-once-here"], Memory())
+    kept = cells.taken([once, twice, once])
+    assert kept.times == {"3/1": 2, "4/2": 1}
+    assert kept.bills == len([line for line in kept.history if "effect: bill" in line]) == 2
+    assert charged_twice(kept.times) == "charged twice in 1 of 3"
+    assert cells.taken([once]).times == {}
+
+
+def test_a_race_says_how_often_nobody_was_charged_twice() -> None:
+    assert charged_twice({"3/1": 9, "2/0 refused": 1}) == "once in 9 of 10"
+    assert charged_twice({"3/1": 6, "4/2": 3, "5/3": 1}) == "charged twice in 4 of 10"
 
 
 def test_an_exception_is_looked_for_in_results_and_in_errors() -> None:

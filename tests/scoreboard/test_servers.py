@@ -29,9 +29,9 @@ from mrtr_options.tool.weather import SqliteLedger
 from scoreboard.board import read
 from scoreboard.servers import peers as servers
 from scoreboard.servers.lives import life
-from scoreboard.servers.page import FINDINGS, rows
+from scoreboard.servers.page import FINDINGS, musts, rows
 from scoreboard.servers.peers import FOLDER, peers
-from scoreboard.servers.play import Life, told
+from scoreboard.servers.play import Broken, Life, Reviewed, told
 from tests.judge.foreign import INVALID, Error, Foreign, served
 from tests.sending import over_http
 
@@ -54,6 +54,15 @@ def test_every_row_was_reviewed_by_both_kinds_of_client() -> None:
             policies = {(tried.policy, tried.fleet) for tried in found.tried}
             assert len(policies) == 4, f"{peer.name} {variant.name}"
             assert found.runs > 50, f"{peer.name} {variant.name}"
+
+
+def test_a_broken_sentence_is_of_the_version_that_the_client_speaks() -> None:
+    rule = "asks-only-who-can-be-asked"
+    for client, source in ((", by a client of the old era", "2025-11-25: "), ("", "MRTR: ")):
+        story = [f"1. alice calls weather for 'Tokyo'{client}"]
+        broken = Broken(rule=rule, allowed="", came="", story=story)
+        found = Reviewed(version="", date="", breaks=[broken])
+        assert musts(found).startswith(f"{source}servers MUST NOT send ")
 
 
 class RefusesLater(Foreign):

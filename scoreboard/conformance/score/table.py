@@ -216,11 +216,18 @@ def doc(side: Side, row: Requirement) -> str:
 
 
 def survivors(kept: Kept, side: Side) -> str:
-    """Return a table of the mutants that no check finds, with whom they harm."""
-    rows = [row for row in broken(side) if not kept.found_by(side, row.mutant)]
+    """Return a table of the mutants that no check finds, with whom they harm.
+
+    It goes page by page, the sentences with MUST first.
+    """
+    pages = [*dict.fromkeys(row.section for row in requirements())]
+    rows = sorted(
+        (row for row in broken(side) if not kept.found_by(side, row.mutant)),
+        key=lambda row: (pages.index(row.section), row.level.startswith("SHOULD")),
+    )
     return markdown(
-        ("sentence", "level", f"the {side}", "harm"),
-        ([link(row), row.level, doc(side, row), row.harm] for row in rows),
+        ("page", "sentence", "level", f"the {side}", "harm"),
+        ([row.section, link(row), row.level, doc(side, row), row.harm] for row in rows),
     )
 
 
