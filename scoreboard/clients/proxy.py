@@ -363,7 +363,7 @@ def _round(sent: Sent) -> str:
     """Return which round of a call a request is, in words."""
     if sent.begins:
         return "begins a call"
-    answers = sent.params.get("inputResponses") or {}
+    answers: dict[str, Any] = sent.params.get("inputResponses") or {}
     return f"goes on, answers {', '.join(answers)}" if answers else "goes on, with a state alone"
 
 
