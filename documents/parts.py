@@ -212,6 +212,7 @@ CLIENTS = Source[KeptClients](
         "clients, servers, legacy": lambda report: models.by_server(report, "legacy"),
         "clients, default, modern": lambda report: clients.overview(report, "modern", DEFAULT),
         "clients, default, legacy": lambda report: clients.overview(report, "legacy", DEFAULT),
+        "clients, histories": clients.histories,
         "clients, details": clients.details,
     },
 )

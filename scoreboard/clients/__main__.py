@@ -18,7 +18,7 @@ from mrtr_options.terminal import Parser, console, refuse
 from mrtr_options.terminal import run as run_command
 from scoreboard import chosen
 from scoreboard.clients.kept import FILE, About, Report, failed_controls, keep
-from scoreboard.clients.page import sentences, tables
+from scoreboard.clients.page import history, sentences, tables
 from scoreboard.clients.peers import Peer, Unavailable, peers
 from scoreboard.clients.play import STEP_SECONDS, Seen, cells, run
 from scoreboard.clients.server import SERVERS, Way, way
@@ -62,6 +62,9 @@ def _clients(args: argparse.Namespace) -> int:
         out.print(table)
     for sentence in sentences(report):
         out.print(sentence, soft_wrap=True)
+    if not is_all:
+        for seen in report.seen:
+            out.print(history(report, seen), soft_wrap=True)
     for line in left_out:
         print(f"left out: {line}", file=sys.stderr)
     if not is_all:

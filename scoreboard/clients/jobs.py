@@ -103,13 +103,14 @@ async def one(call: Callable[[Job], Awaitable[None]], job: Job) -> None:
         job.over()
 
 
-def run(call: Callable[[Job], Awaitable[None]]) -> None:
+async def serve(call: Callable[[Job], Awaitable[None]]) -> None:
     """Make the requested calls, until standard input ends."""
+    print('{"ready": true}', flush=True)
+    async with anyio.create_task_group() as group:
+        async for line in anyio.wrap_file(sys.stdin):
+            group.start_soon(one, call, Job(**json.loads(line)))
 
-    async def main() -> None:
-        print('{"ready": true}', flush=True)
-        async with anyio.create_task_group() as group:
-            async for line in anyio.wrap_file(sys.stdin):
-                group.start_soon(one, call, Job(**json.loads(line)))
 
-    anyio.run(main)
+def run(call: Callable[[Job], Awaitable[None]]) -> None:
+    """Make the requested calls, in an event loop of this program."""
+    anyio.run(serve, call)

@@ -241,6 +241,33 @@ def _detail(name: str, seen: Seen) -> Sequence[str]:
     return (name, *(said.replace("|", "\\|") for said in _says(seen)))
 
 
+HISTORIES = (("temporal", "cut-final"),)
+"""The calls whose histories the page shows: clients and troubles, by name."""
+
+
+def histories(report: Report) -> str:
+    """Return the histories of `HISTORIES`, with the first server and with the default."""
+    found = [
+        seen
+        for client, trouble in HISTORIES
+        for server in (report.first_server, DEFAULT)
+        for seen in report.seen
+        if (seen.client, seen.trouble, seen.server) == (client, trouble, server)
+    ]
+    return "\n\n".join(f"```text\n{history(report, seen)}\n```" for seen in found)
+
+
+def history(report: Report, seen: Seen) -> str:
+    """Return the requests and responses of a call, a line for each, and its end."""
+    about = report.clients[seen.client]
+    title = f"{about.title} {about.version}, {seen.era}, {report.servers[seen.server]}"
+    end = f"the application gets {gets(seen)}"
+    if seen.audits is not None:
+        end += f"; audits: {seen.audits}, bills: {seen.bills}"
+    lines = [f"  {line}" for line in (*seen.history, end)]
+    return "\n".join((f"{title}, {seen.trouble}:", *lines))
+
+
 def findings(report: Report) -> str:
     """Return the conclusions from the tables as a list; each names the clients it is true of."""
     return "\n".join(f"- {sentence}" for sentence in sentences(report))

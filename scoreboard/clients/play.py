@@ -88,6 +88,7 @@ class Seen(BaseModel):
         usable: Whether the same client object could list tools afterwards; None if unknown.
         kept_state: Whether the last request had a state, or was the only one.
         audits, bills: The counts in the ledger; None if no server was called.
+        history: The requests and the responses, in words; empty in a run of an older form.
     """
 
     client: str
@@ -108,6 +109,7 @@ class Seen(BaseModel):
     kept_state: bool = True
     audits: int | None = None
     bills: int | None = None
+    history: list[str] = []
 
 
 # --- all of it ----------------------------------------------------------------------------------
@@ -391,6 +393,7 @@ def _seen(cell: Cell, said: Said, proxy: Proxy, sent: Sequence[Sent]) -> Seen:
         made_again=said.made_again,
         usable=said.usable,
         kept_state=len(sent) < 2 or "requestState" in sent[-1].params,
+        history=[*proxy.history],
     )
 
 

@@ -52,6 +52,21 @@ How = Literal[
 SLOW_SECONDS = 75.0
 """The delay of a slow response."""
 
+BROKEN: dict[How, str] = {
+    "cut": "the connection is closed before the response",
+    "reset": "the connection is reset before the response",
+    "half-json": "the connection is closed in the middle of the response",
+    "empty": "the response has an empty body",
+    "stream-cut": "the event stream is cut off before the response",
+    "stream-end": "the event stream ends before the response",
+    "stream-id-cut": "the event stream, which has event ids, is cut off before the response",
+    "half-event": "the event stream is cut off in the middle of the response",
+    "slow": f"the response is {SLOW_SECONDS:.0f} s late",
+    "502": "a gateway answers 502; the server did the work",
+    "503": "a gateway answers 503; the server was not reached",
+}
+"""What a history says of each fault."""
+
 _HEAD_BYTES = 64 * 1024
 _OF_THE_CONNECTION = (
     "host",
@@ -114,6 +129,7 @@ class Proxy:
         sent: The `tools/call` requests of the client.
         resumed: How often the client asked for the rest of a broken event stream.
         happened: Whether the fault has happened.
+        history: The requests and the responses of the call, in words.
     """
 
     upstream: str
@@ -123,6 +139,7 @@ class Proxy:
     sent: list[Sent] = field(default_factory=list[Sent])
     resumed: int = 0
     happened: bool = False
+    history: list[str] = field(default_factory=list[str])
     _messages: int = 0
 
     @asynccontextmanager
@@ -155,11 +172,14 @@ class Proxy:
         headers = {name.decode(): value.decode() for name, value in request.headers}
         if request.method == b"GET" and "last-event-id" in headers:
             self.resumed += 1
+            self.history.append("the client asks for the rest of the event stream")
         message = _message(body) if request.method == b"POST" else {}
         is_call = message.get("method") == "tools/call"
         if is_call:
             params = {name: value for name, value in message["params"].items() if name != "_meta"}
-            self.sent.append(Sent(message["id"], params))
+            sent = Sent(message["id"], params)
+            self.sent.append(sent)
+            self.history.append(f"request {len(self.sent)}: {_round(sent)}")
             if self.answer is not None:
                 await self._make_up(connection, message["id"])
                 return
@@ -224,10 +244,12 @@ class Proxy:
         if self._is_due():
             assert self.fault is not None
             await self._break(connection, self.fault.how, message)
+        self.history.append(f"response: {_kind(message)}")
         self._messages += 1
 
     async def _break(self, connection: _Connection, how: How, message: bytes) -> None:
         self.happened = True
+        self.history.append(BROKEN[how])
         if how == "slow":
             await anyio.sleep(SLOW_SECONDS)
             return
@@ -335,6 +357,27 @@ class _Connection:
         """Make the connection end in a reset (RFC 9293, section 3.5.2)."""
         raw: socket.socket = self._stream.extra(anyio.abc.SocketAttribute.raw_socket)
         raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+
+def _round(sent: Sent) -> str:
+    """Return which round of a call a request is, in words."""
+    if sent.begins:
+        return "begins a call"
+    answers: dict[str, Any] = sent.params.get("inputResponses") or {}
+    return f"goes on, answers {', '.join(answers)}" if answers else "goes on, with a state alone"
+
+
+def _kind(message: bytes) -> str:
+    """Return what a message of a call is, in a word."""
+    found = _message(message)
+    if found.get("method") == "elicitation/create":
+        return "question"
+    if "error" in found:
+        return f"error {found['error'].get('code')}"
+    result = found.get("result", {})
+    if result.get("isError"):
+        return "result that is an error"
+    return "question" if result.get("resultType") == "input_required" else "result"
 
 
 def _message(body: bytes) -> dict[str, Any]:

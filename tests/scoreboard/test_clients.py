@@ -101,6 +101,24 @@ async def test_a_call_of_the_python_client_comes_to_what_is_said_of_it(
     assert trouble != "cut-final" or "RemoteProtocolError" in found.says
 
 
+async def test_a_history_tells_each_request_and_what_became_of_it(server: Serving) -> None:
+    found = await seen_in("502-again", server)
+    first = [
+        "request 1: begins a call",
+        "response: question",
+        "request 2: goes on, answers place",
+        "response: question",
+        "request 3: goes on, answers units",
+    ]
+    again = [line.replace("3", "6").replace("2", "5").replace("1", "4") for line in first]
+    assert found.history == [
+        *first,
+        "a gateway answers 502; the server did the work",
+        *again,
+        "response: result",
+    ]
+
+
 @pytest.mark.parametrize("server", ["default"], indirect=True)
 @pytest.mark.parametrize("era", ["modern", "legacy"])
 async def test_the_default_charges_once_when_the_application_calls_again(

@@ -17,7 +17,16 @@ from scoreboard.clients.counts import (
 )
 from scoreboard.clients.kept import About, Report, failed_controls, keep, read
 from scoreboard.clients.models import by_model, by_server, headlines
-from scoreboard.clients.page import cell, details, overview, sentences, versions
+from scoreboard.clients.page import (
+    HISTORIES,
+    cell,
+    details,
+    histories,
+    history,
+    overview,
+    sentences,
+    versions,
+)
 from scoreboard.clients.peers import Peer
 from scoreboard.clients.play import Cell, Seen
 from scoreboard.clients.server import DEFAULT, SERVERS
@@ -265,3 +274,22 @@ def test_every_client_has_a_row_of_its_own_for_each_era() -> None:
         "| Python SDK | legacy | **stops** | 1 |  |  |  | 1 |  |",
         "| Python SDK | modern | **stops** | 1 |  |  | 1 |  |  |",
     ]
+
+
+def test_a_history_ends_with_what_the_application_gets() -> None:
+    run = seen(history=["request 1: begins a call", "the connection is closed"])
+    assert history(report(run), run).splitlines() == [
+        "Python SDK 1.0, modern, F, cut-final:",
+        "  request 1: begins a call",
+        "  the connection is closed",
+        "  the application gets E; audits: 1, bills: 1",
+    ]
+
+
+def test_an_engine_calls_again_by_itself_and_the_default_charges_once() -> None:
+    shown = histories(read())
+    assert shown.count("```text") == 2 * len(HISTORIES)
+    with_f, with_default = shown.split("```\n\n```")
+    for run, bills in ((with_f, 2), (with_default, 1)):
+        assert run.count("begins a call") == 2
+        assert f"bills: {bills}" in run

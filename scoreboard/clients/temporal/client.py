@@ -1,0 +1,113 @@
+"""A workflow of Temporal that calls MCP's tools by activities, used as documented.
+
+The workflow does what the runner of OpenAI Agents does with a tool call of its model. Temporal's
+development server is a child of this program, and ends with it.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import anyio
+from agents.mcp import MCPServerStreamableHttp
+from jobs import Job, serve
+from mcp.types import CallToolResult
+from temporalio import workflow
+from temporalio.client import Client
+from temporalio.contrib.openai_agents import OpenAIAgentsPlugin, StatelessMCPServerProvider
+from temporalio.contrib.openai_agents.workflow import stateless_mcp_server
+from temporalio.worker import UnsandboxedWorkflowRunner, Worker
+
+START_SECONDS = 60.0
+SERVER = "here"
+QUEUE = "weather"
+NUMBERS = itertools.count()
+
+
+@workflow.defn
+class Call:
+    @workflow.run
+    async def run(self, url: str, tool: str, arguments: dict[str, Any]) -> CallToolResult:
+        return await stateless_mcp_server(SERVER, factory_argument=url).call_tool(tool, arguments)
+
+
+@workflow.defn
+class ListTools:
+    @workflow.run
+    async def run(self, url: str) -> list[str]:
+        tools = await stateless_mcp_server(SERVER, factory_argument=url).list_tools()
+        return [tool.name for tool in tools]
+
+
+async def call(client: Client, job: Job) -> None:
+    """Make the call of a job: each call, and each list, is a workflow of its own."""
+
+    async def ask() -> CallToolResult:
+        arguments = [job.url, job.tool, job.arguments]
+        return await client.execute_workflow(Call.run, args=arguments, id=name(), task_queue=QUEUE)
+
+    async def list_tools() -> list[str]:
+        return await client.execute_workflow(ListTools.run, job.url, id=name(), task_queue=QUEUE)
+
+    await job.make(ask, list_tools)
+
+
+def name() -> str:
+    """Return a new name for a workflow."""
+    return f"workflow-{next(NUMBERS)}"
+
+
+def server(url: Any) -> MCPServerStreamableHttp:
+    """Return the client of a server."""
+    return MCPServerStreamableHttp(params={"url": url}, name=SERVER)
+
+
+async def connected(port: int) -> Client:
+    """Return a client of the development server, as soon as it has started."""
+    provider = StatelessMCPServerProvider(SERVER, server)
+    plugin = OpenAIAgentsPlugin(mcp_server_providers=[provider])
+    with anyio.fail_after(START_SECONDS):
+        while True:
+            try:
+                return await Client.connect(f"127.0.0.1:{port}", plugins=[plugin])
+            except RuntimeError:
+                await anyio.sleep(0.2)
+
+
+async def main(port: int) -> None:
+    """Run a worker, and make the calls that are asked for."""
+    client = await connected(port)
+    flows: Any = [Call, ListTools]
+    async with Worker(
+        client, task_queue=QUEUE, workflows=flows, workflow_runner=UnsandboxedWorkflowRunner()
+    ):
+        await serve(functools.partial(call, client))
+
+
+def start_server() -> tuple[int, subprocess.Popen[bytes]]:
+    """Start the development server; it ends when its standard input closes, with this program."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [str(Path(sys.prefix, "bin", "temporal")), "server", "start-dev", "--headless"]
+    where = ["--ip", "127.0.0.1", "--port", str(port), "--log-level", "never"]
+    process = subprocess.Popen(
+        ["sh", "-c", '"$@" & read -r _; kill $!', "sh", *command, *where],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    return port, process
+
+
+if __name__ == "__main__":
+    os.environ["OPENAI_API_KEY"] = "none: no model is asked"
+    port, process = start_server()
+    anyio.run(main, port)
