@@ -242,9 +242,35 @@ def test_faults_are_written_as_they_are_read() -> None:
     assert " ".join(map(str, parse(written))) == written
 
 
-def test_a_fault_that_met_no_request_is_named(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["play", "F", "--faults", "lost3.2"]) == 0
-    assert "lost3.2 did not happen: there was no such request" in capsys.readouterr().out
+@pytest.mark.parametrize(
+    ("faults", "why"),
+    [
+        ("lost3.2", "lost3.2 did not happen: there was no such request"),
+        ("fail@bill1", "fail@bill1 did not happen: there was no bill in it"),
+        ("down@bill2", "down@bill2 did not happen: there was no bill in it"),
+    ],
+)
+def test_a_fault_that_did_not_happen_is_named(
+    faults: str, why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["play", "F", "--faults", faults]) == 0
+    assert why in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("faults", ["fail@bill3", "down@bill3", "crash@audit1", "gone@bill3"])
+def test_a_fault_that_happened_is_not_said_to_be_missing(
+    faults: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["play", "F", "--faults", faults]) == 0
+    assert "did not happen" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("faults", ["twice3 both3", "crash@bill3 fail@audit3"])
+def test_two_faults_of_one_moment_are_refused_together(
+    faults: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["play", "F", "--faults", faults]) == 2
+    assert "cannot both happen to one request" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["A", "I", "F²"])

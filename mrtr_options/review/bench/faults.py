@@ -406,7 +406,10 @@ KINDS: dict[str, Kind] = _rows(
         tried="script",
     ),
 )
-"""Every kind by its name, in the order in which faults of one request take effect."""
+"""Every kind by its name, grouped by phase.
+
+`PHASES` is the order in which the faults of one request take effect.
+"""
 
 NAMED: dict[str, Kind] = {name: kind for name, kind in KINDS.items() if kind.tried != "script"}
 """The kinds that `check` tries and `play` takes."""

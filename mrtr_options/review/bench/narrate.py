@@ -88,7 +88,7 @@ class Row:
         exchange, round, call: As in `Sent`.
         nth: The number of a request's round in its call. A request that is sent again belongs to
             the same round.
-        lost: Whether there is a response and the client did not get it.
+        lost: Whether the client did not get the response: it was lost, or there was none.
         again: Whether an equal request of this call was sent before.
         effect: The kind of an effect.
         times: How often an effect of its kind has taken place by then; 0 if it was absorbed.

@@ -85,7 +85,7 @@ def _play_faults(args: argparse.Namespace, chosen: list[Subject], faults: Faults
     )
     for subject in chosen:
         refuse_impossible(subject, call, faults)
-    return play(chosen, call.under(faults), faults, as_json=args.json)
+    return play(chosen, call.under(faults), as_json=args.json)
 
 
 def _play_schedule(args: argparse.Namespace, chosen: list[Subject], schedule: Schedule) -> int:
@@ -101,4 +101,4 @@ def _play_schedule(args: argparse.Namespace, chosen: list[Subject], schedule: Sc
             refuse(reason)
     if args.fleet == "one":
         scenario = scenario.on_one()
-    return play(chosen, scenario, (), as_json=args.json)
+    return play(chosen, scenario, as_json=args.json)

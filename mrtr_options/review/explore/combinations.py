@@ -44,11 +44,12 @@ def in_words(faults: Faults, location: str = "Springfield") -> str:
 
 
 def refuse_impossible(subject: Subject, scenario: Scenario, faults: Faults) -> None:
-    """Raise for faults that cannot happen to a subject in a scenario.
+    """Raise for faults that cannot happen to a subject in a scenario, or not together.
 
     Raises:
         NoFault: One of them cannot.
     """
+    _refuse_two_of_one_phase(faults)
     names = {fault.name for fault in faults}
     two = sorted(fault.name for fault in faults if fault.kind.needs_two)
     if two and scenario.setup.fleet != "sticky":
@@ -69,6 +70,18 @@ def refuse_impossible(subject: Subject, scenario: Scenario, faults: Faults) -> N
             raise NoFault(
                 f"{fault} cannot happen: this call has {rounds}; the second attempt of the last one"
                 f" is {fault.name}{last}.2"
+            )
+
+
+def _refuse_two_of_one_phase(faults: Faults) -> None:
+    """Raise for two faults that would take each other's place: at one request, in one phase."""
+    at: dict[tuple[int, int, str], Fault] = {}
+    for fault in faults:
+        other = at.setdefault((fault.round, fault.attempt, fault.kind.phase), fault)
+        if other is not fault:
+            raise NoFault(
+                f"{other} and {fault} cannot both happen to one request; leave one of them out, or"
+                " let it happen to another round"
             )
 
 

@@ -13,8 +13,8 @@ import anyio
 from rich.console import Console
 from rich.text import Text
 
-from mrtr_options.review.bench.faults import Faults
-from mrtr_options.review.bench.history import History
+from mrtr_options.review.bench.faults import Fault
+from mrtr_options.review.bench.history import Crashed, Effect, Event, Failed, History
 from mrtr_options.review.bench.run import run
 from mrtr_options.review.bench.scenario import Scenario
 from mrtr_options.review.bench.schedules import SCHEDULES
@@ -27,11 +27,8 @@ from mrtr_options.review.show.transcript import Transcript, end_of, note_on_keys
 from mrtr_options.terminal import console
 
 
-def play(subjects: Sequence[Subject], scenario: Scenario, faults: Faults, *, as_json: bool) -> int:
-    """Play a scenario on each subject, and print its rounds and its anomalies.
-
-    `faults` are the scenario's, if it is no schedule.
-    """
+def play(subjects: Sequence[Subject], scenario: Scenario, *, as_json: bool) -> int:
+    """Play a scenario on each subject, and print its rounds and its anomalies."""
     histories = anyio.run(_play_all, subjects, scenario)
     if as_json:
         print(
@@ -39,10 +36,10 @@ def play(subjects: Sequence[Subject], scenario: Scenario, faults: Faults, *, as_
         )
         return 0
     out = console()
-    if faults:
-        out.print(sentence(faults))
     if scenario.name in SCHEDULES:
         out.print(f"{scenario.name}: {scenario.why}")
+    elif scenario.faults:
+        out.print(sentence(scenario.faults))
     for subject, history in zip(subjects, histories, strict=True):
         policy = scenario.setup.policy
         client = f"{history.era} client that {policy}"
@@ -50,18 +47,18 @@ def play(subjects: Sequence[Subject], scenario: Scenario, faults: Faults, *, as_
         if subject.wrappers:
             name = f"{short(subject.title)} ({subject.title})"
         out.print(Text(f"\n{name}, {client}, {history.location!r}", "bold cyan"))
-        _print_run(history, faults, out)
+        _print_run(history, out)
     return 0
 
 
-def _print_run(history: History, faults: Faults, out: Console) -> None:
+def _print_run(history: History, out: Console) -> None:
     transcript = Transcript(out)
     for event in history.events:
         transcript(event)
-    sent = {(each.round, each.attempt) for each in history.attempts}
-    for fault in faults:
-        if (fault.round, fault.attempt) not in sent:
-            out.print(f"  {fault} did not happen: there was no such request")
+    for fault in history.scenario.faults:
+        why = _why_not_happened(fault, history)
+        if why:
+            out.print(f"  {fault} did not happen: {why}")
     if not history.strikes:
         for kind in history.scenario.at_effects:
             out.print(f"  {kind.name} did not happen: {OWN_LEDGER}")
@@ -69,6 +66,32 @@ def _print_run(history: History, faults: Faults, out: Console) -> None:
     if note:
         out.print(note)
     out.print(end_of(history))
+
+
+def _why_not_happened(fault: Fault, history: History) -> str:
+    """Return why a fault of a run did not happen; "" if it did."""
+    played = {(each.round, each.attempt): each.played for each in history.attempts}
+    number = played.get((fault.round, fault.attempt))
+    if number is None:
+        return "there was no such request"
+    effect = fault.kind.at
+    if effect is None or not history.strikes:
+        return ""
+    struck = any(_is_struck(event, number, effect) for event in history.events)
+    return "" if struck else f"there was no {effect} in it"
+
+
+def _is_struck(event: Event, number: int, effect: str) -> bool:
+    """Return whether an event shows that a round reached an effect, or died before it."""
+    match event:
+        case Effect(round=round_):
+            return event.effect.kind == effect and round_ in (number, None)
+        case Failed(round=round_):
+            return event.kind == effect and round_ in (number, None)
+        case Crashed(round=round_):
+            return round_ in (number, None)
+        case _:
+            return False
 
 
 async def _play_all(subjects: Sequence[Subject], scenario: Scenario) -> list[History]:
