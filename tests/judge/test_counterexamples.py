@@ -269,7 +269,8 @@ def test_a_fault_that_happened_is_not_said_to_be_missing(
 def test_two_faults_of_one_moment_are_refused_together(
     faults: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["play", "F", "--faults", faults]) == 2
+    with pytest.raises(SystemExit, match="2"):
+        main(["play", "F", "--faults", faults])
     assert "cannot both happen to one request" in capsys.readouterr().err
 
 
