@@ -12,6 +12,7 @@ import pytest
 
 from model.check import Cell, check
 from mrtr_options.review.bench.faults import parse
+from tests.model import playing
 from tests.model.histories import SUBJECTS
 from tests.model.smallest import smallest
 
@@ -68,7 +69,11 @@ def shown(row: dict[str, Any]) -> set[str]:
     }
 
 
-@pytest.mark.parametrize("row", compared(), ids=lambda row: f"{row['subject']} {row['policy']}")
+@pytest.mark.parametrize(
+    "row",
+    [row for row in compared() if row["subject"] in playing.SUBJECTS.values()],
+    ids=lambda row: f"{row['subject']} {row['policy']}",
+)
 def test_model_finds_each_anomaly_that_explored_faults_show_and_no_other(
     row: dict[str, Any],
 ) -> None:
