@@ -9,9 +9,11 @@ from collections.abc import Awaitable
 
 import anyio
 
+from mrtr_options.review.bench.scratch import scratch
 from tests.model.covering import Driven
 from tests.model.covering import drive as drive_all
 from tests.model.test_driven import WHOLE, graph_of
+from tests.model.test_driven_engine import DRAWN, STEPS, draw
 from tests.model.test_driven_extras import NEAREST, PAIRS, SAMPLE, SEED
 from tests.model.test_driven_extras import graph_of as graph_with
 
@@ -23,6 +25,8 @@ async def show(name: str, driving: Awaitable[Driven]) -> None:
     seconds = time.process_time() - begun
     whole = "all" if found.driven == found.transitions else f"{found.driven}"
     counted = f"{found.transitions}" if found.is_whole else f"more than {found.transitions}"
+    if not found.transitions:
+        counted = "not counted"
     numbers = f"{counted}, {whole}, {found.steps}, {found.runs}, {seconds:.0f}"
     print(f"{name}: {numbers}, {len(found.differs)}", flush=True)
     for difference in found.differs[:1]:
@@ -40,6 +44,10 @@ async def main(words: list[str]) -> None:
         if all(word in name for word in words):
             driving = drive_all(graph_with(*pair), nearest=NEAREST, most=SAMPLE, seed=SEED)
             await show(name, driving)
+    for name, drawn in DRAWN.items():
+        if all(word in name for word in words):
+            with scratch() as folder:
+                await show(name, draw(*drawn, STEPS, folder))
 
 
 if __name__ == "__main__":

@@ -395,7 +395,7 @@ class Servers:
 
     async def send(self, client: Client, gate: Gate, sent: Sent) -> None:
         """Send a request and note its response."""
-        meta: dict[str, Any] = {PRINCIPAL: sent.user}
+        meta: Any = {PRINCIPAL: sent.user}
         if sent.key is not None:
             meta[CALL_KEY] = sent.key
         try:

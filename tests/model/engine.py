@@ -232,8 +232,13 @@ class EngineServers(Servers):
 class EngineDrive(Drive):
     """A path of the model, as far as it has been driven on an engine."""
 
-    servers: EngineServers
     broken: int = 0
+
+    @property
+    def engine(self) -> EngineServers:
+        """The servers."""
+        assert isinstance(self.servers, EngineServers)
+        return self.servers
 
     @property
     def is_over(self) -> bool:
@@ -249,7 +254,7 @@ class EngineDrive(Drive):
 
     async def go_on(self, index: int, request: ModelRequest, after: World) -> None:
         """Let an instance go on with a round by itself."""
-        gate = await self.servers.go_on(index, request)
+        gate = await self.engine.go_on(index, request)
         work = after.instances[index].work
         assert work is not None
         await self.compare_place(gate, index, work.request, work.steps)
@@ -259,16 +264,13 @@ class EngineDrive(Drive):
         is_end = gate.request is None and gate.at == "record"
         gate.let()
         if is_end:
-            await self.servers.until_recorded(index)
+            await self.engine.until_recorded(index)
 
     async def fail(self, gate: Gate, index: int) -> None:
         """Let the effect fail at which the round of an instance waits."""
         gate.fails = True
         gate.let()
-        if gate.request is None:
-            await self.servers.until_recorded(index)
-        else:
-            await self.settle(gate, "")
+        await self.engine.until_recorded(index)
         gate.fails = False
 
     async def compare_reply(self, gate: Gate, expected: Response) -> None:
@@ -280,7 +282,7 @@ class EngineDrive(Drive):
             return
         if gate.request.round < expected.request.round:
             await self.settle(gate, "")
-            expected = expected._replace(asks=kind_of(gate.reply)[0])
+            expected = Response(gate.request, kind_of(gate.reply)[0])
         await super().compare_reply(gate, expected)
 
     async def settle(self, gate: Gate, expected: str) -> None:
