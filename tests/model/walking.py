@@ -278,7 +278,7 @@ class Drive:
         gate = await self.servers.take(index, request, late=late, old=is_too_old)
         work = after.instances[index].work
         if work is not None:
-            await self.compare_place(gate, index, request, work.steps)
+            await self.compare_place(gate, index, work.request, work.steps)
             return
         ((outcome, _),) = outcomes(self.world, index, self.graph.mechanism, request)
         assert isinstance(outcome, Response)
