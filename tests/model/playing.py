@@ -7,7 +7,8 @@ is still at work at the end of a counterexample ends by itself afterwards, which
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
-from model.check import Cell
+from model.check import MOST, Cell, LeaveOut, check, nothing
+from model.search import Found
 from model.world import World
 from mrtr_options.review.bench.answers import Accept
 from mrtr_options.review.bench.driver import AGREE, BACK_OFF_SECONDS
@@ -34,6 +35,21 @@ SUBJECTS = {
     "durable record, named by key": "L+call-key",
 }
 """The subjects that play the model's mechanisms on the bench."""
+
+OPEN = ("durable record (L, K)", "calls again")
+"""A mechanism and a client that have more states than a search looks at."""
+
+FEW = 50_000
+"""The states that are searched of that: its shortest counterexamples are among them."""
+
+
+def search(cell: Cell, leave_out: LeaveOut = nothing) -> Found[World]:
+    """Search a cell whole, if that can be done."""
+    is_open = (cell.mechanism, cell.policy) == OPEN
+    found = check(cell, leave_out=leave_out, most=FEW if is_open else MOST)
+    assert found.closed is not is_open
+    return found
+
 
 DESTINATIONS: dict[str, Destination] = {
     "ignores keys": "ignores keys",
