@@ -16,7 +16,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from secrets import token_hex
 from types import CodeType
@@ -48,14 +48,15 @@ from mrtr_options.review.bench.deployments import quiet_servers
 from mrtr_options.review.bench.redeploys import source
 from mrtr_options.sdk.call_key import CALL_KEY, new_call_key
 from mrtr_options.sdk.single_use import SqliteStore, single_use
-from mrtr_options.sdk.single_use.reservations import Claim, Stamp
+from mrtr_options.sdk.single_use.reservations import Claim
 from mrtr_options.sdk.single_use.sql import EPOCHS
 from mrtr_options.tool.catalogue import load, option_named
 from mrtr_options.tool.server import TOOL
 from mrtr_options.tool.settings import Settings
-from mrtr_options.tool.weather import Destination, Effect, MemoryLedger
+from mrtr_options.tool.weather import Destination, MemoryLedger
 from mrtr_options.tool.weather import count as count_effects
 from tests.bounds import KEY, SECONDS
+from tests.model.gates import Gate, GatedLedger, GatedStore
 from tests.sending import accepted, forms
 
 LETTERS = {
@@ -85,7 +86,6 @@ REASONS = {
     ENDED: {"None"},
 }
 """The reasons on the wire of the model's errors."""
-EFFECTS = ("audit", "bill")
 USERS = {STRANGER: "bob"}
 """The user of each attempt; alice, if nobody else."""
 
@@ -116,146 +116,8 @@ def code_of(letter: str, version: int) -> CodeType:
     return compile(text, option.path, "exec")
 
 
-class EffectFails(Exception):
-    """The failure of an effect's destination."""
-
-
-class Died(asyncio.CancelledError):
-    """The end of a process. No `except Exception` catches it, and a task ends with it quietly."""
-
-
 class Differs(AssertionError):
     """A difference between the model and the code."""
-
-
-@dataclass
-class Gate:
-    """The place where an instance's round waits until the model takes its next step.
-
-    Attributes:
-        at: The name of the step that the round waits for; "" while it runs or there is none.
-        reply: The response, once the round has one.
-        is_dead: Whether the process has ended.
-        fails: Whether the effect fails at which the round waits.
-        request: The request that gets its response; None for a round without one.
-    """
-
-    at: str = ""
-    reply: Any = None
-    is_dead: bool = False
-    fails: bool = False
-    request: ModelRequest | None = None
-    moved: anyio.Event = field(default_factory=anyio.Event)
-    go: anyio.Event = field(default_factory=anyio.Event)
-
-    async def stop(self, step: str) -> None:
-        """Wait until the model takes this step.
-
-        Raises:
-            Died: The process ends first.
-        """
-        if self.is_dead:
-            raise Died
-        self.at = step
-        self.moved.set()
-        try:
-            await self.go.wait()
-        except asyncio.CancelledError:  # the process has ended
-            self.at = ""
-            raise
-        if self.is_dead:
-            raise Died
-
-    def end(self, reply: Any) -> None:
-        """Note the round's response."""
-        self.reply = reply
-        self.moved.set()
-
-    async def until_moved(self) -> None:
-        """Wait until the round has reached its next gate or its end."""
-        await self.moved.wait()
-        self.moved = anyio.Event()
-
-    async def open(self) -> None:
-        """Let the round take its step, and wait until it has reached the next one."""
-        self.let()
-        await self.until_moved()
-
-    def let(self) -> None:
-        """Let the round take its step."""
-        self.at = ""
-        self.moved = anyio.Event()
-        opened = self.go
-        self.go = anyio.Event()
-        opened.set()
-
-    async def fail(self) -> None:
-        """Let the effect fail at which the round waits, as often as it is tried; end the round."""
-        while self.at:
-            self.fails = self.at in EFFECTS
-            await self.open()
-        self.fails = False
-
-    def die(self) -> None:
-        """End the process."""
-        self.is_dead = True
-        self.go.set()
-
-
-@dataclass
-class GatedLedger:
-    """The ledger as one instance has it: its round waits before each effect."""
-
-    ledger: MemoryLedger
-    gate: Gate
-
-    async def record(self, effect: Effect) -> None:
-        """Record an effect when the model does.
-
-        Raises:
-            EffectFails: It fails in the model.
-        """
-        await self.gate.stop(effect.kind)
-        if self.gate.fails:
-            raise EffectFails
-        await self.ledger.record(effect)
-
-    async def effects(self) -> tuple[Effect, ...]:
-        """Return the effects of all instances."""
-        return await self.ledger.effects()
-
-
-@dataclass
-class GatedStore:
-    """The guard's store as one instance has it: its round waits before it is recorded."""
-
-    store: SqliteStore
-    gate: Gate
-
-    async def stamp(self) -> Stamp:
-        """See `Store`."""
-        return await self.store.stamp()
-
-    async def reserve(self, claim: Claim) -> str | None:
-        """See `Store`."""
-        return await self.store.reserve(claim)
-
-    async def outcome(self, call: str) -> str | None:
-        """See `Store`."""
-        return await self.store.outcome(call)
-
-    async def take_over(self, claim: Claim) -> bool:
-        """See `Store`."""
-        return await self.store.take_over(claim)
-
-    async def record(self, claim: Claim, outcome: str) -> bool:
-        """Record an outcome when the model does."""
-        await self.gate.stop("record")
-        return await self.store.record(claim, outcome)
-
-    async def release(self, claim: Claim) -> None:
-        """See `Store`."""
-        await self.store.release(claim)
 
 
 @dataclass

@@ -36,16 +36,8 @@ from mrtr_options.tool.settings import Settings
 from mrtr_options.tool.weather import Effect
 from tests.bounds import KEY, SECONDS
 from tests.model.actions import CRASHES, REPLACED
-from tests.model.driving import (
-    EFFECTS,
-    TTL_SECONDS,
-    Gate,
-    GatedLedger,
-    Sent,
-    Servers,
-    asked_back,
-    kind_of,
-)
+from tests.model.driving import TTL_SECONDS, Sent, Servers, asked_back, kind_of
+from tests.model.gates import EFFECTS, Gate, GatedLedger
 from tests.model.walking import Drive, Graph, Move
 
 SETTLES_SECONDS = 5.0

@@ -14,7 +14,7 @@ from mrtr_options.sdk.replay import Round
 from mrtr_options.sdk.single_use.reservations import Abandoned, Claim, Pending
 from mrtr_options.tool.weather import Effect
 from tests.model.covering import wander
-from tests.model.driving import GatedLedger, GatedStore
+from tests.model.gates import GatedLedger, GatedStore
 from tests.model.walking import Graph
 
 GUARD = "guard (F)"

@@ -27,7 +27,8 @@ from tests.model.actions import (
     WORKS,
     request_of,
 )
-from tests.model.driving import EFFECTS, REASONS, Differs, Gate, Servers, kind_of
+from tests.model.driving import REASONS, Differs, Servers, kind_of
+from tests.model.gates import EFFECTS, Gate
 
 FAR = 4
 """How far a walk looks for a transition that is left before it begins again."""
