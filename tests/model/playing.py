@@ -36,7 +36,8 @@ SUBJECTS = {
 }
 """The subjects that play the model's mechanisms on the bench."""
 
-OPEN = ("durable record (L, K)", "calls again")
+DURABLE = "durable record (L, K)"
+OPEN = (DURABLE, "calls again")
 """A mechanism and a client that have more states than a search looks at."""
 
 FEW = 50_000

@@ -12,6 +12,7 @@ import pytest
 
 from model.check import Cell
 from mrtr_options.review.bench.faults import parse
+from tests.evidence import every
 from tests.model import playing
 from tests.model.histories import SUBJECTS
 from tests.model.smallest import smallest
@@ -69,11 +70,18 @@ def shown(row: dict[str, Any]) -> set[str]:
     }
 
 
-@pytest.mark.parametrize(
-    "row",
-    [row for row in compared() if row["subject"] in playing.SUBJECTS.values()],
-    ids=lambda row: f"{row['subject']} {row['policy']}",
-)
+PLAYED = {
+    f"{row['subject']} {row['policy']}": row
+    for row in compared()
+    if row["subject"] in playing.SUBJECTS.values()
+}
+LARGE = {name: row for name, row in PLAYED.items() if row["subject"] == "L"}
+"""The rows whose cells `make evidence` searches."""
+
+QUICK = [pytest.param(row, id=name) for name, row in PLAYED.items() if name not in LARGE]
+
+
+@pytest.mark.parametrize("row", [*QUICK, *every("explored anomalies in the model", LARGE)])
 def test_model_finds_each_anomaly_that_explored_faults_show_and_no_other(
     row: dict[str, Any],
 ) -> None:
