@@ -21,7 +21,16 @@ import pytest
 from tests.bounds import SECONDS
 
 REPOSITORY = Path(__file__).parent.parent
-COPIED = ("documents", "mrtr_options", "tests", "examples", "docs", "notebooks", "scoreboard")
+COPIED = (
+    "documents",
+    "mrtr_options",
+    "model",
+    "tests",
+    "examples",
+    "docs",
+    "notebooks",
+    "scoreboard",
+)
 
 
 def commands_in(text: str) -> list[str]:

@@ -272,7 +272,8 @@ def elsewhere(history: History) -> Scenario | None:
         for step in later:
             answer = place(choices[-1]) if step.round == "place" else units("imperial")
             if step.round == names[0]:
-                steps.append(replace(step, answer=answer, state=reply.state))
+                altered = replace(step.altered, state=reply.state)
+                steps.append(replace(step, answer=answer, altered=altered))
             steps.append(step)
     if not who:
         return None
