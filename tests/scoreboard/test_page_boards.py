@@ -48,7 +48,7 @@ def texts(seen: Tab, selector: str) -> list[str]:
 
 def test_a_cell_opens_its_run_and_its_address_does_too(opened: tuple[Tab, Path]) -> None:
     runs = rounds.runs_of(*rounds.present())
-    cell = "servers/neva/two-instances"
+    cell = "servers/fastmcp/two-instances"
     seen = show(opened, "")
     seen.click(f'[id="{cell}"] a')
     assert f"cell={cell}" in seen.run("decodeURIComponent(location.hash)")
