@@ -118,8 +118,8 @@ def in_short(report: Report) -> str:
     default_again = Charged.of(made_again(with_default))
     return (
         f"Of {_number_shipped(report)}, {counts['stops']} stop, {counts['calls again']} call again"
-        f" by themselves or through their model{settings}, {counts['resends']} resend. With F, {f_once.twice} of"
-        f" {f_once.calls} lost responses charge twice, and {f_again.twice} of {f_again.calls} where"
+        f" by themselves or through their model{settings}, {counts['resends']} resend."
+        f" With F, {f_once.twice} of {f_once.calls} lost responses charge twice, and {f_again.twice} of {f_again.calls} where"
         f" the application then calls again; with the default {default_once.twice} and"
         f" {default_again.twice}."
         f" With both, {default_once.told_of_error} are charged once and told of an error,"
