@@ -119,8 +119,8 @@ def in_short(report: Report) -> str:
     return (
         f"Of {_number_shipped(report)}, {counts['stops']} stop, {counts['calls again']} call again"
         f" by themselves or through their model{settings}, {counts['resends']} resend."
-        f" With F, {f_once.twice} of {f_once.calls} lost responses charge twice, and {f_again.twice} of {f_again.calls} where"
-        f" the application then calls again; with the default {default_once.twice} and"
+        f" With F, {f_once.twice} of {f_once.calls} lost responses charge twice, and"
+        f" {f_again.twice} of {f_again.calls} where the application then calls again; with the default {default_once.twice} and"
         f" {default_again.twice}."
         f" With both, {default_once.told_of_error} are charged once and told of an error,"
         f" {default_once.hung} are told nothing."
