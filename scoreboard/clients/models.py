@@ -120,8 +120,8 @@ def in_short(report: Report) -> str:
         f"Of {_number_shipped(report)}, {counts['stops']} stop, {counts['calls again']} call again"
         f" by themselves or through their model{settings}, {counts['resends']} resend."
         f" With F, {f_once.twice} of {f_once.calls} lost responses charge twice, and"
-        f" {f_again.twice} of {f_again.calls} where the application then calls again; with the default {default_once.twice} and"
-        f" {default_again.twice}."
+        f" {f_again.twice} of {f_again.calls} where the application then calls again;"
+        f" with the default {default_once.twice} and {default_again.twice}."
         f" With both, {default_once.told_of_error} are charged once and told of an error,"
         f" {default_once.hung} are told nothing."
     )
