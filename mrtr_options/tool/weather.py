@@ -347,7 +347,7 @@ class Desk:
 
 
 def count(effects: tuple[Effect, ...]) -> dict[EffectKind, int]:
-    """How often each kind of effect took place. A stranger's ledger may have more kinds."""
+    """Count the effects of each kind. A stranger's ledger may have more kinds."""
     counts: dict[EffectKind, int] = {"audit": 0, "bill": 0}
     for effect in effects:
         counts[effect.kind] = counts.get(effect.kind, 0) + 1

@@ -122,8 +122,6 @@ def in_short(report: Report) -> str:
         f" With F, {f_once.twice} of {f_once.calls} lost responses charge twice, and"
         f" {f_again.twice} of {f_again.calls} where the application then calls again;"
         f" with the default {default_once.twice} and {default_again.twice}."
-        f" With both, {default_once.told_of_error} are charged once and told of an error,"
-        f" {default_once.hung} are told nothing."
     )
 
 

@@ -11,23 +11,21 @@ import random
 import sys
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, Collection
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import anyio
 
 from model.check import Cell
 from model.destination import KINDS
-from mrtr_options.review.bench.deployments import quiet_servers
 from mrtr_options.review.bench.faults import Fault, Faults
 from mrtr_options.review.bench.history import History
-from mrtr_options.review.bench.run import in_memory, run
 from mrtr_options.review.bench.scenario import Scenario, calling
-from mrtr_options.review.bench.scratch import scratch
 from mrtr_options.review.bench.setup import POLICIES
 from mrtr_options.review.bench.subjects import Subject, subject_named
-from mrtr_options.review.explore.combinations import explore, possible
+from mrtr_options.review.explore.combinations import possible
+from mrtr_options.review.explore.counterexamples import histories
 from mrtr_options.review.explore.workers import options_of
 from mrtr_options.tool.weather import Destination
 from tests.model import playing
@@ -99,39 +97,6 @@ def bound_of(subject: Subject) -> int:
     """Return how many faults at a time the documents' exploration of a subject has."""
     is_race = subject.keyed and subject.option.extra is not None
     return 1 if is_race else BOUND
-
-
-async def histories(
-    subject: Subject,
-    scenario: Scenario,
-    bound: int,
-    *,
-    first: Collection[Fault] | None = None,
-    made: dict[Faults, History] | None = None,
-) -> AsyncGenerator[History]:
-    """Yield the explorer's histories of a call.
-
-    Args:
-        subject: The subject that is called.
-        scenario: The call without faults.
-        bound: The most faults at a time.
-        first: The faults with which the sets begin; None for all.
-        made: Runs of a client whose policy made no difference, which are not made again.
-    """
-    made = {} if made is None else made
-    with scratch() as versions, quiet_servers():
-        async with in_memory([subject], versions=versions) as here:
-
-            async def play(scenario: Scenario) -> History:
-                history = made.get(scenario.faults)
-                if history is None:
-                    history = await run(subject, scenario, here)
-                    if not history.chose:
-                        made[scenario.faults] = history
-                return replace(history, scenario=scenario)
-
-            async for history in explore(subject, scenario, bound, play, first=first):
-                yield history
 
 
 async def drawn(subject: Subject, scenario: Scenario, sample: Sample) -> list[Fault]:

@@ -312,7 +312,7 @@ ROUNDS = 100_000
 
 @smallest_input(15, f"the guard: {ROUNDS:,} rounds are too old; new calls come")
 async def what_is_old_is_forgotten_in_portions(folder: Path) -> Seen:
-    """One round deleted all of them, and took 14 s for a million."""
+    """Let many rounds be too old. One round deleted all of them: 14 s for a million."""
     now = [time.time()]
     path = folder / "rounds"
     most = 0

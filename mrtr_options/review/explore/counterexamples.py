@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -139,29 +140,28 @@ async def explore_clean(subject: Subject, scenario: Scenario) -> tuple[Explored,
     return found, tuple(possible(subject, history))
 
 
-async def counterexamples(
+async def histories(
     subject: Subject,
     scenario: Scenario,
     bound: int,
     *,
-    first: Faults | None = None,
+    first: Collection[Fault] | None = None,
     made: dict[Faults, History] | None = None,
-) -> Explored:
-    """Make every run with at most `bound` faults, and keep the smallest counterexamples.
+) -> AsyncGenerator[History]:
+    """Yield the run with each set of at most `bound` faults, fewest first.
 
     Args:
         subject: The subject that is called.
         scenario: The call without faults.
         bound: The most faults at a time.
-        first: Only sets that begin with one of these, and not the run in which nothing goes wrong;
-            all runs if it is left out.
+        first: Only the run in which nothing goes wrong, and sets that begin with one of these; all
+            runs if it is left out.
         made: Runs of a client that differs in its policy alone, which made no difference there.
             They are not made again, and those that are made here are added.
 
     Raises:
         CannotLoad: The subject cannot be run.
     """
-    found = Explored(subject, scenario, bound)
     made = {} if made is None else made
     with scratch() as versions, quiet_servers():
         async with in_memory([subject], versions=versions) as here:
@@ -174,18 +174,40 @@ async def counterexamples(
                         made[scenario.faults] = history
                 return replace(history, scenario=scenario)
 
-            clean = frozenset[str]()
             async for history in explore(subject, scenario, bound, play, first=first):
-                faults = history.scenario.faults
-                shown = anomalies_in(history)
-                if not faults:
-                    clean = shown
-                    found.not_tried = not_tried(subject, scenario, strikes=history.strikes)
-                if first is None or faults:
-                    breach = first_breach(subject, history) if shown <= clean else None
-                    if breach is not None:
-                        found.unclassified[faults] = breach
-                    found.take(faults, shown)
+                yield history
+
+
+async def counterexamples(
+    subject: Subject,
+    scenario: Scenario,
+    bound: int,
+    *,
+    first: Faults | None = None,
+    made: dict[Faults, History] | None = None,
+) -> Explored:
+    """Make every run with at most `bound` faults, and keep the smallest counterexamples.
+
+    With `first` the run in which nothing goes wrong counts for no counterexample: another part of
+    the exploration has it. The other arguments are those of `histories`.
+
+    Raises:
+        CannotLoad: The subject cannot be run.
+    """
+    found = Explored(subject, scenario, bound)
+    clean = frozenset[str]()
+    async with aclosing(histories(subject, scenario, bound, first=first, made=made)) as runs:
+        async for history in runs:
+            faults = history.scenario.faults
+            shown = anomalies_in(history)
+            if not faults:
+                clean = shown
+                found.not_tried = not_tried(subject, scenario, strikes=history.strikes)
+            if first is None or faults:
+                breach = first_breach(subject, history) if shown <= clean else None
+                if breach is not None:
+                    found.unclassified[faults] = breach
+                found.take(faults, shown)
     return found
 
 

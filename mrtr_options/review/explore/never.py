@@ -60,7 +60,7 @@ DESCRIBED = {
     "J": Description("nothing kept (J)"),
     "H": Description("frame in memory (H)"),
     "F+single-use": Description("guard (F)"),
-    # Elsewhere the guard of the review runs a broken round again, and the model's does not.
+    # With other destinations, and with a key, not every extra is searched.
     "J+single-use+named": Description("guard, named by argument (J)", ("ignores keys",)),
     "J+single-use+call-key": Description(
         "guard, named by key (J)", ("ignores keys", "honours keys")
