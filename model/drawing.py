@@ -17,7 +17,7 @@ PLAIN = Cell("guard (F)", "resends", KINDS[0])
 REPEATING = Cell("guard, named by key (J)", "resends", KINDS[1])
 """The guard that runs a round again whose outcome is unknown. Its own edges are dashed."""
 
-DASHED = "Dashed: only with a call key, where the destination honours idempotency keys."
+DASHED = "Dashed: only if the call has a name and the destination absorbs a repeated effect."
 
 WIDTH, HEIGHT = 900, 320
 BOX_WIDTH, BOX_HEIGHT = 150, 46
