@@ -3,14 +3,14 @@
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import anyio
 import pytest
 
 from mrtr_options.review.bench.answers import Nothing
 from mrtr_options.review.bench.edits import edit_state
-from mrtr_options.review.bench.history import Received
+from mrtr_options.review.bench.history import Event, Received
 from mrtr_options.review.bench.messages import HUNG, Reply
 from mrtr_options.review.bench.run import in_memory, run
 from mrtr_options.review.bench.scenario import (
@@ -232,13 +232,21 @@ def test_a_state_that_a_client_changed_is_another_one_in_hex_too(letter: str) ->
     assert (changed or "").lower() != (letter * 40).lower()
 
 
+def is_result(event: Event) -> TypeGuard[Received]:
+    return isinstance(event, Received) and event.reply.is_result
+
+
 def test_structured_content_is_held_to_its_schema() -> None:
     tools = {"weather": {"outputSchema": {"type": "object", "required": ["celsius"]}}}
     history = played("clean-tokyo")
     assert {each.property for each in violations(history, tools=tools)} == {"content-is-one-text"}
     assert violations(changed(history, replies(2, structured={"celsius": 19})), tools=tools) == []
-    # A declined call has no structured content, since the schema is one of reports.
-    assert violations(played("decline"), tools=tools) == []
+    # A declined call may have no structured content, since the schema is one of reports.
+    declined = played("decline")
+    assert violations(declined, tools=tools) == []
+    (last,) = [each.exchange for each in declined.events if is_result(each)]
+    misfit = changed(declined, replies(last, structured={"place": "none"}))
+    assert {each.property for each in violations(misfit, tools=tools)} == {"content-is-one-text"}
 
 
 def test_a_violation_says_what_is_allowed_and_what_came() -> None:
