@@ -3,12 +3,11 @@
 `python -m tests.model.histories [PART OF A NAME]` prints a line for each mechanism, client and
 destination: its histories, those that the model accepts, those that are left out by reason, and
 seconds; and each difference with the model's steps before it. The runs are the explorer's own: the
-same subjects, clients, faults and bound. `--bound=1` makes those with at most one fault, and
-`--sample=2` those that begin with one of two faults, which are drawn.
+same subjects, clients, faults and bound.
 """
 
+import argparse
 import random
-import sys
 import time
 from collections import Counter
 from collections.abc import Collection
@@ -141,12 +140,34 @@ def follow_cell(
     return found
 
 
-def main(words: list[str]) -> None:
+def arguments() -> argparse.Namespace:
+    """Return what the command line asks for."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.model.histories",
+        description="Follow explore's histories in the model.",
+    )
+    parser.add_argument(
+        "parts",
+        nargs="*",
+        metavar="PART",
+        help="a part of 'mechanism / client / destination', such as 'guard (F)' or 'honours'",
+    )
+    parser.add_argument(
+        "--bound", type=int, choices=(0, 1, 2), help="the most faults at a time (as `explore`)"
+    )
+    parser.add_argument(
+        "--sample",
+        type=int,
+        metavar="N",
+        help="follow the sets that begin with one of N faults, which are drawn",
+    )
+    return parser.parse_args()
+
+
+def main() -> None:
     """Print a line for each cell, and the differences below it."""
-    options = dict(each.removeprefix("--").split("=") for each in words if each.startswith("--"))
-    parts = [each for each in words if not each.startswith("--")]
-    bound = int(options["bound"]) if "bound" in options else None
-    sample = Sample(int(options["sample"]), SEED) if "sample" in options else None
+    asked = arguments()
+    sample = Sample(asked.sample, SEED) if asked.sample else None
     print(
         "mechanism / client / destination: histories, accepted, left out, seconds (runs, checker)"
     )
@@ -156,8 +177,8 @@ def main(words: list[str]) -> None:
             for policy in POLICIES:
                 cell = Cell(mechanism, policy, destination)
                 name = " / ".join(cell)
-                if all(part in name for part in parts):
-                    show(name, follow_cell(cell, bound, first=sample, made=made))
+                if all(part in name for part in asked.parts):
+                    show(name, follow_cell(cell, asked.bound, first=sample, made=made))
 
 
 def show(name: str, found: Followed) -> None:
@@ -175,4 +196,4 @@ def show(name: str, found: Followed) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()
