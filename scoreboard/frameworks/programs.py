@@ -155,7 +155,7 @@ class Deliveries(Instances):
             reply = replace(reply, message=reply.message.replace(str(self._folder), "..."))
         self._outside.collect()
         if reply is None and status == -signal.SIGKILL and crash:
-            self.recording.append(Crashed(instance, self.recording.round_at(instance)))
+            self.recording.append(Crashed(instance, self.recording.sending_at(instance)))
         return reply or Reply(nothing=LOST)
 
     def _call_of(self, request: Request) -> int:

@@ -200,7 +200,7 @@ def test_a_client_that_is_told_to_retry_does_so(tmp_path: Path) -> None:
         return types.InputRequiredResult(request_state=seal(owner, None))
 """
     file = stranger(tmp_path, audit, later + audit)
-    for slug, rounds in (
+    for slug, requests in (
         ("clean-springfield", 4),
         ("failover", 4),
         ("lost-first", 5),
@@ -208,7 +208,7 @@ def test_a_client_that_is_told_to_retry_does_so(tmp_path: Path) -> None:
     ):
         seen = observe(anyio.run(run, Subject(option_at(file)), named(slug)))
         assert seen.outcome == "completed"
-        assert seen.rounds == rounds
+        assert seen.requests == requests
 
 
 @pytest.mark.slow

@@ -378,7 +378,7 @@ def test_a_client_that_stops_sends_nothing_after_an_error(faults: str) -> None:
     (fault,) = scenario.faults
     last = history.attempts[-1]
     assert last.round == fault.round
-    assert last.attempt == 1
+    assert last.number == 1
 
 
 def test_a_run_in_which_a_client_lost_a_first_response_is_not_taken_for_another_clients() -> None:

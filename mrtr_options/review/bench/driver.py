@@ -30,9 +30,9 @@ MAX_REQUESTS = 20
 """The most requests that a client sends for one call before it counts as stuck."""
 
 RETRIES_OF_FAILURES = 2
-"""The least number of times that a client resends a round that ended in a server's failure.
+"""The most times that a client resends a round that ended in a server's failure.
 
-It exceeds the number of faults: what fails each time is no fault.
+If more faults than that are tried, it resends once for each: what fails each time is no fault.
 """
 
 CALLS = 5
@@ -126,16 +126,16 @@ class Driver:
 
     async def _deliver(self, request: Request) -> Reply:
         """Send one request with the faults around it. Return the reply that the client takes."""
-        earlier = [sent for sent in self.sent if sent.round == self._round]
-        attempt = len(earlier) + 1
-        at = (self._round, attempt)
+        earlier = [attempt for attempt in self.sent if attempt.round == self._round]
+        number = len(earlier) + 1
+        at = (self._round, number)
         faults = [each.kind for each in self.scenario.faults if (each.round, each.attempt) == at]
         moment = _Moment(self, request, self._before, faults)
         await moment.begin()
         self._before = moment.request
         self._home = moment.instance
         answers = request.answers is not None
-        self.sent.append(Attempt(self._round, attempt, self.sender.rounds + 1, answers))
+        self.sent.append(Attempt(self._round, number, self.sender.sendings + 1, answers))
         return await moment.send()
 
     def instance(self, *, elsewhere: bool = False) -> int:
@@ -157,7 +157,7 @@ class Driver:
         return ["place", "units"][-(rounds_of(self.scenario.location) - 1) :]
 
     def following(self) -> str | None:
-        """Return the name of the question that the round is expected to be answered with."""
+        """Return the name of the question that the round's response is expected to ask."""
         asked = self.questions()
         return asked[self._round - 1] if self._round <= len(asked) else None
 

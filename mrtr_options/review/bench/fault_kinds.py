@@ -62,7 +62,7 @@ class Situation:
         fleet: The instances, and how rounds reach them.
         answers: Whether it carries an answer to a question that every version asks.
         asks: Whether such a question follows.
-        effects: The kinds of effects that took place in its round.
+        effects: The kinds of effects that took place while it was at work.
         has_next_version: Whether there is a later version to deploy.
     """
 

@@ -428,10 +428,10 @@ class Fault:
     """One fault at one request.
 
     Attributes:
-        round: The number of the call's round, from 1. The round that answers a question has the
-            same number in every run, and one that answers a question of a later version comes last.
-        attempt: The number of the request of that round, from 1. A client that calls again attempts
-            round 1 again.
+        round: The number of the round in its call, from 1. The round that answers a question has
+            the same number in every run; one that answers a question of a later version comes last.
+        attempt: The number of the client's attempt at that round, from 1. A client that calls again
+            attempts round 1 again.
         name: The kind's name in `KINDS`.
     """
 

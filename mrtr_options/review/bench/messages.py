@@ -87,7 +87,7 @@ class Reply:
         structured: Its structured content.
         code, message, data: The parts of a JSON-RPC error. Where a request hangs, `message` is the
             author's lines at which the server waits, if they can be seen.
-        questions: The messages of a round that asks, by key.
+        questions: The messages of the questions that it asks, by key.
         schemas: The JSON schemas of their forms, by key.
         others: The methods of requests for input other than forms, by key.
         state: The token that came with the questions.

@@ -108,8 +108,8 @@ class Send:
     """One round, sent by a modern client.
 
     Attributes:
-        round: The round.
-        answer: The user's answer to that round's question; None to agree.
+        round: The name of the round: the question that it answers.
+        answer: The user's answer to that question; None to agree.
         call: The number of the call, if a client makes several.
         extra: Answers to questions that were not asked, by key: an answer, or content that is
             accepted.
@@ -149,8 +149,8 @@ class Forge:
     """States that a client forges from those it holds (`forgeries`), each sent with a good answer.
 
     Attributes:
-        round: The round whose state is forged.
-        answer: The user's answer to that round's question; None to agree.
+        round: The name of the round whose state is forged: the question that it answers.
+        answer: The user's answer to that question; None to agree.
         call: The number of the call.
         only: The name of the one state that is made; empty for all.
         most: The number of states that are sent, spread over all kinds; 0 for all.

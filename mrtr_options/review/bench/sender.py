@@ -1,5 +1,7 @@
 """The sender of a run: it sends rounds to instances, follows them up, and records both ways.
 
+A round may be sent several times: each is a *sending*, which has a number in the history.
+
 It remembers only what a client has to remember to go on. Everything else is computed from the
 history. The client of a script (`player`) and the default client (`driver`) send with it. Knows
 instances and what is sent; of a script only how the user of a whole call answers.
@@ -91,8 +93,8 @@ class CallMemory:
 
 
 @dataclass
-class _Round:
-    """A round that is played: its number, and the arguments of `play_round`."""
+class _Sending:
+    """A sending of a round: its number, and the arguments of `play_round`."""
 
     number: int
     call: int
@@ -137,12 +139,12 @@ class Sender:
     """The sender of the rounds of one run.
 
     Args:
-        scenario: The scenario that is played.
+        scenario: The scenario that is sending.
         instances: The instances.
         user: Answers the questions of whole calls; None to answer as the scenario says.
 
     Attributes:
-        rounds: The number of rounds that were sent.
+        sendings: The number of times that a round was sent.
         hung: The number of requests that hung.
     """
 
@@ -156,7 +158,7 @@ class Sender:
         self._requests: list[tuple[int, Request]] = []
         self._held: list[str] = []
         self._keys: dict[str, str] = {}  # the last key of each question of any call, by name
-        self.rounds = 0
+        self.sendings = 0
         self.hung = 0
         self._turn = 0
         self._exchanges = 0
@@ -196,7 +198,7 @@ class Sender:
         gone: anyio.Event | None = None,
         unseen: bool = False,
     ) -> Reply:
-        """Play one round: deliver a request, follow it up, and take the response.
+        """Send one round: deliver its request, follow it up, and take the response.
 
         Args:
             request: The request.
@@ -213,13 +215,13 @@ class Sender:
         Returns:
             The first response.
         """
-        self.rounds += 1
+        self.sendings += 1
         self._requests.append((call, request))
-        played = _Round(self.rounds, call, request, lost, until, user, gone)
+        sending = _Sending(self.sendings, call, request, lost, until, user, gone)
         replies: list[Reply] = []
 
         async def deliver(delivery: int, instance: int) -> None:
-            replies.append(await self._deliver(played, delivery, instance))
+            replies.append(await self._deliver(sending, delivery, instance))
 
         if at_once:
             async with anyio.create_task_group() as group:
@@ -229,68 +231,68 @@ class Sender:
             for delivery, instance in enumerate(to):
                 await deliver(delivery, instance)
         reply = replies[0]
-        if not unseen and (not played.is_lost or reply.nothing == HUNG):
+        if not unseen and (not sending.is_lost or reply.nothing == HUNG):
             self._clients[call].last = reply
             if request.method == "tools/call":
-                self._show_questions(played, reply, to[0])
+                self._show_questions(sending, reply, to[0])
         return reply
 
-    async def _deliver(self, played: _Round, delivery: int, instance: int) -> Reply:
-        """Make one delivery of a round and follow it up. Return the last response."""
+    async def _deliver(self, sending: _Sending, delivery: int, instance: int) -> Reply:
+        """Make one delivery of a sending and follow it up. Return the last response."""
         deadline = anyio.current_time() + self.instances.hang_seconds
-        reply = await self._exchange(played, delivery, instance, played.request)
-        reply = await self._retry(played, delivery, instance, reply)
-        return await self._poll(played, delivery, instance, reply, deadline)
+        reply = await self._exchange(sending, delivery, instance, sending.request)
+        reply = await self._retry(sending, delivery, instance, reply)
+        return await self._poll(sending, delivery, instance, reply, deadline)
 
     async def _exchange(
-        self, played: _Round, delivery: int, instance: int, request: Request
+        self, sending: _Sending, delivery: int, instance: int, request: Request
     ) -> Reply:
         """Send a request to an instance once, and record both ways."""
         self._exchanges += 1
-        where = (self._exchanges, played.number, delivery, played.call, instance)
+        where = (self._exchanges, sending.number, delivery, sending.call, instance)
         self._record(Sent(*where, request))
-        user = played.user and played.user(delivery)
-        reply = await self.instances.send(instance, request, user, played.gone)
-        if not isinstance(played.lost, bool):
-            played.is_lost = await played.lost(Received(*where, reply))
-        self._record(Received(*where, reply, played.is_lost and reply.nothing != HUNG))
+        user = sending.user and sending.user(delivery)
+        reply = await self.instances.send(instance, request, user, sending.gone)
+        if not isinstance(sending.lost, bool):
+            sending.is_lost = await sending.lost(Received(*where, reply))
+        self._record(Received(*where, reply, sending.is_lost and reply.nothing != HUNG))
         if reply.nothing == HUNG:
             self.hung += 1
         if reply.state is not None and reply.state not in self._held:
             self._held.append(reply.state)
         if request.method == "tasks/get":  # each response lists the open questions
-            self._show_questions(played, reply, instance)
+            self._show_questions(sending, reply, instance)
         return reply
 
-    async def _retry(self, played: _Round, delivery: int, instance: int, reply: Reply) -> Reply:
+    async def _retry(self, sending: _Sending, delivery: int, instance: int, reply: Reply) -> Reply:
         """Go on from state-only responses."""
-        request = played.request
+        request = sending.request
         for _ in range(RETRIES):
-            if played.is_lost or not reply.later:
+            if sending.is_lost or not reply.later:
                 break
             request = replace(request, answers=None, state=reply.state)
-            reply = await self._exchange(played, delivery, instance, request)
+            reply = await self._exchange(sending, delivery, instance, request)
         return reply
 
     async def _poll(
-        self, played: _Round, delivery: int, instance: int, reply: Reply, deadline: float
+        self, sending: _Sending, delivery: int, instance: int, reply: Reply, deadline: float
     ) -> Reply:
-        """Look at a task, on each instance in turn, until it has a status of the round's."""
-        while played.until and reply.code is None and reply.status not in played.until:
+        """Look at a task, on each instance in turn, until it has a status of the sending's."""
+        while sending.until and reply.code is None and reply.status not in sending.until:
             if anyio.current_time() > deadline:
                 reply = Reply(nothing=HUNG)
-                where = (self._exchanges, played.number, delivery, played.call, instance)
+                where = (self._exchanges, sending.number, delivery, sending.call, instance)
                 self._record(Received(*where, reply))
                 break
             await anyio.sleep(POLL_SECONDS)
             instance = self._next_instance()
-            reply = await self._exchange(played, delivery, instance, played.request)
+            reply = await self._exchange(sending, delivery, instance, sending.request)
         return reply
 
-    def _show_questions(self, played: _Round, reply: Reply, instance: int) -> None:
+    def _show_questions(self, sending: _Sending, reply: Reply, instance: int) -> None:
         """Show the user the questions of a response; an open one of a task only once."""
-        client = self._clients[played.call]
-        request = played.request
+        client = self._clients[sending.call]
+        request = sending.request
         found: dict[str, Question] = {}
         for key, message in reply.questions.items():
             name = reply.name_of(key)
@@ -305,7 +307,7 @@ class Sender:
                 continue
             client.answers.pop(name, None)
             client.seen[name] = form
-            self._record(Asked(played.number, played.call, name, *form, request.asks))
+            self._record(Asked(sending.number, sending.call, name, *form, request.asks))
         if request.method == "tools/call":
             client.open |= found
         elif found:
@@ -327,11 +329,11 @@ class Sender:
     # --- the answers of whole calls -------------------------------------------------------------
 
     def pushed(self, step: WholeCall, request: Request, gone: anyio.Event | None = None) -> Pushed:
-        """Return the function that answers pushed questions in the next round.
+        """Return the function that answers pushed questions in the next sending.
 
         The step says what the user answers; `gone` is set when the client leaves.
         """
-        number = self.rounds + 1
+        number = self.sendings + 1
 
         async def answer(
             delivery: int, context: ClientRequestContext, params: types.ElicitRequestParams

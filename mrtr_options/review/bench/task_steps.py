@@ -48,7 +48,7 @@ class Update:
     """`tasks/update`, with the client's answers.
 
     Attributes:
-        answers: The user's answers, by round; None to agree to every open question.
+        answers: The user's answers, by the question's name; None to agree to every open question.
         extra: Answers to questions that were not asked, by key; each accepted with this content.
         lost: The response breaks off; the client sends the same again.
         again: The network delivers the request twice: one after the other, or at once.

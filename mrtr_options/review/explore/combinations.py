@@ -145,35 +145,35 @@ def possible(
     first = 0
     past = -1
     if faults:
-        requests = [(sent.round, sent.attempt) for sent in history.attempts]
-        first = requests.index((faults[-1].round, faults[-1].attempt))
+        at = [(attempt.round, attempt.number) for attempt in history.attempts]
+        first = at.index((faults[-1].round, faults[-1].attempt))
         past = PHASES.index(faults[-1].kind.phase)
     has_next = covers(subject.option, CHANGE)
-    effects = _effects_by_round(history)
+    effects = _effects_by_sending(history)
     found: list[Fault] = []
-    for number, sent in list(enumerate(history.attempts))[first:]:
-        answers = sent.answers and sent.round <= rounds_of(history.location)
-        asks = sent.round < rounds_of(history.location)
-        done = frozenset(effects.get(sent.played, ()) if history.strikes else ())
-        situation = Situation(number == 0, setup.era, setup.fleet, answers, asks, done, has_next)
+    for place, attempt in list(enumerate(history.attempts))[first:]:
+        answers = attempt.answers and attempt.round <= rounds_of(history.location)
+        asks = attempt.round < rounds_of(history.location)
+        done = frozenset(effects.get(attempt.sending, ()) if history.strikes else ())
+        situation = Situation(place == 0, setup.era, setup.fleet, answers, asks, done, has_next)
         for kind in NAMED.values():
             is_tried = kind.name in kinds and not (faults and kind.tried == "alone")
             is_of_era = setup.era == "modern" or not kind.modern
-            is_later = number > first or PHASES.index(kind.phase) > past
+            is_later = place > first or PHASES.index(kind.phase) > past
             if is_tried and is_of_era and is_later and kind.can(situation):
-                found.append(Fault(sent.round, sent.attempt, kind.name))
+                found.append(Fault(attempt.round, attempt.number, kind.name))
     return found
 
 
-def _effects_by_round(history: History) -> dict[int, set[str]]:
-    """Return the kinds of effects of each round. Unknown rounds count as the latest one."""
+def _effects_by_sending(history: History) -> dict[int, set[str]]:
+    """Return the kinds of effects of each sending. An unknown sending counts as the latest one."""
     found: dict[int, set[str]] = {}
     last = 0
     for event in history.events:
         if isinstance(event, Sent):
-            last = event.round
+            last = event.sending
         elif isinstance(event, Effect):
-            found.setdefault(event.round or last, set()).add(event.effect.kind)
+            found.setdefault(event.sending or last, set()).add(event.effect.kind)
     return found
 
 

@@ -45,8 +45,8 @@ class Observation:
         replies: The replies that the client went on from, in order, without lost ones.
         refusals: The errors among them.
         questions: The messages the user saw, in order.
-        rounds: The number of requests that reached a server. Looks at a task are left out, since
-            their number depends on timing.
+        requests: The number of requests that were sent to a server. Looks at a task are left out,
+            since their number depends on timing.
         effects: How often each effect took place; a list where it depended on timing.
         entries: How often each function of the author's was entered, where that can be seen.
         state_bytes: The size of each state that was handed out.
@@ -69,7 +69,7 @@ class Observation:
     message: str | None = None
     replies: tuple[Reply, ...] = ()
     questions: tuple[str, ...] = ()
-    rounds: int = 0
+    requests: int = 0
     effects: dict[str, int | list[int]] = field(default_factory=dict[str, int | list[int]])
     entries: dict[str, int] = field(default_factory=dict[str, int])
     state_bytes: tuple[int, ...] = ()
@@ -137,7 +137,7 @@ class Observation:
             "outcome": self.outcome,
             "text": self.text,
             "code": self.code,
-            "rounds": self.rounds,
+            "rounds": self.requests,
             "questions": list(self.questions),
             "effects": self.effects,
             "verdict": self.verdict,

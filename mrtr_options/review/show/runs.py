@@ -70,26 +70,26 @@ def _print_run(history: History, out: Console) -> None:
 
 def _why_not_happened(fault: Fault, history: History) -> str:
     """Return why a fault of a run did not happen; "" if it did."""
-    played = {(each.round, each.attempt): each.played for each in history.attempts}
-    number = played.get((fault.round, fault.attempt))
-    if number is None:
+    sendings = {(each.round, each.number): each.sending for each in history.attempts}
+    sending = sendings.get((fault.round, fault.attempt))
+    if sending is None:
         return "there was no such request"
     effect = fault.kind.at
     if effect is None or not history.strikes:
         return ""
-    struck = any(_is_struck(event, number, effect) for event in history.events)
+    struck = any(_is_struck(event, sending, effect) for event in history.events)
     return "" if struck else f"there was no {effect} in it"
 
 
-def _is_struck(event: Event, number: int, effect: str) -> bool:
-    """Return whether an event shows that a round reached an effect, or died before it."""
+def _is_struck(event: Event, sending: int, effect: str) -> bool:
+    """Return whether an event shows that a sending reached an effect, or died before it."""
     match event:
-        case Effect(round=round_):
-            return event.effect.kind == effect and round_ in (number, None)
-        case Failed(round=round_):
-            return event.kind == effect and round_ in (number, None)
-        case Crashed(round=round_):
-            return round_ in (number, None)
+        case Effect():
+            return event.effect.kind == effect and event.sending in (sending, None)
+        case Failed():
+            return event.kind == effect and event.sending in (sending, None)
+        case Crashed():
+            return event.sending in (sending, None)
         case _:
             return False
 

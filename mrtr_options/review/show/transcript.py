@@ -53,7 +53,7 @@ class Transcript:
         before, style = _LOOKS[row.kind]
         arrow = "  "
         if row.kind == "request":
-            before = f"round {row.nth}"
+            before = f"round {row.round}"
             arrow = "-> (again)" if row.again else "->"
         elif row.kind == "response":
             arrow = "<- (does not arrive)" if row.lost and row.end is not None else "<-"

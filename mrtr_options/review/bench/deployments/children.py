@@ -414,7 +414,7 @@ class ChildInstances(Instances):
                     self._ledger.arm(None)
                 await self._children.replace(place, child)
                 why = None if child.process in self._struck else f"the process {how}"
-                self.recording.append(Crashed(place, self.recording.round_at(place), why))
+                self.recording.append(Crashed(place, self.recording.sending_at(place), why))
 
     async def restart(self, keys: Keys) -> None:
         await self._children.restart(keys)

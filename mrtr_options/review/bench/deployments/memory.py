@@ -294,25 +294,26 @@ class MemoryInstances(Instances):
             return make_wrappers(self._subject.wrappers, store, attempts=attempts)
 
         def report(what: str) -> None:
-            watch.note_stored(here.count, place, here.round_at(place), what)
+            watch.note_stored(here.count, place, here.sending_at(place), what)
 
         return make_wrappers(self._subject.wrappers, WatchedStore(store, report), attempts=attempts)
 
     def _watching(self) -> AbstractContextManager[None]:
         """Watch the durable engine, which all instances share.
 
-        What it keeps is attributed to the round that is open.
+        What it keeps is attributed to the sending that is open.
         """
         watch = self._where.watch
-        here = self.recording
+        recording = self.recording
         if watch is None or self._subject.option.extra is None:
             return nullcontext()
 
         def report(what: str) -> None:
-            places = [place for place in range(self.instances) if here.round_at(place) is not None]
-            place = places[-1] if places else None
-            round = None if place is None else here.round_at(place)
-            watch.note_stored(here.count, place, round, what)
+            sendings = {each: recording.sending_at(each) for each in range(self.instances)}
+            at_work = [each for each, sending in sendings.items() if sending is not None]
+            instance = at_work[-1] if at_work else None
+            sending = None if instance is None else sendings[instance]
+            watch.note_stored(recording.count, instance, sending, what)
 
         return watching_the_engine(report)
 
@@ -336,12 +337,12 @@ class MemoryInstances(Instances):
         )
 
         def enter(function: str) -> None:
-            self.recording.append(Entered(place, self.recording.round_at(place), function))
+            self.recording.append(Entered(place, self.recording.sending_at(place), function))
 
         def reach(line: int) -> None:
             if watch is not None:
                 here = self.recording
-                watch.note_line(here.count, path, place, here.round_at(place), line)
+                watch.note_line(here.count, path, place, here.sending_at(place), line)
 
         with environment(self._ledger_file, self._keys) if self._foreign else nullcontext():
             return load_watched(path, settings, on_entry=enter, on_line=reach if watch else None)
@@ -395,7 +396,7 @@ class MemoryInstances(Instances):
         Another takes its place. Then the server of this one stops, and with it what runs in no
         request: an engine's call, a frame. The request ends last.
         """
-        self.recording.append(Crashed(place, self.recording.round_at(place)))
+        self.recording.append(Crashed(place, self.recording.sending_at(place)))
         death = self.new_death()
         dying = self._running[place]
         dying.has_died = True
@@ -479,12 +480,12 @@ class MemoryInstances(Instances):
         absorbed = identity in self._recorded
         if identity is not None:
             self._recorded.add(identity)
-        where = self.recording.round_at(place)
+        where = self.recording.sending_at(place)
         self.recording.append(Effect(place, where, effect, absorbed))
 
     def note_failure(self, place: int, effect: weather.Effect) -> None:
         """Record the failure of an effect of an instance."""
-        self.recording.append(Failed(place, self.recording.round_at(place), effect.kind))
+        self.recording.append(Failed(place, self.recording.sending_at(place), effect.kind))
 
     async def collect(self) -> None:
         if self._foreign and not self.used:  # its code writes to the file by itself

@@ -332,7 +332,7 @@ class ProcessInstances(Instances):
         try:
             self._workers[place].ledger.recv()
         except (EOFError, OSError):
-            self.recording.append(Crashed(instance, self.recording.round_at(instance)))
+            self.recording.append(Crashed(instance, self.recording.sending_at(instance)))
             self._replace(place)
 
     async def restart(self, keys: Keys) -> None:

@@ -112,7 +112,7 @@ class RemoteInstances(Instances):
         await self.collect()
         if reply.nothing is not None and not self._where.is_gone and not await listens(url):
             self._where.is_gone = True
-            where = self.recording.round_at(instance)
+            where = self.recording.sending_at(instance)
             self.recording.append(Crashed(instance, where, "nothing listens there any more"))
         self._ledger.note_failure(instance, reply)
         return reply

@@ -75,7 +75,7 @@ class Token:
         at: The time in seconds.
         ring: How many times all keys had been replaced.
         home: The instance, and how often that had been replaced.
-        root: The round of the first request of its call.
+        root: The sending of the first request of its call.
         parents: The states before it in its call.
     """
 
@@ -340,7 +340,7 @@ class Calls:
         for one in self._waiting():
             sent = one.sent
             if isinstance(event, Asked):
-                if (sent.round, sent.delivery) == (event.round, event.delivery):
+                if (sent.sending, sent.delivery) == (event.sending, event.delivery):
                     one.asked.append(event)
             elif one.asked and (sent.call, sent.delivery) == (event.call, event.delivery):
                 one.answered.append(event)
@@ -390,7 +390,7 @@ class Calls:
         position = token.position if token else Position()
         if state is None and sent.request.answers is not None:
             position = self._stateless.get(sent.call, position)
-        root = self._roots.get((state or "", sent.call), token.root) if token else sent.round
+        root = self._roots.get((state or "", sent.call), token.root) if token else sent.sending
         name = sent.request.call_name
         if token is None and name is not None:
             root = self._begun.setdefault((name, sent.request.principal), root)
