@@ -206,7 +206,7 @@ class _Moment:
         Return the reply that the client goes on from.
         """
         instances = self._sender.instances
-        is_lost = any(kind.lost for kind in self._faults)
+        lost = any(kind.lost for kind in self._faults)
         again = next((kind.again for kind in self._faults if kind.again), None)
         at_effects = [kind.name for kind in self._faults if kind.strike is not None]
         is_legacy = self.request.era == "legacy"
@@ -215,10 +215,10 @@ class _Moment:
             self.request,
             [self.instance] if again is None else [self.instance, self._second_instance()],
             at_once=again == "at once",
-            lost=is_lost,
+            lost=lost,
             user=self._sender.pushed(WholeCall(), self.request) if is_legacy else None,
         )
-        if not is_lost:
+        if not lost:
             self.reply = reply
         await instances.arm(None)
         for phases in PHASES_AFTER:

@@ -184,7 +184,7 @@ class Kind:
         before, after: The acts before the request is sent, and after its response.
         elsewhere: Whether the request goes to another instance than the one that asked.
         again: The time at which the network delivers the request a second time.
-        lost: Whether the response is lost.
+        lost: Whether the response is lost (`messages.LOST`).
         at: The effect at which it happens; None for a fault of the request itself.
         strike: What it does at that effect.
         deploys: The version of the file that it deploys.

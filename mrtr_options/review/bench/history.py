@@ -60,7 +60,7 @@ class Received:
         exchange: The number of the request.
         sending, delivery, call, instance: As in `Sent`.
         reply: The response.
-        lost: Whether it broke off on its way, so that the client did not see it.
+        lost: Whether the response is lost: the client did not see it (`messages.LOST`).
     """
 
     exchange: int

@@ -88,7 +88,7 @@ class Row:
         exchange, sending, call: As in `Sent`.
         round: The number of a request's round in its call. A request that is sent again belongs to
             the same round.
-        lost: Whether the client did not get the response: it was lost, or there was none.
+        lost: Whether the response is lost; see `Received.lost`.
         again: Whether an equal request of this call was sent before.
         effect: The kind of an effect.
         times: How often an effect of its kind has taken place by then; 0 if it was absorbed.

@@ -84,7 +84,7 @@ class Delivery:
     """The fate of a request on its way, and while it is at work.
 
     Attributes:
-        lost: The response breaks off; the client never sees it.
+        lost: Whether the response is lost (`messages.LOST`).
         again: The network delivers the request twice: one after the other, or at once.
         to: The instance it goes to; None for the next in turn.
         fault: The fault at an effect of this round: a name in `faults.KINDS`.
@@ -201,7 +201,8 @@ class WholeCall:
         answers: The user's answers that do not agree, by the name of the form's field. A tuple
             gives successive answers; the last one repeats.
         call: The number of the call, if a client makes several.
-        lost: The result breaks off; the client never sees it.
+        lost: Whether the response is lost (`messages.LOST`); of a legacy client only, whose call is
+            one request.
         asks: Whether the client declares elicitation.
         leaves: The client is gone when the first question reaches it; of a legacy client only.
         fault: The fault at an effect of the call: a name in `faults.KINDS`.

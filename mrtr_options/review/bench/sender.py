@@ -45,8 +45,8 @@ The SDK's client gives up after the same number of rounds; it waits between them
 POLL_SECONDS = 0.01
 """The pause between two looks at a task."""
 
-Lost = bool | Callable[[Received], Awaitable[bool]]
-"""Whether a response breaks off, or a function that decides it for each response on its way."""
+Loss = bool | Callable[[Received], Awaitable[bool]]
+"""Whether responses are lost, or a function that decides it for each response on its way."""
 
 Pushed = Callable[[int], ElicitationFnT]
 """A function that answers the questions that a legacy server pushes, for each delivery."""
@@ -94,18 +94,22 @@ class CallMemory:
 
 @dataclass
 class _Sending:
-    """A sending of a round: its number, and the arguments of `play_round`."""
+    """A sending of a round: its number, and the arguments of `play_round`.
+
+    Attributes:
+        lost: Whether its latest response is lost.
+    """
 
     number: int
     call: int
     request: Request
-    lost: Lost
+    loss: Loss
     until: tuple[Status, ...]
     user: Pushed | None
     gone: anyio.Event | None
 
     def __post_init__(self) -> None:
-        self.is_lost = self.lost is True
+        self.lost = self.loss is True
 
 
 async def _end(request: Request, reply: Reply) -> None:
@@ -192,7 +196,7 @@ class Sender:
         *,
         call: int = 1,
         at_once: bool = False,
-        lost: Lost = False,
+        lost: Loss = False,
         until: tuple[Status, ...] = (),
         user: Pushed | None = None,
         gone: anyio.Event | None = None,
@@ -205,7 +209,7 @@ class Sender:
             to: The instances it is delivered to, one delivery each.
             call: The number of the user's call.
             at_once: Whether several deliveries are made at the same time.
-            lost: Whether the response breaks off, or a function that decides it. The function is
+            lost: Whether the response is lost, or a function that decides it. The function is
                 called for each delivery, and for each follow-up of a delivery.
             until: The task's statuses at which the client stops sending `tasks/get`.
             user: Answers what a legacy server pushes, by delivery.
@@ -231,7 +235,7 @@ class Sender:
             for delivery, instance in enumerate(to):
                 await deliver(delivery, instance)
         reply = replies[0]
-        if not unseen and (not sending.is_lost or reply.nothing == HUNG):
+        if not unseen and (not sending.lost or reply.nothing == HUNG):
             self._clients[call].last = reply
             if request.method == "tools/call":
                 self._show_questions(sending, reply, to[0])
@@ -253,9 +257,9 @@ class Sender:
         self._record(Sent(*where, request))
         user = sending.user and sending.user(delivery)
         reply = await self.instances.send(instance, request, user, sending.gone)
-        if not isinstance(sending.lost, bool):
-            sending.is_lost = await sending.lost(Received(*where, reply))
-        self._record(Received(*where, reply, sending.is_lost and reply.nothing != HUNG))
+        if not isinstance(sending.loss, bool):
+            sending.lost = await sending.loss(Received(*where, reply))
+        self._record(Received(*where, reply, lost=sending.lost and reply.nothing != HUNG))
         if reply.nothing == HUNG:
             self.hung += 1
         if reply.state is not None and reply.state not in self._held:
@@ -268,7 +272,7 @@ class Sender:
         """Go on from state-only responses."""
         request = sending.request
         for _ in range(RETRIES):
-            if sending.is_lost or not reply.later:
+            if sending.lost or not reply.later:
                 break
             request = replace(request, answers=None, state=reply.state)
             reply = await self._exchange(sending, delivery, instance, request)

@@ -16,7 +16,7 @@ class Create:
     """A call of the tool that returns a task.
 
     Attributes:
-        lost: The response breaks off; the client never learns of the task.
+        lost: Whether the response is lost: the client never learns of the task.
         asks: Whether the client declares elicitation.
         fault: The fault at an effect of the work that begins.
     """
@@ -50,7 +50,7 @@ class Update:
     Attributes:
         answers: The user's answers, by the question's name; None to agree to every open question.
         extra: Answers to questions that were not asked, by key; each accepted with this content.
-        lost: The response breaks off; the client sends the same again.
+        lost: Whether the response is lost (`messages.LOST`).
         again: The network delivers the request twice: one after the other, or at once.
         principal: The caller.
         fault: The fault at an effect of the work that goes on.

@@ -16,10 +16,11 @@ Outcome = Literal["completed", "refused", "tool_error", "cancelled", "lost", "hu
 """The end of the call for the client.
 
 It ended with a text, with an error code, with an `isError` result, as a cancelled task, without a
-response that the client could use, or not at all within the time of a hang.
+response that the client could use ("lost"), or not at all within the time of a hang.
 """
 
 Verdict = Literal["once", "missing", "duplicated", "refused", "lost"]
+"""See `Observation.verdict`. "lost" is a call without a result, whether it was lost or hung."""
 
 Fate = Literal["ok", "asked again", "stale", "refused", "lost"]
 """The outcome of a call whose server was replaced by another version, in order of harm.
