@@ -82,13 +82,13 @@ def test_an_option_breaks_nothing_and_is_nearest_to_itself(
 KEPT = CONTRACT.parent / "explored.json"
 
 
-def test_each_anomaly_has_a_remedy_and_the_options_that_show_it_do_not_have_the_anomaly() -> None:
+def test_each_anomaly_has_a_remedy_and_the_options_that_have_it_do_not_show_the_anomaly() -> None:
     explored = json.loads(KEPT.read_text(encoding="utf-8"))
     found = {row["subject"]: row["witnesses"] for row in explored if row["policy"] == "resends"}
     for anomaly in ANOMALIES:
         assert anomaly.remedy
-        assert anomaly.shown_by
-        for subject in anomaly.shown_by:
+        assert anomaly.spared
+        for subject in anomaly.spared:
             few = [sets for sets in found[subject].get(anomaly.name, []) if len(sets.split()) < 2]
             assert not few, (anomaly.name, subject)
 
@@ -102,7 +102,7 @@ def test_what_to_do_is_about_the_counterexample_that_is_told() -> None:
     process, keys = (
         replace(lost, counterexamples=(at,)).remedy for at in ("restart2", "key-rotation")
     )
-    assert process == (lost.anomaly.remedy, lost.anomaly.shown_by)
+    assert process == (lost.anomaly.remedy, lost.anomaly.spared)
     assert "each of the server's keys" in keys[0]
     found.take((), frozenset({"duplicate bill"}))
     (twice, *_) = risks(found, {})

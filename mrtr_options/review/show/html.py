@@ -218,11 +218,11 @@ def describe_unseen(report: Report) -> str:
 
 def _write_risk(report: Report, risk: Risk) -> list[str]:
     anomaly = risk.anomaly
-    remedy, shown_by = risk.remedy
+    remedy, spared = risk.remedy
     parts = [
         f"<h3>{escape(anomaly.words.capitalize())}</h3>",
         f"<p>{escape(anomaly.says)} It harms {escape(anomaly.harms)}.</p>",
-        f"<p><strong>What to do:</strong> {escape(remedy)}{escape(as_in(shown_by))}.</p>",
+        f"<p><strong>What to do:</strong> {escape(remedy)}{escape(as_in(spared))}.</p>",
     ]
     first, *others = risk.counterexamples
     history = report.histories.get(first)

@@ -92,8 +92,8 @@ def _print_risks(report: Report, *, everything: bool) -> None:
         anomaly = risk.anomaly
         under = _describe_counterexamples(risk.counterexamples, everything=everything)
         out.print(Padding(Text(f"{anomaly.words}: {under}"), (0, 0, 0, 2), expand=False))
-        remedy, shown_by = risk.remedy
-        by = as_in(shown_by)
+        remedy, spared = risk.remedy
+        by = as_in(spared)
         harms = f"harms {anomaly.harms}; what to do: {remedy}{by}"
         out.print(Padding(Text(harms), (0, 0, 0, 4), expand=False))
         if everything:
