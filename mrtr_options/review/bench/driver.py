@@ -59,7 +59,7 @@ class Driver:
         named: Whether the server names calls, by caller and location.
 
     Attributes:
-        sent: Its requests, in order.
+        attempts: Its attempts at rounds, in order.
         chose: Whether its policy made a difference.
     """
 
@@ -68,7 +68,7 @@ class Driver:
         self.keyed = keyed
         self._named = named
         self.scenario = sender.scenario
-        self.sent: list[Attempt] = []
+        self.attempts: list[Attempt] = []
         self.chose = False
         self._home = 0
         self._others = 0
@@ -126,7 +126,7 @@ class Driver:
 
     async def _deliver(self, request: Request) -> Reply:
         """Send one request with the faults around it. Return the reply that the client takes."""
-        earlier = [attempt for attempt in self.sent if attempt.round == self._round]
+        earlier = [attempt for attempt in self.attempts if attempt.round == self._round]
         number = len(earlier) + 1
         at = (self._round, number)
         faults = [each.kind for each in self.scenario.faults if (each.round, each.attempt) == at]
@@ -135,7 +135,7 @@ class Driver:
         self._before = moment.request
         self._home = moment.instance
         answers = request.answers is not None
-        self.sent.append(Attempt(self._round, number, self.sender.sendings + 1, answers))
+        self.attempts.append(Attempt(self._round, number, self.sender.sendings + 1, answers))
         return await moment.send()
 
     def instance(self, *, elsewhere: bool = False) -> int:
@@ -144,7 +144,7 @@ class Driver:
         On a free fleet the instances take turns.
         """
         if self.scenario.setup.fleet == "free":
-            return len(self.sent) % 2
+            return len(self.attempts) % 2
         return 1 - self._home if elsewhere else self._home
 
     def _round_of(self, name: str) -> int:

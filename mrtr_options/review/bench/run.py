@@ -65,7 +65,7 @@ async def run(
         elif not scenario.script:
             driver = Driver(player, keyed=subject.keyed, named=subject.is_named)
             await driver.call()
-            attempts = driver.sent
+            attempts = driver.attempts
             chose = driver.chose
         await instances.collect()
         return History(
