@@ -90,9 +90,12 @@ class Driver:
 
     async def call(self) -> None:
         """Make the call; when it returns, the call has ended or is stuck."""
-        await converse(self._first, self._deliver, self._answers, self._otherwise, MAX_REQUESTS)
+        await converse(
+            self._first, self._deliver, self._begin_next_round, self._otherwise, MAX_REQUESTS
+        )
 
-    async def _answers(self, reply: Reply) -> types.InputResponses:
+    async def _begin_next_round(self, reply: Reply) -> types.InputResponses:
+        """Go on to the round that answers the questions of a response. Return the answers."""
         first = next(iter(reply.questions))
         self._failed = 0
         self._round = self._round_of(reply.name_of(first))
@@ -108,21 +111,24 @@ class Driver:
         if policy == "stops":
             return None
         if reply.reason == "request_state_expired" and self.keyed:
-            self._round = 1  # ask for the call's outcome, as `sdk.resuming` does
-            return self._first
+            return self._begin_first_round()  # which asks for the outcome, as `sdk.resuming` does
         refused = reply.code in REFUSALS
         if refused and (self.keyed or policy == "resends"):
             return None
         if policy == "calls again" and (refused or self.keyed or self._round > 1):
-            self._round = 1
             self._begun += 1
-            return self._first if self._begun <= CALLS else None
+            return self._begin_first_round() if self._begun <= CALLS else None
         if reply.code is not None:  # the server failed, and is given some time
             self._failed += 1
             if self._failed > max(RETRIES_OF_FAILURES, len(self.scenario.faults)):
                 return None
             await self.sender.wait(BACK_OFF_SECONDS)
         return self._before
+
+    def _begin_first_round(self) -> Request:
+        """Go back to round 1. Return its request."""
+        self._round = 1
+        return self._first
 
     async def _deliver(self, request: Request) -> Reply:
         """Send one request with the faults around it. Return the reply that the client takes."""
