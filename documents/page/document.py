@@ -62,7 +62,7 @@ def document(told: Sequence[Told], chooser: Sequence[Mapping[str, Any]] = ()) ->
             {"name": each.name, "words": each.words, "says": each.says} for each in ANOMALIES
         ],
         "faults": {
-            kind.name: {"says": kind.says, "at": kind.where, "do": kind.do}
+            kind.name: {"says": kind.says, "at": kind.where, "do": kind.instruction}
             for kind in EXPLORED.values()
         },
         "subjects": [_subject(subjects[name]) for name in sorted(subjects, key=_place)],

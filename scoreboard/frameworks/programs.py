@@ -209,7 +209,7 @@ class Deliveries(Instances):
         assert kind is None or kind.strike is INSTANCE_ENDS_AFTER
         self._crash = (kind.at or "") if kind else ""
 
-    async def crash(self, place: int) -> None:
+    async def crash(self, instance: int) -> None:
         """Do nothing: no process outlives its delivery."""
 
     async def collect(self) -> None:

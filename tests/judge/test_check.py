@@ -19,7 +19,7 @@ import pytest
 from mrtr_options.__main__ import main
 from mrtr_options.review.bench import ledger_file
 from mrtr_options.review.bench.deployments.remote import Remote
-from mrtr_options.review.bench.faults import NAMED
+from mrtr_options.review.bench.faults import PLAYABLE
 from mrtr_options.review.bench.run import run
 from mrtr_options.review.bench.scenario import Scenario, calling
 from mrtr_options.review.bench.schedules import SCHEDULES, named
@@ -441,7 +441,7 @@ def test_the_contract_page_has_the_tools_table_and_the_ledgers(tmp_path: Path) -
 def test_what_is_printed_begins_and_ends_with_the_verdict_and_tells_risks(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(targets, "NAMED", {kind: NAMED[kind] for kind in ("lost", "twice")})
+    monkeypatch.setattr(targets, "PLAYABLE", {kind: PLAYABLE[kind] for kind in ("lost", "twice")})
     monkeypatch.chdir(tmp_path)
     stranger(Path())
     assert main(["check", "stranger.py", "--only", "clean-tokyo", "--faults", "1", "--all"]) == 0

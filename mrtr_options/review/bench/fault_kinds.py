@@ -179,7 +179,7 @@ class Kind:
         name: Its name, without the round.
         says: The fault in a sentence.
         words: The same in the few words of a table's cell, 25 characters with the round at most.
-        do: The same as an instruction, as the page offers it; see `where`.
+        instruction: The same as an instruction, as the page offers it; see `where`.
         phase: The part of the request that it concerns.
         before, after: The acts before the request is sent, and after its response.
         elsewhere: Whether the request goes to another instance than the one that asked.
@@ -202,7 +202,7 @@ class Kind:
     name: str
     says: str
     words: str
-    do: str
+    instruction: str
     phase: Phase
     before: Act = do_nothing
     after: Act = do_nothing

@@ -279,7 +279,7 @@ class History:
         events: The events, in order.
         attempts: The default client's attempts, in order; none if a script was played.
         secrets: Texts that no client may see, such as the keys.
-        strikes: Whether faults at effects can be injected at this deployment.
+        can_strike: Whether faults at effects can be injected at this deployment.
         chose: Whether the default client's policy made a difference.
     """
 
@@ -290,7 +290,7 @@ class History:
     events: tuple[Event, ...]
     attempts: tuple[Attempt, ...] = ()
     secrets: frozenset[str] = frozenset()
-    strikes: bool = True
+    can_strike: bool = True
     chose: bool = True
 
     @property

@@ -36,7 +36,7 @@ from mrtr_options.review.bench.messages import HUNG, Reply, Request, as_json
 from mrtr_options.review.bench.scenario import Change
 from mrtr_options.tool.server import TOOL
 
-Kind = Literal[
+RowKind = Literal[
     "request",
     "response",
     "task",
@@ -95,7 +95,7 @@ class Row:
         quiet: Whether it is a look at a task that shows nothing new.
     """
 
-    kind: Kind
+    kind: RowKind
     text: str
     label: str = ""
     wire: tuple[str, ...] = ()
@@ -149,9 +149,9 @@ class Narrator:
                 yield self._effect(event)
             case Failed():
                 yield self._failure(event)
-            case Crashed(instance=place):
-                text = f"instance {place + 1} dies, another takes its place"
-                yield Row("crash", text, "crashes", start=place, sending=event.sending)
+            case Crashed(instance=instance):
+                text = f"instance {instance + 1} dies, another takes its place"
+                yield Row("crash", text, "crashes", start=instance, sending=event.sending)
             case Restarted() | Redeployed() | Elapsed():
                 yield _world(event)
             case _:

@@ -76,7 +76,7 @@ async def run(
             recording.events[before:],
             tuple(attempts),
             frozenset(recording.secrets),
-            instances.strikes,
+            instances.can_strike,
             chose,
         )
 

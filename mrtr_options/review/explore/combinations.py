@@ -13,7 +13,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Collection
 
 from mrtr_options.review.bench.driver import rounds_of
 from mrtr_options.review.bench.fault_kinds import PHASES, Kind, Situation
-from mrtr_options.review.bench.faults import CHANGE, EXPLORED, NAMED, Fault, Faults, NoFault
+from mrtr_options.review.bench.faults import CHANGE, EXPLORED, PLAYABLE, Fault, Faults, NoFault
 from mrtr_options.review.bench.history import Effect, History, Sent
 from mrtr_options.review.bench.redeploys import covers, why_not
 from mrtr_options.review.bench.scenario import Scenario
@@ -93,7 +93,7 @@ def not_tried(
     subject: Subject,
     scenario: Scenario,
     *,
-    strikes: bool = True,
+    can_strike: bool = True,
     kinds: Collection[str] = tuple(EXPLORED),
     cannot: Callable[[str], str | None] = _can,
 ) -> dict[str, str]:
@@ -104,18 +104,18 @@ def not_tried(
     Args:
         subject: The subject that is called.
         scenario: The call without faults.
-        strikes: Whether faults at effects can be injected.
+        can_strike: Whether faults at effects can be injected.
         kinds: The kinds of faults that an exploration tries.
         cannot: Says why the deployment cannot make a kind of fault happen; None if it can.
     """
     found: dict[str, str] = {}
-    for kind in (NAMED[name] for name in kinds):
+    for kind in (PLAYABLE[name] for name in kinds):
         if not _can_meet(scenario.setup, kind):
             continue
         why = cannot(kind.name)
         if why is None and kind.deploys is not None:
             why = why_not(subject.option, [kind.deploys])
-        if why is None and kind.at is not None and not strikes:
+        if why is None and kind.at is not None and not can_strike:
             why = OWN_LEDGER
         if why:
             found[kind.name] = why
@@ -154,9 +154,9 @@ def possible(
     for place, attempt in list(enumerate(history.attempts))[first:]:
         answers = attempt.answers and attempt.round <= rounds_of(history.location)
         asks = attempt.round < rounds_of(history.location)
-        done = frozenset(effects.get(attempt.sending, ()) if history.strikes else ())
+        done = frozenset(effects.get(attempt.sending, ()) if history.can_strike else ())
         situation = Situation(place == 0, setup.era, setup.fleet, answers, asks, done, has_next)
-        for kind in NAMED.values():
+        for kind in PLAYABLE.values():
             is_tried = kind.name in kinds and not (faults and kind.tried == "alone")
             is_of_era = setup.era == "modern" or not kind.modern
             is_later = place > first or PHASES.index(kind.phase) > past

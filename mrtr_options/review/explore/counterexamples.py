@@ -132,7 +132,7 @@ async def explore_clean(subject: Subject, scenario: Scenario) -> tuple[Explored,
     async with in_memory([subject]) as here:
         history = await run(subject, scenario, here)
     found = Explored(subject, scenario, 0)
-    found.not_tried = not_tried(subject, scenario, strikes=history.strikes)
+    found.not_tried = not_tried(subject, scenario, can_strike=history.can_strike)
     breach = first_breach(subject, history)
     if breach is not None:
         found.unclassified[()] = breach
@@ -202,7 +202,7 @@ async def counterexamples(
             shown = anomalies_in(history)
             if not faults:
                 clean = shown
-                found.not_tried = not_tried(subject, scenario, strikes=history.strikes)
+                found.not_tried = not_tried(subject, scenario, can_strike=history.can_strike)
             if first is None or faults:
                 breach = first_breach(subject, history) if shown <= clean else None
                 if breach is not None:
@@ -261,7 +261,7 @@ async def play_schedules(
                 leave_out(cell.subject, cell.missing, slug)
             for cell in cells:
                 history = await run(cell.subject, cell.scenario, here)
-                if cell.scenario.at_effects and not history.strikes:
+                if cell.scenario.at_effects and not history.can_strike:
                     leave_out(cell.subject, OWN_LEDGER, slug)
                     continue
                 for name in sorted(anomalies_in(history)):

@@ -71,7 +71,7 @@ def with_never(rows: Iterable[Mapping[str, Any]]) -> list[Row]:
     return [{**row, "never": never_in(row)} for row in rows]
 
 
-def name_unclassified(done: Sequence[Explored]) -> int:
+def print_unclassified(done: Sequence[Explored]) -> int:
     """Print each run that breaks a rule though it shows no anomaly. Return 1 if there is one."""
     for found in done:
         for faults, what in found.unclassified.items():

@@ -59,7 +59,7 @@ def _print_run(history: History, out: Console) -> None:
         why = _why_not_happened(fault, history)
         if why:
             out.print(f"  {fault} did not happen: {why}")
-    if not history.strikes:
+    if not history.can_strike:
         for kind in history.scenario.at_effects:
             out.print(f"  {kind.name} did not happen: {OWN_LEDGER}")
     note = note_on_keys(history)
@@ -75,7 +75,7 @@ def _why_not_happened(fault: Fault, history: History) -> str:
     if sending is None:
         return "there was no such request"
     effect = fault.kind.at
-    if effect is None or not history.strikes:
+    if effect is None or not history.can_strike:
         return ""
     struck = any(_is_struck(event, sending, effect) for event in history.events)
     return "" if struck else f"there was no {effect} in it"

@@ -357,11 +357,11 @@ class Calls:
         self._lives[event.instance] += 1
 
     def _read_replacement(self, event: Restarted | Redeployed) -> None:
-        places = range(len(self._lives))
+        replaced = range(len(self._lives))
         if isinstance(event, Redeployed) and event.only is not None:
-            places = range(event.only, event.only + 1)
-        for place in places:
-            self._lives[place] += 1
+            replaced = range(event.only, event.only + 1)
+        for instance in replaced:
+            self._lives[instance] += 1
         if isinstance(event, Restarted) and event.keys == "new":
             self._ring += 1
 
