@@ -18,10 +18,10 @@ from documents.page.differences import differences, pairs
 from documents.page.runs import FAULTS, Told
 from documents.page.stories import Step, Story, spans
 from documents.tables import charged_twice
+from mrtr_options.review.bench.fault_words import in_words
 from mrtr_options.review.bench.faults import EXPLORED, Faults, parse
 from mrtr_options.review.bench.schedules import SCHEDULES
 from mrtr_options.review.bench.subjects import Subject
-from mrtr_options.review.explore.combinations import in_words
 from mrtr_options.review.explore.counterexamples import weakest_of
 from mrtr_options.review.explore.summary import (
     AROUND,

@@ -10,11 +10,11 @@ import pytest
 from documents import explored
 from documents.explored import FILE, read
 from mrtr_options.review.bench import temporal
+from mrtr_options.review.bench.fault_words import in_words
 from mrtr_options.review.bench.faults import EXPLORED, Fault, parse
 from mrtr_options.review.bench.scenario import calling
 from mrtr_options.review.bench.setup import POLICIES
 from mrtr_options.review.bench.subjects import subject_named
-from mrtr_options.review.explore.combinations import in_words
 from mrtr_options.review.explore.counterexamples import counterexamples
 from mrtr_options.review.explore.summary import behaviours
 from mrtr_options.review.explore.workers import options_of

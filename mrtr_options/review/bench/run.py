@@ -81,6 +81,15 @@ async def run(
         )
 
 
+async def run_each(subjects: Sequence[Subject], scenario: Scenario) -> list[History]:
+    """Make a run of a scenario on each subject, in memory.
+
+    Raises:
+        CannotLoad: A subject cannot be run.
+    """
+    return [await run(subject, scenario) for subject in subjects]
+
+
 @asynccontextmanager
 async def in_memory(
     subjects: Sequence[Subject], *, hang_seconds: float = HANG_SECONDS, versions: Path | None = None

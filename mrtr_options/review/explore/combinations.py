@@ -27,22 +27,6 @@ Play = Callable[[Scenario], Awaitable[History]]
 """A function that makes a run."""
 
 
-def in_words(faults: Faults, location: str = "Springfield") -> str:
-    """Return some faults in the words of a table's cell: "result lost, state expired".
-
-    No fault is "every call", since every call shows what follows from it. The last response to a
-    location is called the result.
-    """
-    nth = {1: "1st", 2: "2nd", 3: "3rd"}
-
-    def describe(fault: Fault) -> str:
-        number = nth.get(fault.round, f"{fault.round}th")
-        response = "result" if fault.round == rounds_of(location) else f"{number} response"
-        return fault.kind.words.format(nth=number, response=response)
-
-    return ", ".join(map(describe, faults)) or "every call"
-
-
 def refuse_impossible(subject: Subject, scenario: Scenario, faults: Faults) -> None:
     """Raise for faults that cannot happen to a subject in a scenario, or not together.
 

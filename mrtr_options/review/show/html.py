@@ -13,13 +13,14 @@ from html import escape
 from itertools import groupby
 from pathlib import Path
 
+from mrtr_options.review.bench.fault_words import COUNTS
 from mrtr_options.review.bench.faults import parse
 from mrtr_options.review.bench.schedules import SCHEDULES
 from mrtr_options.review.check.findings import Finding
 from mrtr_options.review.check.report import Report
 from mrtr_options.review.check.risks import Risk
 from mrtr_options.review.check.story import story
-from mrtr_options.review.explore.summary import COUNTS, as_in, not_tried_cell, not_tried_lines
+from mrtr_options.review.explore.summary import as_in, not_tried_cell, not_tried_lines
 from mrtr_options.review.judge.anomalies import ANOMALIES
 from mrtr_options.review.judge.contract import RULES
 from mrtr_options.review.show.svg import STYLE, source_of, svg

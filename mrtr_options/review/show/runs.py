@@ -9,37 +9,41 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-import anyio
 from rich.console import Console
 from rich.text import Text
 
+from mrtr_options.review.bench.fault_words import describe_faults
 from mrtr_options.review.bench.faults import Fault
 from mrtr_options.review.bench.history import Crashed, Effect, Event, Failed, History
-from mrtr_options.review.bench.run import run
 from mrtr_options.review.bench.scenario import Scenario
 from mrtr_options.review.bench.schedules import SCHEDULES
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.review.explore.combinations import OWN_LEDGER
-from mrtr_options.review.explore.summary import sentence, short
+from mrtr_options.review.explore.summary import short
 from mrtr_options.review.judge.anomalies import anomalies_in
 from mrtr_options.review.judge.facts import observe
 from mrtr_options.review.show.transcript import Transcript, end_of, note_on_keys
 from mrtr_options.terminal import console
 
 
-def play(subjects: Sequence[Subject], scenario: Scenario, *, as_json: bool) -> int:
-    """Play a scenario on each subject, and print its rounds and its anomalies."""
-    histories = anyio.run(_play_all, subjects, scenario)
+def print_runs(
+    scenario: Scenario,
+    subjects: Sequence[Subject],
+    histories: Sequence[History],
+    *,
+    as_json: bool,
+) -> None:
+    """Print the run of a scenario on each subject: its rounds and its anomalies."""
     if as_json:
         print(
             json.dumps([_as_json(history) for history in histories], ensure_ascii=False, indent=1)
         )
-        return 0
+        return
     out = console()
     if scenario.name in SCHEDULES:
         out.print(f"{scenario.name}: {scenario.why}")
     elif scenario.faults:
-        out.print(sentence(scenario.faults))
+        out.print(describe_faults(scenario.faults))
     for subject, history in zip(subjects, histories, strict=True):
         policy = scenario.setup.policy
         client = f"{history.era} client that {policy}"
@@ -48,7 +52,6 @@ def play(subjects: Sequence[Subject], scenario: Scenario, *, as_json: bool) -> i
             name = f"{short(subject.title)} ({subject.title})"
         out.print(Text(f"\n{name}, {client}, {history.location!r}", "bold cyan"))
         _print_run(history, out)
-    return 0
 
 
 def _print_run(history: History, out: Console) -> None:
@@ -92,10 +95,6 @@ def _is_struck(event: Event, sending: int, effect: str) -> bool:
             return event.sending in (sending, None)
         case _:
             return False
-
-
-async def _play_all(subjects: Sequence[Subject], scenario: Scenario) -> list[History]:
-    return [await run(subject, scenario) for subject in subjects]
 
 
 def _as_json(history: History) -> dict[str, Any]:
