@@ -53,7 +53,7 @@ def _parser(given: Sequence[str]) -> Parser:
 
 
 def _refuse_empty(arguments: Sequence[str]) -> None:
-    """End the program over an argument that is an empty string."""
+    """End the program if an argument is an empty string, and say which."""
     for place, argument in enumerate(arguments):
         if argument:
             continue

@@ -186,7 +186,7 @@ class Kind:
         again: The time at which the network delivers the request a second time.
         lost: Whether the response is lost (`messages.LOST`).
         at: The effect at which it happens; None for a fault of the request itself.
-        strike: What it does at that effect.
+        strike: The behaviour at that effect.
         deploys: The version of the file that it deploys.
         another_call: Whether the user means another call than the one under review.
         can: Tells whether it can show at a request.
@@ -196,7 +196,8 @@ class Kind:
         tried: The commands that try it. "explore": every exploration. "alone": every exploration,
             but not together with another fault, since it does not depend on one. "check": only
             `check` and `play`, since the client misbehaves. "script": only scripts.
-        rarity: How rare it is. If several faults do the same harm, a table names the most common.
+        rarity: The rank by which tables choose: of several faults that do the same harm, a table
+            names the least rare.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""What goes over the wire: a request of a client's and the response, as the client sees them.
+"""The messages on the wire: a client's request and its response, as the client sees them.
 
 Knows MCP's types; nothing of what was played.
 """

@@ -46,7 +46,7 @@ POLL_SECONDS = 0.01
 """The pause between two looks at a task."""
 
 Loss = bool | Callable[[Received], Awaitable[bool]]
-"""Whether responses are lost, or a function that decides it for each response on its way."""
+"""The fate of responses: all are lost, none is, or a function decides it for each on its way."""
 
 Pushed = Callable[[int], ElicitationFnT]
 """A function that answers the questions that a legacy server pushes, for each delivery."""
@@ -73,7 +73,8 @@ class CallMemory:
         open: The questions by name; of a task, its open questions.
         answers: The user's last answer to each question they saw, by name.
         seen: The questions that the user saw, by name.
-        times: How often the user was asked before, by name, if their answer depends on it.
+        times: The number of times that the user was asked before, by name, if their answer depends
+            on it.
         thinks: Set when the user is asked for the first time, or the call ended without that.
         over: Set when a whole call has ended.
         last: The last response.

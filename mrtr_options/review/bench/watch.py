@@ -1,4 +1,4 @@
-"""What the bench sees inside an instance: handlers entered, lines reached, and database writes.
+"""A look inside an instance: handlers entered, lines reached, and database writes.
 
 A file's syntax tree gets a call at the top of each handler, and one before each statement if asked
 for. A guard's store and the tables of the durable engine are watched, too. Only the review does

@@ -66,7 +66,7 @@ class _Death(asyncio.CancelledError):
 
 
 Capabilities = tuple[bool, Declares | None, bool]
-"""Whether a client declares elicitation, how, and whether it declares the Tasks extension."""
+"""A client's capabilities: whether it can ask, its way to declare that, whether it takes tasks."""
 
 
 @dataclass

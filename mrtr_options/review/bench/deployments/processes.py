@@ -77,8 +77,8 @@ class Served:
         folder: The folder of the shared files.
         database: The URL of the database of an option that has one.
         rounds: A guard's record of its rounds: a SQLite file, or a PostgreSQL database's URL.
-        wait_seconds: How long a guarded round waits for another delivery of itself.
-        round_seconds: How long a guarded round may take.
+        wait_seconds: The time for which a guarded round waits for another delivery of itself.
+        round_seconds: The longest time for a guarded round.
         destination: The kind of ledger, which decides which effects it absorbs.
         places: Places beside those of the domain, so that each call can have one of its own.
     """

@@ -31,7 +31,7 @@ URL = ("http://", "https://")
 """The beginnings of a server's URL."""
 
 CONNECT_SECONDS = 30.0
-"""How long a server may take to accept a connection."""
+"""The longest time in which a server accepts a connection."""
 
 NOT_OURS = (
     "that need the server to restart, to age, to crash, to fail once, or to be told who calls"

@@ -52,7 +52,7 @@ def _count_begun(one: Exchange) -> int:
 
 
 def _check_effect(calls: Calls, turn: int, effect: Effect) -> Iterator[Problem]:
-    """Yield a problem if an effect is due for no request."""
+    """Yield a problem if no request at work may have this effect."""
     kind = effect.effect.kind
     subject = effect.effect.subject
     at_work = calls.at_work(turn)

@@ -73,7 +73,7 @@ class Token:
         request: The request of that exchange.
         position: The call's position with it.
         at: The time in seconds.
-        ring: How many times all keys had been replaced.
+        ring: The number of times that all keys had been replaced.
         home: The instance, and how often that had been replaced.
         root: The sending of the first request of its call.
         parents: The states before it in its call.
