@@ -269,16 +269,16 @@ class Calls:
     def is_forked(self, one: Exchange) -> bool:
         """Return whether one of the states that led to a request also came with another answer."""
         assert one.token is not None
-        here = one.request.state or ""
+        own = one.request.state or ""
         used: dict[str, set[str]] = {}
-        for state in (*one.token.parents, here):
+        for state in (*one.token.parents, own):
             used[state] = {
                 other.fingerprint
                 for other in self.of_call(one, state)
                 if other.begun <= one.ended and self._takes_its_answer(other)
             }
-        return bool(used[here] - {one.fingerprint}) or any(
-            len(found) > 1 for state, found in used.items() if state != here
+        return bool(used[own] - {one.fingerprint}) or any(
+            len(found) > 1 for state, found in used.items() if state != own
         )
 
     def _takes_its_answer(self, one: Exchange) -> bool:
@@ -368,12 +368,12 @@ class Calls:
     def _find_work(self) -> None:
         """Find for each effect the requests that were at work."""
         begun = [*reversed(self.exchanges.values())]
-        here: list[Exchange] = []
+        at_work: list[Exchange] = []
         for turn, _ in self.effects:
             while begun and begun[-1].begun < turn:
-                here.append(begun.pop())
-            here = [one for one in here if one.ended > turn]
-            self._at_work[turn] = [*here]
+                at_work.append(begun.pop())
+            at_work = [one for one in at_work if one.ended > turn]
+            self._at_work[turn] = [*at_work]
 
     def _waiting(self) -> Iterator[Exchange]:
         """Return the requests that wait for a response."""
