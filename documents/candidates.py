@@ -65,7 +65,7 @@ def keep(path: Path = FILE) -> int:
         done = explore_all(calls, None, on_share)
     rows = [each.as_json() for each in done]
     path.write_text(json.dumps(rows, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
-    return explore.name_unclassified(done)
+    return explore.print_unclassified(done)
 
 
 @cache

@@ -11,10 +11,10 @@ from typing import Any
 
 from documents import candidates
 from documents.explored import never_from
+from mrtr_options.review.bench.fault_words import in_words
 from mrtr_options.review.bench.faults import parse
 from mrtr_options.review.bench.setup import POLICIES, Policy
 from mrtr_options.review.bench.subjects import Subject, subject_named
-from mrtr_options.review.explore.combinations import in_words
 from mrtr_options.review.explore.summary import Row, short, weakest
 from mrtr_options.review.judge.anomalies import ANOMALIES, WORDS
 from mrtr_options.terminal import markdown as table

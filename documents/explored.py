@@ -76,7 +76,7 @@ def keep(names: Collection[str], most: int, path: Path = FILE) -> int:
     order = [(name, policy) for name in dict.fromkeys(here + on_temporal) for policy in POLICIES]
     rows = [found[key] for key in order if key in found]
     path.write_text(json.dumps(rows, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
-    return explore.name_unclassified(done)
+    return explore.print_unclassified(done)
 
 
 def _bound(subject: Subject, most: int) -> int:

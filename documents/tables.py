@@ -18,13 +18,13 @@ import anyio
 from documents import ROOT, candidates, explored, findings
 from model.drawing import GuardGraph
 from mrtr_options.review.bench.deployments import Offered, offered
-from mrtr_options.review.bench.faults import NAMED, parse
+from mrtr_options.review.bench.fault_words import in_words
+from mrtr_options.review.bench.faults import PLAYABLE, parse
 from mrtr_options.review.bench.scenario import Scenario, Together
 from mrtr_options.review.bench.schedules import SCHEDULES
 from mrtr_options.review.bench.setup import Era, Policy
 from mrtr_options.review.bench.subjects import Subject, all_subjects
 from mrtr_options.review.explore import summary as explore
-from mrtr_options.review.explore.combinations import in_words
 from mrtr_options.review.explore.counterexamples import weakest_of
 from mrtr_options.review.judge import grid
 from mrtr_options.review.judge.anomalies import ANOMALIES, WORDS
@@ -401,7 +401,9 @@ def kinds_of_anomaly() -> str:
 
 def kinds_of_fault() -> str:
     """Return a table of the kinds of fault, with what a deployment needs for each."""
-    rows = ((f"`{each.name}`", each.says, ", ".join(sorted(each.needs))) for each in NAMED.values())
+    rows = (
+        (f"`{each.name}`", each.says, ", ".join(sorted(each.needs))) for each in PLAYABLE.values()
+    )
     return table(("fault", "what happens", "needs"), rows)
 
 

@@ -53,7 +53,7 @@ def _parser(given: Sequence[str]) -> Parser:
 
 
 def _refuse_empty(arguments: Sequence[str]) -> None:
-    """End the program over an argument that is an empty string."""
+    """End the program if an argument is an empty string, and say which."""
     for place, argument in enumerate(arguments):
         if argument:
             continue
@@ -64,9 +64,9 @@ def _refuse_empty(arguments: Sequence[str]) -> None:
 
 def _tour(args: argparse.Namespace) -> int:
     from mrtr_options.demo.tour import tour
-    from mrtr_options.review.cli._shared import name_left_out
+    from mrtr_options.review.cli._shared import print_left_out
 
-    name_left_out()
+    print_left_out()
     return tour(as_json=args.json)
 
 

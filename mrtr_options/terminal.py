@@ -1,4 +1,4 @@
-"""How this package's commands talk to a terminal: consoles, and refusals of one line.
+"""The terminal of this package's commands: consoles, and refusals of one line.
 
 Knows `rich` and `argparse`; nothing of MCP, so that a command can be refused without importing it.
 """
@@ -24,10 +24,10 @@ from rich.text import Text
 from mrtr_options.errors import UsageError, refuse
 
 PROGRAM = "python -m mrtr_options"
-"""How the commands are started."""
+"""The beginning of every command line."""
 
 PIPED_COLUMNS = 100
-"""How wide the output is where neither a terminal nor `COLUMNS` says."""
+"""The width of the output if neither a terminal nor `COLUMNS` gives one."""
 
 
 ASCII = {"¹": "^1", "²": "^2", "ᵏ": "^k", "≤": "<=", "×": "x", "…": "...", "—": "-", "°": ""}

@@ -18,10 +18,10 @@ from documents.page.differences import differences, pairs
 from documents.page.runs import FAULTS, Told
 from documents.page.stories import Step, Story, spans
 from documents.tables import charged_twice
+from mrtr_options.review.bench.fault_words import in_words
 from mrtr_options.review.bench.faults import EXPLORED, Faults, parse
 from mrtr_options.review.bench.schedules import SCHEDULES
 from mrtr_options.review.bench.subjects import Subject
-from mrtr_options.review.explore.combinations import in_words
 from mrtr_options.review.explore.counterexamples import weakest_of
 from mrtr_options.review.explore.summary import (
     AROUND,
@@ -62,7 +62,7 @@ def document(told: Sequence[Told], chooser: Sequence[Mapping[str, Any]] = ()) ->
             {"name": each.name, "words": each.words, "says": each.says} for each in ANOMALIES
         ],
         "faults": {
-            kind.name: {"says": kind.says, "at": kind.where, "do": kind.do}
+            kind.name: {"says": kind.says, "at": kind.where, "do": kind.instruction}
             for kind in EXPLORED.values()
         },
         "subjects": [_subject(subjects[name]) for name in sorted(subjects, key=_place)],

@@ -25,15 +25,15 @@ from mrtr_options.review.show.svg import Lanes, draw_heads, draw_row, is_drawn, 
 
 Seen = tuple[int | None, int | None, int | str]
 Lines = tuple[int | None, tuple[int, ...]]
-"""A round, and the lines that ran in it one after the other."""
+"""A sending, and the lines that ran in it one after the other."""
 
 
 class Step(NamedTuple):
     """A row of the picture, or a group of the author's lines that ran.
 
     Attributes:
-        round: The number of the round in the history; None outside every round.
-        place: The client's name for that round, as in "3.2"; empty if it has none.
+        round: The number of the sending in the history; None outside every sending.
+        place: The client's name for that sending, as in "3.2"; empty if it has none.
         svg: The row as a picture; empty for lines.
         says: The row in words.
         offers: The place of a fault: "request", "response", "audit", "bill"; empty for no fault.
@@ -81,14 +81,14 @@ class Watched:
     Attributes:
         path: The option's file. A line of its next version counts as the equal line of this file.
         seen: The observations by the number of events before them. An observation is the instance,
-            its round, and a line number or the record in words.
+            its sending, and a line number or the record in words.
     """
 
     path: Path
     seen: dict[int, list[Seen]] = field(default_factory=dict[int, list[Seen]])
 
     def note_line(
-        self, events: int, path: Path, instance: int, round: int | None, line: int
+        self, events: int, path: Path, instance: int, sending: int | None, line: int
     ) -> None:
         """Record a line that runs now."""
         if path != self.path:
@@ -96,11 +96,13 @@ class Watched:
             if found is None:
                 return
             line = found
-        self.seen.setdefault(events, []).append((instance, round, line))
+        self.seen.setdefault(events, []).append((instance, sending, line))
 
-    def note_stored(self, events: int, instance: int | None, round: int | None, what: str) -> None:
+    def note_stored(
+        self, events: int, instance: int | None, sending: int | None, what: str
+    ) -> None:
         """Record what a database stores now."""
-        self.seen.setdefault(events, []).append((instance, round, what))
+        self.seen.setdefault(events, []).append((instance, sending, what))
 
 
 @cache
@@ -147,51 +149,51 @@ def _with_skipped(told: Sequence[Row | Lines], effects: Mapping[int, str]) -> li
         if isinstance(each, Row):
             found.append(each)
             continue
-        round, lines = each
+        sending, lines = each
         ran: list[int] = []
         for at, line in enumerate(lines):
             if (place, at) not in skipped:
                 ran.append(line)
                 continue
             if ran:
-                found.append((round, tuple(ran)))
+                found.append((sending, tuple(ran)))
                 ran = []
-            found.append(_skipped_row(round, line, effects[line]))
+            found.append(_skipped_row(sending, line, effects[line]))
         if ran:
-            found.append((round, tuple(ran)))
+            found.append((sending, tuple(ran)))
     return found
 
 
 def _skipped_in(told: Sequence[Row | Lines], effects: Mapping[int, str]) -> set[tuple[int, int]]:
     """Return the lines that ran without their effect: the place in `told`, and there in the group.
 
-    An effect belongs to the first line of its round and kind that has none yet. A crash interrupts
-    the lines of its round that have no effect yet; they were not skipped.
+    An effect belongs to the first line of its sending and kind that has none yet. A crash
+    interrupts the lines of its sending that have no effect yet; they were not skipped.
     """
     waiting: dict[tuple[int | None, str], list[tuple[int, int]]] = {}
     for place, each in enumerate(told):
         if not isinstance(each, Row):
-            round, lines = each
+            sending, lines = each
             for at, line in enumerate(lines):
                 if line in effects:
-                    waiting.setdefault((round, effects[line]), []).append((place, at))
+                    waiting.setdefault((sending, effects[line]), []).append((place, at))
         elif each.kind in ("effect", "failure"):
             kind = each.effect or each.label.partition(" ")[0]
-            of_this_kind = waiting.get((each.round, kind))
+            of_this_kind = waiting.get((each.sending, kind))
             if of_this_kind:
                 of_this_kind.pop(0)
         elif each.kind == "crash":
-            waiting = {key: lines for key, lines in waiting.items() if key[0] != each.round}
+            waiting = {key: lines for key, lines in waiting.items() if key[0] != each.sending}
     return {line for lines in waiting.values() for line in lines}
 
 
-def _skipped_row(round: int | None, line: int, kind: str) -> Row:
+def _skipped_row(sending: int | None, line: int, kind: str) -> Row:
     return Row(
         "skipped",
         f"{kind} not repeated",
         "skipped",
         end=EFFECTS,
-        round=round,
+        sending=sending,
         effect=kind,
         number=line,
     )
@@ -217,30 +219,30 @@ def story(history: History, watched: Watched) -> Story:
 
 
 def _places(history: History) -> dict[int, str]:
-    """Return the client's name for each round, as in "3", or "3.2" for its second attempt."""
+    """Return the client's name for each sending, as in "3", or "3.2" for a second attempt."""
     return {
-        sent.played: f"{sent.round}.{sent.attempt}" if sent.attempt > 1 else f"{sent.round}"
-        for sent in history.attempts
+        each.sending: f"{each.round}.{each.number}" if each.number > 1 else f"{each.round}"
+        for each in history.attempts
     }
 
 
 def _steps(
     told: Iterable[Row | Lines], places: Mapping[int, str], lanes: Lanes, due: int
 ) -> Iterator[Step]:
-    """Yield the steps of a story. A fault of a request or a response is offered once per round."""
+    """Yield the steps of a story. A fault of a request or response is offered once per sending."""
     offered = set[tuple[str, str]]()
     for each in told:
         if not isinstance(each, Row):
-            round, lines = each
-            yield Step(round, places.get(round or 0, ""), lines=lines)
+            sending, lines = each
+            yield Step(sending, places.get(sending or 0, ""), lines=lines)
             continue
-        place = places.get(each.round or 0, "")
+        place = places.get(each.sending or 0, "")
         offers = _offers(each) if place else ""
         if (offers, place) in offered and not each.effect:
             offers = ""
         offered.add((offers, place))
         yield Step(
-            each.round,
+            each.sending,
             place,
             draw_row(each, lanes, due),
             each.label or each.text,
@@ -266,19 +268,19 @@ def _rows_and_lines(events: Sequence[Event], watched: Watched) -> Iterator[Row |
         if event is not None:
             yield from filter(is_drawn, narrator.rows(event))
         if isinstance(event, Sent):
-            last = event.round
+            last = event.sending
 
 
 def _between(seen: Sequence[Seen], last: int | None) -> Iterator[Row | Lines]:
-    """Yield what was watched between two events; successive lines of one round are one step.
+    """Yield what was watched between two events; successive lines of one sending are one step.
 
-    An observation without a round belongs to the round that was sent last.
+    An observation without a sending belongs to the last one.
     """
-    for (instance, round, is_line), some in groupby(
+    for (instance, sending, is_line), some in groupby(
         seen, lambda each: (each[0], each[1] or last, isinstance(each[2], int))
     ):
         if is_line:
-            yield round, tuple(line for _, _, line in some if isinstance(line, int))
+            yield sending, tuple(line for _, _, line in some if isinstance(line, int))
         else:
             for _, _, what in some:
-                yield Row("kept", str(what), start=instance, end=DATABASE, round=round)
+                yield Row("kept", str(what), start=instance, end=DATABASE, sending=sending)

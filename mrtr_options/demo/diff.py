@@ -133,7 +133,7 @@ def _names(node: ast.Assign) -> list[str]:
 
 @dataclass(frozen=True)
 class How:
-    """How a diff is printed.
+    """The form in which a diff is printed.
 
     Attributes:
         everything: The whole files, docstrings and imports too.

@@ -5,33 +5,37 @@ From a fault to a history to a finding
 The folders follow the way of a run. `bench` plays and records it, `judge` says what is wrong in the
 record, `explore` and `check` decide which runs to make, `show` prints, and `cli` has the commands.
 
-Take `play E --faults lost3 --client resends`, the loss of the third response, for option E.
+Take `python -m mrtr_options play E --faults lost3 --client resends`: the loss of the third
+response, for option E and a client that resends.
 
-- A *fault* is a row of the table in `bench.faults` and a round. `lost3` is the row "lost" at round
-  3. The row says in words what happens, when it can happen, and which abilities of a deployment it
-  needs. What it does is in the row, too. The row "lost" has `lost=True`, and the client does not
-  get the response. Other rows act before or after the request (the `Moment` of
-  `bench.fault_kinds`), or at an effect (`bench.strikes`).
+- A *fault* is a row of the table in `bench.faults`, a round, and an attempt at that round. `lost3`
+  is the row "lost" at round 3, at the first attempt. The row says in words what happens, when it
+  can happen, and which abilities of a deployment it needs. What it does is in the row, too. The row
+  "lost" has `lost=True`, and the client does not get the response. Other rows act before or after
+  the request (the `Moment` of `bench.fault_kinds`), or at an effect (`bench.strikes`).
 - A *scenario* (`bench.scenario`) is the plan of a run: the caller, the client's policy, the
   instances, and the faults. It is data. `calling(...).under(faults)` makes it.
 - `bench.run.run` starts fresh instances of the subject on a deployment, here in memory, and lets
   the default client (`bench.driver`) make the call. Each request goes through `bench.sender`,
   which records it, and `bench.client`, which puts it on the wire. The client sends round 1 and gets
-  the question about the place. It answers in round 2 and gets the question about the units. In
-  round 3 the server writes an audit and the bill and sends the report. Because of the fault the
-  client does not receive it. This client resends: it sends round 3 again with the state that it
-  holds, and the server writes an audit and a bill once more.
+  the question about the place. It answers in round 2 and gets the question about the units. E
+  writes an audit in each of these rounds. In round 3 the server writes an audit and the bill and
+  sends the report. Because of the fault the client does not receive it. This client resends: it
+  sends round 3 again with the state that it holds. This second attempt has a number of its own in
+  the history, its *sending*. The server writes an audit and a bill once more.
 - Everything is recorded as events: requests, responses, questions, answers, effects. The events
   make a `History` (`bench.history`), which never changes. A lost response is in the history and
-  marked as lost, so that a judge can see more than the client saw. `bench.narrate` turns events
-  into the rows that every view shows.
-- The history is judged three times, each time from its events alone. `judge.contract` holds it
-  against docs/CONTRACT.md: there is no breach, since the contract allows one bill for each
-  delivery. `judge.anomalies` names what a user would call wrong: "duplicate bill" and "duplicate
-  audit". `judge.guarantees` compares it with what the option declares about itself.
-- `explore` does this for every set of faults up to a bound and keeps the smallest sets that show
-  each anomaly, its counterexamples. For E, `lost3` is one of those of "duplicate bill".
-- `check` does it for a file of a stranger. A breach of the contract becomes a *finding*
+  marked as lost, so that a judge can see more than the client saw (`LOST` of `bench.messages`).
+  `bench.narrate` turns events into the rows that every view shows.
+- There are three judges of a history. `judge.contract` holds it against docs/CONTRACT.md: here it
+  finds no breach, since the contract allows one bill for each delivery. `judge.anomalies` names
+  what a user would call wrong: "duplicate bill" and "duplicate audit". `judge.guarantees` compares
+  the run of a schedule with what the option declares about itself.
+- `play` prints the rows, the outcome and the anomalies.
+- `explore` makes the run for every set of faults up to a bound and keeps the smallest sets that
+  show each anomaly, its counterexamples. For E, `lost3` is one of those of "duplicate bill". The
+  other two judges look at runs without an anomaly of their own: a breach there lacks a name.
+- `check` reviews a file of a stranger. A breach of the contract becomes a *finding*
   (`check.findings`), and the scenario is shrunk: steps are left out as long as the rule stays
   broken. An anomaly that the contract allows becomes a *risk* (`check.risks`), with its
   counterexamples and a remedy. `lost3` would be told as a risk: charged twice if response 3 is

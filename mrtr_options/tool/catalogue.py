@@ -41,10 +41,10 @@ _EXTRAS = {DURABLE: "dbos"}
 """The package's extras, and what each brings."""
 
 DECK = Path(__file__).parents[1]
-"""Where the option files are."""
+"""The folder of the option files."""
 
 GUARANTEES = "guarantees.toml"
-"""What they guarantee, beside them."""
+"""The name of the file with their guarantees, beside them."""
 
 _FILE_NAME = re.compile(r"option_(?P<letter>[a-z])_(?P<slug>\w+)\.py")
 
@@ -53,11 +53,11 @@ BEGIN = (
     "check --init my_option.py writes the tool that check judges (docs/CONTRACT.md); "
     "for a tool of your own, new writes a test"
 )
-"""What to do about a file that cannot be judged."""
+"""The advice about a file that cannot be judged."""
 
 
 TAKES_NO_WRAPPERS = "{} takes no wrapper: that needs the build_server of mrtr_options.tool.server"
-"""What is said of a file that builds a server of its own."""
+"""The message about a file that builds a server of its own."""
 
 
 class CannotLoad(UsageError):

@@ -1,4 +1,4 @@
-"""Which way to write a tool: five questions, and what to take for their answers.
+"""The choice of a way to write a tool: five questions, and advice for their answers.
 
 README, CHOOSING, the page and `new` take their advice from here. What each choice still does wrong
 is measured (`python -m documents --candidates`), and stands beside it there.
@@ -39,19 +39,19 @@ QUESTIONS = {
     "business_key": "Does the destination refuse a second effect about the same thing?",
     "one": "Is one instance enough?",
 }
-"""What is asked, by the names of `Answers`."""
+"""The questions, by the names of `Answers`."""
 
 assert [*QUESTIONS] == [field.name for field in fields(Answers)]
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What to take, and when.
+    """A piece of advice, and the answers that lead to it.
 
     Attributes:
         when: The answers that decide for it, in words.
         fits: Whether some answers are these.
-        subject: What to take, as `play` takes it.
+        subject: The subject to take, as it is written for `play`.
         destination: Where its effects go then, at least.
         why: What that prevents, and how.
     """

@@ -1,4 +1,4 @@
-"""What an option guarantees, as data: the model of `guarantees.toml` and its reader.
+"""The guarantees of an option, as data: the model of `guarantees.toml` and its reader.
 
 The demo, the tests and the review hold what they see against it. Knows no other part.
 """
@@ -36,7 +36,7 @@ class BadGuarantees(UsageError):
 
 
 class Guarantees(BaseModel):
-    """What one option guarantees.
+    """The guarantees of one option.
 
     The first four say how often each effect happens in one clean call ("audit/bill").
 

@@ -1,4 +1,4 @@
-"""How a subject is written: an option and what it is put into, as in `F+guard` or `F¹`.
+"""The notation of subjects: an option and the wrappers around it, as in `F+guard` or `F¹`.
 
 `F+guard` is F in the single-use guard, `F+guard+named` is F in a guard that names its calls,
 `F+legacy-shim` is F asked by old clients, too, `F+call-key` is F called by a client that names its
@@ -28,7 +28,7 @@ WRAPPERS = (SINGLE_USE, LEGACY_SHIM, ASK_AGAIN)
 KNOWN = (*WRAPPERS, NAMED, CALL_KEY, TEMPORAL)
 
 DEFAULT = f"J+{SINGLE_USE}+{NAMED}"
-"""What README recommends, and `new` writes: keyed replay in the guard, its calls named."""
+"""The subject that README recommends and `new` writes: keyed replay in a guard that names calls."""
 
 ALIASES = {"guard": SINGLE_USE, "shim": LEGACY_SHIM, "key": CALL_KEY}
 """Other words for the same, as documents use them."""

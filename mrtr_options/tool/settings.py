@@ -1,4 +1,4 @@
-"""What one instance of the weather server is run with: its ledger, and what any server needs.
+"""The settings of one instance of the weather server: its ledger, and what any server needs.
 
 An option file does not mention any of it. Whoever loads the file puts settings in force around it
 (`configured`); a file that is imported or run by itself gets them from the environment. Knows
@@ -48,7 +48,7 @@ Context = ServerRequestContext[weather.Desk, Any]
 
 @dataclass(frozen=True)
 class Settings(sdk.Settings):
-    """What one instance of the weather server is run with.
+    """The settings of one instance of the weather server.
 
     Attributes:
         ledger: Where effects are counted.
@@ -99,7 +99,7 @@ def settings_in_force() -> Settings:
 
 
 def database_url() -> str | None:
-    """Where calls that must outlive a process are kept; None where that is not set.
+    """Return the URL of the database for calls that outlive a process; None if it is not set.
 
     A bad `MRTR_DATABASE_URL` ends the process as in `settings_in_force`.
     """

@@ -191,7 +191,7 @@ class Effect:
 
 
 Destination = Literal["ignores keys", "honours keys", "business key"]
-"""What the outside world does with an effect that it has seen.
+"""The answer of the outside world to an effect that it has seen.
 
 It does each one again, as most of the world does. It absorbs one whose idempotency key it has
 recorded. Or it absorbs one about the same thing, as a database does with a unique constraint on an
@@ -333,7 +333,7 @@ class SqliteLedger:
 
 @dataclass(frozen=True, slots=True)
 class Desk:
-    """What a tool does effects through. One per server, handed to the handler with the request."""
+    """The way of a tool to its effects. One per server, handed to the handler with the request."""
 
     ledger: Ledger
 

@@ -155,7 +155,7 @@ class Deliveries(Instances):
             reply = replace(reply, message=reply.message.replace(str(self._folder), "..."))
         self._outside.collect()
         if reply is None and status == -signal.SIGKILL and crash:
-            self.recording.append(Crashed(instance, self.recording.round_at(instance)))
+            self.recording.append(Crashed(instance, self.recording.sending_at(instance)))
         return reply or Reply(nothing=LOST)
 
     def _call_of(self, request: Request) -> int:
@@ -209,7 +209,7 @@ class Deliveries(Instances):
         assert kind is None or kind.strike is INSTANCE_ENDS_AFTER
         self._crash = (kind.at or "") if kind else ""
 
-    async def crash(self, place: int) -> None:
+    async def crash(self, instance: int) -> None:
         """Do nothing: no process outlives its delivery."""
 
     async def collect(self) -> None:

@@ -58,7 +58,7 @@ async def test_a_process_that_has_died_does_nothing_more_and_no_response_of_it_a
     history = await run(Subject(option_named(letter)), call)
     effects = [event.effect.kind for event in history.events if isinstance(event, Effect)]
     assert effects.count("bill") == bills
-    last = [got.reply for sent, got in history.exchanges if sent.round == 3]
+    last = [got.reply for sent, got in history.exchanges if sent.sending == 3]
     assert [reply.nothing for reply in last] == [LOST, LOST]
 
 
@@ -98,8 +98,8 @@ async def test_a_crash_comes_after_its_effect_and_before_the_lost_response() -> 
     assert isinstance(before, Effect)
     assert before.effect.kind == "bill"
     assert before.instance == 0
-    assert before.round == 3
-    assert crash == Crashed(instance=0, round=3)
+    assert before.sending == 3
+    assert crash == Crashed(instance=0, sending=3)
     assert isinstance(after, Received)
     assert after.reply.nothing == "lost"
 

@@ -19,7 +19,7 @@ import pytest
 from mrtr_options.__main__ import main
 from mrtr_options.review.bench import ledger_file
 from mrtr_options.review.bench.deployments.remote import Remote
-from mrtr_options.review.bench.faults import NAMED
+from mrtr_options.review.bench.faults import PLAYABLE
 from mrtr_options.review.bench.run import run
 from mrtr_options.review.bench.scenario import Scenario, calling
 from mrtr_options.review.bench.schedules import SCHEDULES, named
@@ -82,13 +82,13 @@ def test_an_option_breaks_nothing_and_is_nearest_to_itself(
 KEPT = CONTRACT.parent / "explored.json"
 
 
-def test_each_anomaly_has_a_remedy_and_the_options_that_show_it_do_not_have_the_anomaly() -> None:
+def test_each_anomaly_has_a_remedy_and_the_options_that_have_it_do_not_show_the_anomaly() -> None:
     explored = json.loads(KEPT.read_text(encoding="utf-8"))
     found = {row["subject"]: row["witnesses"] for row in explored if row["policy"] == "resends"}
     for anomaly in ANOMALIES:
         assert anomaly.remedy
-        assert anomaly.shown_by
-        for subject in anomaly.shown_by:
+        assert anomaly.spared
+        for subject in anomaly.spared:
             few = [sets for sets in found[subject].get(anomaly.name, []) if len(sets.split()) < 2]
             assert not few, (anomaly.name, subject)
 
@@ -102,7 +102,7 @@ def test_what_to_do_is_about_the_counterexample_that_is_told() -> None:
     process, keys = (
         replace(lost, counterexamples=(at,)).remedy for at in ("restart2", "key-rotation")
     )
-    assert process == (lost.anomaly.remedy, lost.anomaly.shown_by)
+    assert process == (lost.anomaly.remedy, lost.anomaly.spared)
     assert "each of the server's keys" in keys[0]
     found.take((), frozenset({"duplicate bill"}))
     (twice, *_) = risks(found, {})
@@ -200,7 +200,7 @@ def test_a_client_that_is_told_to_retry_does_so(tmp_path: Path) -> None:
         return types.InputRequiredResult(request_state=seal(owner, None))
 """
     file = stranger(tmp_path, audit, later + audit)
-    for slug, rounds in (
+    for slug, requests in (
         ("clean-springfield", 4),
         ("failover", 4),
         ("lost-first", 5),
@@ -208,7 +208,7 @@ def test_a_client_that_is_told_to_retry_does_so(tmp_path: Path) -> None:
     ):
         seen = observe(anyio.run(run, Subject(option_at(file)), named(slug)))
         assert seen.outcome == "completed"
-        assert seen.rounds == rounds
+        assert seen.requests == requests
 
 
 @pytest.mark.slow
@@ -441,7 +441,7 @@ def test_the_contract_page_has_the_tools_table_and_the_ledgers(tmp_path: Path) -
 def test_what_is_printed_begins_and_ends_with_the_verdict_and_tells_risks(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(targets, "NAMED", {kind: NAMED[kind] for kind in ("lost", "twice")})
+    monkeypatch.setattr(targets, "PLAYABLE", {kind: PLAYABLE[kind] for kind in ("lost", "twice")})
     monkeypatch.chdir(tmp_path)
     stranger(Path())
     assert main(["check", "stranger.py", "--only", "clean-tokyo", "--faults", "1", "--all"]) == 0

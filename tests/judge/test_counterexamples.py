@@ -13,7 +13,7 @@ from anyio.lowlevel import checkpoint
 
 from mrtr_options.__main__ import main
 from mrtr_options.review.bench.driver import rounds_of
-from mrtr_options.review.bench.faults import EXPLORED, NAMED, Fault, NoFault, parse
+from mrtr_options.review.bench.faults import EXPLORED, PLAYABLE, Fault, NoFault, parse
 from mrtr_options.review.bench.history import History, Received
 from mrtr_options.review.bench.loop import swift
 from mrtr_options.review.bench.run import run
@@ -108,7 +108,7 @@ def test_the_guard_bills_once_whatever_a_careless_client_adds_to_an_answer(fault
 def test_explorations_are_of_clients_that_send_what_they_were_asked() -> None:
     subject = subject_named("E")
     clean = anyio.run(run, subject, calling())
-    careless = {fault.name for fault in possible(subject, clean, tuple(NAMED))} - set(EXPLORED)
+    careless = {fault.name for fault in possible(subject, clean, tuple(PLAYABLE))} - set(EXPLORED)
     assert careless == {"ahead", "more"}
     assert {fault.name for fault in possible(subject, clean)} <= set(EXPLORED)
 
@@ -378,7 +378,7 @@ def test_a_client_that_stops_sends_nothing_after_an_error(faults: str) -> None:
     (fault,) = scenario.faults
     last = history.attempts[-1]
     assert last.round == fault.round
-    assert last.attempt == 1
+    assert last.number == 1
 
 
 def test_a_run_in_which_a_client_lost_a_first_response_is_not_taken_for_another_clients() -> None:

@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from mrtr_options.__main__ import main
-from mrtr_options.review.bench.faults import NAMED
+from mrtr_options.review.bench.faults import PLAYABLE
 from mrtr_options.review.check import targets
 from mrtr_options.sdk.serving import listen
 from scoreboard.servers.domain.weather import TODAY
@@ -167,7 +167,7 @@ def test_a_client_that_lost_the_response_to_a_spent_round_has_lost_its_call(tmp_
 def test_what_a_careless_client_adds_to_an_answer_is_tried_on_a_running_server(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(targets, "NAMED", {kind: NAMED[kind] for kind in ("ahead", "more")})
+    monkeypatch.setattr(targets, "PLAYABLE", {kind: PLAYABLE[kind] for kind in ("ahead", "more")})
     (twice, *_) = judged(Foreign, tmp_path, ["clean-springfield"], faults=1).risks
     assert twice.anomaly.name == "duplicate bill"
     assert {"ahead2", "more3"} <= {*twice.counterexamples}
@@ -176,7 +176,7 @@ def test_what_a_careless_client_adds_to_an_answer_is_tried_on_a_running_server(
 def test_a_round_goes_to_another_of_the_instances_behind_a_list_of_urls(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(targets, "NAMED", {"failover": NAMED["failover"]})
+    monkeypatch.setattr(targets, "PLAYABLE", {"failover": PLAYABLE["failover"]})
     ledger = tmp_path / "ledger.sqlite"
     extent = targets.Extent(faults=1, only=("clean-springfield",))
     with served(Foreign(ledger)) as one, served(Foreign(ledger, b"another key")) as two:

@@ -268,9 +268,9 @@ class _Follower:
     def sent(self, event: Sent, here: Here) -> Iterator[tuple[str, Here]]:
         """Send a request that was sent before, or one that the client comes to."""
         wire = on_the_wire(event)
-        earlier = self.first_round.setdefault(wire, event.round) if wire else event.round
+        earlier = self.first_round.setdefault(wire, event.sending) if wire else event.sending
         bound = dict(here.sent)
-        known = bound.get(event.round) or bound.get(earlier)
+        known = bound.get(event.sending) or bound.get(earlier)
         if known is not None:
             yield "", opened(event, known, here)
             return

@@ -149,7 +149,7 @@ def in_words(event: Event) -> str:
     match event:
         case Sent(request=request):
             given = sorted((request.answers or {}).keys())
-            says = f"call {event.call} round {event.round}, answers {given}"
+            says = f"call {event.call} round {event.sending}, answers {given}"
             return f"sent to instance {event.instance}: {says}"
         case Received(reply=reply):
             asked = [reply.name_of(key) for key in reply.questions]
@@ -161,6 +161,6 @@ def in_words(event: Event) -> str:
                 got = f"error {reply.code} {reply.reason}: {reply.message or reply.text}"
             else:
                 got = "state only" if reply.later else f"result {reply.text}"
-            return f"received of round {event.round}: {got}"
+            return f"received of round {event.sending}: {got}"
         case _:
             return repr(event)

@@ -125,7 +125,7 @@ def without_unread(here: Here) -> Here:
 def opened(event: Sent, request: Request, here: Here) -> Here:
     """Return a state with one more request on its way."""
     exchange = Exchange(event.exchange, event.instance, request)
-    sent = here.sent | {(event.round, request)}
+    sent = here.sent | {(event.sending, request)}
     return here._replace(open=here.open | {exchange}, sent=sent)
 
 

@@ -10,11 +10,11 @@ import pytest
 from documents import explored
 from documents.explored import FILE, read
 from mrtr_options.review.bench import temporal
+from mrtr_options.review.bench.fault_words import in_words
 from mrtr_options.review.bench.faults import EXPLORED, Fault, parse
 from mrtr_options.review.bench.scenario import calling
 from mrtr_options.review.bench.setup import POLICIES
 from mrtr_options.review.bench.subjects import subject_named
-from mrtr_options.review.explore.combinations import in_words
 from mrtr_options.review.explore.counterexamples import counterexamples
 from mrtr_options.review.explore.summary import behaviours
 from mrtr_options.review.explore.workers import options_of
@@ -23,7 +23,7 @@ from tests.evidence import every
 ROWS: list[dict[str, Any]] = json.loads(FILE.read_text(encoding="utf-8"))
 
 
-NAMED = {f"{row['subject']}, {row['policy']}": row for row in ROWS}
+PLAYABLE = {f"{row['subject']}, {row['policy']}": row for row in ROWS}
 ONE_OF_EACH = (
     "E, resends",
     "F, resends",
@@ -69,8 +69,8 @@ def differences(kept: dict[str, Any], now: dict[str, Any]) -> list[str]:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ONE_OF_EACH)
 def test_the_counterexamples_of_one_fault_that_are_kept_are_those_of_now(name: str) -> None:
-    kept = dict(NAMED[name])
-    now = found(NAMED[name], 1)
+    kept = dict(PLAYABLE[name])
+    now = found(PLAYABLE[name], 1)
     few = {each for sets in kept["witnesses"].values() for each in sets if len(each.split()) <= 1}
     sets = {anomaly: few & {*each} for anomaly, each in kept["witnesses"].items()}
     kept |= {"witnesses": {anomaly: each for anomaly, each in sets.items() if each}}
@@ -78,7 +78,7 @@ def test_the_counterexamples_of_one_fault_that_are_kept_are_those_of_now(name: s
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("row", every("docs/explored.json", NAMED))
+@pytest.mark.parametrize("row", every("docs/explored.json", PLAYABLE))
 def test_what_is_kept_of_every_set_of_faults_is_what_is_found_now(row: dict[str, Any]) -> None:
     def now() -> list[str]:
         return differences(
@@ -94,7 +94,7 @@ def test_what_is_kept_of_every_set_of_faults_is_what_is_found_now(row: dict[str,
 
 
 def test_a_set_of_faults_that_races_makes_no_difference_and_every_other_one_does() -> None:
-    row = NAMED["K, resends"]
+    row = PLAYABLE["K, resends"]
     race, _ = row["races"]
     said = FILE.with_name("RESULTS.md").read_text(encoding="utf-8")
     for each in (each for each in ROWS if "races" in each):
@@ -131,7 +131,7 @@ def test_what_is_found_of_one_subject_takes_its_place_among_the_rows_of_the_othe
     monkeypatch.setattr(explored, "named_subjects", list)
     others = [row for row in read() if row["subject"] in ("F", "H")]
     file = tmp_path / "explored.json"
-    before = NAMED["G, resends"] | {"races": ["lost3 old3.2"]}
+    before = PLAYABLE["G, resends"] | {"races": ["lost3 old3.2"]}
     file.write_text(json.dumps([*others, before]), encoding="utf-8")
     assert explored.keep(["G"], 0, file) == 0
     rows = read(file)

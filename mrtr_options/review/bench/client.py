@@ -261,7 +261,7 @@ async def exchange(client: Client, request: Request, gone: anyio.Event | None = 
 
     Args:
         client: Connected, of the request's era.
-        request: What is sent.
+        request: The request that is sent.
         gone: When it is set the client leaves, and the response is lost.
     """
     if gone is None:

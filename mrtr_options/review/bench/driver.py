@@ -30,9 +30,9 @@ MAX_REQUESTS = 20
 """The most requests that a client sends for one call before it counts as stuck."""
 
 RETRIES_OF_FAILURES = 2
-"""The least number of times that a client resends a round that ended in a server's failure.
+"""The most times that a client resends a round that ended in a server's failure.
 
-It exceeds the number of faults: what fails each time is no fault.
+If more faults than that are tried, it resends once for each: what fails each time is no fault.
 """
 
 CALLS = 5
@@ -59,7 +59,7 @@ class Driver:
         named: Whether the server names calls, by caller and location.
 
     Attributes:
-        sent: Its requests, in order.
+        attempts: Its attempts at rounds, in order.
         chose: Whether its policy made a difference.
     """
 
@@ -68,7 +68,7 @@ class Driver:
         self.keyed = keyed
         self._named = named
         self.scenario = sender.scenario
-        self.sent: list[Attempt] = []
+        self.attempts: list[Attempt] = []
         self.chose = False
         self._home = 0
         self._others = 0
@@ -90,9 +90,12 @@ class Driver:
 
     async def call(self) -> None:
         """Make the call; when it returns, the call has ended or is stuck."""
-        await converse(self._first, self._deliver, self._answers, self._otherwise, MAX_REQUESTS)
+        await converse(
+            self._first, self._deliver, self._begin_next_round, self._otherwise, MAX_REQUESTS
+        )
 
-    async def _answers(self, reply: Reply) -> types.InputResponses:
+    async def _begin_next_round(self, reply: Reply) -> types.InputResponses:
+        """Go on to the round that answers the questions of a response. Return the answers."""
         first = next(iter(reply.questions))
         self._failed = 0
         self._round = self._round_of(reply.name_of(first))
@@ -108,15 +111,13 @@ class Driver:
         if policy == "stops":
             return None
         if reply.reason == "request_state_expired" and self.keyed:
-            self._round = 1  # ask for the call's outcome, as `sdk.resuming` does
-            return self._first
+            return self._begin_first_round()  # which asks for the outcome, as `sdk.resuming` does
         refused = reply.code in REFUSALS
         if refused and (self.keyed or policy == "resends"):
             return None
         if policy == "calls again" and (refused or self.keyed or self._round > 1):
-            self._round = 1
             self._begun += 1
-            return self._first if self._begun <= CALLS else None
+            return self._begin_first_round() if self._begun <= CALLS else None
         if reply.code is not None:  # the server failed, and is given some time
             self._failed += 1
             if self._failed > max(RETRIES_OF_FAILURES, len(self.scenario.faults)):
@@ -124,18 +125,23 @@ class Driver:
             await self.sender.wait(BACK_OFF_SECONDS)
         return self._before
 
+    def _begin_first_round(self) -> Request:
+        """Go back to round 1. Return its request."""
+        self._round = 1
+        return self._first
+
     async def _deliver(self, request: Request) -> Reply:
         """Send one request with the faults around it. Return the reply that the client takes."""
-        earlier = [sent for sent in self.sent if sent.round == self._round]
-        attempt = len(earlier) + 1
-        at = (self._round, attempt)
+        earlier = [attempt for attempt in self.attempts if attempt.round == self._round]
+        number = len(earlier) + 1
+        at = (self._round, number)
         faults = [each.kind for each in self.scenario.faults if (each.round, each.attempt) == at]
         moment = _Moment(self, request, self._before, faults)
         await moment.begin()
         self._before = moment.request
         self._home = moment.instance
         answers = request.answers is not None
-        self.sent.append(Attempt(self._round, attempt, self.sender.rounds + 1, answers))
+        self.attempts.append(Attempt(self._round, number, self.sender.sendings + 1, answers))
         return await moment.send()
 
     def instance(self, *, elsewhere: bool = False) -> int:
@@ -144,7 +150,7 @@ class Driver:
         On a free fleet the instances take turns.
         """
         if self.scenario.setup.fleet == "free":
-            return len(self.sent) % 2
+            return len(self.attempts) % 2
         return 1 - self._home if elsewhere else self._home
 
     def _round_of(self, name: str) -> int:
@@ -157,7 +163,7 @@ class Driver:
         return ["place", "units"][-(rounds_of(self.scenario.location) - 1) :]
 
     def following(self) -> str | None:
-        """Return the name of the question that the round is expected to be answered with."""
+        """Return the name of the question that the round's response is expected to ask."""
         asked = self.questions()
         return asked[self._round - 1] if self._round <= len(asked) else None
 
@@ -206,7 +212,7 @@ class _Moment:
         Return the reply that the client goes on from.
         """
         instances = self._sender.instances
-        is_lost = any(kind.lost for kind in self._faults)
+        lost = any(kind.lost for kind in self._faults)
         again = next((kind.again for kind in self._faults if kind.again), None)
         at_effects = [kind.name for kind in self._faults if kind.strike is not None]
         is_legacy = self.request.era == "legacy"
@@ -215,10 +221,10 @@ class _Moment:
             self.request,
             [self.instance] if again is None else [self.instance, self._second_instance()],
             at_once=again == "at once",
-            lost=is_lost,
+            lost=lost,
             user=self._sender.pushed(WholeCall(), self.request) if is_legacy else None,
         )
-        if not is_lost:
+        if not lost:
             self.reply = reply
         await instances.arm(None)
         for phases in PHASES_AFTER:

@@ -62,7 +62,7 @@ class Situation:
         fleet: The instances, and how rounds reach them.
         answers: Whether it carries an answer to a question that every version asks.
         asks: Whether such a question follows.
-        effects: The kinds of effects that took place in its round.
+        effects: The kinds of effects that took place while it was at work.
         has_next_version: Whether there is a later version to deploy.
     """
 
@@ -179,14 +179,14 @@ class Kind:
         name: Its name, without the round.
         says: The fault in a sentence.
         words: The same in the few words of a table's cell, 25 characters with the round at most.
-        do: The same as an instruction, as the page offers it; see `where`.
+        instruction: The same as an instruction, as the page offers it; see `where`.
         phase: The part of the request that it concerns.
         before, after: The acts before the request is sent, and after its response.
         elsewhere: Whether the request goes to another instance than the one that asked.
         again: The time at which the network delivers the request a second time.
-        lost: Whether the response is lost.
+        lost: Whether the response is lost (`messages.LOST`).
         at: The effect at which it happens; None for a fault of the request itself.
-        strike: What it does at that effect.
+        strike: The behaviour at that effect.
         deploys: The version of the file that it deploys.
         another_call: Whether the user means another call than the one under review.
         can: Tells whether it can show at a request.
@@ -196,13 +196,14 @@ class Kind:
         tried: The commands that try it. "explore": every exploration. "alone": every exploration,
             but not together with another fault, since it does not depend on one. "check": only
             `check` and `play`, since the client misbehaves. "script": only scripts.
-        rarity: How rare it is. If several faults do the same harm, a table names the most common.
+        rarity: The rank by which tables choose: of several faults that do the same harm, a table
+            names the least rare.
     """
 
     name: str
     says: str
     words: str
-    do: str
+    instruction: str
     phase: Phase
     before: Act = do_nothing
     after: Act = do_nothing

@@ -123,7 +123,7 @@ def _at_effects(
     name: str,
     says: str,
     words: str,
-    do: str,
+    instruction: str,
     strike: Strike,
     *,
     after: Act = do_nothing,
@@ -138,7 +138,7 @@ def _at_effects(
             f"{name}@{effect}",
             says.format(effect),
             words.format(effect),
-            do,
+            instruction,
             "response",
             after=after,
             at=effect,
@@ -411,11 +411,11 @@ KINDS: dict[str, Kind] = _rows(
 `PHASES` is the order in which the faults of one request take effect.
 """
 
-NAMED: dict[str, Kind] = {name: kind for name, kind in KINDS.items() if kind.tried != "script"}
+PLAYABLE: dict[str, Kind] = {name: kind for name, kind in KINDS.items() if kind.tried != "script"}
 """The kinds that `check` tries and `play` takes."""
 
 EXPLORED: dict[str, Kind] = {
-    name: kind for name, kind in NAMED.items() if kind.tried in ("explore", "alone")
+    name: kind for name, kind in PLAYABLE.items() if kind.tried in ("explore", "alone")
 }
 """The kinds that each exploration tries."""
 
@@ -428,10 +428,10 @@ class Fault:
     """One fault at one request.
 
     Attributes:
-        round: The number of the call's round, from 1. The round that answers a question has the
-            same number in every run, and one that answers a question of a later version comes last.
-        attempt: The number of the request of that round, from 1. A client that calls again attempts
-            round 1 again.
+        round: The number of the round in its call, from 1. The round that answers a question has
+            the same number in every run; one that answers a question of a later version comes last.
+        attempt: The number of the client's attempt at that round, from 1. A client that calls again
+            attempts round 1 again.
         name: The kind's name in `KINDS`.
     """
 
@@ -476,7 +476,7 @@ def parse(text: str) -> Faults:
     found: list[Fault] = []
     for name in filter(None, re.split(r"[\s,|+]+", text)):
         match = re.fullmatch(r"([a-z@]+)([1-9]\d*)(?:\.([1-9]\d*))?", name)
-        if match is None or match[1] not in NAMED:
+        if match is None or match[1] not in PLAYABLE:
             raise NoFault(_no_fault(name))
         found.append(Fault(int(match[2]), int(match[3] or 1), match[1]))
     return tuple(sorted(set(found)))
@@ -488,9 +488,9 @@ def _no_fault(name: str) -> str:
         f"{name!r} is not a fault; write what goes wrong and the round, from 1, as in lost3,"
         " or lost3.2 for its second attempt"
     )
-    if kind in NAMED:
+    if kind in PLAYABLE:
         return text
-    near = nearest(kind, NAMED) or f"there are {', '.join(NAMED)}"
+    near = nearest(kind, PLAYABLE) or f"there are {', '.join(PLAYABLE)}"
     return f"{text}; {near}"
 
 

@@ -34,17 +34,18 @@ class Sent:
 
     Attributes:
         exchange: Its number; the `Received` with the same number is its response.
-        round: The round, counted over the whole run from 1. A request that is delivered twice is
-            one round. So is one that repeats itself because of a state-only response, or to look at
-            a task.
-        delivery: The delivery of the round: 0, or 1 if the network duplicated it.
+        sending: The number of the client's sending, counted over the whole run from 1. A round that
+            the client sends again has another sending. A request that the network delivers twice
+            is one sending. So is one that repeats itself because of a state-only response, or to
+            look at a task.
+        delivery: The delivery of the sending: 0, or 1 if the network duplicated it.
         call: The number of the user's call, from 1.
         instance: The instance that it was delivered to, from 0.
         request: The request.
     """
 
     exchange: int
-    round: int
+    sending: int
     delivery: int
     call: int
     instance: int
@@ -57,13 +58,13 @@ class Received:
 
     Attributes:
         exchange: The number of the request.
-        round, delivery, call, instance: As in `Sent`.
+        sending, delivery, call, instance: As in `Sent`.
         reply: The response.
-        lost: Whether it broke off on its way, so that the client did not see it.
+        lost: Whether the response is lost: the client did not see it (`messages.LOST`).
     """
 
     exchange: int
-    round: int
+    sending: int
     delivery: int
     call: int
     instance: int
@@ -76,7 +77,7 @@ class Asked:
     """The user's first look at a question.
 
     Attributes:
-        round: The round that brought it.
+        sending: The sending whose response brought it.
         call: The number of its call.
         name: The schedule's name for it: its form's first field.
         message: The text that the user reads.
@@ -85,7 +86,7 @@ class Asked:
         delivery: The delivery of the request that asked, in a legacy call.
     """
 
-    round: int
+    sending: int
     call: int
     name: str
     message: str
@@ -125,7 +126,7 @@ class Entered:
     """The entry of one of the author's functions."""
 
     instance: int
-    round: int | None
+    sending: int | None
     function: str
 
 
@@ -135,14 +136,14 @@ class Effect:
 
     Attributes:
         instance: The instance that it came from; None if that cannot be seen.
-        round: The round that this instance had last begun and not yet answered; None if there is
-            none (a task at work), or if it cannot be seen.
+        sending: The sending that this instance had last begun and not yet answered; None if there
+            is none (a task at work), or if it cannot be seen.
         effect: The effect.
         absorbed: Whether the destination had seen its key, and did nothing.
     """
 
     instance: int | None
-    round: int | None
+    sending: int | None
     effect: weather.Effect
     absorbed: bool = False
 
@@ -152,7 +153,7 @@ class Failed:
     """The failure of an effect, whose destination was down."""
 
     instance: int | None
-    round: int | None
+    sending: int | None
     kind: weather.EffectKind
 
 
@@ -161,12 +162,12 @@ class Crashed:
     """The death of an instance in the middle of a round; another takes its place.
 
     Attributes:
-        instance, round: The instance, and its open round.
+        instance, sending: The instance, and its open sending.
         why: The cause of its end, if not a fault of the schedule.
     """
 
     instance: int
-    round: int | None
+    sending: int | None
     why: str | None = None
 
 
@@ -233,10 +234,10 @@ class Recording:
         self._events.append(event)
         self.on_event(event)
 
-    def round_at(self, instance: int) -> int | None:
-        """Return the round that an instance has last begun and not yet answered."""
-        rounds = [sent.round for sent in self._open.values() if sent.instance == instance]
-        return rounds[-1] if rounds else None
+    def sending_at(self, instance: int) -> int | None:
+        """Return the sending that an instance has last begun and not yet answered."""
+        open_now = [sent.sending for sent in self._open.values() if sent.instance == instance]
+        return open_now[-1] if open_now else None
 
     @property
     def count(self) -> int:
@@ -251,17 +252,18 @@ class Recording:
 
 @dataclass(frozen=True)
 class Attempt:
-    """One request of the default client's.
+    """One attempt of the default client at a round.
 
     Attributes:
-        round, attempt: See `faults.Fault`.
-        played: The number that its round has in the history.
-        answers: Whether it carries an answer.
+        round: The number of the round in its call; see `faults.Fault`.
+        number: The number of the attempt at that round; see `faults.Fault.attempt`.
+        sending: The number of its sending in the history.
+        answers: Whether its request carries an answer.
     """
 
     round: int
-    attempt: int
-    played: int
+    number: int
+    sending: int
     answers: bool
 
 
@@ -275,9 +277,9 @@ class History:
         deployment: The name of the deployment.
         instances: The number of instances.
         events: The events, in order.
-        attempts: The default client's requests, in order; none if a script was played.
+        attempts: The default client's attempts, in order; none if a script was played.
         secrets: Texts that no client may see, such as the keys.
-        strikes: Whether faults at effects can be injected at this deployment.
+        can_strike: Whether faults at effects can be injected at this deployment.
         chose: Whether the default client's policy made a difference.
     """
 
@@ -288,7 +290,7 @@ class History:
     events: tuple[Event, ...]
     attempts: tuple[Attempt, ...] = ()
     secrets: frozenset[str] = frozenset()
-    strikes: bool = True
+    can_strike: bool = True
     chose: bool = True
 
     @property
@@ -311,15 +313,15 @@ class History:
 
     @property
     def deliveries(self) -> list[tuple[Sent, Received]]:
-        """The last exchange of each delivery of a round, in the order of the responses.
+        """The last exchange of each delivery of a sending, in the order of the responses.
 
         It is the outcome of the delivery, after state-only responses were followed and a task
         reached its status.
         """
         last: dict[tuple[int, int], tuple[Sent, Received]] = {}
         for sent, got in self.exchanges:
-            last.pop((sent.round, sent.delivery), None)
-            last[sent.round, sent.delivery] = sent, got
+            last.pop((sent.sending, sent.delivery), None)
+            last[sent.sending, sent.delivery] = sent, got
         return list(last.values())
 
     def as_json(self) -> list[dict[str, Any]]:
@@ -354,6 +356,10 @@ def _is_json(text: str) -> bool:
     return False
 
 
+_JSON_NAMES = {"sending": "round"}
+"""The keys that JSON has for other names of the code: programs read what `--json` prints."""
+
+
 def event_as_json(event: Event) -> dict[str, Any]:
     """Return an event as a JSON object.
 
@@ -366,7 +372,10 @@ def event_as_json(event: Event) -> dict[str, Any]:
 
 
 def _fields(value: Any) -> dict[str, Any]:
-    return {each.name: _plain(getattr(value, each.name)) for each in fields(value)}
+    return {
+        _JSON_NAMES.get(each.name, each.name): _plain(getattr(value, each.name))
+        for each in fields(value)
+    }
 
 
 def _plain(value: Any) -> Any:

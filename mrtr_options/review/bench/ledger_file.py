@@ -258,7 +258,7 @@ class ForeignLedger:
         else:
             has_failed = not self.since_armed()
         if has_failed:
-            self._recording.append(Failed(instance, self._recording.round_at(instance), fault.at))
+            self._recording.append(Failed(instance, self._recording.sending_at(instance), fault.at))
 
     def collect(self) -> None:
         """Record the effects that are new."""

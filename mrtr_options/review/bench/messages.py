@@ -1,4 +1,4 @@
-"""What goes over the wire: a request of a client's and the response, as the client sees them.
+"""The messages on the wire: a client's request and its response, as the client sees them.
 
 Knows MCP's types; nothing of what was played.
 """
@@ -16,7 +16,19 @@ from mrtr_options.tool.server import TOOL
 Method = Literal["tools/list", "tools/call", "tasks/get", "tasks/update", "tasks/cancel"]
 
 LOST = "lost"
+"""The end of a request whose response never reaches its client: the response is lost.
+
+The network loses a response that the server has sent: the history has it with its content, and
+`lost` is set. That flag has this one meaning in a row of the faults' table, in a step, in the
+history and in a row that is shown. If the connection or the instance ends before the response, the
+history has a reply with nothing in it but this word (`Reply.nothing`).
+
+Other things are lost elsewhere: the outcome "lost" is that of a call whose client gets no result
+(`judge.observation`), and the anomaly "lost call" is a correct client that has to start over.
+"""
+
 HUNG = "hung"
+"""The end of a request that got no response in the time that the deployment gives it."""
 
 Form = tuple[str, dict[str, Any]]
 """A question as the user sees it: its message, and the choices in each field of its form."""
@@ -87,12 +99,12 @@ class Reply:
         structured: Its structured content.
         code, message, data: The parts of a JSON-RPC error. Where a request hangs, `message` is the
             author's lines at which the server waits, if they can be seen.
-        questions: The messages of a round that asks, by key.
+        questions: The messages of the questions that it asks, by key.
         schemas: The JSON schemas of their forms, by key.
         others: The methods of requests for input other than forms, by key.
         state: The token that came with the questions.
         later: Whether this is a state-only response: the client retries with the state.
-        nothing: The reason why there is no response at all.
+        nothing: The reason why there is no response at all: `LOST` or `HUNG`.
         malformed: The fault of a response that does not follow the protocol.
         task, status, status_message: The description of a task.
         tools: The tools of a listing as they are on the wire, by name.

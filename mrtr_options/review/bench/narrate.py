@@ -36,7 +36,7 @@ from mrtr_options.review.bench.messages import HUNG, Reply, Request, as_json
 from mrtr_options.review.bench.scenario import Change
 from mrtr_options.tool.server import TOOL
 
-Kind = Literal[
+RowKind = Literal[
     "request",
     "response",
     "task",
@@ -85,17 +85,17 @@ class Row:
             response that did not come.
         tone: Whether it asks, or is an error.
         number: The number of a request, counted from 1, or of a response's request.
-        exchange, round, call: As in `Sent`.
-        nth: The number of a request's round in its call. A request that is sent again belongs to
+        exchange, sending, call: As in `Sent`.
+        round: The number of a request's round in its call. A request that is sent again belongs to
             the same round.
-        lost: Whether the client did not get the response: it was lost, or there was none.
+        lost: Whether the response is lost; see `Received.lost`.
         again: Whether an equal request of this call was sent before.
         effect: The kind of an effect.
         times: How often an effect of its kind has taken place by then; 0 if it was absorbed.
         quiet: Whether it is a look at a task that shows nothing new.
     """
 
-    kind: Kind
+    kind: RowKind
     text: str
     label: str = ""
     wire: tuple[str, ...] = ()
@@ -104,9 +104,9 @@ class Row:
     tone: Tone = ""
     number: int = 0
     exchange: int = 0
-    round: int | None = None
+    sending: int | None = None
     call: int = 1
-    nth: int = 0
+    round: int = 0
     lost: bool = False
     again: bool = False
     effect: str = ""
@@ -128,7 +128,7 @@ class Narrator:
         self._states: dict[str, int] = {}
         self._came: dict[str, str] = {}
         self._begins: dict[str | None, int] = {None: 1}
-        self._nth: dict[int, int] = {}
+        self._rounds: dict[int, int] = {}
         self._sent: list[tuple[int, Request]] = []
         self._last: Sent | None = None
         self._times = Counter[str]()
@@ -149,9 +149,9 @@ class Narrator:
                 yield self._effect(event)
             case Failed():
                 yield self._failure(event)
-            case Crashed(instance=place):
-                text = f"instance {place + 1} dies, another takes its place"
-                yield Row("crash", text, "crashes", start=place, round=event.round)
+            case Crashed(instance=instance):
+                text = f"instance {instance + 1} dies, another takes its place"
+                yield Row("crash", text, "crashes", start=instance, sending=event.sending)
             case Restarted() | Redeployed() | Elapsed():
                 yield _world(event)
             case _:
@@ -163,9 +163,9 @@ class Narrator:
             return self._last.instance
         return CLIENT
 
-    def _round(self) -> int | None:
-        """Return the round of the last request."""
-        return None if self._last is None else self._last.round
+    def _last_sending(self) -> int | None:
+        """Return the sending of the last request."""
+        return None if self._last is None else self._last.sending
 
     def _question(self, asked: Asked) -> Row:
         return Row(
@@ -175,7 +175,7 @@ class Narrator:
             start=self._asker(),
             end=USER,
             tone="question",
-            round=asked.round,
+            sending=asked.sending,
         )
 
     def _answer(self, answered: Answered) -> Row:
@@ -183,13 +183,14 @@ class Narrator:
         content = answered.content
         text = action if content is None else f"{action} {json.dumps(content)}"
         label = f"answers {_values(content) or action}"
-        return Row("answer", text, label, start=USER, end=self._asker(), round=self._round())
+        sending = self._last_sending()
+        return Row("answer", text, label, start=USER, end=self._asker(), sending=sending)
 
     def _failure(self, failed: Failed) -> Row:
         label = f"{failed.kind} fails"
-        round = failed.round or self._round()
+        sending = failed.sending or self._last_sending()
         return Row(
-            "failure", f"the {label}", label, start=failed.instance, end=EFFECTS, round=round
+            "failure", f"the {label}", label, start=failed.instance, end=EFFECTS, sending=sending
         )
 
     def _request(self, sent: Sent) -> Row:
@@ -199,10 +200,10 @@ class Narrator:
         self._numbers[sent.exchange] = number
         again = (sent.call, request) in self._sent
         self._sent.append((sent.call, request))
-        nth = sent.round
+        round_ = sent.sending
         if request.method == "tools/call":
-            nth = self._begins.get(request.state, sent.round)
-        self._nth[sent.exchange] = nth
+            round_ = self._begins.get(request.state, sent.sending)
+        self._rounds[sent.exchange] = round_
         return Row(
             "request",
             _sentence(request, self._states.get(request.state or "")),
@@ -212,9 +213,9 @@ class Narrator:
             end=sent.instance,
             number=number,
             exchange=sent.exchange,
-            round=sent.round,
+            sending=sent.sending,
             call=sent.call,
-            nth=nth,
+            round=round_,
             again=again,
             quiet=request.method == "tasks/get",
         )
@@ -227,14 +228,14 @@ class Narrator:
             if self._came.setdefault(reply.state, text) != text:
                 text += f", with the state of {self._states[reply.state]} again"
             self._states.setdefault(reply.state, number)
-            nth = self._nth[got.exchange]
-            self._begins.setdefault(reply.state, nth if reply.later else nth + 1)
+            round_ = self._rounds[got.exchange]
+            self._begins.setdefault(reply.state, round_ if reply.later else round_ + 1)
         at: dict[str, Any] = {
             "start": got.instance,
             "end": CLIENT,
             "number": number,
             "exchange": got.exchange,
-            "round": got.round,
+            "sending": got.sending,
             "call": got.call,
         }
         stands = (reply.status, reply.status_message)
@@ -263,7 +264,7 @@ class Narrator:
             (f"{effect.kind} {effect.subject!r}{key}{absorbed}",),
             start=event.instance,
             end=EFFECTS,
-            round=event.round or self._round(),
+            sending=event.sending or self._last_sending(),
             effect=effect.kind,
             times=times,
         )

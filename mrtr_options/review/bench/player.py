@@ -130,7 +130,7 @@ class Player(Sender):
     # --- rounds driven by the schedule ----------------------------------------------------------
 
     async def _send(self, step: Send) -> None:
-        """Send one round, unless its question was never asked."""
+        """Send one round. Do nothing if its question was not asked."""
         if self._is_left_out(step):
             return
         request = self._request_of(step)
@@ -239,7 +239,7 @@ class Player(Sender):
         await self.play_round(sent[-step.back], [where], call=step.call, unseen=True)
 
     async def _forge(self, step: Forge) -> None:
-        """Send every state that can be forged, unless the question was never asked."""
+        """Send every state that can be forged. Do nothing if the question was not asked."""
         asked = self._clients[step.call].open.get(step.round)
         if asked is None or asked.state is None:
             return

@@ -65,7 +65,7 @@ async def run(
         elif not scenario.script:
             driver = Driver(player, keyed=subject.keyed, named=subject.is_named)
             await driver.call()
-            attempts = driver.sent
+            attempts = driver.attempts
             chose = driver.chose
         await instances.collect()
         return History(
@@ -76,9 +76,18 @@ async def run(
             recording.events[before:],
             tuple(attempts),
             frozenset(recording.secrets),
-            instances.strikes,
+            instances.can_strike,
             chose,
         )
+
+
+async def run_each(subjects: Sequence[Subject], scenario: Scenario) -> list[History]:
+    """Make a run of a scenario on each subject, in memory.
+
+    Raises:
+        CannotLoad: A subject cannot be run.
+    """
+    return [await run(subject, scenario) for subject in subjects]
 
 
 @asynccontextmanager

@@ -84,7 +84,7 @@ class Delivery:
     """The fate of a request on its way, and while it is at work.
 
     Attributes:
-        lost: The response breaks off; the client never sees it.
+        lost: Whether the response is lost (`messages.LOST`).
         again: The network delivers the request twice: one after the other, or at once.
         to: The instance it goes to; None for the next in turn.
         fault: The fault at an effect of this round: a name in `faults.KINDS`.
@@ -108,8 +108,8 @@ class Send:
     """One round, sent by a modern client.
 
     Attributes:
-        round: The round.
-        answer: The user's answer to that round's question; None to agree.
+        round: The name of the round: the question that it answers.
+        answer: The user's answer to that question; None to agree.
         call: The number of the call, if a client makes several.
         extra: Answers to questions that were not asked, by key: an answer, or content that is
             accepted.
@@ -149,8 +149,8 @@ class Forge:
     """States that a client forges from those it holds (`forgeries`), each sent with a good answer.
 
     Attributes:
-        round: The round whose state is forged.
-        answer: The user's answer to that round's question; None to agree.
+        round: The name of the round whose state is forged: the question that it answers.
+        answer: The user's answer to that question; None to agree.
         call: The number of the call.
         only: The name of the one state that is made; empty for all.
         most: The number of states that are sent, spread over all kinds; 0 for all.
@@ -201,7 +201,8 @@ class WholeCall:
         answers: The user's answers that do not agree, by the name of the form's field. A tuple
             gives successive answers; the last one repeats.
         call: The number of the call, if a client makes several.
-        lost: The result breaks off; the client never sees it.
+        lost: Whether the response is lost (`messages.LOST`); of a legacy client only, whose call is
+            one request.
         asks: Whether the client declares elicitation.
         leaves: The client is gone when the first question reaches it; of a legacy client only.
         fault: The fault at an effect of the call: a name in `faults.KINDS`.

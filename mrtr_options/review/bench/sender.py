@@ -1,5 +1,7 @@
 """The sender of a run: it sends rounds to instances, follows them up, and records both ways.
 
+A round may be sent several times: each is a *sending*, which has a number in the history.
+
 It remembers only what a client has to remember to go on. Everything else is computed from the
 history. The client of a script (`player`) and the default client (`driver`) send with it. Knows
 instances and what is sent; of a script only how the user of a whole call answers.
@@ -43,8 +45,8 @@ The SDK's client gives up after the same number of rounds; it waits between them
 POLL_SECONDS = 0.01
 """The pause between two looks at a task."""
 
-Lost = bool | Callable[[Received], Awaitable[bool]]
-"""Whether a response breaks off, or a function that decides it for each response on its way."""
+Loss = bool | Callable[[Received], Awaitable[bool]]
+"""The fate of responses: all are lost, none is, or a function decides it for each on its way."""
 
 Pushed = Callable[[int], ElicitationFnT]
 """A function that answers the questions that a legacy server pushes, for each delivery."""
@@ -71,7 +73,8 @@ class CallMemory:
         open: The questions by name; of a task, its open questions.
         answers: The user's last answer to each question they saw, by name.
         seen: The questions that the user saw, by name.
-        times: How often the user was asked before, by name, if their answer depends on it.
+        times: The number of times that the user was asked before, by name, if their answer depends
+            on it.
         thinks: Set when the user is asked for the first time, or the call ended without that.
         over: Set when a whole call has ended.
         last: The last response.
@@ -91,19 +94,23 @@ class CallMemory:
 
 
 @dataclass
-class _Round:
-    """A round that is played: its number, and the arguments of `play_round`."""
+class _Sending:
+    """A sending of a round: its number, and the arguments of `play_round`.
+
+    Attributes:
+        lost: Whether its latest response is lost.
+    """
 
     number: int
     call: int
     request: Request
-    lost: Lost
+    loss: Loss
     until: tuple[Status, ...]
     user: Pushed | None
     gone: anyio.Event | None
 
     def __post_init__(self) -> None:
-        self.is_lost = self.lost is True
+        self.lost = self.loss is True
 
 
 async def _end(request: Request, reply: Reply) -> None:
@@ -137,12 +144,12 @@ class Sender:
     """The sender of the rounds of one run.
 
     Args:
-        scenario: The scenario that is played.
+        scenario: The scenario that is sending.
         instances: The instances.
         user: Answers the questions of whole calls; None to answer as the scenario says.
 
     Attributes:
-        rounds: The number of rounds that were sent.
+        sendings: The number of times that a round was sent.
         hung: The number of requests that hung.
     """
 
@@ -156,7 +163,7 @@ class Sender:
         self._requests: list[tuple[int, Request]] = []
         self._held: list[str] = []
         self._keys: dict[str, str] = {}  # the last key of each question of any call, by name
-        self.rounds = 0
+        self.sendings = 0
         self.hung = 0
         self._turn = 0
         self._exchanges = 0
@@ -190,20 +197,20 @@ class Sender:
         *,
         call: int = 1,
         at_once: bool = False,
-        lost: Lost = False,
+        lost: Loss = False,
         until: tuple[Status, ...] = (),
         user: Pushed | None = None,
         gone: anyio.Event | None = None,
         unseen: bool = False,
     ) -> Reply:
-        """Play one round: deliver a request, follow it up, and take the response.
+        """Send one round: deliver its request, follow it up, and take the response.
 
         Args:
             request: The request.
             to: The instances it is delivered to, one delivery each.
             call: The number of the user's call.
             at_once: Whether several deliveries are made at the same time.
-            lost: Whether the response breaks off, or a function that decides it. The function is
+            lost: Whether the response is lost, or a function that decides it. The function is
                 called for each delivery, and for each follow-up of a delivery.
             until: The task's statuses at which the client stops sending `tasks/get`.
             user: Answers what a legacy server pushes, by delivery.
@@ -213,13 +220,13 @@ class Sender:
         Returns:
             The first response.
         """
-        self.rounds += 1
+        self.sendings += 1
         self._requests.append((call, request))
-        played = _Round(self.rounds, call, request, lost, until, user, gone)
+        sending = _Sending(self.sendings, call, request, lost, until, user, gone)
         replies: list[Reply] = []
 
         async def deliver(delivery: int, instance: int) -> None:
-            replies.append(await self._deliver(played, delivery, instance))
+            replies.append(await self._deliver(sending, delivery, instance))
 
         if at_once:
             async with anyio.create_task_group() as group:
@@ -229,68 +236,68 @@ class Sender:
             for delivery, instance in enumerate(to):
                 await deliver(delivery, instance)
         reply = replies[0]
-        if not unseen and (not played.is_lost or reply.nothing == HUNG):
+        if not unseen and (not sending.lost or reply.nothing == HUNG):
             self._clients[call].last = reply
             if request.method == "tools/call":
-                self._show_questions(played, reply, to[0])
+                self._show_questions(sending, reply, to[0])
         return reply
 
-    async def _deliver(self, played: _Round, delivery: int, instance: int) -> Reply:
-        """Make one delivery of a round and follow it up. Return the last response."""
+    async def _deliver(self, sending: _Sending, delivery: int, instance: int) -> Reply:
+        """Make one delivery of a sending and follow it up. Return the last response."""
         deadline = anyio.current_time() + self.instances.hang_seconds
-        reply = await self._exchange(played, delivery, instance, played.request)
-        reply = await self._retry(played, delivery, instance, reply)
-        return await self._poll(played, delivery, instance, reply, deadline)
+        reply = await self._exchange(sending, delivery, instance, sending.request)
+        reply = await self._retry(sending, delivery, instance, reply)
+        return await self._poll(sending, delivery, instance, reply, deadline)
 
     async def _exchange(
-        self, played: _Round, delivery: int, instance: int, request: Request
+        self, sending: _Sending, delivery: int, instance: int, request: Request
     ) -> Reply:
         """Send a request to an instance once, and record both ways."""
         self._exchanges += 1
-        where = (self._exchanges, played.number, delivery, played.call, instance)
+        where = (self._exchanges, sending.number, delivery, sending.call, instance)
         self._record(Sent(*where, request))
-        user = played.user and played.user(delivery)
-        reply = await self.instances.send(instance, request, user, played.gone)
-        if not isinstance(played.lost, bool):
-            played.is_lost = await played.lost(Received(*where, reply))
-        self._record(Received(*where, reply, played.is_lost and reply.nothing != HUNG))
+        user = sending.user and sending.user(delivery)
+        reply = await self.instances.send(instance, request, user, sending.gone)
+        if not isinstance(sending.loss, bool):
+            sending.lost = await sending.loss(Received(*where, reply))
+        self._record(Received(*where, reply, lost=sending.lost and reply.nothing != HUNG))
         if reply.nothing == HUNG:
             self.hung += 1
         if reply.state is not None and reply.state not in self._held:
             self._held.append(reply.state)
         if request.method == "tasks/get":  # each response lists the open questions
-            self._show_questions(played, reply, instance)
+            self._show_questions(sending, reply, instance)
         return reply
 
-    async def _retry(self, played: _Round, delivery: int, instance: int, reply: Reply) -> Reply:
+    async def _retry(self, sending: _Sending, delivery: int, instance: int, reply: Reply) -> Reply:
         """Go on from state-only responses."""
-        request = played.request
+        request = sending.request
         for _ in range(RETRIES):
-            if played.is_lost or not reply.later:
+            if sending.lost or not reply.later:
                 break
             request = replace(request, answers=None, state=reply.state)
-            reply = await self._exchange(played, delivery, instance, request)
+            reply = await self._exchange(sending, delivery, instance, request)
         return reply
 
     async def _poll(
-        self, played: _Round, delivery: int, instance: int, reply: Reply, deadline: float
+        self, sending: _Sending, delivery: int, instance: int, reply: Reply, deadline: float
     ) -> Reply:
-        """Look at a task, on each instance in turn, until it has a status of the round's."""
-        while played.until and reply.code is None and reply.status not in played.until:
+        """Look at a task, on each instance in turn, until it has a status of the sending's."""
+        while sending.until and reply.code is None and reply.status not in sending.until:
             if anyio.current_time() > deadline:
                 reply = Reply(nothing=HUNG)
-                where = (self._exchanges, played.number, delivery, played.call, instance)
+                where = (self._exchanges, sending.number, delivery, sending.call, instance)
                 self._record(Received(*where, reply))
                 break
             await anyio.sleep(POLL_SECONDS)
             instance = self._next_instance()
-            reply = await self._exchange(played, delivery, instance, played.request)
+            reply = await self._exchange(sending, delivery, instance, sending.request)
         return reply
 
-    def _show_questions(self, played: _Round, reply: Reply, instance: int) -> None:
+    def _show_questions(self, sending: _Sending, reply: Reply, instance: int) -> None:
         """Show the user the questions of a response; an open one of a task only once."""
-        client = self._clients[played.call]
-        request = played.request
+        client = self._clients[sending.call]
+        request = sending.request
         found: dict[str, Question] = {}
         for key, message in reply.questions.items():
             name = reply.name_of(key)
@@ -305,7 +312,7 @@ class Sender:
                 continue
             client.answers.pop(name, None)
             client.seen[name] = form
-            self._record(Asked(played.number, played.call, name, *form, request.asks))
+            self._record(Asked(sending.number, sending.call, name, *form, request.asks))
         if request.method == "tools/call":
             client.open |= found
         elif found:
@@ -327,11 +334,11 @@ class Sender:
     # --- the answers of whole calls -------------------------------------------------------------
 
     def pushed(self, step: WholeCall, request: Request, gone: anyio.Event | None = None) -> Pushed:
-        """Return the function that answers pushed questions in the next round.
+        """Return the function that answers pushed questions in the next sending.
 
         The step says what the user answers; `gone` is set when the client leaves.
         """
-        number = self.rounds + 1
+        number = self.sendings + 1
 
         async def answer(
             delivery: int, context: ClientRequestContext, params: types.ElicitRequestParams

@@ -91,7 +91,7 @@ class Part:
     """A readable part of a state.
 
     Attributes:
-        data: What it says.
+        data: The bytes that it says.
         write: The whole state with other bytes in its place.
     """
 

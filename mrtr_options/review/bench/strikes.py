@@ -87,9 +87,10 @@ class Strike:
     """The behaviour of a fault at an effect.
 
     Attributes:
-        in_ledger: What happens in a ledger of ours, in place of the effect's arrival.
-        in_file: What the database of a ledger's file is armed with.
-        afterwards: What ends once the effect is in the file; None for a fault before the effect.
+        in_ledger: The act in a ledger of ours, in place of the effect's arrival.
+        in_file: The act that arms the database of a ledger's file.
+        afterwards: The end of an instance or a client once the effect is in the file; None for a
+            fault before the effect.
         ends_process: Whether the armed database ends the process.
         is_late: Whether the effect takes place although the request that made it may fail.
     """

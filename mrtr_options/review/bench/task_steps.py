@@ -16,7 +16,7 @@ class Create:
     """A call of the tool that returns a task.
 
     Attributes:
-        lost: The response breaks off; the client never learns of the task.
+        lost: Whether the response is lost: the client never learns of the task.
         asks: Whether the client declares elicitation.
         fault: The fault at an effect of the work that begins.
     """
@@ -48,9 +48,9 @@ class Update:
     """`tasks/update`, with the client's answers.
 
     Attributes:
-        answers: The user's answers, by round; None to agree to every open question.
+        answers: The user's answers, by the question's name; None to agree to every open question.
         extra: Answers to questions that were not asked, by key; each accepted with this content.
-        lost: The response breaks off; the client sends the same again.
+        lost: Whether the response is lost (`messages.LOST`).
         again: The network delivers the request twice: one after the other, or at once.
         principal: The caller.
         fault: The fault at an effect of the work that goes on.

@@ -54,7 +54,7 @@ class Server:
         return f"{self.url}#{secrets.token_hex(4)}"
 
     def start(self) -> None:
-        """Start it, and wait until it listens. Blocks."""
+        """Start the server, and wait until it listens. Blocks."""
         where = ["--ip", "127.0.0.1", "--port", str(self.port), "--db-filename", str(self.file)]
         command = [
             str(_COMMAND),
@@ -78,7 +78,7 @@ class Server:
             time.sleep(0.05)
 
     def kill(self) -> None:
-        """Kill it without notice. Blocks."""
+        """Kill the server without notice. Blocks."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()

@@ -1,4 +1,4 @@
-"""What the bench sees inside an instance: handlers entered, lines reached, and database writes.
+"""A look inside an instance: handlers entered, lines reached, and database writes.
 
 A file's syntax tree gets a call at the top of each handler, and one before each statement if asked
 for. A guard's store and the tables of the durable engine are watched, too. Only the review does
@@ -31,12 +31,14 @@ class Watch(Protocol):
     """An observer. `events` is the number of events of the history so far."""
 
     def note_line(
-        self, events: int, path: Path, instance: int, round: int | None, line: int
+        self, events: int, path: Path, instance: int, sending: int | None, line: int
     ) -> None:
         """Note a statement of the author's before it runs: its file, and its first line."""
         ...
 
-    def note_stored(self, events: int, instance: int | None, round: int | None, what: str) -> None:
+    def note_stored(
+        self, events: int, instance: int | None, sending: int | None, what: str
+    ) -> None:
         """Note a read or write of a database, in two or three words."""
         ...
 

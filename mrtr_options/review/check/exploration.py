@@ -66,7 +66,7 @@ class Exploration:
         self.found.not_tried = not_tried(
             self._subject,
             self.found.scenario,
-            strikes=history.strikes,
+            can_strike=history.can_strike,
             kinds=self._kinds,
             cannot=self._cannot,
         )

@@ -56,11 +56,11 @@ class Risk:
 
     @property
     def remedy(self) -> tuple[str, tuple[str, ...]]:
-        """The advice for its first counterexample, and the subjects that show how."""
+        """The advice for its first counterexample, and the subjects that it has spared the risk."""
         first = self.counterexamples[0]
         where = "at an effect" if "@" in first else first or "every call"
         other = INSTEAD.get((self.anomaly.name, where))
-        return (other, ()) if other else (self.anomaly.remedy, self.anomaly.shown_by)
+        return (other, ()) if other else (self.anomaly.remedy, self.anomaly.spared)
 
     def as_json(self) -> dict[str, Any]:
         """Return one JSON object."""

@@ -63,8 +63,8 @@ def story(finding: Finding) -> list[str]:
     sent = sent_in(finding)
     lines = _remarks(finding, rows)
     if sent is not None and len(rows) > MOST_ROWS:
-        own = _shown_rounds(finding, rows, sent)
-        shown = [row for row in rows if row.round is None or row.round in own]
+        own = _shown_sendings(finding, rows, sent)
+        shown = [row for row in rows if row.sending is None or row.sending in own]
         if shown != rows:
             lines.append(_hidden(finding.history, rows, own, sent))
         rows = shown
@@ -109,43 +109,43 @@ def _is_request(row: Row) -> bool:
     return row.kind == "request"
 
 
-def _shown_rounds(finding: Finding, rows: Sequence[Row], sent: Sent) -> set[int]:
-    """Return the rounds that are told of a long run.
+def _shown_sendings(finding: Finding, rows: Sequence[Row], sent: Sent) -> set[int]:
+    """Return the sendings that are told of a long run.
 
-    They are the rounds of the call, and the rounds at work at the same time if they are few.
+    They are those of the call, and the sendings at work at the same time if they are few.
     """
-    own = _rounds(finding.history, sent.call) | {sent.round}
+    own = _sendings_of(finding.history, sent.call) | {sent.sending}
     beside = _beside(finding, rows) - own
-    together = [row for row in rows if row.round in beside | own]
+    together = [row for row in rows if row.sending in beside | own]
     return own | beside if len(together) <= MOST_ROWS else own
 
 
 def _beside(finding: Finding, rows: Sequence[Row]) -> set[int]:
-    """Return the rounds with a row between the request where it goes wrong and its response."""
+    """Return the sendings with a row between the request where it goes wrong and its response."""
     at = [at for at, row in enumerate(rows) if row.exchange == finding.problem.exchange]
     between = rows[at[0] : at[-1]]
-    return {row.round for row in between if row.exchange and row.round}
+    return {row.sending for row in between if row.exchange and row.sending}
 
 
-def _rounds(history: History, call: int) -> set[int]:
-    """Return a call's rounds without forged ones, and the rounds that handed out its states."""
-    rounds: set[int] = set()
+def _sendings_of(history: History, call: int) -> set[int]:
+    """Return a call's sendings without forged ones, and those that handed out its states."""
+    sendings: set[int] = set()
     states: set[str] = set()
     for sent, got in reversed(history.exchanges):
         is_own = sent.call == call and sent.request.forged is None
         if is_own or got.reply.state in states:
-            rounds.add(sent.round)
+            sendings.add(sent.sending)
             if sent.request.state is not None:
                 states.add(sent.request.state)
-    return rounds
+    return sendings
 
 
 def _hidden(history: History, rows: Sequence[Row], own: set[int], sent: Sent) -> str:
     """Return the line that says what is not shown: requests, and calls that were open."""
-    others = [row for row in rows if _is_request(row) and row.round not in own]
+    others = [row for row in rows if _is_request(row) and row.sending not in own]
     are = "is" if len(others) == 1 else "are"
     hidden = f"{plural(len(others), 'other request')} {are} not shown"
-    at_once = len({row.round for row in others} & _at_work(history, sent))
+    at_once = len({row.sending for row in others} & _at_work(history, sent))
     if at_once:
         hidden += f", {at_once} of them at the same time"
     open_calls = len(waiting_calls(history, sent) - {sent.call})
@@ -155,15 +155,15 @@ def _hidden(history: History, rows: Sequence[Row], own: set[int], sent: Sent) ->
 
 
 def _at_work(history: History, until: Sent) -> set[int]:
-    """Return the rounds that had no response yet when a request was sent."""
+    """Return the sendings that had no response yet when a request was sent."""
     found: set[int] = set()
     for event in history.events:
         if event is until:
             break
         if isinstance(event, Sent):
-            found.add(event.round)
+            found.add(event.sending)
         elif isinstance(event, Received):
-            found.discard(event.round)
+            found.discard(event.sending)
     return found
 
 

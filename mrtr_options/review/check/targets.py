@@ -19,7 +19,7 @@ from mcp_types import METHOD_NOT_FOUND
 from mrtr_options.errors import UsageError
 from mrtr_options.review.bench.deployments import quiet_servers, remote
 from mrtr_options.review.bench.deployments.children import HANG_SECONDS, CannotStart, Children
-from mrtr_options.review.bench.faults import NAMED
+from mrtr_options.review.bench.faults import PLAYABLE
 from mrtr_options.review.bench.history import Crashed, Effect, Received
 from mrtr_options.review.bench.ledger_file import MADE_TO_FAIL
 from mrtr_options.review.bench.messages import HUNG
@@ -306,7 +306,7 @@ async def check_url(
     proposal = Proposal(
         Subject(Option("?", target, Path(target))),
         fit,
-        NAMED,  # any client may call a running server, also one that sends more than was asked
+        PLAYABLE,  # any client may call a running server, also one that sends more than was asked
         [calling(fleet=fleet, policy=each, era=eras[0]) for fleet in fleets for each in policies],
         measured_by=eras[0],
     )

@@ -96,13 +96,13 @@ def parse_slugs(named: str | None, known: Collection[str]) -> list[str]:
 
 def refuse_if_played(name: str) -> None:
     """End the command if a name is that of a schedule or a fault, and say how it is played."""
-    from mrtr_options.review.bench.faults import NAMED
+    from mrtr_options.review.bench.faults import PLAYABLE
     from mrtr_options.review.bench.schedules import SCHEDULES
 
     kind = name.rstrip("0123456789.")
     if name in SCHEDULES:
         refuse(f"{name} is a schedule; write {PROGRAM} play E {name}")
-    if kind in NAMED:
+    if kind in PLAYABLE:
         refuse(f"{name} is a fault; write {PROGRAM} play E --faults {kind}{name[len(kind) :] or 3}")
 
 
@@ -137,7 +137,7 @@ def find_subjects(names: Sequence[str], *, or_one_of: Collection[str] = ()) -> l
     return found
 
 
-def name_left_out() -> None:
+def print_left_out() -> None:
     """Say on standard error which options are left out for lack of an extra."""
     from mrtr_options.tool.catalogue import lacking
 

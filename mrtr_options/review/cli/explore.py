@@ -18,7 +18,7 @@ from mrtr_options.review.cli._shared import (
     add_form,
     add_setup,
     find_subjects,
-    name_left_out,
+    print_left_out,
 )
 from mrtr_options.terminal import refuse
 
@@ -75,13 +75,13 @@ def run(args: argparse.Namespace) -> int:
         keyed_subjects,
         named_subjects,
     )
-    from mrtr_options.review.explore.summary import name_unclassified, short, show
+    from mrtr_options.review.explore.summary import print_unclassified, short, show
     from mrtr_options.review.explore.workers import explore_all
     from mrtr_options.review.show.progress import sharing
     from mrtr_options.tool.notation import LEGACY_SHIM
 
     if not args.subjects:
-        name_left_out()
+        print_left_out()
         if args.era == "modern" and not temporal.installed():
             print(f"left out: Kᵀ, Lᵀ ({temporal.MISSING})", file=sys.stderr)
     everyone = [  # a modern client does not notice the shim for legacy ones
@@ -103,7 +103,7 @@ def run(args: argparse.Namespace) -> int:
     with sharing(calls, quiet=args.json) as on_share:
         done = explore_all(calls, Path(args.resume) if args.resume else None, on_share)
     show(done, form)
-    return name_unclassified(done)
+    return print_unclassified(done)
 
 
 def _calls_to_explore(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from mrtr_options.review.cli._shared import add_form, name_left_out, parse_slugs
+from mrtr_options.review.cli._shared import add_form, parse_slugs, print_left_out
 from mrtr_options.terminal import refuse
 
 
@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
     wanted = [runnable(option_named(name)).letter for name in _split_names(args.options)]
     columns = [column for column in all_subjects() if not wanted or column.option.letter in wanted]
     if not wanted:
-        name_left_out()
+        print_left_out()
     eras = (args.era,) if args.era else ERAS
     deployments = (args.deployment,) if args.deployment else grid.IN_MEMORY
     schedules = [SCHEDULES[slug] for slug in chosen or SCHEDULES]

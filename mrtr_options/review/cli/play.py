@@ -18,6 +18,7 @@ from mrtr_options.terminal import refuse
 
 if TYPE_CHECKING:
     from mrtr_options.review.bench.faults import Faults
+    from mrtr_options.review.bench.scenario import Scenario
     from mrtr_options.review.bench.schedule import Schedule
     from mrtr_options.review.bench.subjects import Subject
 
@@ -74,7 +75,6 @@ def run(args: argparse.Namespace) -> int:
 def _play_faults(args: argparse.Namespace, chosen: list[Subject], faults: Faults) -> int:
     from mrtr_options.review.bench.scenario import calling
     from mrtr_options.review.explore.combinations import refuse_impossible
-    from mrtr_options.review.show.runs import play
 
     call = calling(
         args.location,
@@ -85,12 +85,11 @@ def _play_faults(args: argparse.Namespace, chosen: list[Subject], faults: Faults
     )
     for subject in chosen:
         refuse_impossible(subject, call, faults)
-    return play(chosen, call.under(faults), as_json=args.json)
+    return _play(chosen, call.under(faults), as_json=args.json)
 
 
 def _play_schedule(args: argparse.Namespace, chosen: list[Subject], schedule: Schedule) -> int:
     from mrtr_options.review.bench.redeploys import why_not
-    from mrtr_options.review.show.runs import play
 
     scenario = schedule.of(args.era)
     if scenario is None:
@@ -101,4 +100,15 @@ def _play_schedule(args: argparse.Namespace, chosen: list[Subject], schedule: Sc
             refuse(reason)
     if args.fleet == "one":
         scenario = scenario.on_one()
-    return play(chosen, scenario, as_json=args.json)
+    return _play(chosen, scenario, as_json=args.json)
+
+
+def _play(chosen: list[Subject], scenario: Scenario, *, as_json: bool) -> int:
+    import anyio
+
+    from mrtr_options.review.bench.run import run_each
+    from mrtr_options.review.show.runs import print_runs
+
+    histories = anyio.run(run_each, chosen, scenario)
+    print_runs(scenario, chosen, histories, as_json=as_json)
+    return 0

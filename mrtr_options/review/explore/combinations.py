@@ -13,7 +13,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Collection
 
 from mrtr_options.review.bench.driver import rounds_of
 from mrtr_options.review.bench.fault_kinds import PHASES, Kind, Situation
-from mrtr_options.review.bench.faults import CHANGE, EXPLORED, NAMED, Fault, Faults, NoFault
+from mrtr_options.review.bench.faults import CHANGE, EXPLORED, PLAYABLE, Fault, Faults, NoFault
 from mrtr_options.review.bench.history import Effect, History, Sent
 from mrtr_options.review.bench.redeploys import covers, why_not
 from mrtr_options.review.bench.scenario import Scenario
@@ -25,22 +25,6 @@ OWN_LEDGER = "this file writes to the ledger by itself; try it with check"
 
 Play = Callable[[Scenario], Awaitable[History]]
 """A function that makes a run."""
-
-
-def in_words(faults: Faults, location: str = "Springfield") -> str:
-    """Return some faults in the words of a table's cell: "result lost, state expired".
-
-    No fault is "every call", since every call shows what follows from it. The last response to a
-    location is called the result.
-    """
-    nth = {1: "1st", 2: "2nd", 3: "3rd"}
-
-    def describe(fault: Fault) -> str:
-        number = nth.get(fault.round, f"{fault.round}th")
-        response = "result" if fault.round == rounds_of(location) else f"{number} response"
-        return fault.kind.words.format(nth=number, response=response)
-
-    return ", ".join(map(describe, faults)) or "every call"
 
 
 def refuse_impossible(subject: Subject, scenario: Scenario, faults: Faults) -> None:
@@ -93,7 +77,7 @@ def not_tried(
     subject: Subject,
     scenario: Scenario,
     *,
-    strikes: bool = True,
+    can_strike: bool = True,
     kinds: Collection[str] = tuple(EXPLORED),
     cannot: Callable[[str], str | None] = _can,
 ) -> dict[str, str]:
@@ -104,18 +88,18 @@ def not_tried(
     Args:
         subject: The subject that is called.
         scenario: The call without faults.
-        strikes: Whether faults at effects can be injected.
+        can_strike: Whether faults at effects can be injected.
         kinds: The kinds of faults that an exploration tries.
         cannot: Says why the deployment cannot make a kind of fault happen; None if it can.
     """
     found: dict[str, str] = {}
-    for kind in (NAMED[name] for name in kinds):
+    for kind in (PLAYABLE[name] for name in kinds):
         if not _can_meet(scenario.setup, kind):
             continue
         why = cannot(kind.name)
         if why is None and kind.deploys is not None:
             why = why_not(subject.option, [kind.deploys])
-        if why is None and kind.at is not None and not strikes:
+        if why is None and kind.at is not None and not can_strike:
             why = OWN_LEDGER
         if why:
             found[kind.name] = why
@@ -145,35 +129,35 @@ def possible(
     first = 0
     past = -1
     if faults:
-        requests = [(sent.round, sent.attempt) for sent in history.attempts]
-        first = requests.index((faults[-1].round, faults[-1].attempt))
+        at = [(attempt.round, attempt.number) for attempt in history.attempts]
+        first = at.index((faults[-1].round, faults[-1].attempt))
         past = PHASES.index(faults[-1].kind.phase)
     has_next = covers(subject.option, CHANGE)
-    effects = _effects_by_round(history)
+    effects = _effects_by_sending(history)
     found: list[Fault] = []
-    for number, sent in list(enumerate(history.attempts))[first:]:
-        answers = sent.answers and sent.round <= rounds_of(history.location)
-        asks = sent.round < rounds_of(history.location)
-        done = frozenset(effects.get(sent.played, ()) if history.strikes else ())
-        situation = Situation(number == 0, setup.era, setup.fleet, answers, asks, done, has_next)
-        for kind in NAMED.values():
+    for place, attempt in list(enumerate(history.attempts))[first:]:
+        answers = attempt.answers and attempt.round <= rounds_of(history.location)
+        asks = attempt.round < rounds_of(history.location)
+        done = frozenset(effects.get(attempt.sending, ()) if history.can_strike else ())
+        situation = Situation(place == 0, setup.era, setup.fleet, answers, asks, done, has_next)
+        for kind in PLAYABLE.values():
             is_tried = kind.name in kinds and not (faults and kind.tried == "alone")
             is_of_era = setup.era == "modern" or not kind.modern
-            is_later = number > first or PHASES.index(kind.phase) > past
+            is_later = place > first or PHASES.index(kind.phase) > past
             if is_tried and is_of_era and is_later and kind.can(situation):
-                found.append(Fault(sent.round, sent.attempt, kind.name))
+                found.append(Fault(attempt.round, attempt.number, kind.name))
     return found
 
 
-def _effects_by_round(history: History) -> dict[int, set[str]]:
-    """Return the kinds of effects of each round. Unknown rounds count as the latest one."""
+def _effects_by_sending(history: History) -> dict[int, set[str]]:
+    """Return the kinds of effects of each sending. An unknown sending counts as the latest one."""
     found: dict[int, set[str]] = {}
     last = 0
     for event in history.events:
         if isinstance(event, Sent):
-            last = event.round
+            last = event.sending
         elif isinstance(event, Effect):
-            found.setdefault(event.round or last, set()).add(event.effect.kind)
+            found.setdefault(event.sending or last, set()).add(event.effect.kind)
     return found
 
 

@@ -129,10 +129,10 @@ async def explore_clean(subject: Subject, scenario: Scenario) -> tuple[Explored,
     Raises:
         CannotLoad: The subject cannot be run.
     """
-    async with in_memory([subject]) as here:
-        history = await run(subject, scenario, here)
+    async with in_memory([subject]) as memory:
+        history = await run(subject, scenario, memory)
     found = Explored(subject, scenario, 0)
-    found.not_tried = not_tried(subject, scenario, strikes=history.strikes)
+    found.not_tried = not_tried(subject, scenario, can_strike=history.can_strike)
     breach = first_breach(subject, history)
     if breach is not None:
         found.unclassified[()] = breach
@@ -164,12 +164,12 @@ async def histories(
     """
     made = {} if made is None else made
     with scratch() as versions, quiet_servers():
-        async with in_memory([subject], versions=versions) as here:
+        async with in_memory([subject], versions=versions) as memory:
 
             async def play(scenario: Scenario) -> History:
                 history = made.get(scenario.faults)
                 if history is None:
-                    history = await run(subject, scenario, here)
+                    history = await run(subject, scenario, memory)
                     if not history.chose:
                         made[scenario.faults] = history
                 return replace(history, scenario=scenario)
@@ -202,7 +202,7 @@ async def counterexamples(
             shown = anomalies_in(history)
             if not faults:
                 clean = shown
-                found.not_tried = not_tried(subject, scenario, strikes=history.strikes)
+                found.not_tried = not_tried(subject, scenario, can_strike=history.can_strike)
             if first is None or faults:
                 breach = first_breach(subject, history) if shown <= clean else None
                 if breach is not None:
@@ -249,7 +249,7 @@ async def play_schedules(
     def leave_out(subject: Subject, why: str, slug: str) -> None:
         left_out.setdefault(subject.name, {}).setdefault(why, []).append(slug)
 
-    async with in_memory(subjects) as here:
+    async with in_memory(subjects) as memory:
         for slug, schedule in SCHEDULES.items():
             on_begin(slug)
             two = schedule.modern is not None and schedule.modern.needs_two
@@ -260,8 +260,8 @@ async def play_schedules(
             for cell in missing:
                 leave_out(cell.subject, cell.missing, slug)
             for cell in cells:
-                history = await run(cell.subject, cell.scenario, here)
-                if cell.scenario.at_effects and not history.strikes:
+                history = await run(cell.subject, cell.scenario, memory)
+                if cell.scenario.at_effects and not history.can_strike:
                     leave_out(cell.subject, OWN_LEDGER, slug)
                     continue
                 for name in sorted(anomalies_in(history)):

@@ -16,9 +16,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from mrtr_options.review.bench.faults import Faults, names_of, parse
+from mrtr_options.review.bench.fault_words import describe_faults, in_words
+from mrtr_options.review.bench.faults import names_of, parse
 from mrtr_options.review.bench.setup import Fleet, Policy
-from mrtr_options.review.explore.combinations import in_words
 from mrtr_options.review.explore.counterexamples import Explored, weakest_of
 from mrtr_options.review.explore.never import CONDITIONS, NEVER, never_in
 from mrtr_options.review.judge.anomalies import ANOMALIES, WORDS
@@ -43,7 +43,6 @@ NOT_TRIED = "not tried"
 FEW = 3
 """The most kinds of faults that a cell names."""
 
-COUNTS = {1: "one fault", 2: "two faults", 3: "three faults", 4: "four faults"}
 Row = dict[str, Any]
 """A subject and a kind of client, as `--json` prints them."""
 
@@ -71,7 +70,7 @@ def with_never(rows: Iterable[Mapping[str, Any]]) -> list[Row]:
     return [{**row, "never": never_in(row)} for row in rows]
 
 
-def name_unclassified(done: Sequence[Explored]) -> int:
+def print_unclassified(done: Sequence[Explored]) -> int:
     """Print each run that breaks a rule though it shows no anomaly. Return 1 if there is one."""
     for found in done:
         for faults, what in found.unclassified.items():
@@ -180,7 +179,7 @@ def _print(found: Explored, never: Sequence[str]) -> None:
         if sets:
             first = weakest_of(sets)
             others = [each for each in sets if each != first]
-            says = sentence(parse(first))
+            says = describe_faults(parse(first))
             if others:
                 says += f"; also {' | '.join(others[:SHORT])}"
             if len(others) > SHORT:
@@ -206,14 +205,6 @@ def _build_grid(lines: Iterable[tuple[str, str, str]]) -> Table:
     for label, style, text in lines:
         grid.add_row(Text(label, style), text)
     return grid
-
-
-def sentence(faults: Faults) -> str:
-    """Return some faults as in "one fault: response 3 is lost (lost3)"; "every call" for none."""
-    if not faults:
-        return "every call"
-    said = "; ".join(f"{each.says} ({each})" for each in faults)
-    return f"{COUNTS.get(len(faults), f'{len(faults)} faults')}: {said}"
 
 
 def markdown(rows: Sequence[Row], never: str = NEVER) -> str:

@@ -31,7 +31,8 @@ class Anomaly(Property):
         shows: Returns whether a history shows it.
         harms: The person who is harmed.
         remedy: The advice against it.
-        shown_by: The subjects of this package that do not show it under any one fault.
+        spared: Some subjects of this package that do not show it under any one fault. They have
+            the remedy.
     """
 
     words: str
@@ -39,7 +40,7 @@ class Anomaly(Property):
     _: KW_ONLY
     harms: str
     remedy: str
-    shown_by: tuple[str, ...]
+    spared: tuple[str, ...]
 
     def problems(self, reading: Reading) -> Iterator[Problem]:
         if self.shows(reading):
@@ -151,7 +152,7 @@ ANOMALIES: tuple[Anomaly, ...] = (
         harms="the user's money",
         remedy="put the handler into the single-use guard, or give the bill an idempotency key that"
         " its destination honours",
-        shown_by=("E+single-use", "F+single-use", "G+single-use", "J+single-use"),
+        spared=("E+single-use", "F+single-use", "G+single-use", "J+single-use"),
     ),
     Anomaly(
         "orphan bill",
@@ -162,7 +163,7 @@ ANOMALIES: tuple[Anomaly, ...] = (
         harms="the user, who will try again",
         remedy="keep in the state what a retry needs, and give the bill an idempotency key, so that"
         " the retry bills the same and reports",
-        shown_by=("E", "F", "G", "J"),
+        spared=("E", "F", "G", "J"),
     ),
     Anomaly(
         "two answers taken",
@@ -171,7 +172,7 @@ ANOMALIES: tuple[Anomaly, ...] = (
         _charges_both_answers,
         harms="the user's money, where the answer is a guess of a code",
         remedy="put the handler into the single-use guard, which takes one answer to each question",
-        shown_by=("F+single-use", "H"),
+        spared=("F+single-use", "H"),
     ),
     Anomaly(
         "unasked answer",
@@ -180,7 +181,7 @@ ANOMALIES: tuple[Anomaly, ...] = (
         _skips_the_question,
         harms="the user, who has agreed to nothing",
         remedy="take an answer only to a question that the state says was asked, as the guard does",
-        shown_by=("F+single-use", "H", "J"),
+        spared=("F+single-use", "H", "J"),
     ),
     Anomaly(
         "wanted call swallowed",
@@ -191,7 +192,7 @@ ANOMALIES: tuple[Anomaly, ...] = (
         harms="the user, who believes that both are done",
         remedy="name calls by a reference that the user gives anew for each thing they want, and"
         " say in a repeat that it is one",
-        shown_by=("F", "J"),
+        spared=("F", "J"),
     ),
     Anomaly(
         "lost effect",
@@ -200,7 +201,7 @@ ANOMALIES: tuple[Anomaly, ...] = (
         _lacks_an_effect,
         harms="whoever relies on it",
         remedy="report when the effects are done, not before",
-        shown_by=("E", "F"),
+        spared=("E", "F"),
     ),
     Anomaly(
         "duplicate audit",
@@ -211,7 +212,7 @@ ANOMALIES: tuple[Anomaly, ...] = (
         harms="whoever reads the log or gets the e-mail",
         remedy="write the audit in the last step, inside the single-use guard; `once` (option F)"
         " writes it once where no response is lost",
-        shown_by=("G+single-use",),
+        spared=("G+single-use",),
     ),
     Anomaly(
         "stale answer",
@@ -222,7 +223,7 @@ ANOMALIES: tuple[Anomaly, ...] = (
         harms="the user",
         remedy="keep the question's words and choices in the state, and ask again when they have"
         " changed",
-        shown_by=("E", "F"),
+        spared=("E", "F"),
     ),
     Anomaly(
         "misrouted answer",
@@ -231,7 +232,7 @@ ANOMALIES: tuple[Anomaly, ...] = (
         _takes_another_answer,
         harms="the user",
         remedy="take an answer by the key of its question alone",
-        shown_by=("E", "F", "J"),
+        spared=("E", "F", "J"),
     ),
     Anomaly(
         "ignored answer",
@@ -241,7 +242,7 @@ ANOMALIES: tuple[Anomaly, ...] = (
         harms="the user",
         remedy="settle an answer in the state when it is given, and in each version report what is"
         " settled",
-        shown_by=("E", "F", "J"),
+        spared=("E", "F", "J"),
     ),
     Anomaly(
         "forged state",
@@ -251,7 +252,7 @@ ANOMALIES: tuple[Anomaly, ...] = (
         harms="the server",
         remedy="put the time into the protected state, as the shared server does, and refuse an old"
         " one",
-        shown_by=("E", "F"),
+        spared=("E", "F"),
     ),
     Anomaly(
         "divergent replies",
@@ -261,7 +262,7 @@ ANOMALIES: tuple[Anomaly, ...] = (
         harms="the client",
         remedy="compute each round from its request alone, or keep the response in the single-use"
         " guard",
-        shown_by=("E", "F+single-use"),
+        spared=("E", "F+single-use"),
     ),
     Anomaly(
         "asked again",
@@ -270,7 +271,7 @@ ANOMALIES: tuple[Anomaly, ...] = (
         lambda reading: reading.is_asked_again,
         harms="the user's patience",
         remedy="keep answers by the key of their question, as keyed replay does",
-        shown_by=("J",),
+        spared=("J",),
     ),
     Anomaly(
         "stuck call",
@@ -279,7 +280,7 @@ ANOMALIES: tuple[Anomaly, ...] = (
         _never_ends,
         harms="everyone",
         remedy="end each round in a result, a question or an error",
-        shown_by=("E", "F"),
+        spared=("E", "F"),
     ),
     Anomaly(
         "lost call",
@@ -288,7 +289,7 @@ ANOMALIES: tuple[Anomaly, ...] = (
         _refuses_a_correct_client,
         harms="the user",
         remedy="keep in the state, not in the process, what the next round needs",
-        shown_by=("E", "F"),
+        spared=("E", "F"),
     ),
 )
 """Every anomaly that a client's call can show, money first."""

@@ -99,9 +99,9 @@ class Reading:
 
     @cached_property
     def end(self) -> Reply:
-        """The client's last reply: its result, or else the first response of its last round."""
+        """The client's last reply: its result, or else the first response to its last sending."""
         seen = [
-            (sent.round, got.reply)
+            (sent.sending, got.reply)
             for sent, got in self.deliveries
             if sent.call == 1 and not got.lost
         ]
@@ -230,7 +230,7 @@ class Reading:
         first: dict[int, Reply] = {}
         for sent, got in self.deliveries:
             whole = got.reply.nothing is None
-            if whole and not got.reply.same_as(first.setdefault(sent.round, got.reply)):
+            if whole and not got.reply.same_as(first.setdefault(sent.sending, got.reply)):
                 return False
         over = list(dropwhile(lambda reply: reply.status not in ENDED, self._looks))
         return all(reply.same_as(over[0]) for reply in over)
@@ -270,11 +270,11 @@ class Reading:
         """The summary of the history."""
         history = self.history
         option, *wrappers = history.subject.split("+")
-        # The client goes on from the first response of a round that it sees.
+        # The client goes on from the first response to a sending that it sees.
         taken: dict[int, tuple[Sent, Received]] = {}
         for request, got in self.deliveries:
             if not got.lost:
-                taken.setdefault(request.round, (request, got))
+                taken.setdefault(request.sending, (request, got))
         sent = [event for event in history.events if isinstance(event, Sent)]
         states = [got.reply.state for _, got in self.exchanges if got.reply.state is not None]
         end = self._summarize_end(list(taken.values()))
@@ -287,7 +287,7 @@ class Reading:
             calls=len(history.scenario.callers),
             replies=tuple(got.reply for _, got in taken.values()),
             questions=tuple(event.message for event in history.events if isinstance(event, Asked)),
-            rounds=len([each for each in sent if each.request.method != "tasks/get"]),
+            requests=len([each for each in sent if each.request.method != "tasks/get"]),
             effects={kind: self.effects(kind).total() for kind in ("audit", "bill")},
             entries=dict(
                 Counter(event.function for event in history.events if isinstance(event, Entered))

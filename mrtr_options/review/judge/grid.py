@@ -143,21 +143,21 @@ async def run(
     subjects = [
         cell.subject for cell in to_run if isinstance(offered()[cell.deployment].where, Memory)
     ]
-    async with in_memory(subjects) as here:
+    async with in_memory(subjects) as memory:
         for cell in to_run:
             on_begin(cell.name)
             own = guarantees_of(cell.subject)
-            found = merge([judge_history(each, own) for each in await _play_cell(cell, here)])
+            found = merge([judge_history(each, own) for each in await _play_cell(cell, memory)])
             observations.append(replace(found, deployment=cell.deployment))
     return observations
 
 
-async def _play_cell(cell: Cell, here: Memory) -> list[History]:
+async def _play_cell(cell: Cell, memory: Memory) -> list[History]:
     where = [offered()[cell.deployment].where]
     if isinstance(where[0], Memory):
         # Two deliveries at once interleave in more than one way: fewer turns, and more.
         turns = (1, 0, 3) if _depends_on_timing(cell.scenario) else (where[0].turns,)
-        where = [replace(where[0], turns=each, database=here.database) for each in turns]
+        where = [replace(where[0], turns=each, database=memory.database) for each in turns]
     return [await run_one(cell.subject, cell.scenario, each) for each in where]
 
 

@@ -16,10 +16,11 @@ Outcome = Literal["completed", "refused", "tool_error", "cancelled", "lost", "hu
 """The end of the call for the client.
 
 It ended with a text, with an error code, with an `isError` result, as a cancelled task, without a
-response that the client could use, or not at all within the time of a hang.
+response that the client could use ("lost"), or not at all within the time of a hang.
 """
 
 Verdict = Literal["once", "missing", "duplicated", "refused", "lost"]
+"""See `Observation.verdict`. "lost" is a call without a result, whether it was lost or hung."""
 
 Fate = Literal["ok", "asked again", "stale", "refused", "lost"]
 """The outcome of a call whose server was replaced by another version, in order of harm.
@@ -45,8 +46,8 @@ class Observation:
         replies: The replies that the client went on from, in order, without lost ones.
         refusals: The errors among them.
         questions: The messages the user saw, in order.
-        rounds: The number of requests that reached a server. Looks at a task are left out, since
-            their number depends on timing.
+        requests: The number of requests that were sent to a server. Looks at a task are left out,
+            since their number depends on timing.
         effects: How often each effect took place; a list where it depended on timing.
         entries: How often each function of the author's was entered, where that can be seen.
         state_bytes: The size of each state that was handed out.
@@ -69,7 +70,7 @@ class Observation:
     message: str | None = None
     replies: tuple[Reply, ...] = ()
     questions: tuple[str, ...] = ()
-    rounds: int = 0
+    requests: int = 0
     effects: dict[str, int | list[int]] = field(default_factory=dict[str, int | list[int]])
     entries: dict[str, int] = field(default_factory=dict[str, int])
     state_bytes: tuple[int, ...] = ()
@@ -137,7 +138,7 @@ class Observation:
             "outcome": self.outcome,
             "text": self.text,
             "code": self.code,
-            "rounds": self.rounds,
+            "rounds": self.requests,
             "questions": list(self.questions),
             "effects": self.effects,
             "verdict": self.verdict,

@@ -84,7 +84,7 @@ class _Hand:
         match event:
             case Received() if self._shown is not None and event.exchange == self._shown.exchange:
                 pass
-            case Asked() if self._shown is not None and event.round == self._shown.round:
+            case Asked() if self._shown is not None and event.sending == self._shown.sending:
                 pass
             case _:
                 self._transcript(event)
@@ -121,7 +121,7 @@ class _Hand:
         self._transcript(got)
         for key, message in reply.questions.items():
             schema = reply.schemas[key]
-            self._transcript(Asked(got.round, got.call, reply.name_of(key), message, schema))
+            self._transcript(Asked(got.sending, got.call, reply.name_of(key), message, schema))
             form = types.ElicitRequestFormParams(message=message, requested_schema=schema)
             answer = await self._person.answer(form, CHOICES)
             while isinstance(answer, str):

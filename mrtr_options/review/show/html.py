@@ -13,13 +13,14 @@ from html import escape
 from itertools import groupby
 from pathlib import Path
 
+from mrtr_options.review.bench.fault_words import COUNTS
 from mrtr_options.review.bench.faults import parse
 from mrtr_options.review.bench.schedules import SCHEDULES
 from mrtr_options.review.check.findings import Finding
 from mrtr_options.review.check.report import Report
 from mrtr_options.review.check.risks import Risk
 from mrtr_options.review.check.story import story
-from mrtr_options.review.explore.summary import COUNTS, as_in, not_tried_cell, not_tried_lines
+from mrtr_options.review.explore.summary import as_in, not_tried_cell, not_tried_lines
 from mrtr_options.review.judge.anomalies import ANOMALIES
 from mrtr_options.review.judge.contract import RULES
 from mrtr_options.review.show.svg import STYLE, source_of, svg
@@ -218,11 +219,11 @@ def describe_unseen(report: Report) -> str:
 
 def _write_risk(report: Report, risk: Risk) -> list[str]:
     anomaly = risk.anomaly
-    remedy, shown_by = risk.remedy
+    remedy, spared = risk.remedy
     parts = [
         f"<h3>{escape(anomaly.words.capitalize())}</h3>",
         f"<p>{escape(anomaly.says)} It harms {escape(anomaly.harms)}.</p>",
-        f"<p><strong>What to do:</strong> {escape(remedy)}{escape(as_in(shown_by))}.</p>",
+        f"<p><strong>What to do:</strong> {escape(remedy)}{escape(as_in(spared))}.</p>",
     ]
     first, *others = risk.counterexamples
     history = report.histories.get(first)

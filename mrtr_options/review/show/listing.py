@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from rich.table import Table
 
-from mrtr_options.review.bench.faults import NAMED
+from mrtr_options.review.bench.faults import PLAYABLE
 from mrtr_options.review.bench.schedules import SCHEDULES
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.review.explore.summary import NOT_TRIED, short
@@ -31,7 +31,7 @@ def show(
 
     See `play_schedules`. Without subjects, nothing was played.
     """
-    faults = {name: kind.says for name, kind in NAMED.items()}
+    faults = {name: kind.says for name, kind in PLAYABLE.items()}
     says = {slug: schedule.why for slug, schedule in SCHEDULES.items()}
     if as_json:
         found: dict[str, object] = {"faults": faults, "schedules": says}

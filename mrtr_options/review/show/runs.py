@@ -9,37 +9,41 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-import anyio
 from rich.console import Console
 from rich.text import Text
 
+from mrtr_options.review.bench.fault_words import describe_faults
 from mrtr_options.review.bench.faults import Fault
 from mrtr_options.review.bench.history import Crashed, Effect, Event, Failed, History
-from mrtr_options.review.bench.run import run
 from mrtr_options.review.bench.scenario import Scenario
 from mrtr_options.review.bench.schedules import SCHEDULES
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.review.explore.combinations import OWN_LEDGER
-from mrtr_options.review.explore.summary import sentence, short
+from mrtr_options.review.explore.summary import short
 from mrtr_options.review.judge.anomalies import anomalies_in
 from mrtr_options.review.judge.facts import observe
 from mrtr_options.review.show.transcript import Transcript, end_of, note_on_keys
 from mrtr_options.terminal import console
 
 
-def play(subjects: Sequence[Subject], scenario: Scenario, *, as_json: bool) -> int:
-    """Play a scenario on each subject, and print its rounds and its anomalies."""
-    histories = anyio.run(_play_all, subjects, scenario)
+def print_runs(
+    scenario: Scenario,
+    subjects: Sequence[Subject],
+    histories: Sequence[History],
+    *,
+    as_json: bool,
+) -> None:
+    """Print the run of a scenario on each subject: its rounds and its anomalies."""
     if as_json:
         print(
             json.dumps([_as_json(history) for history in histories], ensure_ascii=False, indent=1)
         )
-        return 0
+        return
     out = console()
     if scenario.name in SCHEDULES:
         out.print(f"{scenario.name}: {scenario.why}")
     elif scenario.faults:
-        out.print(sentence(scenario.faults))
+        out.print(describe_faults(scenario.faults))
     for subject, history in zip(subjects, histories, strict=True):
         policy = scenario.setup.policy
         client = f"{history.era} client that {policy}"
@@ -48,7 +52,6 @@ def play(subjects: Sequence[Subject], scenario: Scenario, *, as_json: bool) -> i
             name = f"{short(subject.title)} ({subject.title})"
         out.print(Text(f"\n{name}, {client}, {history.location!r}", "bold cyan"))
         _print_run(history, out)
-    return 0
 
 
 def _print_run(history: History, out: Console) -> None:
@@ -59,7 +62,7 @@ def _print_run(history: History, out: Console) -> None:
         why = _why_not_happened(fault, history)
         if why:
             out.print(f"  {fault} did not happen: {why}")
-    if not history.strikes:
+    if not history.can_strike:
         for kind in history.scenario.at_effects:
             out.print(f"  {kind.name} did not happen: {OWN_LEDGER}")
     note = note_on_keys(history)
@@ -70,32 +73,28 @@ def _print_run(history: History, out: Console) -> None:
 
 def _why_not_happened(fault: Fault, history: History) -> str:
     """Return why a fault of a run did not happen; "" if it did."""
-    played = {(each.round, each.attempt): each.played for each in history.attempts}
-    number = played.get((fault.round, fault.attempt))
-    if number is None:
+    sendings = {(each.round, each.number): each.sending for each in history.attempts}
+    sending = sendings.get((fault.round, fault.attempt))
+    if sending is None:
         return "there was no such request"
     effect = fault.kind.at
-    if effect is None or not history.strikes:
+    if effect is None or not history.can_strike:
         return ""
-    struck = any(_is_struck(event, number, effect) for event in history.events)
+    struck = any(_is_struck(event, sending, effect) for event in history.events)
     return "" if struck else f"there was no {effect} in it"
 
 
-def _is_struck(event: Event, number: int, effect: str) -> bool:
-    """Return whether an event shows that a round reached an effect, or died before it."""
+def _is_struck(event: Event, sending: int, effect: str) -> bool:
+    """Return whether an event shows that a sending reached an effect, or died before it."""
     match event:
-        case Effect(round=round_):
-            return event.effect.kind == effect and round_ in (number, None)
-        case Failed(round=round_):
-            return event.kind == effect and round_ in (number, None)
-        case Crashed(round=round_):
-            return round_ in (number, None)
+        case Effect():
+            return event.effect.kind == effect and event.sending in (sending, None)
+        case Failed():
+            return event.kind == effect and event.sending in (sending, None)
+        case Crashed():
+            return event.sending in (sending, None)
         case _:
             return False
-
-
-async def _play_all(subjects: Sequence[Subject], scenario: Scenario) -> list[History]:
-    return [await run(subject, scenario) for subject in subjects]
 
 
 def _as_json(history: History) -> dict[str, Any]:

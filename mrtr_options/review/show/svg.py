@@ -29,7 +29,7 @@ ROW = 30
 SPACE = "http://www.w3.org/2000/svg"
 
 LOST_AT = 0.75
-"""The point on its way at which a lost message ends, as a share."""
+"""The point on its way at which a lost response ends, as a share."""
 
 STYLE = """
     .page { fill: #ffffff }

@@ -55,7 +55,7 @@ def show(
     Args:
         observations: The runs.
         judged: The guarantees that each column breaks.
-        form: How they are printed.
+        form: The form in which they are printed.
         missing: The runs that were not tried.
     """
     if form == "json":

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from mrtr_options.review.bench.history import Effect, Event, History
-from mrtr_options.review.bench.narrate import Kind, Narrator, Row
+from mrtr_options.review.bench.narrate import Narrator, Row, RowKind
 from mrtr_options.review.judge.anomalies import ANOMALIES, anomalies_in
 from mrtr_options.review.judge.facts import observe
 from mrtr_options.terminal import counts
@@ -19,7 +19,7 @@ from mrtr_options.terminal import counts
 _INDENT = 15
 """The indent of the rest of a line that is too wide."""
 
-_LOOKS: dict[Kind, tuple[str, str]] = {
+_LOOKS: dict[RowKind, tuple[str, str]] = {
     "request": ("", "bold"),
     "response": ("", "bold"),
     "task": ("task", "magenta"),
@@ -53,7 +53,7 @@ class Transcript:
         before, style = _LOOKS[row.kind]
         arrow = "  "
         if row.kind == "request":
-            before = f"round {row.nth}"
+            before = f"round {row.round}"
             arrow = "-> (again)" if row.again else "->"
         elif row.kind == "response":
             arrow = "<- (does not arrive)" if row.lost and row.end is not None else "<-"

@@ -9,6 +9,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from mrtr_options.review.bench.fault_words import describe_faults
 from mrtr_options.review.bench.faults import names_of, parse
 from mrtr_options.review.bench.schedules import SCHEDULES
 from mrtr_options.review.bench.setup import Era
@@ -18,7 +19,6 @@ from mrtr_options.review.explore.summary import (
     NOT_TRIED,
     as_in,
     kinds_in_short,
-    sentence,
     short,
 )
 from mrtr_options.review.judge.anomalies import WORDS
@@ -92,8 +92,8 @@ def _print_risks(report: Report, *, everything: bool) -> None:
         anomaly = risk.anomaly
         under = _describe_counterexamples(risk.counterexamples, everything=everything)
         out.print(Padding(Text(f"{anomaly.words}: {under}"), (0, 0, 0, 2), expand=False))
-        remedy, shown_by = risk.remedy
-        by = as_in(shown_by)
+        remedy, spared = risk.remedy
+        by = as_in(spared)
         harms = f"harms {anomaly.harms}; what to do: {remedy}{by}"
         out.print(Padding(Text(harms), (0, 0, 0, 4), expand=False))
         if everything:
@@ -127,7 +127,7 @@ def _least_of(explored: Explored, anomaly: str) -> str:
 def _describe_counterexamples(counterexamples: Sequence[str], *, everything: bool) -> str:
     """Return the least that causes an anomaly, and the number of other sets of faults that do."""
     first, *others = counterexamples
-    least = f"schedule {first}" if first in SCHEDULES else sentence(parse(first))
+    least = f"schedule {first}" if first in SCHEDULES else describe_faults(parse(first))
     more = f"also {' | '.join(others)}" if everything else plural(len(others), "other case")
     return f"{least}; {more}" if others else least
 

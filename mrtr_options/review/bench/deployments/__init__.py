@@ -65,7 +65,7 @@ class Instances:
         hang_seconds: The longest time for one request before it is called hung.
         name: The deployment's name in the matrix.
         recording: The events at the instances, and those that the player records of the client.
-        strikes: Whether faults at effects can be injected here.
+        can_strike: Whether faults at effects can be injected here.
     """
 
     def __init__(self, instances: int, hang_seconds: float) -> None:
@@ -73,7 +73,7 @@ class Instances:
         self.hang_seconds = hang_seconds
         self.name = "one" if instances == 1 else "two"
         self.recording = Recording()
-        self.strikes = True
+        self.can_strike = True
         self._effects_seen = 0
 
     async def send(
@@ -110,7 +110,7 @@ class Instances:
         """
         raise NotImplementedError
 
-    async def crash(self, place: int) -> None:
+    async def crash(self, instance: int) -> None:
         """End an instance, whatever it is at work on; another takes its place."""
         raise NotImplementedError
 

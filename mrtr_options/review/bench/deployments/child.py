@@ -76,8 +76,8 @@ def run(
         os.dup2(output.fileno(), standard)
     os.environ.update(environment)
     folder = str(Path(environment[LEDGER_VARIABLE]).parent)
-    here = os.getcwd()
-    absolute = [each or here for each in sys.path]
+    current = os.getcwd()
+    absolute = [each or current for each in sys.path]
     sys.path[:] = [*absolute, folder]  # as in PATH
     # Else a store with a relative path would be the one that the author's server has.
     os.chdir(folder)
@@ -263,8 +263,8 @@ def _stats(loop: asyncio.AbstractEventLoop) -> dict[str, int]:
 
 def _where(file: Path) -> list[Line]:
     """Return the author's lines at which threads run and coroutines wait, the innermost of each."""
-    here = threading.get_ident()
-    stacks = [_outwards(frame) for thread, frame in sys._current_frames().items() if thread != here]  # pyright: ignore[reportPrivateUsage]
+    own = threading.get_ident()
+    stacks = [_outwards(frame) for thread, frame in sys._current_frames().items() if thread != own]  # pyright: ignore[reportPrivateUsage]
     # We cannot use asyncio's tasks: a task's awaitable does not expose the coroutine below it.
     waiting: list[Any] = gc.get_objects()
     kinds = (CoroutineType, GeneratorType)

@@ -147,12 +147,12 @@ class Children:
             raise failed
 
     async def _start_all(self) -> None:
-        self._children = [self._fork(place) for place in range(len(self._versions))]
+        self._children = [self._fork(instance) for instance in range(len(self._versions))]
         for child in self._children:
             await self._until_up(child)
 
-    def _fork(self, place: int) -> Child:
-        version = self._versions[place]
+    def _fork(self, instance: int) -> Child:
+        version = self._versions[instance]
         file = self._option.path if version is None else write(self._option, version, self._folder)
         environment = {
             LEDGER_VARIABLE: str(self.ledger_file),
@@ -217,21 +217,21 @@ class Children:
             await self.kill(self._children[0])
             self._children.pop(0)
 
-    async def replace(self, place: int, child: Child) -> str:
+    async def replace(self, instance: int, child: Child) -> str:
         """Replace a process that hangs or is gone, unless another task has replaced it.
 
         Returns:
             How the old one ended.
         """
         self._died = True
-        return await self._swap(place, child)
+        return await self._swap(instance, child)
 
-    async def _swap(self, place: int, child: Child) -> str:
+    async def _swap(self, instance: int, child: Child) -> str:
         how = await self.kill(child)
-        place %= len(self._versions)
-        if self._children[place] is child:
-            self._children[place] = self._fork(place)
-            await self._until_up(self._children[place])
+        instance %= len(self._versions)
+        if self._children[instance] is child:
+            self._children[instance] = self._fork(instance)
+            await self._until_up(self._children[instance])
         return how
 
     async def restart(self, keys: Keys) -> None:
@@ -242,10 +242,10 @@ class Children:
 
     async def redeploy(self, change: Change | None, only: int | None) -> None:
         """Replace every process, or only one, by one with another version of the file."""
-        places = range(len(self._versions)) if only is None else (only,)
-        for place in places:
-            self._versions[place] = change
-            await self._swap(place, self._children[place])
+        chosen = range(len(self._versions)) if only is None else (only,)
+        for instance in chosen:
+            self._versions[instance] = change
+            await self._swap(instance, self._children[instance])
 
     async def wait(self, seconds: float) -> None:
         """Let time pass for every process, and for those that start later."""
@@ -253,9 +253,9 @@ class Children:
         for child in self._children:
             await child.ask(f"wait {seconds}", START_SECONDS)
 
-    async def stats(self, place: int) -> dict[str, int]:
+    async def stats(self, instance: int) -> dict[str, int]:
         """Return how many tasks, threads, open files and bytes of memory a process has."""
-        return await self.child(place).ask("stats", START_SECONDS) or {}
+        return await self.child(instance).ask("stats", START_SECONDS) or {}
 
     @asynccontextmanager
     async def started(self, subject: Subject, scenario: Scenario) -> AsyncGenerator[ChildInstances]:
@@ -293,9 +293,9 @@ class Children:
             return f"ended with exit code {child.ended}"
         return f"was killed by {signal.Signals(-child.ended).name}"
 
-    def child(self, place: int) -> Child:
+    def child(self, instance: int) -> Child:
         """Return the process that is an instance now."""
-        return self._children[place % len(self._versions)]
+        return self._children[instance % len(self._versions)]
 
     def session(self, child: Child, like: Request) -> Session:
         """Return a new session of an old client, which is open until it is closed."""
@@ -405,16 +405,16 @@ class ChildInstances(Instances):
     async def _settle(self) -> None:
         """Record new events, and replace dead processes."""
         await self.collect()
-        for place in range(self.instances):
-            child = self._children.child(place)
+        for instance in range(self.instances):
+            child = self._children.child(instance)
             if child.dead.is_set():
                 how = await self._children.kill(child)
                 if self._armed.ends_process and child.ended == -signal.SIGKILL:
                     self._struck.add(child.process)  # by itself, at the effect
                     self._ledger.arm(None)
-                await self._children.replace(place, child)
+                await self._children.replace(instance, child)
                 why = None if child.process in self._struck else f"the process {how}"
-                self.recording.append(Crashed(place, self.recording.round_at(place), why))
+                self.recording.append(Crashed(instance, self.recording.sending_at(instance), why))
 
     async def restart(self, keys: Keys) -> None:
         await self._children.restart(keys)
@@ -423,11 +423,11 @@ class ChildInstances(Instances):
     async def redeploy(self, change: Change | None, only: int | None) -> None:
         await self._children.redeploy(change, only)
 
-    async def crash(self, place: int) -> None:
-        self.recording.append(Crashed(place, None))
-        child = self._children.child(place)
+    async def crash(self, instance: int) -> None:
+        self.recording.append(Crashed(instance, None))
+        child = self._children.child(instance)
         self._struck.add(child.process)
-        await self._children.replace(place, child)
+        await self._children.replace(instance, child)
 
     async def wait(self, seconds: float) -> None:
         await self._children.wait(seconds)

@@ -66,7 +66,7 @@ class _Death(asyncio.CancelledError):
 
 
 Capabilities = tuple[bool, Declares | None, bool]
-"""Whether a client declares elicitation, how, and whether it declares the Tasks extension."""
+"""A client's capabilities: whether it can ask, its way to declare that, whether it takes tasks."""
 
 
 @dataclass
@@ -92,36 +92,36 @@ class _Ledger(FaultyLedger):
     """The ledger as one instance has it."""
 
     def __init__(
-        self, here: MemoryInstances, place: int, ledger: weather.Ledger, turns: int
+        self, instances: MemoryInstances, instance: int, ledger: weather.Ledger, turns: int
     ) -> None:
         super().__init__(ledger, turns)
-        self._here = here
-        self._place = place
+        self._instances = instances
+        self._instance = instance
         self._is_dead = False
 
     def take_fault(self, effect: weather.Effect) -> Kind | None:
-        here = self._here
+        instances = self._instances
         if self._is_dead:  # another request of the process that has died
-            raise here.new_death()
-        here.used = True
-        if here.fault is None or here.fault.at != effect.kind:
+            raise instances.new_death()
+        instances.used = True
+        if instances.fault is None or instances.fault.at != effect.kind:
             return None
-        fault = here.fault
-        here.fault = None
+        fault = instances.fault
+        instances.fault = None
         return fault
 
     def note_effect(self, effect: weather.Effect) -> None:
-        self._here.note_effect(self._place, effect)
+        self._instances.note_effect(self._instance, effect)
 
     def note_failure(self, effect: weather.Effect) -> None:
-        self._here.note_failure(self._place, effect)
+        self._instances.note_failure(self._instance, effect)
 
     async def end_instance(self) -> None:
         self._is_dead = True
-        await self._here.die(self._place)
+        await self._instances.die(self._instance)
 
     async def let_client_leave(self) -> None:
-        self._here.leave()
+        self._instances.leave()
 
 
 @dataclass(frozen=True)
@@ -243,7 +243,7 @@ class MemoryInstances(Instances):
         """
         apart = self._apart() if self._foreign else nullcontext()
         with apart, self._open_store(), self._watching():
-            loaded = [self._load(place) for place in range(self.instances)]
+            loaded = [self._load(instance) for instance in range(self.instances)]
             async with anyio.create_task_group() as group:
                 self._group = group
                 for server in loaded:
@@ -283,65 +283,68 @@ class MemoryInstances(Instances):
         finally:
             time.time = _system_time
 
-    def _wrappers(self, place: int) -> list[Callable[[Handler], Handler]]:
+    def _wrappers(self, instance: int) -> list[Callable[[Handler], Handler]]:
         if self._store is None:
             return []
         attempts = self._subject.attempts(self._destination)
         watch = self._where.watch
-        here = self.recording
+        recording = self.recording
         store = self._store
         if watch is None:
             return make_wrappers(self._subject.wrappers, store, attempts=attempts)
 
         def report(what: str) -> None:
-            watch.note_stored(here.count, place, here.round_at(place), what)
+            watch.note_stored(recording.count, instance, recording.sending_at(instance), what)
 
         return make_wrappers(self._subject.wrappers, WatchedStore(store, report), attempts=attempts)
 
     def _watching(self) -> AbstractContextManager[None]:
         """Watch the durable engine, which all instances share.
 
-        What it keeps is attributed to the round that is open.
+        What it keeps is attributed to the sending that is open.
         """
         watch = self._where.watch
-        here = self.recording
+        recording = self.recording
         if watch is None or self._subject.option.extra is None:
             return nullcontext()
 
         def report(what: str) -> None:
-            places = [place for place in range(self.instances) if here.round_at(place) is not None]
-            place = places[-1] if places else None
-            round = None if place is None else here.round_at(place)
-            watch.note_stored(here.count, place, round, what)
+            sendings = {each: recording.sending_at(each) for each in range(self.instances)}
+            at_work = [each for each, sending in sendings.items() if sending is not None]
+            instance = at_work[-1] if at_work else None
+            sending = None if instance is None else sendings[instance]
+            watch.note_stored(recording.count, instance, sending, what)
 
         return watching_the_engine(report)
 
-    async def _start(self, place: int) -> _Instance:
+    async def _start(self, instance: int) -> _Instance:
         assert self._group is not None
-        return await self._group.start(self._hold, self._load(place))
+        return await self._group.start(self._hold, self._load(instance))
 
-    def _load(self, place: int) -> Any:
+    def _load(self, instance: int) -> Any:
         """Load a fresh instance, not yet running."""
         option = self._option
-        version = self._versions[place]
+        version = self._versions[instance]
         watch = self._where.watch
         path = option.path if version is None else write(option, version, self._files)
         settings = Settings(
-            _Ledger(self, place, self._ledger, self._where.turns),
+            _Ledger(self, instance, self._ledger, self._where.turns),
             keys=self._keys,
-            wrappers=self._wrappers(place),
+            wrappers=self._wrappers(instance),
             principal=principal_of,
             database=self._database,
             clock=None if self._foreign else self._clock,
         )
 
         def enter(function: str) -> None:
-            self.recording.append(Entered(place, self.recording.round_at(place), function))
+            self.recording.append(Entered(instance, self.recording.sending_at(instance), function))
 
         def reach(line: int) -> None:
             if watch is not None:
-                here = self.recording
-                watch.note_line(here.count, path, place, here.round_at(place), line)
+                recording = self.recording
+                watch.note_line(
+                    recording.count, path, instance, recording.sending_at(instance), line
+                )
 
         with environment(self._ledger_file, self._keys) if self._foreign else nullcontext():
             return load_watched(path, settings, on_entry=enter, on_line=reach if watch else None)
@@ -350,56 +353,56 @@ class MemoryInstances(Instances):
         # Each instance has a task of its own, since instances end in any order, and the scopes of
         # their clients must not.
         send, receive = anyio.create_memory_object_stream[tuple[Request, anyio.Event]](1)
-        instance = _Instance(server, send)
+        running = _Instance(server, send)
         try:
             async with AsyncExitStack() as clients, receive:
 
                 async def connect(like: Request) -> None:
                     client = await clients.enter_async_context(client_of(server, like))
-                    instance.clients[like.asks, like.declares, like.takes_tasks] = client
+                    running.clients[like.asks, like.declares, like.takes_tasks] = client
 
                 await connect(Request())
-                task_status.started(instance)
+                task_status.started(running)
                 # Few schedules have a client of another kind.
                 async for wanted, connected in receive:
                     await connect(wanted)
                     connected.set()
         finally:  # a second Ctrl-C ends it anywhere, and what stops it waits for it
-            instance.stopped.set()
+            running.stopped.set()
 
     @asynccontextmanager
     async def _client(
         self, instance: int, like: Request, user: ElicitationFnT | None
     ) -> AsyncGenerator[Client]:
         """Yield a client for a request; it stays connected, unless the call is a legacy one."""
-        here = self._running[instance]
+        running = self._running[instance]
         if like.era == "legacy":
-            async with client_of(here.server, like, user) as client:
+            async with client_of(running.server, like, user) as client:
                 yield client
             return
         kind = (like.asks, like.declares, like.takes_tasks)
-        if kind not in here.clients:
+        if kind not in running.clients:
             connected = anyio.Event()
-            await here.wanted.send((like, connected))
+            await running.wanted.send((like, connected))
             await connected.wait()
-        yield here.clients[kind]
+        yield running.clients[kind]
 
-    async def crash(self, place: int) -> None:
+    async def crash(self, instance: int) -> None:
         """End an instance between two requests; another takes its place."""
-        self.recording.append(Crashed(place, None))
-        await self._replace(place)
+        self.recording.append(Crashed(instance, None))
+        await self._replace(instance)
 
-    async def die(self, place: int) -> None:
+    async def die(self, instance: int) -> None:
         """End an instance in the middle of an effect; never returns.
 
         Another takes its place. Then the server of this one stops, and with it what runs in no
         request: an engine's call, a frame. The request ends last.
         """
-        self.recording.append(Crashed(place, self.recording.round_at(place)))
+        self.recording.append(Crashed(instance, self.recording.sending_at(instance)))
         death = self.new_death()
-        dying = self._running[place]
+        dying = self._running[instance]
         dying.has_died = True
-        self._running[place] = await self._start(place)
+        self._running[instance] = await self._start(instance)
         await self._end(dying)
         raise death
 
@@ -409,13 +412,13 @@ class MemoryInstances(Instances):
         self.deaths.append(death)
         return death
 
-    async def _end(self, instance: _Instance) -> None:
-        instance.wanted.close()
-        await instance.stopped.wait()
+    async def _end(self, running: _Instance) -> None:
+        running.wanted.close()
+        await running.stopped.wait()
 
     async def _stop_all(self) -> None:
-        for instance in self._running:
-            await self._end(instance)
+        for running in self._running:
+            await self._end(running)
         self._running.clear()
 
     async def send(
@@ -454,18 +457,18 @@ class MemoryInstances(Instances):
         await self._stop_all()
         self._keys = next_ring(self._keys, keys)
         self.recording.secrets.update(key.decode() for key in self._keys)
-        for place in range(self.instances):
-            self._running.append(await self._start(place))
+        for instance in range(self.instances):
+            self._running.append(await self._start(instance))
 
     async def redeploy(self, change: Change | None, only: int | None) -> None:
-        places = range(self.instances) if only is None else (only,)
-        for place in places:
-            self._versions[place] = change
-            await self._replace(place)
+        chosen = range(self.instances) if only is None else (only,)
+        for instance in chosen:
+            self._versions[instance] = change
+            await self._replace(instance)
 
-    async def _replace(self, place: int) -> None:
-        await self._end(self._running[place])
-        self._running[place] = await self._start(place)
+    async def _replace(self, instance: int) -> None:
+        await self._end(self._running[instance])
+        self._running[instance] = await self._start(instance)
 
     async def arm(self, name: str | None, only: int | None = None) -> None:
         self.fault = None if name is None else KINDS[name]
@@ -473,20 +476,20 @@ class MemoryInstances(Instances):
     async def wait(self, seconds: float) -> None:
         self._offset += seconds
 
-    def note_effect(self, place: int, effect: weather.Effect) -> None:
+    def note_effect(self, instance: int, effect: weather.Effect) -> None:
         """Record an effect of an instance."""
         identity = weather.identity_of(effect, self._destination)
         absorbed = identity in self._recorded
         if identity is not None:
             self._recorded.add(identity)
-        where = self.recording.round_at(place)
-        self.recording.append(Effect(place, where, effect, absorbed))
+        sending = self.recording.sending_at(instance)
+        self.recording.append(Effect(instance, sending, effect, absorbed))
 
-    def note_failure(self, place: int, effect: weather.Effect) -> None:
+    def note_failure(self, instance: int, effect: weather.Effect) -> None:
         """Record the failure of an effect of an instance."""
-        self.recording.append(Failed(place, self.recording.round_at(place), effect.kind))
+        self.recording.append(Failed(instance, self.recording.sending_at(instance), effect.kind))
 
     async def collect(self) -> None:
         if self._foreign and not self.used:  # its code writes to the file by itself
             await self._record_new(self._ledger)
-            self.strikes = self.strikes and not self._effects_seen
+            self.can_strike = self.can_strike and not self._effects_seen

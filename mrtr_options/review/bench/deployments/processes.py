@@ -77,8 +77,8 @@ class Served:
         folder: The folder of the shared files.
         database: The URL of the database of an option that has one.
         rounds: A guard's record of its rounds: a SQLite file, or a PostgreSQL database's URL.
-        wait_seconds: How long a guarded round waits for another delivery of itself.
-        round_seconds: How long a guarded round may take.
+        wait_seconds: The time for which a guarded round waits for another delivery of itself.
+        round_seconds: The longest time for a guarded round.
         destination: The kind of ledger, which decides which effects it absorbs.
         places: Places beside those of the domain, so that each call can have one of its own.
     """
@@ -277,9 +277,9 @@ class ProcessInstances(Instances):
         while self._workers:
             self._workers.pop().end()
 
-    def _replace(self, place: int) -> None:
-        self._workers.pop(place).end()
-        self._workers.insert(place, Worker.started(self._served))
+    def _replace(self, process: int) -> None:
+        self._workers.pop(process).end()
+        self._workers.insert(process, Worker.started(self._served))
 
     async def send(
         self,
@@ -312,10 +312,12 @@ class ProcessInstances(Instances):
                     await gone.wait()  # the process is dying, and its pipe need not close first
             group.cancel_scope.cancel()
         # A task may be worked at elsewhere than where it is asked about.
-        for place, other in enumerate(self._workers):
+        for process, other in enumerate(self._workers):
             is_asked = other is worker
             if (is_asked or request.takes_tasks) and other.ledger.poll():
-                await anyio.to_thread.run_sync(self._settle, place, instance if is_asked else place)
+                await anyio.to_thread.run_sync(
+                    self._settle, process, instance if is_asked else process
+                )
         await self.collect()
         return reply
 
@@ -327,22 +329,22 @@ class ProcessInstances(Instances):
                 await self._http.get(worker.origin)
             worker.up = True
 
-    def _settle(self, place: int, instance: int) -> None:
+    def _settle(self, process: int, instance: int) -> None:
         """Record the messages of an instance's process; replace the process if it is dead."""
         try:
-            self._workers[place].ledger.recv()
+            self._workers[process].ledger.recv()
         except (EOFError, OSError):
-            self.recording.append(Crashed(instance, self.recording.round_at(instance)))
-            self._replace(place)
+            self.recording.append(Crashed(instance, self.recording.sending_at(instance)))
+            self._replace(process)
 
     async def restart(self, keys: Keys) -> None:
         await anyio.to_thread.run_sync(self._end_all)
         self._served = replace(self._served, keys=next_ring(self._served.keys, keys))
         await anyio.to_thread.run_sync(self._start_all)
 
-    async def crash(self, place: int) -> None:
-        self.recording.append(Crashed(place, None))
-        await anyio.to_thread.run_sync(self._replace, place % self.processes)
+    async def crash(self, instance: int) -> None:
+        self.recording.append(Crashed(instance, None))
+        await anyio.to_thread.run_sync(self._replace, instance % self.processes)
 
     async def arm(self, name: str | None, only: int | None = None) -> None:
         workers = self._workers

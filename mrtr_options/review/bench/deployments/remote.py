@@ -31,7 +31,7 @@ URL = ("http://", "https://")
 """The beginnings of a server's URL."""
 
 CONNECT_SECONDS = 30.0
-"""How long a server may take to accept a connection."""
+"""The longest time in which a server accepts a connection."""
 
 NOT_OURS = (
     "that need the server to restart, to age, to crash, to fail once, or to be told who calls"
@@ -112,7 +112,7 @@ class RemoteInstances(Instances):
         await self.collect()
         if reply.nothing is not None and not self._where.is_gone and not await listens(url):
             self._where.is_gone = True
-            where = self.recording.round_at(instance)
+            where = self.recording.sending_at(instance)
             self.recording.append(Crashed(instance, where, "nothing listens there any more"))
         self._ledger.note_failure(instance, reply)
         return reply

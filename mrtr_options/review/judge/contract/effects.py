@@ -52,7 +52,7 @@ def _count_begun(one: Exchange) -> int:
 
 
 def _check_effect(calls: Calls, turn: int, effect: Effect) -> Iterator[Problem]:
-    """Yield a problem if an effect is due for no request."""
+    """Yield a problem if no request at work may have this effect."""
     kind = effect.effect.kind
     subject = effect.effect.subject
     at_work = calls.at_work(turn)
@@ -77,8 +77,8 @@ def _check_effect(calls: Calls, turn: int, effect: Effect) -> Iterator[Problem]:
 
 def _problem_of(calls: Calls, rule: Rule, turn: int, allowed: str, effect: Effect) -> Problem:
     # Of several requests that are at work, the one whose response is wrong, too.
-    here = sorted(calls.at_work(turn), key=_is_answered_rightly)
-    one = here[0].sent.exchange if here else None
+    at_work = sorted(calls.at_work(turn), key=_is_answered_rightly)
+    one = at_work[0].sent.exchange if at_work else None
     what = f"an effect: {effect.effect.kind} of {quoted(effect.effect.subject)}"
     return rule.broken(one, allowed, what)
 
@@ -91,7 +91,7 @@ def _find_surplus(
     calls: Calls, kind: str, rule: Rule, due: Callable[[Exchange], dict[str, int]]
 ) -> Iterator[Problem]:
     """Yield the effects of a kind for which no request is left."""
-    here = [
+    of_kind = [
         (turn, effect)
         for turn, effect in calls.effects
         if effect.effect.kind == kind and not effect.absorbed
@@ -105,13 +105,13 @@ def _find_surplus(
         return [(number, place) for place in range(due_of[number].get(subject, 0))]
 
     slots: list[list[tuple[int, int]]] = []
-    for turn, effect in here:
+    for turn, effect in of_kind:
         latest_first = reversed(calls.at_work(turn))  # it is mostly the latest
         each = [slots_of(one, effect.effect.subject) for one in latest_first]
         slots.append([slot for some in each for slot in some])
     # The slots of one request are shared by all its subjects.
     for left in _find_unmatched(slots):
-        turn, effect = here[left]
+        turn, effect = of_kind[left]
         if slots[left]:
             yield _problem_of(calls, rule, turn, f"at most one {kind} a delivery", effect)
 

@@ -73,9 +73,9 @@ class Token:
         request: The request of that exchange.
         position: The call's position with it.
         at: The time in seconds.
-        ring: How many times all keys had been replaced.
+        ring: The number of times that all keys had been replaced.
         home: The instance, and how often that had been replaced.
-        root: The round of the first request of its call.
+        root: The sending of the first request of its call.
         parents: The states before it in its call.
     """
 
@@ -269,16 +269,16 @@ class Calls:
     def is_forked(self, one: Exchange) -> bool:
         """Return whether one of the states that led to a request also came with another answer."""
         assert one.token is not None
-        here = one.request.state or ""
+        own = one.request.state or ""
         used: dict[str, set[str]] = {}
-        for state in (*one.token.parents, here):
+        for state in (*one.token.parents, own):
             used[state] = {
                 other.fingerprint
                 for other in self.of_call(one, state)
                 if other.begun <= one.ended and self._takes_its_answer(other)
             }
-        return bool(used[here] - {one.fingerprint}) or any(
-            len(found) > 1 for state, found in used.items() if state != here
+        return bool(used[own] - {one.fingerprint}) or any(
+            len(found) > 1 for state, found in used.items() if state != own
         )
 
     def _takes_its_answer(self, one: Exchange) -> bool:
@@ -340,7 +340,7 @@ class Calls:
         for one in self._waiting():
             sent = one.sent
             if isinstance(event, Asked):
-                if (sent.round, sent.delivery) == (event.round, event.delivery):
+                if (sent.sending, sent.delivery) == (event.sending, event.delivery):
                     one.asked.append(event)
             elif one.asked and (sent.call, sent.delivery) == (event.call, event.delivery):
                 one.answered.append(event)
@@ -357,23 +357,23 @@ class Calls:
         self._lives[event.instance] += 1
 
     def _read_replacement(self, event: Restarted | Redeployed) -> None:
-        places = range(len(self._lives))
+        replaced = range(len(self._lives))
         if isinstance(event, Redeployed) and event.only is not None:
-            places = range(event.only, event.only + 1)
-        for place in places:
-            self._lives[place] += 1
+            replaced = range(event.only, event.only + 1)
+        for instance in replaced:
+            self._lives[instance] += 1
         if isinstance(event, Restarted) and event.keys == "new":
             self._ring += 1
 
     def _find_work(self) -> None:
         """Find for each effect the requests that were at work."""
         begun = [*reversed(self.exchanges.values())]
-        here: list[Exchange] = []
+        at_work: list[Exchange] = []
         for turn, _ in self.effects:
             while begun and begun[-1].begun < turn:
-                here.append(begun.pop())
-            here = [one for one in here if one.ended > turn]
-            self._at_work[turn] = [*here]
+                at_work.append(begun.pop())
+            at_work = [one for one in at_work if one.ended > turn]
+            self._at_work[turn] = [*at_work]
 
     def _waiting(self) -> Iterator[Exchange]:
         """Return the requests that wait for a response."""
@@ -390,7 +390,7 @@ class Calls:
         position = token.position if token else Position()
         if state is None and sent.request.answers is not None:
             position = self._stateless.get(sent.call, position)
-        root = self._roots.get((state or "", sent.call), token.root) if token else sent.round
+        root = self._roots.get((state or "", sent.call), token.root) if token else sent.sending
         name = sent.request.call_name
         if token is None and name is not None:
             root = self._begun.setdefault((name, sent.request.principal), root)

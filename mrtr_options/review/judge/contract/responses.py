@@ -113,7 +113,7 @@ def _failed_before(calls: Calls, one: Exchange) -> bool:
 
 
 def _find_same_round(calls: Calls, one: Exchange) -> list[Exchange]:
-    """Return the other requests with a request's state, or of its call key."""
+    """Return the other requests of a request's round: those with its state, or its call key."""
     if one.request.state is None:
         return calls.under_the_key(one)
     return calls.with_state(one.request.state)
@@ -196,7 +196,7 @@ def _check_duplicates(calls: Calls) -> Iterator[Problem]:
         if reply.nothing is not None or reply.later or one.failed:
             continue
         same = (
-            one.sent.round if request.state is None else one.root,
+            one.sent.sending if request.state is None else one.root,
             request.state,
             one.fingerprint,
         )
@@ -225,10 +225,10 @@ def _check_forms(calls: Calls) -> Iterator[Problem]:
 
 
 def _check_retries(calls: Calls) -> Iterator[Problem]:
-    """Check that ten retries after state-only responses end a round."""
+    """Check that ten retries after state-only responses end a delivery."""
     times = Counter[tuple[int, int]]()
     for one in calls.responses:
-        at = (one.sent.round, one.sent.delivery)
+        at = (one.sent.sending, one.sent.delivery)
         if one.reply.later:
             times[at] += 1
         if times[at] > AGAIN:

@@ -228,11 +228,11 @@ class _Task:
                 continue
             choices = places_meant(location)[-1] if name == "place" else UNITS
             which: Name = "place" if name == "place" else "units"
-            here = interpret(answer, which, choices)
-            if here.what in ("decline", "cancel"):
+            meaning = interpret(answer, which, choices)
+            if meaning.what in ("decline", "cancel"):
                 self.is_refused = True
-            elif here.what in ("fits", "loose"):
-                self.answers.setdefault(name, []).append(here.value)
+            elif meaning.what in ("fits", "loose"):
+                self.answers.setdefault(name, []).append(meaning.value)
             else:
                 all_fit = False
         return all_fit
