@@ -193,6 +193,7 @@ PROXIES = Source[Scoreboard](
     {
         "proxies": proxies.by_fault,
         "proxies, carried": proxies.carried,
+        "proxies, crossings": proxies.crossings,
         "proxies, versions": proxies.versions,
     },
 )

@@ -16,9 +16,10 @@ import anyio
 from pydantic import BaseModel
 
 from scoreboard import ROOT
+from scoreboard.frameworks.frameworks import frameworks
 from scoreboard.frameworks.play import Reviewed as Framework
 from scoreboard.proxies.play import ProxyResults, proxies
-from scoreboard.servers.peers import Described, Unavailable, build
+from scoreboard.servers.peers import Described, Unavailable, build, peers
 from scoreboard.servers.play import Reviewed as Server
 from scoreboard.servers.play import Told
 from scoreboard.used import Used
@@ -61,19 +62,16 @@ def read(path: Path = FILE) -> Scoreboard:
     return Scoreboard.model_validate_json(path.read_bytes()) if path.is_file() else Scoreboard()
 
 
-def keep(found: Scoreboard, known: Iterable[str], path: Path = FILE) -> Scoreboard:
+def keep(found: Scoreboard, path: Path = FILE) -> Scoreboard:
     """Add the results of some servers or frameworks to the file, and return all its results.
 
-    Args:
-        found: The results.
-        known: The names of all servers, or of all frameworks, in the order of the file.
-        path: The file.
+    The order is that of the folders. They are listed now, since a folder may have been added, and
+    its results kept, after the command began.
     """
-    order = [*known]
     with _alone(path):
         board = read(path)
-        board.servers = _renewed(board.servers, found.servers, order)
-        board.frameworks = _renewed(board.frameworks, found.frameworks, order)
+        board.servers = _renewed(board.servers, found.servers, peers())
+        board.frameworks = _renewed(board.frameworks, found.frameworks, frameworks())
         path.write_text(board.model_dump_json(indent=1) + "\n", encoding="utf-8")
     return board
 
@@ -112,8 +110,9 @@ def date_of(who: Described, kept: Kept[Any], day: str) -> str:
 
 
 def _renewed(
-    kept: dict[str, Kept[Results]], found: dict[str, Kept[Results]], known: list[str]
+    kept: dict[str, Kept[Results]], found: dict[str, Kept[Results]], known: Iterable[str]
 ) -> dict[str, Kept[Results]]:
+    """Return the results with those found; a library whose folder is gone has none."""
     every = kept | found
     return {name: every[name] for name in known if name in every} if found else kept
 

@@ -69,7 +69,7 @@ def _frameworks(args: argparse.Namespace) -> int:
             }
             kept = play(framework, board.frameworks.get(framework.name), begin, reviews)
             # Keep each result at once: a run is long.
-            board = keep(Scoreboard(frameworks={framework.name: kept}), known)
+            board = keep(Scoreboard(frameworks={framework.name: kept}))
     names = [each.name for each in wanted] or [*known]
     if args.json:
         kept = {name: board.frameworks[name] for name in names if name in board.frameworks}
@@ -114,7 +114,7 @@ def _keep_cases(framework: Framework, variant: str, found: Reviewed) -> None:
         update={"cases": {name: every[name] for name in order}, "lines": found.lines}
     )
     kept.variants = {name: kept.variants[name] for name in carries if name in kept.variants}
-    keep(Scoreboard(frameworks={framework.name: kept}), frameworks())
+    keep(Scoreboard(frameworks={framework.name: kept}))
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Literal
 
@@ -179,7 +180,10 @@ def shown_by(history: History, fate: End) -> list[str]:
 def taken(
     case: Case, history: History, ours: Sequence[str] = (), read: Afterwards | None = None
 ) -> Played:
-    """Return the kept results of a run."""
+    """Return the kept results of a run, with the effects while the call was read afterwards."""
+    late = read.effects if read else ()
+    lines = [*told(history), *_read_lines(read)]
+    history = replace(history, events=(*history.events, *late))
     reading = Reading(history)
     end = reading.end
     kinds = {
@@ -199,7 +203,7 @@ def taken(
         bills=reading.effects("bill").total(),
         shown=shown_by(history, fate),
         taken=_is_taken(case, history) if case.name in ATTACKS else None,
-        history=[*told(history), *_read_lines(read)],
+        history=lines,
     )
 
 
@@ -207,7 +211,8 @@ def _read_lines(read: Afterwards | None) -> list[str]:
     """Return the lines of the history about reading the call."""
     if read is None or read.what == "unread":
         return []
-    return [f"afterwards the call is read: {read.what} {read.says!r}"]
+    effects = [f"   effect: {each.effect.kind} of {each.effect.subject!r}" for each in read.effects]
+    return [f"afterwards the call is read: {read.what} {read.says!r}", *effects]
 
 
 def _is_taken(case: Case, history: History) -> bool | None:

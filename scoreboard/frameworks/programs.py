@@ -23,7 +23,7 @@ from mcp.client.session import ElicitationFnT
 
 from mrtr_options.review.bench.deployments import Instances
 from mrtr_options.review.bench.faults import KINDS
-from mrtr_options.review.bench.history import Crashed, Received, Sent
+from mrtr_options.review.bench.history import Crashed, Effect, Received, Sent
 from mrtr_options.review.bench.ledger_file import ForeignLedger
 from mrtr_options.review.bench.messages import HUNG, LOST, Reply, Request
 from mrtr_options.review.bench.scenario import Change, Keys, Restart, Scenario
@@ -95,10 +95,12 @@ class Afterwards:
     Attributes:
         what: A result, an open question, a parked call, an error, or no way to read.
         says: The text of the result, the question, the status or the error.
+        effects: The effects while it was read: some frameworks go on with a call then.
     """
 
     what: Literal["result", "question", "parked", "error", "unread"]
     says: str = ""
+    effects: tuple[Effect, ...] = ()
 
 
 class Deliveries(Instances):
@@ -172,8 +174,12 @@ class Deliveries(Instances):
         pauses = [each.request.state for each in sent if each.request.state is not None]
         pause = json.loads(pauses[-1]) if pauses else None
         asks = {"call": "call-1", "pause": pause, "user": first.principal}
+        before = len(self.recording.events)
         said, _ = await self._deliver({"read": asks}, "")
-        return _afterwards(said)
+        self._outside.collect()
+        late = self.recording.events[before:]
+        effects = tuple(event for event in late if isinstance(event, Effect))
+        return replace(_afterwards(said), effects=effects)
 
     async def _deliver(
         self, line: dict[str, Any], crash: str

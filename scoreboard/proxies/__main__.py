@@ -47,6 +47,11 @@ def _proxies(args: argparse.Namespace) -> int:
                 out.print(f"{about.title}: not tried, {about.needs} is not installed")
                 continue
             found = anyio.run(review, about, begin, faults)
+            for setting, by_server in found.crossings.items():
+                for subject, crossed in by_server.items():
+                    arrived = f"{crossed.arrived} of {crossed.sent} rounds arrive"
+                    words = f"{about.title}, {setting}: a clean call, {subject}: {arrived}"
+                    out.print(f"{words}; {crossed.bills} bills; {crossed.end}", soft_wrap=True)
             for setting, by_fault in found.settings.items():
                 for fault, cells in by_fault.items():
                     for subject, seen in cells.items():

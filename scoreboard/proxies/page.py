@@ -25,13 +25,23 @@ PAGE = ROOT / "docs" / "SCOREBOARD_PROXIES.md"
 Result = tuple[ProxyAbout, Setting, ProxyResults]
 
 
-def results(board: Scoreboard) -> Iterator[Result]:
-    """Yield the results, in the order of the proxies, defaults first."""
+def played(board: Scoreboard) -> Iterator[Result]:
+    """Yield the settings that were played, in the order of the proxies, defaults first."""
     for name, about in proxies().items():
         found = board.proxies.get(name)
-        for setting in about.settings if found else ():
-            if found is not None and setting.name in found.settings:
+        if found is None:
+            continue
+        names = {*found.settings, *found.crossings}
+        for setting in about.settings:
+            if setting.name in names:
                 yield about, setting, found
+
+
+def results(board: Scoreboard) -> Iterator[Result]:
+    """Yield the settings that were played with faults."""
+    for about, setting, found in played(board):
+        if setting.name in found.settings:
+            yield about, setting, found
 
 
 def cell(seen: Mapping[str, Passed]) -> str:
@@ -109,10 +119,53 @@ def carried(board: Scoreboard) -> str:
     )
 
 
+CROSSING_HEADS = (
+    "gateway",
+    "rounds that arrive as they were sent",
+    "the client's state is",
+    "speaks to the instance",
+    "says that its client can be asked",
+    "charged",
+    "end for the client",
+    "end through two gateways",
+    "a client that cannot be asked gets",
+)
+
+
+def crossings(board: Scoreboard) -> str:
+    """Return a table of the calls without a fault through gateways."""
+    lines: list[Sequence[str]] = []
+    for about, setting, found in played(board):
+        if setting.name not in found.crossings:
+            continue
+        seen = [found.crossings[setting.name][subject] for subject in SUBJECTS]
+        rounds = {f"{each.same} of {each.sent}" for each in seen}
+        got_state = any(each.sent > 1 for each in seen)
+        state = {"the gateway's own" if each.sealed else "the server's" for each in seen}
+        lines.append(
+            (
+                f"{about.title}, {setting.name}",
+                _each(rounds),
+                _each(state) if got_state else "none",
+                _each({each.version or "nothing arrives" for each in seen}),
+                _each({"yes" if each.can_ask else "no" for each in seen}),
+                "/".join(str(each.bills) for each in seen),
+                _each({each.end for each in seen}),
+                _each({each.two_gateways for each in seen}),
+                _each({each.undeclared.replace("question", "the question") for each in seen}),
+            )
+        )
+    return markdown(CROSSING_HEADS, lines)
+
+
+def _each(words: set[str]) -> str:
+    return " or ".join(sorted(words))
+
+
 def versions(board: Scoreboard) -> str:
     """Return a table of the installed proxies, with their documentation on retries."""
     lines: list[Sequence[str]] = []
-    for about, setting, found in results(board):
+    for about, setting, found in played(board):
         command = f"`python -m scoreboard.proxies --only {about.name}`"
         title = anchored("proxies", about.name, about.title)
         about_it = (title, found.version, found.date, command)

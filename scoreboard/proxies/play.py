@@ -8,12 +8,15 @@ from __future__ import annotations
 import secrets
 import shutil
 import subprocess
+import sys
 import tomllib
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from copy import deepcopy
 from datetime import UTC, datetime
 from functools import partial
 from http import HTTPStatus
+from itertools import cycle
 from pathlib import Path
 from typing import Any, cast
 
@@ -31,7 +34,7 @@ from mrtr_options.tool.catalogue import load
 from mrtr_options.tool.server import TOOL
 from mrtr_options.tool.settings import Settings
 from mrtr_options.tool.weather import SqliteLedger
-from scoreboard.proxies.upstream import FAULTS, Breaking, Fault, instance
+from scoreboard.proxies.upstream import CALLS, FAULTS, Breaking, Fault, Round, digest, instance
 from scoreboard.servers.peers import cache, comes_up, end, free_port, start
 
 FOLDER = Path(__file__).parent
@@ -78,6 +81,7 @@ class ProxyAbout(BaseModel):
         start: The command that starts it.
         files: Its configuration files by name, as templates in its folder.
         settings: Its settings, the default first.
+        speaks_mcp: Whether it is a gateway: a server to its client, a client to one instance.
     """
 
     name: str
@@ -89,6 +93,7 @@ class ProxyAbout(BaseModel):
     start: list[str]
     files: dict[str, str]
     settings: list[Setting]
+    speaks_mcp: bool = False
 
 
 class Passed(BaseModel):
@@ -107,18 +112,50 @@ class Passed(BaseModel):
     end: str
 
 
+class Crossed(BaseModel):
+    """The result of a call without a fault through a gateway, for one server.
+
+    Attributes:
+        sent: The number of rounds that the client sent.
+        arrived: The number of rounds that arrived at the instance.
+        same: The number of these with the method header, arguments and answers of one that the
+            client sent, and with a state that the instance gave, or none.
+        sealed: Whether the client got another state than the instance gave.
+        version: The protocol version in which they arrived; empty if none did.
+        can_ask: Whether the instance was told that its client can be asked.
+        bills: How often the user was charged.
+        end: The end of the call for the client.
+        two_gateways: The end of a call whose rounds alternate between two gateways.
+        undeclared: The response to a client that declares no elicitation: "question" or an end.
+    """
+
+    sent: int
+    arrived: int
+    same: int
+    sealed: bool
+    version: str
+    can_ask: bool
+    bills: int
+    end: str
+    two_gateways: str
+    undeclared: str
+
+
 class ProxyResults(BaseModel):
     """The kept results of a proxy.
 
     Attributes:
         version: The version of the proxy.
         date: The day of the review.
-        settings: The results by setting, fault and server.
+        settings: The results by setting, fault and server; a gateway through which no call of these
+            servers ends in a result has none.
+        crossings: For a gateway, the results of calls without a fault, by setting and server.
     """
 
     version: str
     date: str
     settings: dict[str, dict[str, dict[str, Passed]]] = {}
+    crossings: dict[str, dict[str, Crossed]] = {}
 
 
 def proxies(folder: Path = FOLDER) -> dict[str, ProxyAbout]:
@@ -131,9 +168,13 @@ def proxies(folder: Path = FOLDER) -> dict[str, ProxyAbout]:
 
 
 def program(name: str) -> str | None:
-    """Return a proxy's program: installed by `pip` into the cache, or on the machine."""
-    installed = cache() / "proxies" / "bin" / name
-    return str(installed) if installed.is_file() else shutil.which(name)
+    """Return a proxy's program: in the cache, or on the machine.
+
+    A gateway's name contains the folder of its own environment in the cache.
+    """
+    folder = cache() / "proxies"
+    installed = [path for path in (folder / "bin" / name, folder / name) if path.is_file()]
+    return str(installed[0]) if installed else shutil.which(name)
 
 
 def version_of(about: ProxyAbout) -> str:
@@ -175,6 +216,58 @@ async def passed(about: ProxyAbout, setting: Setting, fault: Fault, subject: str
     return Passed(deliveries=[], same=True, bills=0, end=LIMITATION)
 
 
+async def crossed(about: ProxyAbout, setting: Setting, subject: str) -> Crossed:
+    """Make calls without a fault through a gateway."""
+    shared = Breaking(None)
+    sent: list[Round] = []
+    with scratch() as folder:
+        async with _two_gateways(about, setting, subject, folder, shared) as urls:
+            said = await _call(urls[:1], sent)
+            found = deepcopy(shared)
+            bills = await _bills(folder)
+            two_gateways = await _call(urls)
+            undeclared = await _call(urls[:1], elicits=False)
+    given = {None, *found.issued}
+    contents = {each.content for each in sent}
+    same = [each for each in found.rounds if each.content in contents and each.state in given]
+    return Crossed(
+        sent=len(sent),
+        arrived=len(found.rounds),
+        same=len(same),
+        sealed=any(each.state not in given for each in sent),
+        version=next((each.version for each in found.rounds), ""),
+        can_ask=found.can_ask,
+        bills=bills,
+        end=said,
+        two_gateways=two_gateways,
+        undeclared=undeclared,
+    )
+
+
+@asynccontextmanager
+async def _two_gateways(
+    about: ProxyAbout, setting: Setting, subject: str, folder: Path, shared: Breaking
+) -> AsyncGenerator[list[str]]:
+    """Run two processes of a gateway in front of a server for the block; yield their addresses."""
+    async with AsyncExitStack() as stack:
+        first, second = await stack.enter_async_context(_server(subject, folder))
+        a = await stack.enter_async_context(instance("a", first, shared))
+        b = await stack.enter_async_context(instance("b", second, shared))
+        urls: list[str] = []
+        for name in ("gateway", "other"):
+            (folder / name).mkdir()
+            running = _proxy(about, setting, folder / name, a, b)
+            port = await stack.enter_async_context(running)
+            urls.append(f"http://127.0.0.1:{port}/mcp")
+        yield urls
+
+
+async def _bills(folder: Path) -> int:
+    """Return how often the user was charged."""
+    ledger = SqliteLedger(folder / "ledger.sqlite")
+    return len([each for each in await ledger.effects() if each.kind == "bill"])
+
+
 async def _once(about: ProxyAbout, setting: Setting, fault: Fault, subject: str) -> Passed | None:
     """Make one call; return None if the fault did not happen, or the counts are of another call."""
     shared = Breaking(fault)
@@ -186,9 +279,8 @@ async def _once(about: ProxyAbout, setting: Setting, fault: Fault, subject: str)
                 a = await stack.enter_async_context(instance("a", first, shared))
             b = await stack.enter_async_context(instance("b", second, shared))
             port = await stack.enter_async_context(_proxy(about, setting, folder, a, b))
-            said = await _call(f"http://127.0.0.1:{port}/mcp")
-        ledger = SqliteLedger(folder / "ledger.sqlite")
-        bills = len([each for each in await ledger.effects() if each.kind == "bill"])
+            said = await _call([f"http://127.0.0.1:{port}/mcp"])
+        bills = await _bills(folder)
     worked = len(shared.deliveries)
     if fault in ("reset-before", "503"):
         worked -= 1
@@ -208,11 +300,18 @@ async def _proxy(
 ) -> AsyncGenerator[int]:
     """Run a proxy with a setting in front of two ports for the block, and yield its own port."""
     port = free_port()
-    words = {"port": str(port), "a": str(a), "b": str(b), "folder": str(folder), **setting.words}
+    words = setting.words | {
+        "port": str(port),
+        "a": str(a),
+        "b": str(b),
+        "folder": str(folder),
+        "installed": str(cache() / "proxies"),
+        "python": sys.executable,
+    }
 
     def filled(text: str) -> str:
-        for word in ("retries", "port", "a", "b", "folder"):
-            text = text.replace("{" + word + "}", words[word])
+        for word, value in words.items():
+            text = text.replace("{" + word + "}", value)
         return text
 
     for name, template in about.files.items():
@@ -241,15 +340,33 @@ async def _routes(url: str) -> None:
                 await anyio.sleep(PAUSE_SECONDS)
 
 
-async def _call(url: str) -> str:
-    """Make one call with two questions, and return its end for the client."""
+async def _call(
+    urls: Sequence[str], sent: list[Round] | None = None, *, elicits: bool = True
+) -> str:
+    """Make one call with two questions, and return its end for the client.
+
+    Args:
+        urls: The addresses; each round goes to the next one.
+        sent: Gets each round before it is sent.
+        elicits: Whether the client declares that it can be asked; otherwise the call ends with the
+            first question.
+    """
+    user = _user if elicits else None
     try:
         with anyio.fail_after(CALL_SECONDS):
-            async with Client(url, mode=MODES["modern"], elicitation_callback=_user) as client:
+            async with AsyncExitStack() as stack:
+                clients = [
+                    await stack.enter_async_context(
+                        Client(url, mode=MODES["modern"], elicitation_callback=user)
+                    )
+                    for url in urls
+                ]
                 arguments = {"location": "Springfield"}
                 state: str | None = None
                 answers: types.InputResponses | None = None
-                while True:
+                for client in cycle(clients):
+                    if sent is not None:
+                        sent.append(Round(digest(CALLS, arguments, _dumped(answers)), state))
                     response = await client.session.call_tool(
                         TOOL,
                         arguments,
@@ -259,15 +376,28 @@ async def _call(url: str) -> str:
                     )
                     if not isinstance(response, types.InputRequiredResult):
                         return "`isError`" if response.is_error else "result"
+                    if not elicits:
+                        return "question"
                     state = response.request_state
                     answers = {
                         key: types.ElicitResult(action="accept", content={key: ANSWERS[key]})
                         for key in response.input_requests or {}
                     }
+        return "no response"
     except TimeoutError:
         return "no response"
     except Exception as error:
         return f"error: {_plain(error)}"
+
+
+def _dumped(answers: types.InputResponses | None) -> dict[str, Any] | None:
+    """Return answers as they are on the wire."""
+    if answers is None:
+        return None
+    return {
+        key: answer.model_dump(mode="json", by_alias=True, exclude_none=True)
+        for key, answer in answers.items()
+    }
 
 
 def _plain(error: BaseException) -> str:
@@ -296,10 +426,28 @@ async def review(
             cells = results.settings[setting.name].setdefault(fault, {})
             cells[subject] = await passed(about, setting, fault, subject)
 
+    settings = about.settings
+    if about.speaks_mcp:
+        results.crossings = await _crossings(about, tell)
+        ends = {name: {each.end for each in of.values()} for name, of in results.crossings.items()}
+        settings = [setting for setting in settings if ends[setting.name] == {"result"}]
     async with anyio.create_task_group() as group:
-        for setting in about.settings:
+        for setting in settings:
             results.settings[setting.name] = {fault: {} for fault in faults}
             for fault in faults:
                 for subject in SUBJECTS:
                     group.start_soon(partial(one, setting, fault, subject))
     return results
+
+
+async def _crossings(
+    about: ProxyAbout, tell: Callable[[str], None]
+) -> dict[str, dict[str, Crossed]]:
+    """Make a call without a fault through a gateway, with each setting, for each server."""
+    found: dict[str, dict[str, Crossed]] = {}
+    for setting in about.settings:
+        found[setting.name] = {}
+        for subject in SUBJECTS:
+            tell(f"{about.title}, {setting.name}: a clean call, {subject}")
+            found[setting.name][subject] = await crossed(about, setting, subject)
+    return found

@@ -13,12 +13,13 @@ import struct
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import anyio
 import anyio.abc
 import h11
 import httpx2
+import mcp_types as types
 
 Fault = Literal["reset-before", "reset-after", "503", "502", "no-response", "cut", "gone"]
 
@@ -34,6 +35,7 @@ FAULTS: dict[Fault, str] = {
 """The faults of the last round of a call, in the words of the table. A fault happens once."""
 
 LONG_SECONDS = 30.0
+CALLS = "tools/call"
 _WORKS = ("reset-after", "502", "no-response", "cut")
 
 
@@ -43,11 +45,26 @@ class Delivery:
 
     Attributes:
         instance: The instance that got it.
-        same: The digest of `Mcp-Method`, the arguments, the answers and the state.
+        same: The content of the round, and its state.
     """
 
     instance: str
     same: str
+
+
+@dataclass(frozen=True)
+class Round:
+    """The parts of a round that a proxy must not change.
+
+    Attributes:
+        content: The digest of `Mcp-Method`, the arguments and the answers.
+        state: The state.
+        version: The protocol version in its header; empty without one.
+    """
+
+    content: str
+    state: str | None
+    version: str = ""
 
 
 @dataclass
@@ -55,40 +72,79 @@ class Breaking:
     """The data that the instances of one call share.
 
     Attributes:
-        fault: The fault of the first delivery of the last round.
+        fault: The fault of the first delivery of the last round; None for a call without a fault.
+        rounds: The rounds that have arrived, in order.
+        issued: The states in responses of the instances.
+        can_ask: Whether a request has declared that its client can be asked.
         deliveries: The deliveries of the last round, in order.
         happened: Whether the fault has happened.
     """
 
-    fault: Fault
+    fault: Fault | None
+    rounds: list[Round] = field(default_factory=list[Round])
+    issued: list[str] = field(default_factory=list[str])
+    can_ask: bool = False
     deliveries: list[Delivery] = field(default_factory=list[Delivery])
     happened: bool = False
 
     def due(self, instance: str, request: h11.Request, body: bytes) -> bool:
-        """Record a delivery of the last round, and return whether the fault happens to it."""
-        if not is_last_round(body):
+        """Record a delivery of a round, and return whether the fault happens to it."""
+        message = message_in(body)
+        self.can_ask = self.can_ask or "elicitation" in capabilities_in(message)
+        arrived = arrived_in(request, message)
+        if arrived is not None:
+            self.rounds.append(arrived)
+        if arrived is None or not is_last_round(message):
             return False
-        self.deliveries.append(Delivery(instance, _digest(request, body)))
-        if self.happened or self.fault == "gone":
+        self.deliveries.append(Delivery(instance, f"{arrived.content} {arrived.state}"))
+        if self.happened or self.fault in (None, "gone"):
             return False
         self.happened = True
         return True
 
 
-def is_last_round(body: bytes) -> bool:
-    """Return whether a request answers the last question of the weather tool."""
+def message_in(body: bytes) -> dict[str, Any]:
+    """Return the JSON-RPC message of a request; an empty one for a request without a message."""
     try:
-        message: dict[str, Any] = json.loads(body)
+        found: Any = json.loads(body)
     except ValueError:
-        return False
-    params: dict[str, Any] = message.get("params") or {}
-    return "units" in (params.get("inputResponses") or {})
+        return {}
+    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
 
 
-def _digest(request: h11.Request, body: bytes) -> str:
-    params: dict[str, Any] = json.loads(body)["params"]
-    method = dict(request.headers).get(b"mcp-method", b"").decode()
-    parts = [method, *(params.get(key) for key in ("arguments", "inputResponses", "requestState"))]
+def _params(message: dict[str, Any]) -> dict[str, Any]:
+    return message.get("params") or {}
+
+
+def is_last_round(message: dict[str, Any]) -> bool:
+    """Return whether a message answers the last question of the weather tool."""
+    return "units" in (_params(message).get("inputResponses") or {})
+
+
+def capabilities_in(message: dict[str, Any]) -> dict[str, Any]:
+    """Return the client's capabilities that a message declares, in either era."""
+    params = _params(message)
+    meta: dict[str, Any] = params.get("_meta") or {}
+    return meta.get(types.CLIENT_CAPABILITIES_META_KEY) or params.get("capabilities") or {}
+
+
+def arrived_in(request: h11.Request, message: dict[str, Any]) -> Round | None:
+    """Return the round in a request; None if the request calls no tool."""
+    if message.get("method") != CALLS:
+        return None
+    params = _params(message)
+    headers = dict(request.headers)
+    method = headers.get(b"mcp-method", b"").decode()
+    return Round(
+        digest(method, params["arguments"], params.get("inputResponses")),
+        params.get("requestState"),
+        headers.get(b"mcp-protocol-version", b"").decode(),
+    )
+
+
+def digest(method: str, arguments: Any, answers: Any) -> str:
+    """Return a digest of the content of a round."""
+    parts = [method, arguments, answers]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:12]
 
 
@@ -184,7 +240,12 @@ class _Connection:
         )
         headers = [(key, value) for key, value in request.headers if key not in own]
         url = self._origin + request.target.decode()
-        return await self._http.request(request.method.decode(), url, headers=headers, content=body)
+        method = request.method.decode()
+        response = await self._http.request(method, url, headers=headers, content=body)
+        result: dict[str, Any] = message_in(response.content).get("result") or {}
+        if "requestState" in result:
+            self._shared.issued.append(result["requestState"])
+        return response
 
     async def _respond(self, status: int, headers: Any, body: bytes) -> None:
         kept = [

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 import anyio
@@ -63,8 +63,8 @@ def _servers(args: argparse.Namespace) -> int:
                 for name in kept.variants.keys() & before.variants.keys():
                     kept.variants[name].life = before.variants[name].life
             # Keep each result at once: a run is long.
-            board = keep(Scoreboard(servers={peer.name: kept}), known)
-        board = _measure_lives(board, known, begin)
+            board = keep(Scoreboard(servers={peer.name: kept}))
+        board = _measure_lives(board, begin)
     _play_cells(wanted)
     console().print(table(board, [each.name for each in wanted] or [*known]))
     for line in reasons(board):
@@ -74,7 +74,7 @@ def _servers(args: argparse.Namespace) -> int:
     return 0
 
 
-def _measure_lives(board: Scoreboard, known: Mapping[str, Peer], begin: Told) -> Scoreboard:
+def _measure_lives(board: Scoreboard, begin: Told) -> Scoreboard:
     """Measure the lives of states that have none yet, of servers that are built, and keep them."""
     aged = [
         (peer, variant, found)
@@ -88,7 +88,7 @@ def _measure_lives(board: Scoreboard, known: Mapping[str, Peer], begin: Told) ->
     for (_, _, found), life in zip(aged, lives, strict=True):
         found.life = life
     own = {peer.name: board.servers[peer.name] for peer, *_ in aged}
-    return keep(Scoreboard(servers=own), known)
+    return keep(Scoreboard(servers=own))
 
 
 def _play_cells(wanted: Sequence[Peer]) -> None:

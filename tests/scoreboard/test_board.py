@@ -9,6 +9,7 @@ import shutil
 import tomllib
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -185,7 +186,7 @@ def test_what_is_kept_of_one_leaves_that_of_others(tmp_path: Path) -> None:
     file.write_bytes(FILE.read_bytes())
     before = json.loads(FILE.read_bytes())
     name, *_ = before["frameworks"]
-    keep(Scoreboard(frameworks={name: read().frameworks[name]}), frameworks.frameworks(), file)
+    keep(Scoreboard(frameworks={name: read().frameworks[name]}), file)
     assert json.loads(file.read_bytes()) == before
 
 
@@ -272,6 +273,27 @@ def test_what_is_built_again_keeps_the_time_of_its_first_build(
     assert began_with_a_folder.build_cpu_seconds == 0
 
 
+def nothing_played(who: Described, before: Kept[Any], *_: Any) -> Kept[Any]:
+    return before
+
+
+def test_a_command_leaves_the_results_of_a_folder_that_was_added_while_it_ran(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    file = tmp_path / "scoreboard.json"
+    file.write_bytes(FILE.read_bytes())
+    known = frameworks.frameworks()
+    *earlier, added = known
+    monkeypatch.setattr(frameworks_command, "read", partial(read, file))
+    monkeypatch.setattr(frameworks_command, "keep", partial(keep, path=file))
+    monkeypatch.setattr(
+        frameworks_command, "frameworks", lambda: {name: known[name] for name in earlier}
+    )
+    monkeypatch.setattr(frameworks_command, "play", nothing_played)
+    assert frameworks_command.main(["--only", earlier[0]]) == 0
+    assert added in read(file).frameworks
+
+
 def test_two_commands_that_keep_at_once_lose_nothing(tmp_path: Path) -> None:
     file = tmp_path / "scoreboard.json"
     file.write_bytes(FILE.read_bytes())
@@ -282,7 +304,7 @@ def test_two_commands_that_keep_at_once_lose_nothing(tmp_path: Path) -> None:
     }
 
     def keep_one(name: str) -> None:
-        keep(Scoreboard(frameworks={name: renewed[name]}), every, file)
+        keep(Scoreboard(frameworks={name: renewed[name]}), file)
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(keep_one, renewed))

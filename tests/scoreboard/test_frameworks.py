@@ -136,6 +136,8 @@ def go(call, said):
         return tool.asked(tool.which_units(said["place"]), pause)
     if KEEPS == "raises":
         raise TimeoutError("our own program waited too long")
+    if KEEPS == "silent":
+        return tool.silent()
     tool.bill(said["place"])
     text = tool.report(said["place"], said["units"])
     file.write_text(text)
@@ -151,7 +153,12 @@ def resume(pause, name, value, user):
     return go(pause["call"], said | {name: value})
 
 
-tool.deliver(start, resume)
+def read(call, pause, user):
+    tool.bill("Springfield, Missouri")
+    return tool.done("sunny")
+
+
+tool.deliver(start, resume, read if KEEPS == "silent" else None)
 """
 
 
@@ -195,6 +202,18 @@ def test_a_program_that_replays_and_keeps_nothing_shows_what_that_means(
     assert any("bill of 'Lisbon, Portugal'" in line for line in found["edited"].history)
     assert found["others"].taken
     assert "made-up" not in found
+
+
+def test_what_a_program_bills_while_its_call_is_read_is_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    played = plain(tmp_path, monkeypatch, "id", "silent", only=("clean",))["clean"]
+    assert played.fate == "readable"
+    assert played.bills == 1
+    assert played.history[-2:] == [
+        "afterwards the call is read: result 'sunny'",
+        "   effect: bill of 'Springfield, Missouri'",
+    ]
 
 
 def test_a_program_that_keeps_its_result_bills_once_for_a_repeated_answer(

@@ -11,9 +11,18 @@ from pathlib import Path
 
 import pytest
 
-from scoreboard.board import read
+from scoreboard.board import Scoreboard, read
 from scoreboard.proxies import page, play
-from scoreboard.proxies.play import Passed, ProxyAbout, Setting, passed, proxies
+from scoreboard.proxies.play import (
+    Crossed,
+    Passed,
+    ProxyAbout,
+    ProxyResults,
+    Setting,
+    crossed,
+    passed,
+    proxies,
+)
 from scoreboard.proxies.upstream import FAULTS, Fault
 
 ABOUT = ProxyAbout(
@@ -75,9 +84,93 @@ def test_a_cell_says_whether_the_round_was_sent_again_and_what_it_cost() -> None
     assert page.cell(nothing) == "harness limitation"
 
 
+@pytest.mark.anyio
+async def test_a_gateway_that_changes_nothing_passes_every_round_as_it_was_sent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(play, "_proxy", no_proxy)
+    found = await crossed(ABOUT, Setting(name="", words={}), "E")
+    assert found == Crossed(
+        sent=3,
+        arrived=3,
+        same=3,
+        sealed=False,
+        version="2026-07-28",
+        can_ask=True,
+        bills=1,
+        end="result",
+        two_gateways="result",
+        undeclared="`isError`",
+    )
+
+
+@pytest.mark.anyio
+async def test_faults_are_played_only_with_a_gateway_through_which_calls_end_in_a_result(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def played(about: ProxyAbout, setting: Setting, subject: str) -> Crossed:
+        return crossing(end="result" if setting.name == "passes" else "`isError`")
+
+    async def fault(about: ProxyAbout, setting: Setting, fault: Fault, subject: str) -> Passed:
+        return seen("a")
+
+    def version(about: ProxyAbout) -> str:
+        return "gateway 1.0.0"
+
+    settings = [Setting(name=name, words={}) for name in ("passes", "does not")]
+    gateway = ABOUT.model_copy(update={"speaks_mcp": True, "settings": settings})
+    monkeypatch.setattr(play, "crossed", played)
+    monkeypatch.setattr(play, "passed", fault)
+    monkeypatch.setattr(play, "version_of", version)
+    found = await play.review(gateway, lambda name: None, ["502"])
+    assert [*found.settings] == ["passes"]
+    assert [*found.crossings] == ["passes", "does not"]
+
+
+def crossing(end: str = "result") -> Crossed:
+    return Crossed(
+        sent=3,
+        arrived=3,
+        same=3,
+        sealed=True,
+        version="2026-07-28",
+        can_ask=True,
+        bills=1,
+        end=end,
+        two_gateways="result",
+        undeclared="question",
+    )
+
+
+def test_the_gateways_table_names_each_outcome_once() -> None:
+    name = next(name for name, about in proxies().items() if about.speaks_mcp)
+    setting = proxies()[name].settings[0].name
+    ends: dict[str, Crossed] = {
+        subject: crossing("result" if subject == "E" else "no response")
+        for subject in play.SUBJECTS
+    }
+    found = ProxyResults(version="1.0.0", date="2026-11-28", crossings={setting: ends})
+    *_, row = page.crossings(Scoreboard(proxies={name: found})).splitlines()
+    cells = [cell.strip() for cell in row.strip("|").split("|")]
+    assert cells[1:] == [
+        "3 of 3",
+        "the gateway's own",
+        "2026-07-28",
+        "yes",
+        "1/1/1",
+        "no response or result",
+        "result",
+        "the question",
+    ]
+
+
 def test_every_setting_that_is_kept_has_every_fault_and_the_guard_charges_once() -> None:
     for name, found in read().proxies.items():
         names = [setting.name for setting in proxies()[name].settings]
+        if proxies()[name].speaks_mcp:
+            assert [*found.crossings] == names, name
+            ends = {each: {one.end for one in of.values()} for each, of in found.crossings.items()}
+            names = [each for each in names if ends[each] == {"result"}]
         assert [*found.settings] == names, name
         for by_fault in found.settings.values():
             assert [*by_fault] == [*FAULTS], name

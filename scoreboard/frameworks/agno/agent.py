@@ -12,37 +12,37 @@ from agno.run.requirement import RunRequirement
 from agno.tools import tool as agno_tool
 
 CARRIES = sys.argv[1:] == ["carried"]
-"""Whether the caller holds the requirements, and not only the ids of the run."""
+"""The caller holds the run's requirements, and not only its ids."""
 
 
 @agno_tool
 def log_lookup(location: str) -> str:
-    """Note that the weather was asked for."""
+    """Log that the weather of a location was asked for."""
     tool.audit(location)
     return location
 
 
 @agno_tool(requires_user_input=True, user_input_fields=["place"])
 def choose_place(location: str, place: str) -> str:
-    """Which place is meant."""
+    """Ask the user which of the places with this name is meant."""
     return place
 
 
 @agno_tool(requires_user_input=True, user_input_fields=["consent"])
 def agree(place: str, consent: str) -> str:
-    """Whether the lookup may be billed."""
+    """Ask the user to agree to the bill."""
     return place
 
 
 @agno_tool(requires_user_input=True, user_input_fields=["units"])
 def look_up(place: str, units: str) -> str:
-    """Today's weather."""
+    """Bill a lookup, and return today's weather."""
     tool.bill(place)
     return tool.report(place, units)
 
 
 class Scripted(Model):
-    """Calls the tools in order, and ends with what the last one has said."""
+    """A model that calls the tools in order, and ends with the last tool's result."""
 
     def invoke(self, messages, **more) -> ModelResponse:
         said = {each.tool_name: each.content for each in messages if each.role == "tool"}
@@ -125,7 +125,7 @@ def resume(pause: dict, name: str, value: str, user: str) -> dict:
 
 
 def read(call: str, pause: dict | None, user: str) -> dict:
-    """The last run of the session: its content, or the question that it has."""
+    """Return the result of the session's last run, or the question that it has open."""
     return outcome(agent.get_session(session_id=call).runs[-1])
 
 

@@ -16,7 +16,7 @@ from pydantic import BaseModel
 
 
 class Pauses(HumanFeedbackProvider):
-    """Pauses the flow: the program's caller is told what is asked."""
+    """A provider that pauses the flow, so that the program's caller gets the question."""
 
     def request_feedback(self, context: PendingFeedbackContext, flow: Flow) -> str:
         raise HumanFeedbackPending(context=context)

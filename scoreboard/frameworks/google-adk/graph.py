@@ -66,7 +66,7 @@ async def run(session: str, user: str, part: types.Part) -> dict:
 
 
 async def looked_up(call: str, user: str) -> dict:
-    """The last event of the session that has a text, or the question that is open."""
+    """Return the open question, or the text of the session's last event that has one."""
     sessions = SqliteSessionService(str(tool.STORE / "sessions.sqlite"))
     session = await sessions.get_session(app_name="weather", user_id=user, session_id=call)
     answered = {each.id for event in session.events for each in event.get_function_responses()}

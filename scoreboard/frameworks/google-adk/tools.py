@@ -15,18 +15,18 @@ ASKS = "adk_request_confirmation"
 
 
 def choose_place(location: str, tool_context: ToolContext) -> dict:
-    """Which place is meant."""
+    """Ask the user which of the places with this name is meant."""
     tool.audit(location)
     return confirmed(tool_context, tool.which_place(location))
 
 
 def agree(place: str, tool_context: ToolContext) -> dict:
-    """Whether the lookup may be billed."""
+    """Ask the user to agree to the bill."""
     return confirmed(tool_context, tool.may_bill(place))
 
 
 def look_up(place: str, tool_context: ToolContext) -> dict:
-    """Today's weather."""
+    """Bill a lookup, and return today's weather."""
     said = confirmed(tool_context, tool.which_units(place))
     if "units" not in said:
         return said
@@ -42,7 +42,7 @@ def confirmed(tool_context: ToolContext, question: dict) -> dict:
 
 
 class Scripted(BaseLlm):
-    """Calls the tools in order, and ends with what the last one has said."""
+    """A model that calls the tools in order, and ends with the last tool's result."""
 
     async def generate_content_async(self, llm_request, stream=False):
         parts = [part for content in llm_request.contents for part in content.parts or []]
@@ -89,7 +89,7 @@ async def run(session: str, user: str, part: types.Part) -> dict:
 
 
 async def looked_up(call: str, user: str) -> dict:
-    """The last event of the session that has a text, or the question that is open."""
+    """Return the open question, or the text of the session's last event that has one."""
     sessions = SqliteSessionService(str(tool.STORE / "sessions.sqlite"))
     session = await sessions.get_session(app_name="weather", user_id=user, session_id=call)
     answered = {each.id for event in session.events for each in event.get_function_responses()}

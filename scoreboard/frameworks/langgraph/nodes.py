@@ -10,7 +10,7 @@ from langgraph.graph import START, StateGraph
 from langgraph.types import Command, interrupt
 
 BY_ID = sys.argv[1:] == ["id"]
-"""Whether an answer names the interrupt that it is for."""
+"""Answers name the interrupt that they are for."""
 
 
 class State(TypedDict, total=False):
@@ -67,7 +67,7 @@ def run(what, thread: str) -> dict:
 
 
 def read(call: str, pause: dict | None, user: str) -> dict:
-    """What `get_state` has of the thread."""
+    """Return the open question or the result that `get_state` shows of the thread."""
     with SqliteSaver.from_conn_string(str(tool.STORE / "checkpoints.sqlite")) as saver:
         state = compiled(saver).get_state({"configurable": {"thread_id": call}})
     if state.interrupts:

@@ -5,19 +5,29 @@ from typing import Literal, TypedDict
 
 import tool
 from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.func import task
 from langgraph.graph import START, StateGraph
 from langgraph.types import Command, interrupt
 
 BY_ID = "id" in sys.argv
-"""Whether an answer names the interrupt that it is for."""
+"""Answers name the interrupt that they are for."""
 CHECKED = "schema" in sys.argv
-"""Whether each interrupt says what its answer may be."""
+"""Each interrupt names the answers that it accepts."""
+IN_TASKS = "tasks" in sys.argv
+"""Each effect is a task, whose result LangGraph keeps."""
 
 
 def ask(question: dict) -> str:
     if not CHECKED:
         return interrupt(question)
     return interrupt(question, response_schema=Literal[*question["choices"]])
+
+
+def do(effect, subject: str) -> None:
+    if IN_TASKS:
+        task(effect)(subject).result()
+    else:
+        effect(subject)
 
 
 class State(TypedDict, total=False):
@@ -27,13 +37,13 @@ class State(TypedDict, total=False):
 
 def weather(state: State) -> State:
     location = state["location"]
-    tool.audit(location)
+    do(tool.audit, location)
     names = tool.places(location)
     place = names[0] if len(names) == 1 else ask(tool.which_place(location))
     if tool.CONSENT and not ask(tool.may_bill(place)):
         return {"report": "No lookup was made."}
     units = ask(tool.which_units(place))
-    tool.bill(place)
+    do(tool.bill, place)
     return {"report": tool.report(place, units)}
 
 
@@ -55,7 +65,7 @@ def run(what, thread: str) -> dict:
 
 
 def read(call: str, pause: dict | None, user: str) -> dict:
-    """What `get_state` has of the thread."""
+    """Return the open question or the result that `get_state` shows of the thread."""
     with SqliteSaver.from_conn_string(str(tool.STORE / "checkpoints.sqlite")) as saver:
         state = compiled(saver).get_state({"configurable": {"thread_id": call}})
     if state.interrupts:

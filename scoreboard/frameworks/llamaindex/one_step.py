@@ -11,7 +11,28 @@ from workflows import Context, Workflow, step
 from workflows.events import HumanResponseEvent, InputRequiredEvent, StartEvent, StopEvent
 
 VARIANT = sys.argv[1]
-"""What tells two waits apart: nothing, their `waiter_id`, or what the answer has to say, too."""
+"""The marks of a wait: nothing, a `waiter_id`, a `waiter_id` and `requirements`, or a `waiter_id`
+and an event type of its own (`types`).
+"""
+
+
+class PlaceChosen(HumanResponseEvent):
+    pass
+
+
+class Agreed(HumanResponseEvent):
+    pass
+
+
+class UnitsChosen(HumanResponseEvent):
+    pass
+
+
+OWN_TYPES = {"place": PlaceChosen, "consent": Agreed, "units": UnitsChosen}
+
+
+def answer_type(key: str) -> type[HumanResponseEvent]:
+    return OWN_TYPES[key] if VARIANT == "types" else HumanResponseEvent
 
 
 async def ask(ctx: Context, question: dict) -> str:
@@ -19,7 +40,7 @@ async def ask(ctx: Context, question: dict) -> str:
     if VARIANT == "requirements":
         told["requirements"] = {"question": question["key"]}
     asked = InputRequiredEvent(question=question)
-    answer = await ctx.wait_for_event(HumanResponseEvent, waiter_event=asked, **told)
+    answer = await ctx.wait_for_event(answer_type(question["key"]), waiter_event=asked, **told)
     return answer.response
 
 
@@ -61,7 +82,7 @@ def resume(pause: dict, name: str, value: str, user: str) -> dict:
         workflow = Weather()
         ctx = Context.from_dict(workflow, json.loads(saved(pause["call"]).read_text()))
         handler = workflow.run(ctx=ctx)
-        handler.ctx.send_event(HumanResponseEvent(response=value, question=name))
+        handler.ctx.send_event(answer_type(name)(response=value, question=name))
         return await run_on(pause["call"], handler)
 
     return asyncio.run(run())

@@ -88,7 +88,7 @@ async function resume({ pause, name, value }) {
     return outcome(await run.resume({ step: pause.step, resumeData: { [name]: value } }), pause.run);
 }
 
-/** The run as the store has it. */
+/** Returns the run from the store. */
 async function read({ call }) {
     const run = await workflow.getWorkflowRunById(call);
     if (run.status === 'success') return tool.done(run.result);

@@ -26,7 +26,7 @@ from openai.types.responses import (
 )
 
 CARRIES = sys.argv[1:] == ["carried"]
-"""Whether the caller holds the run's state, and not only its name."""
+"""The caller holds the run's state, and not only its name."""
 PLACE, UNITS, REJECTED = "Springfield, Missouri", "imperial", "No lookup was made."
 
 
@@ -53,7 +53,7 @@ def look_up(place: str, units: str) -> str:
 
 
 class Scripted(Model):
-    """Calls the tools in order, and ends with what the last one has said."""
+    """A model that calls the tools in order, and ends with the last tool's result."""
 
     async def get_response(self, system_instructions, input, *args, **kwargs) -> ModelResponse:
         said = [each["output"] for each in input if each.get("type") == "function_call_output"]

@@ -16,11 +16,11 @@ from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart, ToolRetu
 from pydantic_ai.models.function import FunctionModel
 
 CARRIES = sys.argv[1:] == ["carried"]
-"""Whether the caller holds the messages, and not only their name."""
+"""The caller holds the messages, and not only their name."""
 
 
 def scripted(messages, info) -> ModelResponse:
-    """Calls the tools in order, and ends with what the last one has said."""
+    """Return the call of the next tool, or the last tool's result."""
     returned = {
         part.tool_name: part.content
         for message in messages

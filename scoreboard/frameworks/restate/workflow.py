@@ -1,4 +1,6 @@
-"""The weather tool as a Restate workflow that waits for a durable promise at each question."""
+"""The weather tool as a Restate workflow that waits for a durable promise, or an awakeable, at
+each question.
+"""
 
 import asyncio
 import os
@@ -13,12 +15,14 @@ import restate
 import tool
 
 KEYED = sys.argv[1] == "keyed"
-"""Whether an answer has an idempotency key."""
+"""Answers have an idempotency key."""
+AWAKEABLES = sys.argv[1] == "awakeables"
+"""Questions wait for an awakeable, whose id the caller holds, in place of a named promise."""
 WAIT_SECONDS = 30.0
 READ_SECONDS = 10.0
 INGRESS = f"http://127.0.0.1:{os.environ['MRTR_PORT']}"
 NOT_READY = 470
-"""The status of an output that is not there yet."""
+"""The HTTP status while the workflow has no output yet."""
 
 weather = restate.Workflow("weather")
 
@@ -35,6 +39,10 @@ async def run(ctx: restate.WorkflowContext, location: str) -> str:
 
 
 async def ask(ctx: restate.WorkflowContext, number: int, question: dict) -> str:
+    if AWAKEABLES:
+        awakeable, answered = ctx.awakeable()
+        ctx.set("question", question | {"number": number, "awakeable": awakeable})
+        return await answered
     promise = ctx.promise(question["key"])
     if await promise.peek() is None:  # what was answered early is not asked
         ctx.set("question", question | {"number": number})
@@ -51,8 +59,19 @@ async def pending(ctx: restate.WorkflowSharedContext) -> dict | None:
     return await ctx.get("question")
 
 
+def held(call: str, question: dict) -> dict:
+    ids = {"awakeable": question["awakeable"]} if AWAKEABLES else {}
+    return {"call": call, "number": question["number"]} | ids
+
+
+async def resolve(awakeable: str, value: str) -> None:
+    async with httpx.AsyncClient(base_url=INGRESS) as ingress:
+        response = await ingress.post(f"/restate/awakeables/{awakeable}/resolve", json=value)
+    response.raise_for_status()
+
+
 async def outcome(client: restate.RestateClient, call: str, after: int) -> dict:
-    """What comes after a question: the next one, or the result."""
+    """Wait for the question after a question, or for the result."""
     until = time.monotonic() + WAIT_SECONDS
     async with httpx.AsyncClient(base_url=INGRESS) as ingress:
         while time.monotonic() < until:
@@ -60,18 +79,20 @@ async def outcome(client: restate.RestateClient, call: str, after: int) -> dict:
             if output.is_success:
                 return tool.done(output.json())
             if output.status_code != NOT_READY:
-                raise RuntimeError(output.json()["message"])
+                output.raise_for_status()
             question = await client.workflow_call(pending, key=call, arg=None)
             if question and question["number"] > after:
-                return tool.asked(question, {"call": call, "number": question["number"]})
+                return tool.asked(question, held(call, question))
             await asyncio.sleep(0.05)
     if status := await left_to_others(call):
         return tool.parked(status)
+    if question:  # an answer that it was not for has left it open
+        return tool.asked(question, held(call, question))
     raise TimeoutError("the workflow does not go on")
 
 
 async def left_to_others(call: str) -> str:
-    """The status of a call that is pinned to a deployment which is not this one, else nothing."""
+    """Return the status of a call that is pinned to another deployment than this one, else ""."""
     known = tool.STORE / f"port-{'2' if tool.CONSENT else '1'}"
     query = (
         "SELECT i.status AS status, d.endpoint AS endpoint FROM sys_invocation i"
@@ -90,7 +111,7 @@ async def left_to_others(call: str) -> str:
 
 
 async def looked_up(call: str) -> dict:
-    """The workflow's output, or the question that it has."""
+    """Return the workflow's output, or the question that it has open."""
     until = time.monotonic() + READ_SECONDS
     async with httpx.AsyncClient(base_url=INGRESS) as ingress:
         while time.monotonic() < until:  # what was interrupted goes on by itself
@@ -106,8 +127,9 @@ async def looked_up(call: str) -> dict:
 
 
 async def serve(work) -> dict:
-    """Do something while this version of the workflow is served, in each process at the same
-    address.
+    """Serve this version of the workflow while some work is done.
+
+    Every process serves it at the same address.
     """
     known = tool.STORE / f"port-{'2' if tool.CONSENT else '1'}"
     listener = socket.socket()
@@ -153,6 +175,9 @@ def resume(pause: dict, name: str, value: str, user: str) -> dict:
     async def work(client: restate.RestateClient) -> dict:
         key = {"idempotency_key": f"{pause['call']}-{name}"} if KEYED else {}
         said = {"name": name, "value": value}
+        if AWAKEABLES:
+            await resolve(pause["awakeable"], value)
+            return await outcome(client, pause["call"], pause["number"])
         await client.workflow_call(answer, key=pause["call"], arg=said, **key)
         return await outcome(client, pause["call"], pause["number"])
 

@@ -9,7 +9,7 @@ from strands.session.file_session_manager import FileSessionManager
 
 
 class Scripted(Model):
-    """Calls the tool, and ends with what it has said."""
+    """A model that calls the tool, and ends with its result."""
 
     def update_config(self, **config) -> None:
         pass
@@ -39,7 +39,7 @@ class Scripted(Model):
 
 @tool(context=True)
 def look_up(tool_context: ToolContext, location: str) -> str:
-    """Today's weather."""
+    """Bill a lookup, and return today's weather."""
     weather.audit(location)
     place = tool_context.interrupt("place", reason=weather.which_place(location))
     if weather.CONSENT and not tool_context.interrupt("consent", reason=weather.may_bill(place)):

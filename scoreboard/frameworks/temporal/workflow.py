@@ -12,11 +12,13 @@ from datetime import timedelta
 import tool
 from temporalio import activity, workflow
 from temporalio.client import Client, WorkflowExecutionStatus, WorkflowUpdateFailedError
-from temporalio.common import WorkflowIDConflictPolicy
+from temporalio.common import RetryPolicy, WorkflowIDConflictPolicy
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
-BY_UPDATE = sys.argv[1] == "updates"
-"""Whether answers are updates with ids, and not signals, and a start may be repeated."""
+BY_UPDATE = sys.argv[1] in ("updates", "once")
+"""Answers are updates with ids in place of signals, and a start may be repeated."""
+ONCE = sys.argv[1] == "once"
+"""The bill is attempted once at most."""
 WAIT_SECONDS = 45.0
 
 
@@ -44,7 +46,8 @@ class Weather:
         if tool.CONSENT and not await self.ask(2, tool.may_bill(place)):
             return "No lookup was made."
         units = await self.ask(3, tool.which_units(place))
-        await workflow.execute_activity(charge, place, **how)
+        attempts = {"retry_policy": RetryPolicy(maximum_attempts=1)} if ONCE else {}
+        await workflow.execute_activity(charge, place, **how, **attempts)
         return tool.report(place, units)
 
     async def ask(self, number: int, question: dict) -> str:
@@ -72,7 +75,7 @@ class Weather:
 
 
 async def outcome(handle, after: int | None) -> dict:
-    """What comes after a question: another one, or the result."""
+    """Wait for the question after a question, or for the result."""
     until = time.monotonic() + WAIT_SECONDS
     while time.monotonic() < until:
         if (await handle.describe()).status != WorkflowExecutionStatus.RUNNING:
@@ -125,7 +128,7 @@ def resume(pause: dict, name: str, value: str, user: str) -> dict:
 
 
 def read(call: str, pause: dict | None, user: str) -> dict:
-    """The workflow's result, by its id, or the question that it has."""
+    """Return the workflow's result, or the question that it has open."""
 
     async def work(client: Client) -> dict:
         handle = client.get_workflow_handle(call)

@@ -30,7 +30,7 @@ const tools = {
     }),
 };
 
-/** Calls the tools in order, and ends with what the last one has said. */
+/** Returns the model's next tool call, or the last tool's result as its text. */
 async function scripted({ prompt }) {
     const parts = prompt.flatMap(({ content }) => (Array.isArray(content) ? content : []));
     const called = parts.filter(({ type }) => type === 'tool-call').map(({ toolName }) => toolName);
