@@ -207,7 +207,10 @@ impl ServerHandler for WeatherHandler {
         _runtime: Arc<dyn McpServer>,
     ) -> Result<GenericResult, RpcError> {
         if request.method == "tools/call" && !self.bare {
-            return Err(refused("the parameters are not those of a call"));
+            let params = request.params.unwrap_or_default();
+            let answers = params.get("inputResponses").and_then(|answers| answers.as_object());
+            let keys: Vec<_> = answers.into_iter().flat_map(|answers| answers.keys().cloned()).collect();
+            return Err(refused(format!("a call that fits no model; its answers: {}", keys.join(", "))));
         }
         Err(RpcError::method_not_found().with_message("No handler is implemented for custom requests.".to_string()))
     }
