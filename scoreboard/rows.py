@@ -133,7 +133,7 @@ def strong(outcome: str) -> str:
 
 def marked(cell: Cell) -> str:
     """Return a cell for a table in Markdown."""
-    return " → ".join(strong(each) for each in (cell.says, cell.adds) if each)
+    return " → ".join(strong(each) for each in cell.words.split(" → "))
 
 
 def table(first: str, heads: Heads, rows: Sequence[Row], link: str) -> str:

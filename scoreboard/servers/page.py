@@ -20,6 +20,7 @@ from mrtr_options.terminal import markdown
 from scoreboard import ROOT
 from scoreboard.board import Scoreboard, date_of
 from scoreboard.rows import Cell, Row, Runs, anchored, slug, strong
+from scoreboard.servers.cells import read as read_cells
 from scoreboard.servers.peers import Peer, Variant, missing, peers
 from scoreboard.servers.play import OLD_CALLS, Broken, Life, Old, Reviewed, Tried
 
@@ -359,7 +360,7 @@ def failures(board: Scoreboard) -> Runs:
 def run(board: Scoreboard, name: str) -> str | None:
     """Return the run of a part whose name has a server, its settings and one more name.
 
-    That name is an anomaly, a rule or a probe.
+    That name is an anomaly, a rule, a probe, or a column of the first table.
     """
     wanted = re.fullmatch(r"servers, run: (.*), (.*), (.*)", name)
     if wanted is None:
@@ -369,7 +370,10 @@ def run(board: Scoreboard, name: str) -> str | None:
     if found is None:  # the server could not be built here
         return None
     broken = {each.rule: each.story for each in (*found.breaks, *found.departs)}
-    runs = found.histories | broken | found.probes
+    of_cells = read_cells().servers.get(wanted[1], {}).get(wanted[2])
+    by_column = of_cells.cells if of_cells else {}
+    columns = {name: each.history for name, each in by_column.items()}
+    runs = found.histories | broken | found.probes | columns
     return "\n".join(("```text", *runs[wanted[3]], "```"))
 
 

@@ -235,6 +235,8 @@ def test_what_harms_is_bold_on_both_sides_of_the_arrow() -> None:
     assert marked(Cell(says="refused", adds="twice")) == "refused → **twice**"
     assert marked(Cell(says="every call lost", adds="works")) == "**every call lost** → works"
     assert marked(Cell(says="1/1", adds="sessions: empty result, 2/0")).endswith("2/0**")
+    two = Cell(says="1/0", adds="sessions: empty result, 2/0 → elicit: result, 1/1")
+    assert marked(two) == "1/0 → **sessions: empty result, 2/0** → elicit: result, 1/1"
 
 
 def test_what_maintainers_know_is_quoted_with_its_page() -> None:

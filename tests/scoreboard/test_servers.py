@@ -111,13 +111,14 @@ ATTACKED = next(each for each in systematic() if each.name == "attacks-tokyo")
 @pytest.mark.anyio
 @pytest.mark.parametrize("variant", ["default", "hardened"])
 async def test_the_lowlevel_server_of_the_python_sdk_is_as_its_rows_say(
-    variant: str, lowlevel: Any, tmp_path: Path
+    variant: str, lowlevel: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(lowlevel, "VARIANT", variant)
     kept = read().servers["python-lowlevel"].variants[variant]
     ledger = SqliteLedger(tmp_path / "effects.sqlite")
     subject = Subject(Option("?", "python-lowlevel", tmp_path))
     scenarios = [named("clean-springfield"), named("lost-final"), ATTACKED]
-    async with over_http(lowlevel.build(variant)) as url:
+    async with over_http(lowlevel.build()) as url:
         where = Remote([url], ledger)
         clean, lost, attacked = [await run(subject, each.on_one(), where) for each in scenarios]
     assert violations(clean) == []

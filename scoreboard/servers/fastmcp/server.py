@@ -18,9 +18,9 @@ from pydantic import Field, create_model
 VARIANT = sys.argv[1] if len(sys.argv) > 1 else "default"
 MODERN = "2026-07-28"
 KEYS = [os.environ["STATE_SECRET"].encode()]
-SECURITY = RequestStateSecurity(keys=KEYS) if VARIANT == "hardened" else None
+HARDENED = {"request_state_security": RequestStateSecurity(keys=KEYS), "mask_error_details": True}
 
-mcp = FastMCP("weather", request_state_security=SECURITY)
+mcp = FastMCP("weather", **(HARDENED if VARIANT == "hardened" else {}))
 
 
 def ask(

@@ -29,6 +29,7 @@ var (
 	celsius = []int{24, 23, 14, 16, 7, 22, 17, 26, 19}
 	sky     = []string{"sunny", "light cloud", "fog", "drizzle", "windy", "partly cloudy", "rain", "sunny", "clear"}
 	ledger  *sql.DB
+	elicits bool
 )
 
 func record(kind, subject string) error {
@@ -67,29 +68,53 @@ type state struct {
 	Place string `json:"place"`
 }
 
-func ask(req *mcp.CallToolRequest, key, message string, choices []string, carried string) *mcp.CallToolResult {
+func canAsk(req *mcp.CallToolRequest) bool {
 	declared := req.ClientCapabilities()
-	if declared == nil || declared.Elicitation == nil ||
-		(declared.Elicitation.Form == nil && declared.Elicitation.URL != nil) {
-		return text(key+": this client cannot be asked", true)
-	}
+	return declared != nil && declared.Elicitation != nil &&
+		(declared.Elicitation.Form != nil || declared.Elicitation.URL == nil)
+}
+
+func form(key, message string, choices []string) *mcp.ElicitParams {
 	enum := make([]any, len(choices))
 	for i, each := range choices {
 		enum[i] = each
 	}
-	return &mcp.CallToolResult{
-		InputRequests: mcp.InputRequestMap{
-			key: &mcp.ElicitParams{
-				Message: message,
-				RequestedSchema: &jsonschema.Schema{
-					Type:       "object",
-					Properties: map[string]*jsonschema.Schema{key: {Type: "string", Enum: enum}},
-					Required:   []string{key},
-				},
-			},
+	return &mcp.ElicitParams{
+		Message: message,
+		RequestedSchema: &jsonschema.Schema{
+			Type:       "object",
+			Properties: map[string]*jsonschema.Schema{key: {Type: "string", Enum: enum}},
+			Required:   []string{key},
 		},
-		RequestState: carried,
 	}
+}
+
+func ask(req *mcp.CallToolRequest, key, message string, choices []string, carried string) *mcp.CallToolResult {
+	if !canAsk(req) {
+		return text(key+": this client cannot be asked", true)
+	}
+	return &mcp.CallToolResult{
+		InputRequests: mcp.InputRequestMap{key: form(key, message, choices)},
+		RequestState:  carried,
+	}
+}
+
+// push asks an old client over its session, with the setting "elicit", and adds the answer to the request's.
+func push(ctx context.Context, req *mcp.CallToolRequest, key, message string, choices []string) error {
+	handshake := req.Session.InitializeParams()
+	isOld := handshake != nil && handshake.ProtocolVersion < "2026-07-28"
+	if !elicits || !isOld || !canAsk(req) {
+		return nil
+	}
+	result, err := req.Session.Elicit(ctx, form(key, message, choices))
+	if err != nil {
+		return err
+	}
+	if req.Params.InputResponses == nil {
+		req.Params.InputResponses = mcp.InputResponseMap{}
+	}
+	req.Params.InputResponses[key] = result
+	return nil
 }
 
 // answer is what the user chose; or a result, where that is nothing; or neither, if there is no answer.
@@ -117,7 +142,7 @@ type arguments struct {
 	Location string `json:"location"`
 }
 
-func weather(_ context.Context, req *mcp.CallToolRequest, args arguments) (*mcp.CallToolResult, any, error) {
+func weather(ctx context.Context, req *mcp.CallToolRequest, args arguments) (*mcp.CallToolResult, any, error) {
 	if err := record("audit", args.Location); err != nil {
 		return nil, nil, err
 	}
@@ -137,23 +162,30 @@ func weather(_ context.Context, req *mcp.CallToolRequest, args arguments) (*mcp.
 		place = names[0]
 	}
 	if place == "" {
+		message := "Which " + trimmed(args.Location) + "?"
+		if err := push(ctx, req, "place", message, names); err != nil {
+			return nil, nil, err
+		}
 		chosen, result := answer(req, "place", names)
 		if result != nil {
 			return result, nil, nil
 		}
 		if chosen == "" {
-			return ask(req, "place", "Which "+trimmed(args.Location)+"?", names, ""), nil, nil
+			return ask(req, "place", message, names, ""), nil, nil
 		}
 		place = chosen
 	}
-	units := []string{"metric", "imperial"}
+	message, units := "Which units for "+place+"?", []string{"metric", "imperial"}
+	if err := push(ctx, req, "units", message, units); err != nil {
+		return nil, nil, err
+	}
 	chosen, result := answer(req, "units", units)
 	if result != nil {
 		return result, nil, nil
 	}
 	if chosen == "" {
 		kept, err := json.Marshal(state{place})
-		return ask(req, "units", "Which units for "+place+"?", units, string(kept)), nil, err
+		return ask(req, "units", message, units, string(kept)), nil, err
 	}
 	if err := record("bill", place); err != nil {
 		return nil, nil, err
@@ -171,6 +203,7 @@ func main() {
 	if _, err := ledger.Exec(table); err != nil {
 		log.Fatal(err)
 	}
+	elicits = os.Args[1] == "elicit"
 	server := mcp.NewServer(&mcp.Implementation{Name: "weather", Version: "v1.0.0"}, nil)
 	one, most := 1, 100
 	mcp.AddTool(server, &mcp.Tool{
@@ -183,7 +216,7 @@ func main() {
 		},
 	}, weather)
 	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server },
-		&mcp.StreamableHTTPOptions{Stateless: os.Args[1] != "sessions"})
+		&mcp.StreamableHTTPOptions{Stateless: os.Args[1] == "default"})
 	http.Handle("/mcp", handler)
 	log.Fatal(http.ListenAndServe("127.0.0.1:"+os.Getenv("PORT"), nil))
 }

@@ -17,6 +17,7 @@ from mcp.types import (
     ElicitRequestFormParams,
     ElicitResult,
     InputRequiredResult,
+    InputResponses,
     ListToolsResult,
     PaginatedRequestParams,
     TextContent,
@@ -35,15 +36,22 @@ WEATHER = Tool(
 )
 
 
-def ask(
-    key: str, message: str, choices: list[str], state: str | None = None
-) -> InputRequiredResult:
-    schema = {
+VARIANT = sys.argv[1] if len(sys.argv) > 1 else "default"
+MODERN = "2026-07-28"
+
+
+def schema_of(key: str, choices: list[str]) -> dict[str, object]:
+    return {
         "type": "object",
         "properties": {key: {"type": "string", "enum": choices}},
         "required": [key],
     }
-    form = ElicitRequestFormParams(message=message, requested_schema=schema)
+
+
+def ask(
+    key: str, message: str, choices: list[str], state: str | None = None
+) -> InputRequiredResult:
+    form = ElicitRequestFormParams(message=message, requested_schema=schema_of(key, choices))
     return InputRequiredResult(
         input_requests={key: ElicitRequest(params=form)}, request_state=state
     )
@@ -91,12 +99,30 @@ def said_no(answer: object, key: str) -> CallToolResult | None:
     return text(f"No lookup: {key} was {what}.")
 
 
+def pushes(ctx: ServerRequestContext) -> bool:
+    """Whether this client is asked over its session, which has no `InputRequiredResult`."""
+    return ctx.protocol_version < MODERN and VARIANT == "hardened"
+
+
 def can_ask(ctx: ServerRequestContext) -> bool:
-    """An older session has nowhere to put an `InputRequiredResult`."""
     declared = ctx.session.client_capabilities
     elicitation = declared.elicitation if declared else None
     forms = elicitation is not None and (elicitation.form is not None or elicitation.url is None)
-    return ctx.protocol_version >= "2026-07-28" and forms
+    return forms and (ctx.protocol_version >= MODERN or pushes(ctx))
+
+
+async def answer_to(
+    ctx: ServerRequestContext,
+    answers: InputResponses,
+    key: str,
+    message: str,
+    choices: list[str],
+) -> object:
+    """What came with the request, or what an old client's user says when asked over its session."""
+    if not pushes(ctx):
+        return answers.get(key)
+    schema = schema_of(key, choices)
+    return await ctx.session.elicit_form(message, schema, related_request_id=ctx.request_id)
 
 
 async def list_tools(
@@ -122,35 +148,36 @@ async def call_tool(
     if place is None:
         if not can_ask(ctx):
             return text(f"Name the place: {'; '.join(names)}.", is_error=True)
-        answer = answers.get("place")
+        message = f"Which {location.strip()}?"
+        answer = await answer_to(ctx, answers, "place", message, names)
         if answer is None:
-            return ask("place", f"Which {location.strip()}?", names)
+            return ask("place", message, names)
         if (no := said_no(answer, "place")) is not None:
             return no
         place = value(answer, "place", names)
 
     units = None
     if can_ask(ctx):
-        answer = answers.get("units")
+        message, choices = f"Which units for {place}?", ["metric", "imperial"]
+        answer = await answer_to(ctx, answers, "units", message, choices)
         if answer is None:
-            state = json.dumps({"place": place})
-            return ask("units", f"Which units for {place}?", ["metric", "imperial"], state)
+            return ask("units", message, choices, json.dumps({"place": place}))
         if (no := said_no(answer, "units")) is not None:
             return no
-        units = value(answer, "units", ["metric", "imperial"])
+        units = value(answer, "units", choices)
 
     await weather.bill(place)
     return text(weather.report(place, units))
 
 
-def build(variant: str) -> Server:
+def build() -> Server:
     server = Server("weather", on_list_tools=list_tools, on_call_tool=call_tool)
-    if variant == "hardened":
+    if VARIANT == "hardened":
         security = RequestStateSecurity(keys=[os.environ["STATE_SECRET"]])
         server.middleware.append(RequestStateBoundary(security, default_audience=server.name))
     return server
 
 
 if __name__ == "__main__":
-    app = build(sys.argv[1]).streamable_http_app()
+    app = build().streamable_http_app()
     uvicorn.run(app, host="127.0.0.1", port=int(os.environ["PORT"]), log_level="warning")

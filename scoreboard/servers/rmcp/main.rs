@@ -42,9 +42,9 @@ fn failed(error: impl std::fmt::Display) -> ErrorData {
 }
 
 /// What the user said to a question.
-fn answer(responses: Option<&InputResponses>, key: &str, choices: &[&str]) -> Result<Answer, ErrorData> {
+fn answer(responses: &InputResponses, key: &str, choices: &[&str]) -> Result<Answer, ErrorData> {
     let unfit = || ErrorData::invalid_params(format!("{key}: not one of the choices"), None);
-    let Some(response) = responses.and_then(|responses| responses.get(key)) else {
+    let Some(response) = responses.get(key) else {
         return Ok(Answer::Missing);
     };
     let response = ElicitResult::deserialize(response).map_err(|_| unfit())?;
@@ -60,7 +60,37 @@ fn answer(responses: Option<&InputResponses>, key: &str, choices: &[&str]) -> Re
     }
 }
 
+fn form(key: &str, message: String, choices: &[&str]) -> Result<ElicitRequestParams, ErrorData> {
+    Ok(ElicitRequestParams::FormElicitationParams {
+        meta: None,
+        message,
+        requested_schema: serde_json::from_value(json!({
+            "type": "object",
+            "properties": { key: { "type": "string", "enum": choices } },
+            "required": [key]
+        }))
+        .map_err(failed)?,
+    })
+}
+
 impl WeatherServer {
+    /// Ask an old client over its session, and add the answer to those of the request.
+    async fn push(
+        &self,
+        context: &RequestContext<RoleServer>,
+        answers: &mut InputResponses,
+        key: &str,
+        message: String,
+        choices: &[&str],
+    ) -> Result<(), ErrorData> {
+        let is_old = context.protocol_version().is_some_and(|version| version < ProtocolVersion::V_2026_07_28);
+        if self.hardened && is_old {
+            let said = context.peer.create_elicitation(form(key, message, choices)?).await.map_err(failed)?;
+            answers.insert(key.to_string(), serde_json::to_value(said).map_err(failed)?);
+        }
+        Ok(())
+    }
+
     /// What a state is bound to, where it is bound: this tool and its arguments.
     fn context(&self, location: &str) -> Vec<u8> {
         let bound = self.hardened.then(|| format!("tools/call:weather:{location}"));
@@ -87,20 +117,9 @@ impl WeatherServer {
             options = options.ttl(Duration::from_secs(600));
         }
         let sealed = self.codec.seal_json_with(&state, &options).map_err(failed)?;
+        let question = ElicitRequest::new(form(key, message, choices)?);
         let mut input_requests = InputRequests::new();
-        input_requests.insert(
-            key.to_string(),
-            InputRequest::Elicitation(ElicitRequest::new(ElicitRequestParams::FormElicitationParams {
-                meta: None,
-                message,
-                requested_schema: serde_json::from_value(json!({
-                    "type": "object",
-                    "properties": { key: { "type": "string", "enum": choices } },
-                    "required": [key]
-                }))
-                .map_err(failed)?,
-            })),
-        );
+        input_requests.insert(key.to_string(), InputRequest::Elicitation(question));
         Ok(InputRequiredResult::new(Some(input_requests), Some(sealed)).into())
     }
 }
@@ -141,7 +160,7 @@ impl ServerHandler for WeatherServer {
             None => WeatherRequestState::default(),
             Some(sealed) => self.open(&sealed, location)?,
         };
-        let answers = request.input_responses.as_ref();
+        let mut answers = request.input_responses.unwrap_or_default();
         let elicitation = context.client_capabilities().and_then(|declared| declared.elicitation);
         let can_ask = elicitation.is_some_and(|modes| modes.form.is_some() || modes.url.is_none());
 
@@ -159,24 +178,28 @@ impl ServerHandler for WeatherServer {
                 let words = format!("Name the place: {}.", names.join("; "));
                 return Ok(CallToolResult::error(vec![ContentBlock::text(words)]).into());
             }
-            _ => match answer(answers, "place", &names)? {
-                Answer::Chosen(chosen) => chosen,
-                Answer::Ends(result) => return Ok(result.into()),
-                Answer::Missing => {
-                    let message = format!("Which {}?", weather::trimmed(location));
-                    return self.ask("place", message, &names, location, WeatherRequestState::default());
+            _ => {
+                let message = format!("Which {}?", weather::trimmed(location));
+                self.push(&context, &mut answers, "place", message.clone(), &names).await?;
+                match answer(&answers, "place", &names)? {
+                    Answer::Chosen(chosen) => chosen,
+                    Answer::Ends(result) => return Ok(result.into()),
+                    Answer::Missing => {
+                        return self.ask("place", message, &names, location, WeatherRequestState::default());
+                    }
                 }
-            },
+            }
         };
 
         let mut units = None;
         if can_ask {
             let choices = ["metric", "imperial"];
-            match answer(answers, "units", &choices)? {
+            let message = format!("Which units for {place}?");
+            self.push(&context, &mut answers, "units", message.clone(), &choices).await?;
+            match answer(&answers, "units", &choices)? {
                 Answer::Chosen(chosen) => units = Some(chosen),
                 Answer::Ends(result) => return Ok(result.into()),
                 Answer::Missing => {
-                    let message = format!("Which units for {place}?");
                     let state = WeatherRequestState { place: Some(place) };
                     return self.ask("units", message, &choices, location, state);
                 }

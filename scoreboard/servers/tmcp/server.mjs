@@ -25,18 +25,21 @@ const signed = {
     },
 };
 
+const hardened = process.argv[2] === 'hardened';
+
 const server = new McpServer(
     { name: 'weather', version: '1.0.0', description: "Today's weather" },
     {
         adapter: new ValibotJsonSchemaAdapter(),
         capabilities: { tools: {} },
-        ...(process.argv[2] === 'hardened' ? { requestStateCodec: signed } : {}),
+        ...(hardened ? { requestStateCodec: signed } : {}),
     },
 );
 
 // What the user chose; or how they said no.
 async function ask(key, message, choices) {
-    const answer = await server.elicitation(message, v.object({ [key]: v.picklist(choices) }));
+    const options = hardened ? { key } : {};
+    const answer = await server.elicitation(message, v.object({ [key]: v.picklist(choices) }), options);
     if (answer.action === 'decline') return { no: tool.text(`No lookup: ${key} was declined.`) };
     if (answer.action === 'cancel') return { no: tool.text(`No lookup: ${key} was cancelled.`) };
     return { chosen: answer.content[key] };
