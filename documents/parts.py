@@ -227,7 +227,7 @@ CONFORMANCE = Source[conformance.Results](
     },
 )
 
-SUITE_SCORE = Source[score.Kept](
+SUITE_SCORE = Source[score.SuiteRuns](
     score.read,
     score.PAGES,
     {

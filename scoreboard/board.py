@@ -17,17 +17,16 @@ from pydantic import BaseModel
 
 from scoreboard import ROOT
 from scoreboard.frameworks.frameworks import frameworks
-from scoreboard.frameworks.play import Reviewed as Framework
+from scoreboard.frameworks.play import FrameworkReview
 from scoreboard.proxies.play import ProxyResults, proxies
 from scoreboard.servers.peers import Described, Unavailable, build, peers
-from scoreboard.servers.play import Reviewed as Server
-from scoreboard.servers.play import Told
+from scoreboard.servers.play import ServerReview, Told
 from scoreboard.used import Used
 
 FILE = ROOT / "docs" / "scoreboard.json"
 """The last review of each server, framework and proxy."""
 
-Results = TypeVar("Results", Server, Framework)
+Results = TypeVar("Results", ServerReview, FrameworkReview)
 Who = TypeVar("Who", bound=Described)
 
 
@@ -52,8 +51,8 @@ class Kept(BaseModel, Generic[Results]):
 class Scoreboard(BaseModel):
     """All kept results, by name."""
 
-    servers: dict[str, Kept[Server]] = {}
-    frameworks: dict[str, Kept[Framework]] = {}
+    servers: dict[str, Kept[ServerReview]] = {}
+    frameworks: dict[str, Kept[FrameworkReview]] = {}
     proxies: dict[str, ProxyResults] = {}
 
 

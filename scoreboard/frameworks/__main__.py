@@ -23,7 +23,7 @@ from scoreboard.frameworks import page
 from scoreboard.frameworks.cases import CASES, cases_for
 from scoreboard.frameworks.frameworks import Framework, frameworks
 from scoreboard.frameworks.page import reasons, table
-from scoreboard.frameworks.play import Reviewed, review
+from scoreboard.frameworks.play import FrameworkReview, review
 from scoreboard.servers.peers import build
 
 
@@ -99,7 +99,7 @@ def _some_cases(wanted: Sequence[Framework], cases: Sequence[str], *, keeps: boo
     return 0
 
 
-def _keep_cases(framework: Framework, variant: str, found: Reviewed) -> None:
+def _keep_cases(framework: Framework, variant: str, found: FrameworkReview) -> None:
     """Add the results of some cases of a variant to its kept results.
 
     The kept digest stays that of the last whole review.

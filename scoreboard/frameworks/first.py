@@ -8,7 +8,7 @@ from __future__ import annotations
 from scoreboard.board import Scoreboard
 from scoreboard.frameworks.frameworks import Variant
 from scoreboard.frameworks.page import FATES, address, attack, fate, outcome, rows, said
-from scoreboard.frameworks.play import Played, Reviewed
+from scoreboard.frameworks.play import FrameworkReview, Played
 from scoreboard.rows import Cell, Row, charged_twice, upstream_of
 
 HEADS = {
@@ -48,7 +48,7 @@ def first(board: Scoreboard) -> list[Row]:
     ]
 
 
-def _cell(case: str, variant: Variant, found: Reviewed) -> str:
+def _cell(case: str, variant: Variant, found: FrameworkReview) -> str:
     if case == "edited" and not variant.carries:
         return ONLY_A_NAME
     played = found.cases.get(case)

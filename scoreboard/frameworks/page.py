@@ -15,10 +15,10 @@ from mrtr_options.terminal import markdown
 from scoreboard.board import Scoreboard, date_of
 from scoreboard.frameworks.cases import ATTACKS, CASES
 from scoreboard.frameworks.frameworks import Framework, Variant, frameworks
-from scoreboard.frameworks.play import NOT_THE_END, Played, Reviewed
+from scoreboard.frameworks.play import NOT_THE_END, FrameworkReview, Played
 from scoreboard.rows import Cell, Row, Runs, anchored, slug
 
-Result = tuple[Framework, Variant, Reviewed]
+Result = tuple[Framework, Variant, FrameworkReview]
 
 WORDS_OF = {case.name: case.words for case in CASES}
 """The name of each case in the tables."""
@@ -52,7 +52,7 @@ def name_of(framework: Framework, variant: Variant) -> str:
     return f"{framework.title}, {variant.name}"
 
 
-def least(found: Reviewed, anomaly: str) -> str:
+def least(found: FrameworkReview, anomaly: str) -> str:
     """Return the first case that shows an anomaly; empty if none does.
 
     Attacks are left out: they have a table of their own.

@@ -76,7 +76,7 @@ class Played(BaseModel):
     history: list[str]
 
 
-class Reviewed(BaseModel):
+class FrameworkReview(BaseModel):
     """The results of one way to write the tool.
 
     Attributes:
@@ -98,7 +98,7 @@ class Reviewed(BaseModel):
 
 async def review(
     framework: Framework, variant: Variant, tell: Told, only: Collection[str] | None = None
-) -> Reviewed:
+) -> FrameworkReview:
     """Play every case, or only some by name, on a framework that was built."""
     began = time.monotonic()
     cases = [case for case in cases_for(variant.carries) if only is None or case.name in only]
@@ -122,7 +122,7 @@ async def review(
     async with anyio.create_task_group() as group:
         for case in cases:
             group.start_soon(one, case)
-    return Reviewed(
+    return FrameworkReview(
         version=framework.version,
         date=datetime.now(UTC).date().isoformat(),
         seconds=round(time.monotonic() - began),

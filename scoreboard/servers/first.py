@@ -13,7 +13,7 @@ from scoreboard.rows import Cell, Row, Runs, charged_twice, upstream_of
 from scoreboard.servers.cells import AllRuns, CellRun
 from scoreboard.servers.page import Result, musts, old_client, played
 from scoreboard.servers.peers import Peer
-from scoreboard.servers.play import Broken, Reviewed, Tried
+from scoreboard.servers.play import Broken, ServerReview, Tried
 
 HEADS = {
     "state-rewritten": "client rewrites the state",
@@ -47,21 +47,21 @@ OF_OLD_CLIENTS = ("old-client", "exception-to-old-client", "must")
 NOT_RUN = "not run"
 
 
-def _tried_with(found: Reviewed, fleet: str) -> Tried | None:
+def _tried_with(found: ServerReview, fleet: str) -> Tried | None:
     for tried in found.tried:
         if (tried.policy, tried.fleet) == ("resends", fleet):
             return tried
     return None
 
 
-def _state(found: Reviewed, rule: str) -> str:
+def _state(found: ServerReview, rule: str) -> str:
     if not found.longest_state:
         return "no state"
     broken = {each.rule for each in (*found.breaks, *found.departs)}
     return "taken" if rule in broken else "refused"
 
 
-def _resent(found: Reviewed, *faults: str) -> str:
+def _resent(found: ServerReview, *faults: str) -> str:
     """Return whether a repeated last round charges again, and for which of these faults."""
     tried = _tried_with(found, "sticky")
     shown = [] if tried is None else tried.shown.get("duplicate bill", [])
@@ -71,17 +71,17 @@ def _resent(found: Reviewed, *faults: str) -> str:
     return "twice" if len(again) == len(faults) else f"twice by {', '.join(again)}"
 
 
-def _two_instances(found: Reviewed) -> str:
+def _two_instances(found: ServerReview) -> str:
     tried = _tried_with(found, "free")
     lost = tried is not None and "" in tried.shown.get("lost call", [])
     return "every call lost" if lost else "works"
 
 
-def _there(found: Reviewed) -> str:
+def _there(found: ServerReview) -> str:
     return "refused" if _two_instances(found) != "works" else _resent(found, RESENT_THERE)
 
 
-def _exception(found: Reviewed, run: CellRun | None) -> str:
+def _exception(found: ServerReview, run: CellRun | None) -> str:
     if "clean-springfield" not in found.old:
         return "not spoken"
     if run is None:
@@ -93,12 +93,12 @@ def _at_once(run: CellRun | None) -> str:
     return NOT_RUN if run is None else charged_twice(run.times)
 
 
-def _at_once_there(found: Reviewed, run: CellRun | None) -> str:
+def _at_once_there(found: ServerReview, run: CellRun | None) -> str:
     is_refused = run is not None and _two_instances(found) != "works"
     return "refused" if is_refused else _at_once(run)
 
 
-OUTCOMES: dict[str, Callable[[Reviewed, CellRun | None], str]] = {
+OUTCOMES: dict[str, Callable[[ServerReview, CellRun | None], str]] = {
     "state-rewritten": lambda found, run: _state(found, RULES["state-rewritten"]),
     "state-of-another-call": lambda found, run: _state(found, RULES["state-of-another-call"]),
     "last-round-again-here": lambda found, run: _resent(found, *RESENT_HERE),

@@ -22,7 +22,7 @@ from scoreboard.board import Scoreboard, date_of
 from scoreboard.rows import Cell, Row, Runs, anchored, slug, strong
 from scoreboard.servers.cells import read as read_cells
 from scoreboard.servers.peers import Peer, Variant, missing, peers
-from scoreboard.servers.play import OLD_CALLS, Broken, Life, Old, Reviewed, Tried
+from scoreboard.servers.play import OLD_CALLS, Broken, Life, Old, ServerReview, Tried
 
 PAGE = ROOT / "docs" / "SCOREBOARD.md"
 LIBRARIES = PAGE.with_name("SCOREBOARD_LIBRARIES.md")
@@ -48,7 +48,7 @@ STATE_RULES = {
 }
 """Rules about the state that can be checked from outside, and the heads of their columns."""
 
-Result = tuple[Peer, Variant, Reviewed]
+Result = tuple[Peer, Variant, ServerReview]
 
 
 def rows(board: Scoreboard) -> list[Result]:
@@ -100,7 +100,7 @@ def least(tried: Tried, anomaly: str) -> str:
     return f"{in_words(parse(weakest))} (`{weakest}`)"
 
 
-def departures(found: Reviewed) -> str:
+def departures(found: ServerReview) -> str:
     """Return the rules that it departs from, which do not count in the verdict.
 
     A limit of this project alone, which no specification has, is left out.
@@ -110,7 +110,7 @@ def departures(found: Reviewed) -> str:
     )
 
 
-def musts(found: Reviewed) -> str:
+def musts(found: ServerReview) -> str:
     """Return the sentences with MUST that it breaks, and the other rules that it breaks."""
     return "; ".join(map(_sentence, found.breaks)) or "none"
 
@@ -124,13 +124,13 @@ def _sentence(broken: Broken) -> str:
     return rule.source or f"the contract: {rule.says}"
 
 
-def _charges_nobody(found: Reviewed) -> bool:
+def _charges_nobody(found: ServerReview) -> bool:
     """Return whether a call with two questions succeeds without a charge."""
     call = found.old.get("clean-springfield")
     return call is not None and call.outcome == "completed" and not call.says and not call.bills
 
 
-def breaks(found: Reviewed) -> str:
+def breaks(found: ServerReview) -> str:
     """Return the rules that it breaks."""
     return ", ".join(f"`{each.rule}`" for each in found.breaks) or "none"
 
@@ -146,7 +146,7 @@ def old_client(call: Old | None) -> str:
     return f"{words}{asked}, {call.audits}/{call.bills}"
 
 
-def life(found: Reviewed) -> str:
+def life(found: ServerReview) -> str:
     """Return the largest age of a state, in words."""
     match found.life:
         case None:
@@ -160,7 +160,7 @@ def life(found: Reviewed) -> str:
 # --- tables -------------------------------------------------------------------------------------
 
 
-def failure(found: Reviewed, tried: Tried, anomaly: str) -> str:
+def failure(found: ServerReview, tried: Tried, anomaly: str) -> str:
     """Return the weakest faults that show an anomaly; for charges, whether there are any."""
     if anomaly == "duplicate bill" and _charges_nobody(found):
         return NOTHING_CHARGED
@@ -249,7 +249,7 @@ def state(board: Scoreboard) -> str:
     return markdown(heads, lines)
 
 
-def _default(board: Scoreboard, peer: Peer) -> Reviewed:
+def _default(board: Scoreboard, peer: Peer) -> ServerReview:
     return board.servers[peer.name].variants[peer.variants[0].name]
 
 

@@ -90,7 +90,7 @@ class Life(BaseModel):
     refused: int | None
 
 
-class Reviewed(BaseModel):
+class ServerReview(BaseModel):
     """The results of a server with some settings.
 
     Attributes:
@@ -129,10 +129,10 @@ class Reviewed(BaseModel):
     cannot: str = ""
 
 
-async def review(peer: Peer, variant: Variant, tell: Told) -> Reviewed:
+async def review(peer: Peer, variant: Variant, tell: Told) -> ServerReview:
     """Review a built server, on two instances."""
     today = datetime.now(UTC).date().isoformat()
-    found = Reviewed(version=peer.version, date=today)
+    found = ServerReview(version=peer.version, date=today)
     began = Used.so_far()
     probes = dict[str, list[str]]()
 
@@ -172,7 +172,7 @@ async def _printed(peer: Peer, probe: Probe, url: str) -> list[str]:
     return done.stdout.decode().splitlines()
 
 
-def taken(report: Report) -> Reviewed:
+def taken(report: Report) -> ServerReview:
     """Return the kept results of a report."""
     explored = [each for each in (report.explored, *report.otherwise) if each is not None]
     old = {
@@ -192,7 +192,7 @@ def taken(report: Report) -> Reviewed:
             least = weakest_of(sets)
             if least in report.histories:
                 histories[name] = told(report.histories[least])
-    return Reviewed(
+    return ServerReview(
         version="",
         date="",
         judged=report.judged,

@@ -33,7 +33,7 @@ from scoreboard.servers import __main__ as servers_command
 from scoreboard.servers import page as servers_page
 from scoreboard.servers import peers as servers
 from scoreboard.servers.peers import Described, Unavailable, build
-from scoreboard.servers.play import Reviewed
+from scoreboard.servers.play import ServerReview
 from tests.commands import refusal
 
 ROOT = clients.FOLDER.parent
@@ -244,7 +244,7 @@ def test_what_cannot_be_built_keeps_the_reason_or_its_earlier_review(
     failing = peer.model_copy(
         update={"build": [["sh", "-c", "echo error: no such crate >&2; exit 3"]]}
     )
-    kept: Kept[Reviewed] = play(failing, None, lambda name: None, {})
+    kept: Kept[ServerReview] = play(failing, None, lambda name: None, {})
     assert "error: no such crate" in kept.cannot
     assert kept.cannot.startswith("`sh -c")
     assert kept.variants == {}
@@ -264,11 +264,11 @@ def test_what_is_built_again_keeps_the_time_of_its_first_build(
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     peer = servers.peers()["python-lowlevel"].model_copy(update={"build": [["true"]]})
-    before = Kept[Reviewed](digest="of older sources", build_seconds=80)
+    before = Kept[ServerReview](digest="of older sources", build_seconds=80)
     times = [play(peer, before, lambda name: None, {}).build_seconds for _ in range(2)]
     assert times[0] < 80
     assert times[1] == 80
-    began_with_a_folder: Kept[Reviewed] = play(peer, None, lambda name: None, {})
+    began_with_a_folder: Kept[ServerReview] = play(peer, None, lambda name: None, {})
     assert began_with_a_folder.build_seconds == 0
     assert began_with_a_folder.build_cpu_seconds == 0
 

@@ -31,7 +31,7 @@ from scoreboard.servers import peers as servers
 from scoreboard.servers.lives import life
 from scoreboard.servers.page import FINDINGS, musts, rows
 from scoreboard.servers.peers import FOLDER, peers
-from scoreboard.servers.play import Broken, Life, Reviewed, told
+from scoreboard.servers.play import Broken, Life, ServerReview, told
 from tests.judge.foreign import INVALID, Error, Foreign, served
 from tests.sending import over_http
 
@@ -61,7 +61,7 @@ def test_a_broken_sentence_is_of_the_version_that_the_client_speaks() -> None:
     for client, source in ((", by a client of the old era", "2025-11-25: "), ("", "MRTR: ")):
         story = [f"1. alice calls weather for 'Tokyo'{client}"]
         broken = Broken(rule=rule, allowed="", came="", story=story)
-        found = Reviewed(version="", date="", breaks=[broken])
+        found = ServerReview(version="", date="", breaks=[broken])
         assert musts(found).startswith(f"{source}servers MUST NOT send ")
 
 

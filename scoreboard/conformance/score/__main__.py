@@ -29,9 +29,9 @@ from scoreboard.conformance.score.table import (
     RESULTS,
     ROOT,
     SCENARIOS,
-    Kept,
     Outcome,
     Side,
+    SuiteRuns,
     code_of,
     numbers,
     read,
@@ -89,9 +89,9 @@ def _judge(url: str) -> int:
 
 
 def _score(again: Sequence[str]) -> int:
-    kept = read() if RESULTS.exists() else Kept()
+    kept = read() if RESULTS.exists() else SuiteRuns()
     if kept.suite != SUITE:
-        kept = Kept()
+        kept = SuiteRuns()
     to_run: list[tuple[Side, str, str]] = []
     for side, programs in PROGRAMS.items():
         outcomes = kept.of(side)
@@ -119,7 +119,7 @@ def checks_of(program: tuple[Side, str, str]) -> dict[str, str]:
     return RUNS[side](name)
 
 
-def keep(kept: Kept, side: Side, name: str, outcome: Outcome) -> None:
+def keep(kept: SuiteRuns, side: Side, name: str, outcome: Outcome) -> None:
     """Keep the checks of a run; of a mutant, only those that differ from the correct program's."""
     if name != "correct":
         before = kept.of(side)["correct"].checks

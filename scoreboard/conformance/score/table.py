@@ -90,7 +90,7 @@ class Outcome(BaseModel):
     checks: dict[str, str]
 
 
-class Kept(BaseModel):
+class SuiteRuns(BaseModel):
     """The runs of every program, by its side and name."""
 
     suite: str = SUITE
@@ -128,9 +128,9 @@ def requirements() -> list[Requirement]:
     return [Requirement.model_validate(row) for row in rows]
 
 
-def read() -> Kept:
+def read() -> SuiteRuns:
     """Return the kept results."""
-    return Kept.model_validate_json(RESULTS.read_bytes())
+    return SuiteRuns.model_validate_json(RESULTS.read_bytes())
 
 
 def code_of(side: Side, name: str) -> str:
@@ -166,7 +166,7 @@ PROPOSED: dict[Literal["server", "client"], Side] = {
 """The proposed scenarios of each side."""
 
 
-def finds(kept: Kept, row: Requirement, *, proposed: bool = False, name: str = "") -> bool:
+def finds(kept: SuiteRuns, row: Requirement, *, proposed: bool = False, name: str = "") -> bool:
     """Return whether the suite finds a row's mutant, or the program `name` in its place.
 
     With `proposed`, the proposed scenarios may find it, too.
@@ -177,7 +177,7 @@ def finds(kept: Kept, row: Requirement, *, proposed: bool = False, name: str = "
     return proposed and bool(kept.found_by(PROPOSED[row.who], name))
 
 
-def scores(kept: Kept) -> str:
+def scores(kept: SuiteRuns) -> str:
     """Return a table of the score by section."""
 
     def cells(rows: list[Requirement]) -> list[str]:
@@ -215,7 +215,7 @@ def doc(side: Side, row: Requirement) -> str:
     return " ".join((PROGRAMS[side][row.mutant].__doc__ or "").split())
 
 
-def survivors(kept: Kept, side: Side) -> str:
+def survivors(kept: SuiteRuns, side: Side) -> str:
     """Return a table of the mutants that no check finds, with whom they harm.
 
     It goes page by page, the sentences with MUST first.
@@ -231,7 +231,7 @@ def survivors(kept: Kept, side: Side) -> str:
     )
 
 
-def raised(kept: Kept, who: Literal["server", "client"]) -> str:
+def raised(kept: SuiteRuns, who: Literal["server", "client"]) -> str:
     """Return a table of the programs that only the proposed scenarios find."""
     return markdown(
         (f"the {who}", "found by"),
@@ -247,7 +247,7 @@ def raised(kept: Kept, who: Literal["server", "client"]) -> str:
     )
 
 
-def others(kept: Kept, programs: Iterable[str]) -> str:
+def others(kept: SuiteRuns, programs: Iterable[str]) -> str:
     """Return a table of programs that break a sentence in another way than its mutant."""
     rows = {row.other: row for row in requirements() if row.other}
 
@@ -269,7 +269,7 @@ def others(kept: Kept, programs: Iterable[str]) -> str:
     )
 
 
-def others_score(kept: Kept, programs: Iterable[str]) -> tuple[str, str]:
+def others_score(kept: SuiteRuns, programs: Iterable[str]) -> tuple[str, str]:
     """Return how many programs the published suite finds, without and with our scenarios."""
     rows = {row.other: row for row in requirements() if row.other}
     names = list(programs)
@@ -277,7 +277,7 @@ def others_score(kept: Kept, programs: Iterable[str]) -> tuple[str, str]:
     return alone, of(finds(kept, rows[name], name=name, proposed=True) for name in names)
 
 
-def killed(kept: Kept, side: Side) -> str:
+def killed(kept: SuiteRuns, side: Side) -> str:
     """Return a table of the mutants that are found, with the checks that find them."""
     rows = [(row, kept.found_by(side, row.mutant)) for row in broken(side)]
     return markdown(
@@ -290,7 +290,7 @@ def killed(kept: Kept, side: Side) -> str:
     )
 
 
-def idle(kept: Kept, side: Side) -> str:
+def idle(kept: SuiteRuns, side: Side) -> str:
     """Return the checks that pass on the correct program and fail on no mutant."""
     worked = {each for row in broken(side) for each in kept.found_by(side, row.mutant)}
     checks = kept.of(side)["correct"].checks
@@ -306,7 +306,7 @@ def unseen() -> str:
     )
 
 
-def numbers(kept: Kept) -> str:
+def numbers(kept: SuiteRuns) -> str:
     """Return the score in a few sentences."""
     server = of(finds(kept, row) for row in broken("server"))
     clients = of(finds(kept, row) for row in broken("client"))
@@ -328,7 +328,7 @@ def numbers(kept: Kept) -> str:
     )
 
 
-def failed_by_correct(kept: Kept) -> str:
+def failed_by_correct(kept: SuiteRuns) -> str:
     """Return a sentence with the checks that the correct server itself fails."""
     checks = kept.of("server")["correct"].checks
     failed = sorted(name for name, status in checks.items() if status == "FAILURE")
