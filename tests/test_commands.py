@@ -25,8 +25,8 @@ ELSEWHERE = {
     "python -m tests.model.histories": "tests/model/test_histories.py follows a part of them",
     "python -m tests.chaos --subject L --database temporal --only database-down": "as `make chaos`",
     **{
-        f"python -m scoreboard.proxies --only {name}": "it needs a proxy, and keeps what it plays"
-        for name in ("caddy", "envoy", "haproxy", "nginx", "traefik")
+        f"python -m scoreboard.proxies --only {name}": "it needs the proxy, and keeps what it plays"
+        for name in ("caddy", "envoy", "fastmcp", "haproxy", "nginx", "traefik")
     },
     "python -m scoreboard.cost": "it needs an idle machine, and minutes",
     "python -m scoreboard.cost --bounds": "it needs an idle machine, and minutes",

@@ -13,6 +13,7 @@ from mcp.server.request_state import RequestStateCodec
 from sqlalchemy.exc import OperationalError
 
 from mrtr_options.sdk.durable import Call, DurableContext, DurableStore
+from mrtr_options.sdk.waiting import GO_ON
 from tests.bounds import SECONDS
 from tests.sdk.fakes import deliver, modern, named, result, who
 from tests.sending import Response, text_of
@@ -101,7 +102,9 @@ async def finish(first: Stated, asked: Response, last: Stated) -> str:
 
 def is_held(response: Response) -> bool:
     """Return whether the server held a round, so that the client has to send it again."""
-    return isinstance(response, types.InputRequiredResult) and response.input_requests is None
+    if not isinstance(response, types.InputRequiredResult):
+        return False
+    return response.input_requests is None or set(response.input_requests) == {GO_ON}
 
 
 async def refused(send: Stated, *round: Any, **more: Any) -> str:
