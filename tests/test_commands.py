@@ -26,7 +26,16 @@ ELSEWHERE = {
     "python -m tests.chaos --subject L --database temporal --only database-down": "as `make chaos`",
     **{
         f"python -m scoreboard.proxies --only {name}": "it needs the proxy, and keeps what it plays"
-        for name in ("caddy", "envoy", "fastmcp", "haproxy", "nginx", "traefik")
+        for name in (
+            "caddy",
+            "envoy",
+            "fastmcp",
+            "haproxy",
+            "mcp-proxy",
+            "mcp-proxy-npm",
+            "nginx",
+            "traefik",
+        )
     },
     "python -m scoreboard.cost": "it needs an idle machine, and minutes",
     "python -m scoreboard.cost --bounds": "it needs an idle machine, and minutes",

@@ -43,8 +43,9 @@ def _proxies(args: argparse.Namespace) -> int:
     out = console()
     with counting("proxies", None) as begin:
         for about in chosen(args.only, proxies(), "proxy"):
-            if program(about.needs) is None:
-                out.print(f"{about.title}: not tried, {about.needs} is not installed")
+            missing = [each for each in about.needs if program(each) is None]
+            if missing:
+                out.print(f"{about.title}: not tried, {', '.join(missing)} is not installed")
                 continue
             found = anyio.run(review, about, begin, faults)
             for setting, by_server in found.crossings.items():

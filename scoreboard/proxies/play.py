@@ -76,7 +76,7 @@ class ProxyAbout(BaseModel):
         name: The name of the folder.
         order: Its place in the table.
         title, package: Its usual name, and the package that is installed.
-        needs: Its program.
+        needs: Its program, and what runs it.
         version: The command that prints its version.
         start: The command that starts it.
         files: Its configuration files by name, as templates in its folder.
@@ -88,7 +88,7 @@ class ProxyAbout(BaseModel):
     order: int
     title: str
     package: str
-    needs: str
+    needs: list[str]
     version: list[str]
     start: list[str]
     files: dict[str, str]
