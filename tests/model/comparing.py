@@ -14,6 +14,7 @@ from model.world import (
     START_OVER,
     TOO_OLD,
     TWIN,
+    WITH_CONSENT,
     Client,
     Response,
 )
@@ -49,7 +50,7 @@ NOT_COMPARED = {
     "stuck call": "a property of all ways on, and not of one history",
 }
 """The anomalies that one history does not decide, with the reasons."""
-QUESTIONS = {"place": {1}, "units": {2}, "consent": {CONSENT, CONSENT_LAST}}
+QUESTIONS = {"place": {1}, "units": {2, 2 + WITH_CONSENT}, "consent": {CONSENT, CONSENT_LAST}}
 """The model's numbers of the bench's questions."""
 
 
@@ -86,6 +87,8 @@ def known_difference(history: History, less: frozenset[str], more: frozenset[str
         return "the judge takes the refusal of a changed answer for the end of the call"
     if goes_back and "other" in names and (less, more) == ({"duplicate audit"}, set()):
         return "the model's counts stop at three, and three audits are due"
+    if {"redeploy", "expired"} <= names and (less, more) == ({"asked again"}, set()):
+        return "the model does not count the answers to version 2's question"
     return ""
 
 
