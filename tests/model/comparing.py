@@ -87,7 +87,7 @@ def known_difference(history: History, less: frozenset[str], more: frozenset[str
         return "the judge takes the refusal of a changed answer for the end of the call"
     if goes_back and "other" in names and (less, more) == ({"duplicate audit"}, set()):
         return "the model's counts stop at three, and three audits are due"
-    if {"redeploy", "expired"} <= names and (less, more) == ({"asked again"}, set()):
+    if "redeploy" in names and (less, more) == ({"asked again"}, set()):
         return "the model does not count the answers to version 2's question"
     return ""
 
