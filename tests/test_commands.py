@@ -55,7 +55,7 @@ ELSEWHERE = {
     **{found.command: "it installs a framework" for found in FINDINGS.values()},
     **{
         f"python -m scoreboard.servers --only {name}": "it needs another language's tools"
-        for name in ("go-sdk", "mastra", "neva", "rmcp", "tmcp", "typescript")
+        for name in ("go-sdk", "mastra", "neva", "rmcp", "rust-mcp-sdk", "tmcp", "typescript")
     },
     "python -m tests.chaos.size": "it needs Temporal's server, and ten minutes",
     **{
