@@ -90,18 +90,7 @@ async def test_a_gateway_that_changes_nothing_passes_every_round_as_it_was_sent(
 ) -> None:
     monkeypatch.setattr(play, "_proxy", no_proxy)
     found = await crossed(ABOUT, Setting(name="", words={}), "E")
-    assert found == Crossed(
-        sent=3,
-        arrived=3,
-        same=3,
-        sealed=False,
-        version="2026-07-28",
-        can_ask=True,
-        bills=1,
-        end="result",
-        two_gateways="result",
-        undeclared="`isError`",
-    )
+    assert found == crossing(sealed=False, undeclared="`isError`")
 
 
 @pytest.mark.anyio
@@ -127,18 +116,18 @@ async def test_faults_are_played_only_with_a_gateway_through_which_calls_end_in_
     assert [*found.crossings] == ["passes", "does not"]
 
 
-def crossing(end: str = "result") -> Crossed:
+def crossing(*, end: str = "result", sealed: bool = True, undeclared: str = "question") -> Crossed:
     return Crossed(
         sent=3,
         arrived=3,
         same=3,
-        sealed=True,
+        sealed=sealed,
         version="2026-07-28",
         can_ask=True,
         bills=1,
         end=end,
         two_gateways="result",
-        undeclared="question",
+        undeclared=undeclared,
     )
 
 
@@ -146,7 +135,7 @@ def test_the_gateways_table_names_each_outcome_once() -> None:
     name = next(name for name, about in proxies().items() if about.speaks_mcp)
     setting = proxies()[name].settings[0].name
     ends: dict[str, Crossed] = {
-        subject: crossing("result" if subject == "E" else "no response")
+        subject: crossing(end="result" if subject == "E" else "no response")
         for subject in play.SUBJECTS
     }
     found = ProxyResults(version="1.0.0", date="2026-11-28", crossings={setting: ends})

@@ -43,7 +43,7 @@ def ask(
 
 
 async def elicited(ctx: Context, key: str, message: str, choices: list[str]) -> SimpleNamespace:
-    """What the user of an old client says, who is asked by push."""
+    """Ask the user of an old client by push. Return the answer."""
     form = create_model(key.title(), **{key: (Literal[tuple(choices)], ...)})
     answer = await ctx.elicit(message, response_type=form)
     content = answer.data.model_dump() if answer.action == "accept" else None

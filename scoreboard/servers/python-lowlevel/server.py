@@ -62,7 +62,7 @@ def text(words: str, *, is_error: bool = False) -> CallToolResult:
 
 
 def location_in(params: CallToolRequestParams) -> str:
-    """The server checks arguments itself on this tier."""
+    """Check the arguments, which nothing else does on this tier. Return the location."""
     match params:
         case CallToolRequestParams(name="weather", arguments={"location": str(location), **rest}):
             if not rest and 1 <= len(location) <= 100:
@@ -71,7 +71,7 @@ def location_in(params: CallToolRequestParams) -> str:
 
 
 def place_in(state: str | None) -> str | None:
-    """What an earlier round settled."""
+    """Return the place that an earlier round settled; None if there was none."""
     if state is None:
         return None
     try:
@@ -84,7 +84,7 @@ def place_in(state: str | None) -> str | None:
 
 
 def value(answer: object, key: str, choices: list[str]) -> str:
-    """What was chosen in a form."""
+    """Return the choice that was made in a form."""
     chosen = (answer.content or {}).get(key) if isinstance(answer, ElicitResult) else None
     if not isinstance(chosen, str) or chosen not in choices:
         raise MCPError(INVALID_PARAMS, f"{key}: not one of the choices")
@@ -92,7 +92,7 @@ def value(answer: object, key: str, choices: list[str]) -> str:
 
 
 def said_no(answer: object, key: str) -> CallToolResult | None:
-    """The result where the user declined or cancelled."""
+    """Return the result of a call that its user declined or cancelled; None for an answer."""
     if not isinstance(answer, ElicitResult) or answer.action == "accept":
         return None
     what = "declined" if answer.action == "decline" else "cancelled"
@@ -100,7 +100,7 @@ def said_no(answer: object, key: str) -> CallToolResult | None:
 
 
 def pushes(ctx: ServerRequestContext) -> bool:
-    """Whether this client is asked over its session, which has no `InputRequiredResult`."""
+    """Return whether this client is asked over its session; it knows no `InputRequiredResult`."""
     return ctx.protocol_version < MODERN and VARIANT == "hardened"
 
 
@@ -118,7 +118,7 @@ async def answer_to(
     message: str,
     choices: list[str],
 ) -> object:
-    """What came with the request, or what an old client's user says when asked over its session."""
+    """Return the answer of the request; ask an old client's user over its session."""
     if not pushes(ctx):
         return answers.get(key)
     schema = schema_of(key, choices)
