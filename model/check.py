@@ -206,7 +206,7 @@ def live(world: World, instance: Instance) -> Instance:
     attempts = {attempt for attempt, _ in frames}
     return instance._replace(
         frames=frozenset(frames),
-        changed=instance.changed & attempts,
+        changed=frozenset(each for each in instance.changed if each[0] in attempts),
         failed=instance.failed & attempts,
     )
 

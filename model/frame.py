@@ -28,7 +28,7 @@ class Frame(Mechanism):
             yield Run(request, (*steps, "keep frame"), world.store)
         elif last == 0 or request.number not in self.numbers_until(instance, last):
             yield Response(request, 0, START_OVER)
-        elif not self.has_taken(instance, request, last):
+        elif not self.has_taken(instance, request):
             yield Response(request, 0, SPENT)
         elif request.number == last and request.attempt in instance.failed:
             yield Response(request, 0, ENDED)
@@ -39,12 +39,10 @@ class Frame(Mechanism):
         """Return the numbers of the rounds that a frame has taken."""
         return tuple(each for each in ROUNDS_OF[instance.version] if each <= last)
 
-    def has_taken(self, instance: Instance, request: Request, last: int) -> bool:
+    def has_taken(self, instance: Instance, request: Request) -> bool:
         """Return whether a frame took this round's request with this answer."""
-        took_changed = request.attempt in instance.changed
-        is_same = request.changed == took_changed
-        is_earlier = request.number < last and not request.changed
-        return is_same or is_earlier
+        took_changed = (request.attempt, request.number) in instance.changed
+        return request.changed == took_changed
 
     def record(self, world: World, index: int, request: Request, step: str) -> World:
         """Keep the frame at its round, and respond."""
@@ -59,7 +57,7 @@ class Frame(Mechanism):
         frames[request.attempt] = request.number
         changed = instance.changed
         if request.changed:
-            changed |= {request.attempt}
+            changed |= {(request.attempt, request.number)}
         kept = instance._replace(frames=frozenset(frames.items()), changed=changed)
         return put(world, index, kept)._replace(responses=world.responses | {response})
 

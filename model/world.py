@@ -104,14 +104,14 @@ class Destination(NamedTuple):
 class Instance(NamedTuple):
     """An instance: its round at work, and the frames in its memory as (attempt, last round).
 
-    `changed` names the attempts whose frame took a changed answer, and `failed` those whose frame
-    ended in an error.
+    `changed` holds the rounds that a frame took with a changed answer, as (attempt, round), and
+    `failed` the attempts whose frame ended in an error.
     """
 
     work: Work | None = None
     frames: frozenset[tuple[int, int]] = frozenset()
     version: int = 1
-    changed: frozenset[int] = frozenset()
+    changed: frozenset[tuple[int, int]] = frozenset()
     failed: frozenset[int] = frozenset()
 
 
