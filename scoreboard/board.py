@@ -6,6 +6,7 @@ Knows what a review of a server or a framework records; nothing of any library.
 from __future__ import annotations
 
 import fcntl
+import os
 import sys
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
@@ -77,10 +78,16 @@ def keep(found: Scoreboard, path: Path = FILE) -> Scoreboard:
 
 @contextmanager
 def _alone(path: Path) -> Generator[None]:
-    """Lock a file for the block, so that commands that write at the same time lose nothing."""
-    with path.open("a") as held:
-        fcntl.flock(held, fcntl.LOCK_EX)
+    """Lock a file's folder for the block, so that commands that write at one time lose nothing.
+
+    The file need not be there yet, and is not made.
+    """
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
         yield
+    finally:
+        os.close(folder)
 
 
 def keep_proxy(name: str, found: ProxyResults, path: Path = FILE) -> None:

@@ -18,7 +18,7 @@ import pytest
 from documents.parts import CLIENTS, FRAMEWORKS, ROUNDS, ROWS, SERVERS, SUITE_SCORE, Source
 from mrtr_options.tool.catalogue import all_options
 from scoreboard import rounds
-from scoreboard.board import FILE, OLDER, Kept, Scoreboard, keep, play, read
+from scoreboard.board import FILE, OLDER, Kept, Scoreboard, keep, keep_proxy, play, read
 from scoreboard.clients import __main__ as clients_command
 from scoreboard.clients import kept as clients_kept
 from scoreboard.clients import peers as clients
@@ -29,6 +29,7 @@ from scoreboard.conformance.score import table as suite
 from scoreboard.frameworks import __main__ as frameworks_command
 from scoreboard.frameworks import frameworks
 from scoreboard.frameworks.cases import cases_for
+from scoreboard.proxies.play import proxies
 from scoreboard.servers import __main__ as servers_command
 from scoreboard.servers import page as servers_page
 from scoreboard.servers import peers as servers
@@ -311,3 +312,13 @@ def test_two_commands_that_keep_at_once_lose_nothing(tmp_path: Path) -> None:
     assert [each.digest for each in read(file).frameworks.values()] == [
         f"new {name}" for name in every
     ]
+
+
+def test_the_first_results_are_kept_where_no_file_is_yet(tmp_path: Path) -> None:
+    file = tmp_path / "scoreboard.json"
+    first = next(iter(servers.peers()))
+    keep(Scoreboard(servers={first: Kept[ServerReview](digest="of now")}), file)
+    proxy = next(iter(proxies()))
+    keep_proxy(proxy, read(FILE).proxies[proxy], file)
+    assert list(read(file).servers) == [first]
+    assert list(read(file).proxies) == [proxy]
