@@ -37,11 +37,11 @@ from mrtr_options.review.bench.history import (
     Sent,
 )
 from mrtr_options.review.bench.messages import LOST
+from mrtr_options.review.explore.never import EXTRAS
 from mrtr_options.review.judge.anomalies import anomalies_in
 from mrtr_options.review.judge.facts import Reading
 from mrtr_options.tool.settings import STATE_TTL_SECONDS
 from tests.model.comparing import (
-    EXTRA_OF,
     NOT_COMPARED,
     fits,
     in_words,
@@ -104,7 +104,7 @@ class _Follower:
         self.history = history
         self.mechanism = MECHANISMS[cell.mechanism].at(cell.destination)
         names = {fault.name for fault in history.scenario.faults}
-        self.extras: Extras = frozenset(EXTRA_OF[name] for name in names if name in EXTRA_OF)
+        self.extras: Extras = frozenset(EXTRAS[name] for name in names if name in EXTRAS)
         self.wants_second = "again" in names
         self.tries_again = getattr(self.mechanism, "repeats", False)
         self.may_change = self.has_ended = False

@@ -2,7 +2,6 @@
 
 import mcp_types as types
 
-from model.extras import BACK, EARLY, FAIL, OLD, REDEPLOY, SAME_USER
 from model.world import (
     CONSENT,
     CONSENT_LAST,
@@ -24,16 +23,6 @@ from mrtr_options.review.bench.messages import HUNG, Reply
 from mrtr_options.review.bench.messages import Request as SentRequest
 from mrtr_options.review.judge.facts import Reading
 
-EXTRA_OF = {
-    "expired": OLD,
-    "redeploy": REDEPLOY,
-    "fail@audit": FAIL,
-    "fail@bill": FAIL,
-    "back": BACK,
-    "early": EARLY,
-    "other": SAME_USER,
-}
-"""The extra of the model that each of these faults of the bench needs."""
 ERRORS = {
     "indeterminate": {SECOND_ERROR, FAILED},
     "unknown_continuation": {START_OVER},

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from model.check import Cell
+from mrtr_options.review.bench.faults import EXPLORED as EXPLORED_KINDS
 from mrtr_options.review.bench.faults import parse
 from tests.evidence import every
 from tests.model import playing
@@ -18,23 +19,8 @@ from tests.model.histories import SUBJECTS
 from tests.model.smallest import smallest
 
 EXPLORED = Path(__file__).parents[2] / "docs" / "explored.json"
-FAULTS = {
-    "restart",
-    "failover",
-    "twice",
-    "both",
-    "misrouted",
-    "lost",
-    "old",
-    "crash",
-    "crash@audit",
-    "crash@bill",
-    "down@audit",
-    "down@bill",
-    "gone@audit",
-    "gone@bill",
-}
-"""The faults that the model has."""
+FAULTS = {kind.name for kind in EXPLORED_KINDS.values() if kind.model == ""} - {"again"}
+"""The faults that the model has without an extra, in a call that the user wants once."""
 NOT_MODELLED = {"divergent replies"}
 GIVES_UP = {"orphan bill", "lost call"}
 """Anomalies of a client that gives up. The model's client does so earlier than the bench's."""

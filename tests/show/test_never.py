@@ -9,7 +9,7 @@ import pytest
 
 from documents import candidates, explored
 from mrtr_options.__main__ import main
-from mrtr_options.review.bench.faults import parse
+from mrtr_options.review.bench.faults import PLAYABLE, parse
 from mrtr_options.review.bench.setup import POLICIES, Policy
 from mrtr_options.review.explore import never
 from mrtr_options.review.explore.never import DESCRIBED, EXTRAS, never_in, searches, searches_of
@@ -20,8 +20,8 @@ from tests.commands import printed
 from tests.model.playing import SUBJECTS
 
 EVERY_ROW = [*explored.read(), *candidates.read()]
-NOT_IN_THE_MODEL = {"more", "ahead"}
-"""Faults of `explore` that the model does not have."""
+NOT_IN_THE_MODEL = {kind.name for kind in PLAYABLE.values() if kind.model is None}
+"""Faults that `play` takes and the model does not have."""
 
 
 def row_of(subject: str, policy: str) -> dict[str, Any]:
@@ -91,6 +91,12 @@ def test_anomaly_that_a_search_shows_is_not_never(
     assert "duplicate bill" not in never_in(row)
     monkeypatch.setattr(never, "searches", lambda: {**searches(), key: {**mine, "closed": False}})
     assert never_in(row) == []
+
+
+def test_fault_that_the_model_lacks_makes_nothing_never(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert never.LACKING == []
+    monkeypatch.setattr(never, "LACKING", ["late"])
+    assert never_in(row_of("F+single-use", "resends")) == []
 
 
 def test_search_that_is_missing_makes_nothing_never(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,7 +38,7 @@ If more faults than that are tried, it resends once for each: what fails each ti
 CALLS = 5
 """The most calls of a client that calls again: more than the faults that are tried at a time."""
 
-OTHERWISE = {"place": "Springfield, Missouri", "units": "imperial", "consent": "yes"}
+CHANGED_ANSWERS = {"place": "Springfield, Missouri", "units": "imperial", "consent": "yes"}
 """The user's answers after they changed their mind, and in another call; else `AGREE`."""
 
 REFUSALS = (types.INVALID_PARAMS, types.MISSING_REQUIRED_CLIENT_CAPABILITY)
@@ -76,7 +76,7 @@ class Driver:
         self._round = 1
         self._begun = 1
         self._first = self.request(self.scenario.setup.era)
-        self._before: Request | None = None
+        self._previous: Request | None = None
 
     def request(self, era: Era = "modern") -> Request:
         """Return the first request of a call, under a key of its own if the client sends one."""
@@ -91,7 +91,11 @@ class Driver:
     async def call(self) -> None:
         """Make the call; when it returns, the call has ended or is stuck."""
         await converse(
-            self._first, self._deliver, self._begin_next_round, self._otherwise, MAX_REQUESTS
+            self._first,
+            self._deliver,
+            self._begin_next_round,
+            self._after_no_question,
+            MAX_REQUESTS,
         )
 
     async def _begin_next_round(self, reply: Reply) -> types.InputResponses:
@@ -101,7 +105,7 @@ class Driver:
         self._round = self._round_of(reply.name_of(first))
         return {key: self.answer(reply.name_of(key), AGREE) for key in reply.questions}
 
-    async def _otherwise(self, request: Request, reply: Reply) -> Request | None:
+    async def _after_no_question(self, request: Request, reply: Reply) -> Request | None:
         """Return the request after a response that asks nothing, as the client's policy says."""
         waited = reply.nothing == HUNG or reply.later  # for long enough
         if reply.is_result or waited:
@@ -115,7 +119,9 @@ class Driver:
         refused = reply.code in REFUSALS
         if refused and (self.keyed or policy == "resends"):
             return None
-        if policy == "calls again" and (refused or self.keyed or self._round > 1):
+        # A first round that got no answer is sent again as it is: it is a new call anyway.
+        is_another_request = refused or self.keyed or self._round > 1
+        if policy == "calls again" and is_another_request:
             self._begun += 1
             return self._begin_first_round() if self._begun <= CALLS else None
         if reply.code is not None:  # the server failed, and is given some time
@@ -123,7 +129,7 @@ class Driver:
             if self._failed > max(RETRIES_OF_FAILURES, len(self.scenario.faults)):
                 return None
             await self.sender.wait(BACK_OFF_SECONDS)
-        return self._before
+        return self._previous
 
     def _begin_first_round(self) -> Request:
         """Go back to round 1. Return its request."""
@@ -136,9 +142,9 @@ class Driver:
         number = len(earlier) + 1
         at = (self._round, number)
         faults = [each.kind for each in self.scenario.faults if (each.round, each.attempt) == at]
-        moment = _Moment(self, request, self._before, faults)
+        moment = _Moment(self, request, self._previous, faults)
         await moment.begin()
-        self._before = moment.request
+        self._previous = moment.request
         self._home = moment.instance
         answers = request.answers is not None
         self.attempts.append(Attempt(self._round, number, self.sender.sendings + 1, answers))
@@ -202,7 +208,7 @@ class _Moment:
         """Let the faults act that come before the request."""
         for phase in PHASES:
             for kind in self._faults_of(phase):
-                await kind.before(self)
+                await kind.act_before(self)
         is_elsewhere = any(kind.elsewhere for kind in self._faults)
         self.instance = self._driver.instance(elsewhere=is_elsewhere)
 
@@ -229,7 +235,7 @@ class _Moment:
         await instances.arm(None)
         for phases in PHASES_AFTER:
             for kind in self._faults_of(*phases):
-                await kind.after(self)
+                await kind.act_after(self)
         return self.reply
 
     def _faults_of(self, *phases: Phase) -> list[Kind]:
@@ -268,10 +274,10 @@ class _Moment:
         return self._driver.following()
 
     def answer(self, question: str, *, otherwise: bool = False) -> types.InputResponse:
-        return self._driver.answer(question, OTHERWISE if otherwise else AGREE)
+        return self._driver.answer(question, CHANGED_ANSWERS if otherwise else AGREE)
 
     async def begin_other(self) -> None:
-        self._other = _Other(self._driver, self._driver.instance(), OTHERWISE)
+        self._other = _Other(self._driver, self._driver.instance(), CHANGED_ANSWERS)
         await self._other.begin()
 
     async def finish_other(self) -> None:

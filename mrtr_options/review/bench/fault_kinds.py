@@ -2,7 +2,7 @@
 
 A row says when a fault can happen and which abilities of a deployment it needs, and it makes the
 fault happen, as data and as functions: on the way of the request (`elsewhere`, `again`, `lost`),
-around it (`before`, `after`, which act on its `Moment`), and at an effect (`strike`).
+around it (`act_before`, `act_after`, which act on its `Moment`), and at an effect (`strike`).
 """
 
 from __future__ import annotations
@@ -29,9 +29,10 @@ PHASES: tuple[Phase, ...] = ("before", "delivery", "response", "after")
 """The order in which a request's faults take effect before it, by phase."""
 
 PHASES_AFTER: tuple[tuple[Phase, ...], ...] = (("delivery", "response"), ("before",), ("after",))
-"""The order in which they take effect after it.
+"""The order in which a request's faults act after it.
 
-A fault that began before the request goes on until the faults in it are over.
+A fault that was begun before the request (another call) ends after the request's delivery and
+response faults.
 """
 
 Need = Literal[
@@ -74,6 +75,21 @@ class Situation:
     effects: frozenset[str]
     has_next_version: bool
 
+
+@dataclass(frozen=True)
+class Condition:
+    """A condition on the request at which a fault can show.
+
+    Attributes:
+        says: Such a request in words, as in "a request that answers a question".
+        holds: Returns whether a request is one.
+    """
+
+    says: str
+    holds: Callable[[Situation], bool]
+
+
+ANY_REQUEST = Condition("any request", lambda situation: True)
 
 Again = Literal["later", "at once"]
 """The time of a second delivery: after the response, or at the same moment."""
@@ -145,7 +161,7 @@ class Moment(Protocol):
         ...
 
     def answer(self, question: str, *, otherwise: bool = False) -> types.InputResponse:
-        """Have the user answer a question, as usual or otherwise; see `driver.OTHERWISE`."""
+        """Have the user answer a question, as usual or otherwise; see `driver.CHANGED_ANSWERS`."""
         ...
 
     async def begin_other(self) -> None:
@@ -181,7 +197,8 @@ class Kind:
         words: The same in the few words of a table's cell, 25 characters with the round at most.
         instruction: The same as an instruction, as the page offers it; see `where`.
         phase: The part of the request that it concerns.
-        before, after: The acts before the request is sent, and after its response.
+        act_before, act_after: The acts before the request is sent, and after its response. A fault
+            of any phase may have both.
         elsewhere: Whether the request goes to another instance than the one that asked.
         again: The time at which the network delivers the request a second time.
         lost: Whether the response is lost (`messages.LOST`).
@@ -189,7 +206,7 @@ class Kind:
         strike: The behaviour at that effect.
         deploys: The version of the file that it deploys.
         another_call: Whether the user means another call than the one under review.
-        can: Tells whether it can show at a request.
+        can: The condition on a request at which it can show.
         needs: The abilities of a deployment that it needs.
         modern: Whether it needs a call of several requests, as only modern clients make.
         needs_two: Whether it needs two instances, and rounds that go to the one that asked.
@@ -198,6 +215,9 @@ class Kind:
             `check` and `play`, since the client misbehaves. "script": only scripts.
         rarity: The rank by which tables choose: of several faults that do the same harm, a table
             names the least rare.
+        model: The search of the model (docs/MODEL.md) that has it: "" for the one without extras,
+            or the name of an extra. None if the model lacks it; then no cell of a table says
+            "never", if explorations try it.
     """
 
     name: str
@@ -205,8 +225,8 @@ class Kind:
     words: str
     instruction: str
     phase: Phase
-    before: Act = do_nothing
-    after: Act = do_nothing
+    act_before: Act = do_nothing
+    act_after: Act = do_nothing
     elsewhere: bool = False
     again: Again | None = None
     lost: bool = False
@@ -214,12 +234,13 @@ class Kind:
     strike: Strike | None = None
     deploys: Version | None = None
     another_call: bool = False
-    can: Callable[[Situation], bool] = lambda situation: True
+    can: Condition = ANY_REQUEST
     needs: frozenset[Need] = frozenset()
     modern: bool = False
     needs_two: bool = False
     tried: Literal["explore", "alone", "check", "script"] = "explore"
     rarity: int = RAREST
+    model: str | None = None
 
     @property
     def where(self) -> str:

@@ -18,10 +18,10 @@ from mrtr_options.review.bench import strikes
 from mrtr_options.review.bench.fault_kinds import (
     RAREST,
     Act,
+    Condition,
     Kind,
     Moment,
     Need,
-    Situation,
     Version,
     do_nothing,
 )
@@ -107,16 +107,22 @@ async def _wait_for_the_next(moment: Moment) -> None:
 # --- when rows can show -------------------------------------------------------------------------
 
 
-def _later(situation: Situation) -> bool:
-    return not situation.first
-
-
-def _at_the_end(situation: Situation) -> bool:
-    return not situation.first and not situation.asks
-
-
-def _later_of_two(situation: Situation) -> bool:
-    return not situation.first and situation.fleet == "sticky"
+FIRST = Condition("the first request of the call", lambda situation: situation.first)
+LATER = Condition("a request after the first", lambda situation: not situation.first)
+LATER_OF_TWO = Condition(
+    "a request after the first, and two instances",
+    lambda situation: not situation.first and situation.fleet == "sticky",
+)
+BEFORE_A_VERSION = Condition(
+    "a request after the first, and a later version to deploy",
+    lambda situation: not situation.first and situation.has_next_version,
+)
+ANSWERS = Condition("a request that answers a question", lambda situation: situation.answers)
+ASKS = Condition("a request after which a question is due", lambda situation: situation.asks)
+AT_THE_END = Condition(
+    "a later request after which no question is due",
+    lambda situation: not situation.first and not situation.asks,
+)
 
 
 def _at_effects(
@@ -126,10 +132,11 @@ def _at_effects(
     instruction: str,
     strike: Strike,
     *,
-    after: Act = do_nothing,
+    act_after: Act = do_nothing,
     needs: frozenset[Need] = frozenset(),
     tried: Literal["explore", "script"] = "explore",
     rarity: int = RAREST,
+    model: str | None = None,
 ) -> list[Kind]:
     """Return a row for each kind of effect."""
 
@@ -140,13 +147,16 @@ def _at_effects(
             words.format(effect),
             instruction,
             "response",
-            after=after,
+            act_after=act_after,
             at=effect,
             strike=strike,
-            can=lambda situation: effect in situation.effects,
+            can=Condition(
+                f"a request with the {effect}", lambda situation: effect in situation.effects
+            ),
             needs=needs,
             tried=tried,
             rarity=rarity,
+            model=model,
         )
 
     return [row("audit"), row("bill")]
@@ -173,10 +183,11 @@ KINDS: dict[str, Kind] = _rows(
         "restart",
         "replace every instance first",
         "before",
-        before=lambda moment: moment.restart(),
-        can=_later,
+        act_before=lambda moment: moment.restart(),
+        can=LATER,
         needs=_RESTART,
         rarity=7,
+        model="",
     ),
     Kind(
         "failover",
@@ -185,10 +196,11 @@ KINDS: dict[str, Kind] = _rows(
         "send it to the other instance",
         "before",
         elsewhere=True,
-        can=_later_of_two,
+        can=LATER_OF_TWO,
         modern=True,
         needs_two=True,
         rarity=4,
+        model="",
     ),
     Kind(
         "expired",
@@ -196,10 +208,11 @@ KINDS: dict[str, Kind] = _rows(
         "state expired",
         "let eleven minutes pass first",
         "before",
-        before=lambda moment: moment.wait(STATE_TTL_SECONDS + 60),
-        can=_later,
+        act_before=lambda moment: moment.wait(STATE_TTL_SECONDS + 60),
+        can=LATER,
         needs=frozenset({"time"}),
         modern=True,
+        model="states too old",
     ),
     Kind(
         "redeploy",
@@ -207,11 +220,12 @@ KINDS: dict[str, Kind] = _rows(
         "redeploy",
         "deploy another version first",
         "before",
-        before=lambda moment: moment.redeploy(CHANGE),
+        act_before=lambda moment: moment.redeploy(CHANGE),
         deploys=CHANGE,
-        can=lambda situation: not situation.first and situation.has_next_version,
+        can=BEFORE_A_VERSION,
         needs=frozenset({"versions"}),
         modern=True,
+        model="redeploys",
     ),
     Kind(
         "other",
@@ -219,11 +233,12 @@ KINDS: dict[str, Kind] = _rows(
         "another call meanwhile",
         "make another call around it",
         "before",
-        before=lambda moment: moment.begin_other(),
-        after=lambda moment: moment.finish_other(),
+        act_before=lambda moment: moment.begin_other(),
+        act_after=lambda moment: moment.finish_other(),
         another_call=True,
-        can=_later,
+        can=LATER,
         modern=True,
+        model="second call at once",
     ),
     Kind(
         "twice",
@@ -233,6 +248,7 @@ KINDS: dict[str, Kind] = _rows(
         "delivery",
         again="later",
         rarity=1,
+        model="",
     ),
     Kind(
         "both",
@@ -242,6 +258,7 @@ KINDS: dict[str, Kind] = _rows(
         "delivery",
         again="at once",
         rarity=2,
+        model="",
     ),
     Kind(
         "more",
@@ -249,8 +266,8 @@ KINDS: dict[str, Kind] = _rows(
         "{nth} request again with more",
         "deliver it again with one more property",
         "delivery",
-        after=_deliver_with_more,
-        can=lambda situation: situation.answers,
+        act_after=_deliver_with_more,
+        can=ANSWERS,
         modern=True,
         tried="check",
     ),
@@ -260,11 +277,12 @@ KINDS: dict[str, Kind] = _rows(
         "{nth} request misrouted",
         "send it to the other instance first",
         "delivery",
-        before=_misroute,
-        can=_later_of_two,
+        act_before=_misroute,
+        can=LATER_OF_TWO,
         modern=True,
         needs_two=True,
         rarity=5,
+        model="",
     ),
     Kind(
         "early",
@@ -272,10 +290,11 @@ KINDS: dict[str, Kind] = _rows(
         "answers before questions",
         "answer every question in it",
         "delivery",
-        before=_answer_early,
-        can=lambda situation: situation.first,
+        act_before=_answer_early,
+        can=FIRST,
         modern=True,
         tried="alone",
+        model="early answers",
     ),
     Kind(
         "lost",
@@ -285,6 +304,7 @@ KINDS: dict[str, Kind] = _rows(
         "response",
         lost=True,
         rarity=0,
+        model="",
     ),
     Kind(
         "ahead",
@@ -292,9 +312,9 @@ KINDS: dict[str, Kind] = _rows(
         "{response} lost, next question answered ahead",
         "answer the next question, too, and lose it",
         "response",
-        before=_answer_ahead,
+        act_before=_answer_ahead,
         lost=True,
-        can=lambda situation: situation.asks,
+        can=ASKS,
         modern=True,
         tried="check",
     ),
@@ -305,9 +325,10 @@ KINDS: dict[str, Kind] = _rows(
         "crash before it is sent",
         "response",
         lost=True,
-        after=_crash,
+        act_after=_crash,
         needs=_CRASH,
         rarity=8,
+        model="",
     ),
     _at_effects(
         "crash",
@@ -315,9 +336,10 @@ KINDS: dict[str, Kind] = _rows(
         "crash after {}",
         "crash right after it",
         strikes.INSTANCE_ENDS_AFTER,
-        after=_wait_for_the_next,
+        act_after=_wait_for_the_next,
         needs=_CRASH,
         rarity=8,
+        model="",
     ),
     _at_effects(
         "down",
@@ -325,9 +347,10 @@ KINDS: dict[str, Kind] = _rows(
         "crash before {}",
         "crash right before it",
         strikes.INSTANCE_ENDS_BEFORE,
-        after=_wait_for_the_next,
+        act_after=_wait_for_the_next,
         needs=_CRASH,
         rarity=9,
+        model="",
     ),
     _at_effects(
         "gone",
@@ -337,6 +360,7 @@ KINDS: dict[str, Kind] = _rows(
         strikes.CLIENT_LEAVES_AFTER,
         needs=frozenset({"disconnect"}),
         rarity=6,
+        model="",
     ),
     _at_effects(
         "fail",
@@ -345,6 +369,7 @@ KINDS: dict[str, Kind] = _rows(
         "let it fail",
         strikes.FAILS,
         rarity=10,
+        model="failing effects",
     ),
     Kind(
         "back",
@@ -352,9 +377,10 @@ KINDS: dict[str, Kind] = _rows(
         "answer changed",
         "go back and answer differently",
         "after",
-        after=_go_back,
-        can=lambda situation: situation.answers,
+        act_after=_go_back,
+        can=ANSWERS,
         modern=True,
+        model="changed answers",
     ),
     Kind(
         "old",
@@ -362,10 +388,11 @@ KINDS: dict[str, Kind] = _rows(
         "earlier request again",
         "deliver the one before it again, late",
         "after",
-        after=_deliver_earlier,
-        can=_later,
+        act_after=_deliver_earlier,
+        can=LATER,
         modern=True,
         rarity=3,
+        model="",
     ),
     Kind(
         "again",
@@ -373,11 +400,12 @@ KINDS: dict[str, Kind] = _rows(
         "second call on purpose",
         "have the user want it twice",
         "after",
-        after=lambda moment: moment.call_again(),
+        act_after=lambda moment: moment.call_again(),
         another_call=True,
-        can=_at_the_end,
+        can=AT_THE_END,
         modern=True,
         tried="alone",
+        model="",
     ),
     _at_effects(
         "once",

@@ -57,7 +57,7 @@ MAX_TOLD = 40
 
 
 class Player(Sender):
-    """The client of one run, which plays steps."""
+    """The client of one run: it plays steps, and sends the requests of the default client."""
 
     def __init__(
         self, scenario: Scenario, instances: Instances, user: Answerer | None = None

@@ -55,14 +55,13 @@ async def run(
         recording = instances.recording
         if on_event is not None:
             recording.on_event = on_event
-        before = recording.count
+        first_event = recording.count
         player = Player(scenario, instances, user)
-        for step in (*scenario.before, *scenario.script):
-            if client is None and player.hung < MOST_HUNG:
-                await player.take(step)
         if client is not None:
             await client(player)
-        elif not scenario.script:
+        else:
+            await _take_steps(player)
+        if client is None and not scenario.script:
             driver = Driver(player, keyed=subject.keyed, named=subject.is_named)
             await driver.call()
             attempts = driver.attempts
@@ -73,12 +72,19 @@ async def run(
             scenario,
             instances.name,
             instances.instances,
-            recording.events[before:],
+            recording.events[first_event:],
             tuple(attempts),
             frozenset(recording.secrets),
             instances.can_strike,
             chose,
         )
+
+
+async def _take_steps(player: Player) -> None:
+    """Play the steps of a scenario, until too many requests hang."""
+    for step in (*player.scenario.before, *player.scenario.script):
+        if player.hung < MOST_HUNG:
+            await player.take(step)
 
 
 async def run_each(subjects: Sequence[Subject], scenario: Scenario) -> list[History]:

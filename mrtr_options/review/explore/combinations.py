@@ -16,7 +16,7 @@ from mrtr_options.review.bench.fault_kinds import PHASES, Kind, Situation
 from mrtr_options.review.bench.faults import CHANGE, EXPLORED, PLAYABLE, Fault, Faults, NoFault
 from mrtr_options.review.bench.history import Effect, History, Sent
 from mrtr_options.review.bench.redeploys import covers, why_not
-from mrtr_options.review.bench.scenario import Scenario
+from mrtr_options.review.bench.scenario import Change, Scenario
 from mrtr_options.review.bench.setup import Setup
 from mrtr_options.review.bench.subjects import Subject
 
@@ -34,21 +34,22 @@ def refuse_impossible(subject: Subject, scenario: Scenario, faults: Faults) -> N
         NoFault: One of them cannot.
     """
     _refuse_two_of_one_phase(faults)
-    names = {fault.name for fault in faults}
+    deployed: list[Change] = [each.kind.deploys for each in faults if each.kind.deploys is not None]
     two = sorted(fault.name for fault in faults if fault.kind.needs_two)
     if two and scenario.setup.fleet != "sticky":
         raise NoFault(
             f"{two[0]} needs two instances and rounds that go to the one that asked: --fleet sticky"
         )
-    if "redeploy" in names and not covers(subject.option, CHANGE):
-        raise NoFault(f"{why_not(subject.option, [CHANGE])}; or leave redeploy out")
+    reason = why_not(subject.option, deployed)
+    if reason:
+        raise NoFault(f"{reason}; or leave redeploy out")
     only = sorted(fault.name for fault in faults if fault.kind.modern)
     if only and scenario.setup.era == "legacy":
         raise NoFault(f"a legacy call is one request, so {only[0]} cannot happen; use --era modern")
     last = 1 if scenario.setup.era == "legacy" else rounds_of(scenario.location)
     for fault in faults:
         # A later version asks one more question.
-        most = last + 1 if "redeploy" in names else last
+        most = last + 1 if deployed else last
         if fault.round > most:
             rounds = "1 round" if last == 1 else f"{last} rounds"
             raise NoFault(
@@ -132,21 +133,35 @@ def possible(
         at = [(attempt.round, attempt.number) for attempt in history.attempts]
         first = at.index((faults[-1].round, faults[-1].attempt))
         past = PHASES.index(faults[-1].kind.phase)
-    has_next = covers(subject.option, CHANGE)
-    effects = _effects_by_sending(history)
+    situations = situations_of(subject, history)
     found: list[Fault] = []
     for place, attempt in list(enumerate(history.attempts))[first:]:
-        answers = attempt.answers and attempt.round <= rounds_of(history.location)
-        asks = attempt.round < rounds_of(history.location)
-        done = frozenset(effects.get(attempt.sending, ()) if history.can_strike else ())
-        situation = Situation(place == 0, setup.era, setup.fleet, answers, asks, done, has_next)
         for kind in PLAYABLE.values():
             is_tried = kind.name in kinds and not (faults and kind.tried == "alone")
             is_of_era = setup.era == "modern" or not kind.modern
             is_later = place > first or PHASES.index(kind.phase) > past
-            if is_tried and is_of_era and is_later and kind.can(situation):
+            if is_tried and is_of_era and is_later and kind.can.holds(situations[place]):
                 found.append(Fault(attempt.round, attempt.number, kind.name))
     return found
+
+
+def situations_of(subject: Subject, history: History) -> list[Situation]:
+    """Return the situation of each attempt of the default client in a run."""
+    setup = history.scenario.setup
+    last = rounds_of(history.location)
+    effects = _effects_by_sending(history)
+    return [
+        Situation(
+            first=place == 0,
+            era=setup.era,
+            fleet=setup.fleet,
+            answers=attempt.answers and attempt.round <= last,
+            asks=attempt.round < last,
+            effects=frozenset(effects.get(attempt.sending, ()) if history.can_strike else ()),
+            has_next_version=covers(subject.option, CHANGE),
+        )
+        for place, attempt in enumerate(history.attempts)
+    ]
 
 
 def _effects_by_sending(history: History) -> dict[int, set[str]]:

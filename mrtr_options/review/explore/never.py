@@ -3,7 +3,7 @@
 `python -m model` searches all states of the model, which knows nothing of this package. Its
 verdicts are kept in `model.json`, which `python -m documents --model` writes.
 
-Knows the kept verdicts and the names of subjects; nothing of runs.
+Knows the kept verdicts, the names of subjects, and which faults the model has; nothing of runs.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from mrtr_options.review.bench.faults import EXPLORED
 
 KEPT = Path(__file__).with_name("model.json")
 """The verdicts of the model."""
@@ -32,16 +34,11 @@ DESTINATIONS = {
 }
 """The model's names of the destinations."""
 
-EXTRAS = {
-    "expired": "states too old",
-    "redeploy": "redeploys",
-    "fail@audit": "failing effects",
-    "fail@bill": "failing effects",
-    "back": "changed answers",
-    "early": "early answers",
-    "other": "second call at once",
-}
-"""The model's extra for each kind of fault that needs one."""
+EXTRAS = {kind.name: kind.model for kind in EXPLORED.values() if kind.model}
+"""The model's extra for each explored kind of fault that needs one."""
+
+LACKING = [kind.name for kind in EXPLORED.values() if kind.model is None]
+"""The explored kinds of faults that the model lacks. If there are any, nothing is never."""
 
 NARROWER = "divergent replies"
 """An anomaly that the model knows only between a result and a failure."""
@@ -103,12 +100,12 @@ def never_in(row: Mapping[str, Any]) -> list[str]:
     """Return the anomalies that never happen to the subject of a row.
 
     No run shows one, though every kind of fault was tried. No search of its mechanism shows one,
-    with this client and destination, without an extra and with each that is a fault of the row; and
-    all of these searches have ended.
+    with this client and destination, without an extra and with each that is a fault of the row;
+    all of these searches have ended; and the model has every kind of fault that runs try.
     """
     found = searches_of(row)
     done = [each for each in found if each is not None and each["closed"]]
-    if not found or len(done) < len(found) or row.get("not_tried"):
+    if not found or len(done) < len(found) or row.get("not_tried") or LACKING:
         return []
     shown = {*row["witnesses"]}.union(*(each["anomalies"] for each in done))
     return sorted(modelled() - shown)

@@ -18,7 +18,7 @@ from mrtr_options.review.bench.history import Crashed, Effect, Event, Failed, Hi
 from mrtr_options.review.bench.scenario import Scenario
 from mrtr_options.review.bench.schedules import SCHEDULES
 from mrtr_options.review.bench.subjects import Subject
-from mrtr_options.review.explore.combinations import OWN_LEDGER
+from mrtr_options.review.explore.combinations import OWN_LEDGER, situations_of
 from mrtr_options.review.explore.summary import short
 from mrtr_options.review.judge.anomalies import anomalies_in
 from mrtr_options.review.judge.facts import observe
@@ -51,17 +51,17 @@ def print_runs(
         if subject.wrappers:
             name = f"{short(subject.title)} ({subject.title})"
         out.print(Text(f"\n{name}, {client}, {history.location!r}", "bold cyan"))
-        _print_run(history, out)
+        _print_run(subject, history, out)
 
 
-def _print_run(history: History, out: Console) -> None:
+def _print_run(subject: Subject, history: History, out: Console) -> None:
     transcript = Transcript(out)
     for event in history.events:
         transcript(event)
     for fault in history.scenario.faults:
-        why = _why_not_happened(fault, history)
-        if why:
-            out.print(f"  {fault} did not happen: {why}")
+        note = _note_on(fault, subject, history)
+        if note:
+            out.print(f"  {fault} {note}")
     if not history.can_strike:
         for kind in history.scenario.at_effects:
             out.print(f"  {kind.name} did not happen: {OWN_LEDGER}")
@@ -71,17 +71,22 @@ def _print_run(history: History, out: Console) -> None:
     out.print(end_of(history))
 
 
-def _why_not_happened(fault: Fault, history: History) -> str:
-    """Return why a fault of a run did not happen; "" if it did."""
-    sendings = {(each.round, each.number): each.sending for each in history.attempts}
-    sending = sendings.get((fault.round, fault.attempt))
-    if sending is None:
-        return "there was no such request"
+def _note_on(fault: Fault, subject: Subject, history: History) -> str:
+    """Return a note on a fault that did not happen, or whose request is of no use; else ""."""
+    at = [(each.round, each.number) for each in history.attempts]
+    if (fault.round, fault.attempt) not in at:
+        return "did not happen: there was no such request"
+    place = at.index((fault.round, fault.attempt))
     effect = fault.kind.at
-    if effect is None or not history.can_strike:
+    if effect is None:
+        condition = fault.kind.can
+        is_met = condition.holds(situations_of(subject, history)[place])
+        return "" if is_met else f"may show nothing: it takes {condition.says}"
+    if not history.can_strike:
         return ""
+    sending = history.attempts[place].sending
     struck = any(_is_struck(event, sending, effect) for event in history.events)
-    return "" if struck else f"there was no {effect} in it"
+    return "" if struck else f"did not happen: there was no {effect} in it"
 
 
 def _is_struck(event: Event, sending: int, effect: str) -> bool:
