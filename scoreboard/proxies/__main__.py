@@ -1,4 +1,4 @@
-"""`python -m scoreboard.proxies` plays every fault on every installed proxy, and keeps the results.
+"""`python -m scoreboard.proxies` installs and plays proxies, and keeps the results.
 
 The results are in docs/scoreboard.json under "proxies". Exit code: 0, 2 for bad input.
 """
@@ -16,8 +16,9 @@ from mrtr_options.terminal import Parser, console
 from mrtr_options.terminal import run as run_command
 from scoreboard import chosen
 from scoreboard.board import keep_proxy
-from scoreboard.proxies.play import program, proxies, review
+from scoreboard.proxies.play import install, proxies, review
 from scoreboard.proxies.upstream import FAULTS, Fault
+from scoreboard.servers.peers import Unavailable
 
 KNOWN_FAULTS: dict[str, Fault] = {name: name for name in FAULTS}
 
@@ -43,9 +44,10 @@ def _proxies(args: argparse.Namespace) -> int:
     out = console()
     with counting("proxies", None) as begin:
         for about in chosen(args.only, proxies(), "proxy"):
-            missing = [each for each in about.needs if program(each) is None]
-            if missing:
-                out.print(f"{about.title}: not tried, {', '.join(missing)} is not installed")
+            try:
+                install(about, begin)
+            except Unavailable as error:
+                out.print(f"{about.title}: not tried, {error}")
                 continue
             found = anyio.run(review, about, begin, faults)
             for setting, by_server in found.crossings.items():

@@ -35,7 +35,15 @@ from mrtr_options.tool.server import TOOL
 from mrtr_options.tool.settings import Settings
 from mrtr_options.tool.weather import SqliteLedger
 from scoreboard.proxies.upstream import CALLS, FAULTS, Breaking, Fault, Round, digest, instance
-from scoreboard.servers.peers import cache, comes_up, end, free_port, start
+from scoreboard.servers.peers import (
+    Unavailable,
+    cache,
+    comes_up,
+    end,
+    free_port,
+    run_step,
+    start,
+)
 
 FOLDER = Path(__file__).parent
 SUBJECTS = ("E", "F", "F¹")
@@ -77,6 +85,8 @@ class ProxyAbout(BaseModel):
         order: Its place in the table.
         title, package: Its usual name, and the package that is installed.
         needs: Its program, and what runs it.
+        install: The commands that install its program in the cache; none if a package of the
+            machine's system has it.
         version: The command that prints its version.
         start: The command that starts it.
         files: Its configuration files by name, as templates in its folder.
@@ -89,6 +99,7 @@ class ProxyAbout(BaseModel):
     title: str
     package: str
     needs: list[str]
+    install: list[list[str]] = []
     version: list[str]
     start: list[str]
     files: dict[str, str]
@@ -175,6 +186,27 @@ def program(name: str) -> str | None:
     folder = cache() / "proxies"
     installed = [path for path in (folder / "bin" / name, folder / name) if path.is_file()]
     return str(installed[0]) if installed else shutil.which(name)
+
+
+def install(about: ProxyAbout, tell: Callable[[str], None]) -> None:
+    """Install a proxy in the cache, unless its programs are there.
+
+    Args:
+        about: The proxy.
+        tell: Called with each command before it runs.
+
+    Raises:
+        Unavailable: A command fails, or a program is missing afterwards.
+    """
+    folder = cache() / "proxies"
+    folder.mkdir(parents=True, exist_ok=True)
+    if any(program(each) is None for each in about.needs):
+        for command in about.install:
+            tell(f"{about.name}: {' '.join(command)}")
+            run_step(command, folder)
+    missing = [each for each in about.needs if program(each) is None]
+    if missing:
+        raise Unavailable(f"needs {', '.join(missing)}, which is not installed")
 
 
 def version_of(about: ProxyAbout) -> str:

@@ -22,7 +22,7 @@ HEADS = {
     "last-round-again-there": "last round resent, other instance",
     "at-once-here": "last round twice at once, same instance",
     "at-once-there": "last round twice at once, two instances",
-    "two-instances": "two instances, defaults",
+    "two-instances": "two instances, default key",
     "old-client": "old client, two questions",
     "exception-to-old-client": "exception's text, old client",
     "must": "MUST broken",
@@ -43,6 +43,12 @@ RESENT_THERE = "misrouted3"
 
 OF_OLD_CLIENTS = ("old-client", "exception-to-old-client", "must")
 """The columns to which settings for old clients alone add something."""
+
+OF_TWO_INSTANCES = ("two-instances", "last-round-again-there", "at-once-there")
+"""The columns that begin with a key for each process, if a library makes one up."""
+
+OWN_KEYS = "one for each process"
+"""The keys of a variant whose library makes up a key in each process."""
 
 NOT_RUN = "not run"
 
@@ -113,21 +119,35 @@ OUTCOMES: dict[str, Callable[[ServerReview, CellRun | None], str]] = {
 """The outcome of each column, from the review and the column's own run."""
 
 
-def _forms(board: Scoreboard) -> Iterator[tuple[Result, list[Result]]]:
-    """Yield each server as its guide writes it, with its other settings: those with most, last."""
+def _forms(board: Scoreboard) -> Iterator[list[Result]]:
+    """Yield the settings of each server that its guide writes; first those of the guide."""
     results = played(board)
     for peer in dict.fromkeys(peer.name for peer, *_ in results):
         own = [each for each in results if each[0].name == peer]
         guide = next((each for each in own if "guide" in each[1].means), None)
         if guide is not None:
-            adding = [each for each in own if each is not guide and "nothing" not in each[1].means]
-            yield guide, adding
+            yield [guide, *(each for each in own if each is not guide)]
 
 
-def _cell(column: str, guide: Result, adding: list[Result], runs: AllRuns) -> Cell:
+def _shown(column: str, form: list[Result]) -> list[Result]:
+    """Return the settings that a cell shows: its first outcome, and then those that may add to it.
+
+    A column of two instances begins with a key for each process. The others begin with the guide,
+    and do not show what is less than it.
+    """
+    guide, *others = form
+    adding = [each for each in others if "nothing" not in each[1].means]
+    unshared = [each for each in form if each[1].keys == OWN_KEYS]
+    if column in OF_TWO_INSTANCES and unshared:
+        return [unshared[0], *(each for each in (guide, *adding) if each is not unshared[0])]
+    return [guide, *adding]
+
+
+def _cell(column: str, form: list[Result], runs: AllRuns) -> Cell:
     """Return a cell; settings for old clients alone are named, and add to their columns only."""
     outcome = OUTCOMES[column]
-    says = outcome(guide[2], _run_of(runs, guide, column))
+    first, *adding = _shown(column, form)
+    says = outcome(first[2], _run_of(runs, first, column))
     adds: list[str] = []
     for each in adding:
         _, variant, found = each
@@ -135,7 +155,7 @@ def _cell(column: str, guide: Result, adding: list[Result], runs: AllRuns) -> Ce
         if is_for_old_clients and column not in OF_OLD_CLIENTS:
             continue
         more = outcome(found, _run_of(runs, each, column))
-        if more not in (says, NOT_RUN):
+        if more not in (says, NOT_RUN, *adds):
             adds.append(f"{variant.name}: {more}" if is_for_old_clients else more)
     return Cell(says=says, adds=" → ".join(adds))
 
@@ -160,21 +180,22 @@ def rows(board: Scoreboard, runs: AllRuns) -> list[Row]:
             form="",
             version=found.version,
             date=found.date,
-            cells={column: _cell(column, guide, adding, runs) for column in HEADS},
+            cells={column: _cell(column, form, runs) for column in HEADS},
             upstream=upstream_of(peer.upstream),
         )
-        for guide, adding in _forms(board)
-        for peer, _, found in [guide]
+        for form in _forms(board)
+        for peer, _, found in form[:1]
     ]
 
 
 def runs_of(board: Scoreboard, runs: AllRuns) -> Runs:
     """Return the run behind each cell."""
     found: Runs = {}
-    for guide, adding in _forms(board):
+    for form in _forms(board):
         for column in HEADS:
-            cell = f"{address(guide[0])}/{column}"
-            shown = {cell: guide} | {f"{cell}/{each[1].name}": each for each in adding}
+            first, *adding = _shown(column, form)
+            cell = f"{address(first[0])}/{column}"
+            shown = {cell: first} | {f"{cell}/{each[1].name}": each for each in adding}
             for name, result in shown.items():
                 lines = _history(result, column, runs)
                 if lines:

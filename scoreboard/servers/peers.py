@@ -271,21 +271,26 @@ def build(peer: Described, tell: Callable[[str], None]) -> None:
         to.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(path, to)
     for command in peer.build:
-        said = " ".join(command)
-        tell(f"{peer.name}: {said}")
-        try:
-            done = subprocess.run(
-                command,
-                cwd=peer.built,
-                timeout=BUILD_SECONDS,
-                capture_output=True,
-                text=True,
-            )
-        except subprocess.TimeoutExpired:
-            raise Unavailable(f"`{said}` takes more than {BUILD_SECONDS:.0f} s") from None
-        if done.returncode != 0:
-            raise Unavailable(f"`{said}` fails: {_why(done.stderr or done.stdout)}")
+        tell(f"{peer.name}: {' '.join(command)}")
+        run_step(command, peer.built)
     stamp.write_text(peer.digest, encoding="utf-8")
+
+
+def run_step(command: Sequence[str], folder: Path) -> None:
+    """Run one command of a build in a folder.
+
+    Raises:
+        Unavailable: It fails, or takes too long.
+    """
+    said = " ".join(command)
+    try:
+        done = subprocess.run(
+            command, cwd=folder, timeout=BUILD_SECONDS, capture_output=True, text=True
+        )
+    except subprocess.TimeoutExpired:
+        raise Unavailable(f"`{said}` takes more than {BUILD_SECONDS:.0f} s") from None
+    if done.returncode != 0:
+        raise Unavailable(f"`{said}` fails: {_why(done.stderr or done.stdout)}")
 
 
 def _why(printed: str) -> str:

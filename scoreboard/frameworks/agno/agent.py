@@ -113,8 +113,7 @@ def resume(pause: dict, name: str, value: str, user: str) -> dict:
         requirements = agent.get_run_output(**where).requirements
     for requirement in requirements:
         if requirement.needs_user_input:
-            unknown = [each for each in requirement.user_input_schema if each.value is None]
-            requirement.provide_user_input({field.name: value for field in unknown})
+            requirement.provide_user_input({name: value})
     run = agent.continue_run(
         run_id=pause["run"],
         session_id=pause["session"],

@@ -18,6 +18,9 @@ from pydantic_ai.models.function import FunctionModel
 CARRIES = sys.argv[1:] == ["carried"]
 """The caller holds the messages, and not only their name."""
 
+DECLARED = sys.argv[1:] == ["declared"]
+"""Each tool is declared to require approval, so that it runs when it is approved."""
+
 
 def scripted(messages, info) -> ModelResponse:
     """Return the call of the next tool, or the last tool's result."""
@@ -39,34 +42,41 @@ def scripted(messages, info) -> ModelResponse:
 agent = Agent(FunctionModel(scripted), output_type=[str, DeferredToolRequests])
 
 
-@agent.tool
+@agent.tool(requires_approval=DECLARED)
 def choose_place(ctx: RunContext, location: str, place: str = "") -> str:
     tool.audit(location)
     if not ctx.tool_call_approved:
-        raise ApprovalRequired(metadata=tool.which_place(location))
+        raise ApprovalRequired
     return place
 
 
-@agent.tool
+@agent.tool(requires_approval=DECLARED)
 def agree(ctx: RunContext, place: str, consent: str = "") -> str:
     if not ctx.tool_call_approved:
-        raise ApprovalRequired(metadata=tool.may_bill(place))
+        raise ApprovalRequired
     return consent
 
 
-@agent.tool
+@agent.tool(requires_approval=DECLARED)
 def look_up(ctx: RunContext, place: str, units: str = "") -> str:
     if not ctx.tool_call_approved:
-        raise ApprovalRequired(metadata=tool.which_units(place))
+        raise ApprovalRequired
     tool.bill(place)
     return tool.report(place, units)
+
+
+QUESTIONS = {
+    "choose_place": lambda args: tool.which_place(args["location"]),
+    "agree": lambda args: tool.may_bill(args["place"]),
+    "look_up": lambda args: tool.which_units(args["place"]),
+}
 
 
 def outcome(call: str, result) -> dict:
     if not isinstance(result.output, DeferredToolRequests):
         return tool.done(result.output)
     (pending,) = result.output.approvals
-    question = result.output.metadata[pending.tool_call_id]
+    question = QUESTIONS[pending.tool_name](pending.args_as_dict())
     messages = result.all_messages_json().decode()
     (tool.STORE / call).write_text(messages)
     pause = {"call": call, "id": pending.tool_call_id}

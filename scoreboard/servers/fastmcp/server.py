@@ -23,13 +23,18 @@ HARDENED = {"request_state_security": RequestStateSecurity(keys=KEYS), "mask_err
 mcp = FastMCP("weather", **(HARDENED if VARIANT == "hardened" else {}))
 
 
-def ask(
-    ctx: Context, key: str, message: str, choices: list[str], state: str | None = None
-) -> InputRequiredResult:
+def check_can_ask(ctx: Context, key: str) -> None:
+    """Raise if the client has declared no form."""
     declared = ctx.session.client_capabilities
     elicitation = declared.elicitation if declared else None
     if elicitation is None or (elicitation.form is None and elicitation.url is not None):
         raise ToolError(f"{key}: this client cannot be asked.")
+
+
+def ask(
+    ctx: Context, key: str, message: str, choices: list[str], state: str | None = None
+) -> InputRequiredResult:
+    check_can_ask(ctx, key)
     schema = {
         "type": "object",
         "properties": {key: {"type": "string", "enum": choices}},
@@ -44,6 +49,8 @@ def ask(
 
 async def elicited(ctx: Context, key: str, message: str, choices: list[str]) -> SimpleNamespace:
     """Ask the user of an old client by push. Return the answer."""
+    if VARIANT == "hardened":
+        check_can_ask(ctx, key)
     form = create_model(key.title(), **{key: (Literal[tuple(choices)], ...)})
     answer = await ctx.elicit(message, response_type=form)
     content = answer.data.model_dump() if answer.action == "accept" else None

@@ -23,11 +23,10 @@ pub struct WeatherTool {
     location: String,
 }
 
-/// What an earlier round settled, and the arguments that it is bound to, where it is bound.
+/// What an earlier round settled.
 #[derive(Serialize, Deserialize)]
 struct Settled {
     place: String,
-    location: Option<String>,
 }
 
 enum Answer {
@@ -38,7 +37,6 @@ enum Answer {
 
 struct WeatherHandler {
     codec: RequestStateCodec,
-    hardened: bool,
     bare: bool,
 }
 
@@ -108,19 +106,15 @@ fn ask(key: &str, message: String, choices: &[&str], request_state: Option<Strin
 }
 
 impl WeatherHandler {
-    fn sealed(&self, place: &str, location: &str) -> Result<String, RpcError> {
-        let location = self.hardened.then(|| location.to_string());
-        let settled = Settled { place: place.to_string(), location };
+    fn sealed(&self, place: &str) -> Result<String, RpcError> {
+        let settled = Settled { place: place.to_string() };
         Ok(self.codec.encode_str(&serde_json::to_string(&settled).map_err(failed)?))
     }
 
-    fn opened(&self, state: &str, location: &str) -> Result<String, RpcError> {
+    fn opened(&self, state: &str) -> Result<String, RpcError> {
         let unfit = || refused("requestState failed integrity verification");
         let decoded = self.codec.decode_str(state).ok_or_else(unfit)?;
         let settled: Settled = serde_json::from_str(&decoded).map_err(|_| unfit())?;
-        if self.hardened && settled.location.as_deref() != Some(location) {
-            return Err(refused("requestState is of another call"));
-        }
         Ok(settled.place)
     }
 }
@@ -158,7 +152,7 @@ impl ServerHandler for WeatherHandler {
             return Err(refused("weather takes a location of 1 to 100 characters"));
         }
         let settled = match params.request_state {
-            Some(state) => Some(self.opened(&state, &location)?),
+            Some(state) => Some(self.opened(&state)?),
             None => None,
         };
         let answers = params.input_responses.as_ref();
@@ -190,7 +184,7 @@ impl ServerHandler for WeatherHandler {
                 Answer::Ends(result) => return Ok(result.into()),
                 Answer::Missing => {
                     let message = format!("Which units for {place}?");
-                    return Ok(ask("units", message, &choices, Some(self.sealed(&place, &location)?)));
+                    return Ok(ask("units", message, &choices, Some(self.sealed(&place)?)));
                 }
             }
         }
@@ -232,7 +226,7 @@ async fn main() -> SdkResult<()> {
     let (hardened, bare) = (variant == "hardened", variant == "bare");
     let max_age = Duration::from_secs(if hardened { 600 } else { 60 });
     let key = key().expect("STATE_SECRET is a key");
-    let handler = WeatherHandler { codec: RequestStateCodec::with_key(key).with_max_age(max_age), hardened, bare };
+    let handler = WeatherHandler { codec: RequestStateCodec::with_key(key).with_max_age(max_age), bare };
     let details = ServerDetails {
         server_info: Implementation {
             name: "weather".into(),

@@ -108,29 +108,25 @@ struct Settled {
     place: String,
 }
 
-/// A state; where there is a codec, it is signed and has the location in it.
-fn seal(ctx: &RequestContext, location: &str, settled: Settled) -> Result<String> {
+/// A state; where there is a codec, it is signed.
+fn seal(ctx: &RequestContext, settled: Settled) -> Result<String> {
     match ctx.request_state_codec() {
         None => serde_json::to_string(&settled).map_err(failed),
-        Some(codec) => codec.encode(&(location, settled)).map_err(failed),
+        Some(codec) => codec.encode(&settled).map_err(failed),
     }
 }
 
-fn open(ctx: &RequestContext, location: &str) -> Result<Option<Settled>> {
+fn open(ctx: &RequestContext) -> Result<Option<Settled>> {
     let unfit = |error: &dyn std::fmt::Display| Error::invalid_params(format!("request state: {error}"));
     let Some(state) = ctx.request_state() else { return Ok(None) };
     let Some(codec) = ctx.request_state_codec() else {
         return serde_json::from_str(state).map(Some).map_err(|error| unfit(&error));
     };
-    match codec.decode::<(String, Settled)>(state) {
-        Ok((of, settled)) if of == location => Ok(Some(settled)),
-        Ok(_) => Err(unfit(&"of another location")),
-        Err(error) => Err(unfit(&error)),
-    }
+    codec.decode::<Settled>(state).map(Some).map_err(|error| unfit(&error))
 }
 
 async fn weather(ctx: RequestContext, Input { location }: Input) -> Result<Outcome> {
-    let settled = open(&ctx, &location)?;
+    let settled = open(&ctx)?;
     let capabilities = ctx.per_request_meta().and_then(|meta| meta.client_capabilities.as_ref());
     let elicitation = capabilities.and_then(|declared| declared.elicitation.as_ref());
     let pushes = ctx.can_elicit();
