@@ -23,7 +23,7 @@ from mrtr_options.sdk.handler import Context, Handler, Params, Result, check_han
 from mrtr_options.sdk.questions import question_of_bad_answer
 
 TIMES = 3
-"""How often in a row a question is asked again."""
+"""The most times in a row that a question is asked again."""
 _MARK = "asked-again:"
 
 

@@ -35,14 +35,14 @@ from mrtr_options.sdk.push import can_push, push_request
 from mrtr_options.sdk.waiting import GO_ON
 
 MAX_IDLE_ROUNDS = 10
-"""How many rounds of one request may ask nothing new."""
+"""The most rounds of one request that ask nothing new."""
 MAX_ROUNDS = 1_000
-"""How many rounds of one request may ask."""
+"""The most rounds of one request that ask."""
 FIRST_PAUSE_SECONDS = 0.05
-"""How long the first pause is where a result is put off; each one is twice as long."""
+"""The first pause where a result is put off; each next one is twice as long."""
 LONGEST_PAUSE_SECONDS = 2.0
 MAX_WAIT_SECONDS = 600.0
-"""For how long in a row a result may be put off."""
+"""The longest time in a row that a result may be put off."""
 
 
 def legacy_shim(handler: Handler) -> Handler:

@@ -48,7 +48,7 @@ from mrtr_options.errors import UsageError
 from mrtr_options.sdk.current_request import Request, current_request
 from mrtr_options.sdk.handler import Context, Crashed, Principal, refusal
 from mrtr_options.sdk.reasons import Reason
-from mrtr_options.sdk.telemetry import RoundTold, take_name, with_name
+from mrtr_options.sdk.telemetry import RoundLog, take_name, with_name
 
 KEYS_VARIABLE = "MRTR_STATE_KEYS"
 MIN_KEY_BYTES = 32
@@ -64,7 +64,7 @@ A tool that takes it for a shorter time may say so itself.
 """
 
 CLOCKS_DIFFER_SECONDS = 60.0
-"""How far the clock of the instance that handed a state out may be ahead; as in the SDK."""
+"""The most that the clock of the instance that handed out a state may be ahead; as in the SDK."""
 
 _AGELESS = {"iat": 0, "exp": math.inf}
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, default=str)
@@ -238,9 +238,9 @@ class ProtectedRounds(RequestStateBoundary):
         try:
             if ctx.method not in INPUT_REQUIRED_METHODS:
                 return await call_next(ctx)
-            with RoundTold(self._server, ctx.method, this) as told:
-                told.result = await self._round(ctx, call_next, this)
-                return told.result
+            with RoundLog(self._server, ctx.method, this) as log:
+                log.result = await self._round(ctx, call_next, this)
+                return log.result
         except (MCPError, ValidationError):
             raise  # of the parameters: `_round` has said what else is one
         except Exception as error:
@@ -274,9 +274,9 @@ class ProtectedRounds(RequestStateBoundary):
         if not result.get("inputRequests") or result.get("requestState") is None:
             return result
         until = datetime.fromtimestamp(int(self._clock() + self._ttl), UTC)
-        told: dict[str, Any] = result.get("_meta") or {}
+        meta: dict[str, Any] = result.get("_meta") or {}
         deadline = {ANSWER_BY: until.isoformat().replace("+00:00", "Z")}
-        return {**result, "_meta": deadline | told}
+        return {**result, "_meta": deadline | meta}
 
 
 def _check_request(ctx: Context) -> None:

@@ -82,8 +82,9 @@ ParamsT = TypeVar("ParamsT", bound=types.InputResponseRequestParams)
 ResultT = TypeVar("ResultT", bound=types.Result)
 
 Effect = Callable[[str], object]
-"""Does an effect, async or not; is given the idempotency key to hand on to the effect's
-destination.
+"""A function that makes an effect, async or not.
+
+It gets the idempotency key, and hands it on to the effect's destination.
 """
 
 
@@ -166,22 +167,31 @@ class Round(Generic[DeskT]):
         params: ParamsT,
     ) -> ResultT | types.InputRequiredResult:
         """Run the handler, and then what was to be done after success."""
+        context = ReplayContext(self._ctx.lifespan_context, self, caller_of(self._ctx))
         try:
-            context = ReplayContext(self._ctx.lifespan_context, self, caller_of(self._ctx))
             result = check_result(await handler(context, params))
-        except RoundOver:
-            pass
-        except Exception:  # also one that the author's code raised after it swallowed `RoundOver`
-            if not self.is_over:
+        except BaseException as error:
+            if not self._is_end(error):
                 raise
-        except BaseExceptionGroup as group:
-            if group.split((RoundOver, Exception))[1] is not None:
-                raise
-        else:
-            if not self.is_over:
-                await self.commit(result)
-                return result
-        return await self.end()
+            return await self.end()
+        if self.is_over:
+            return await self.end()
+        await self.commit(result)
+        return result
+
+    def _is_end(self, error: BaseException) -> bool:
+        """Return whether an exception is the end of a round that is over.
+
+        The author's code may have swallowed `RoundOver` and raised an exception of its own, or a
+        task group may have both.
+        """
+        if isinstance(error, Exception):
+            return self.is_over
+        if isinstance(error, BaseExceptionGroup):
+            group = cast("BaseExceptionGroup[BaseException]", error)
+            _, others = group.split((RoundOver, Exception))
+            return others is None
+        return isinstance(error, RoundOver)
 
     @property
     def is_over(self) -> bool:

@@ -26,7 +26,10 @@ PATH = "/mcp"
 MAX_BODY_BYTES = 256 * 1024
 """The longest body of a request; a longer one gets status 413 before it is parsed."""
 GRACE_SECONDS = 12
-"""How long requests at work have to end after the signal. K, L and the guard hold one shorter."""
+"""The time that requests at work get to end after the signal.
+
+K, L and the guard hold a request for a shorter time.
+"""
 MAX_CONNECTIONS = 1000
 """The most connections at once; requests on more of them get status 503."""
 MAX_SESSIONS = 1000

@@ -42,8 +42,8 @@ logger = logging.getLogger("mrtr_options.rounds")
 _NAMED = re.compile(rb"call:(?P<call>[\w-]{22})\.(?P<number>\d{1,9}):")
 
 
-class RoundTold:
-    """A block in which a round runs, and after which it is told.
+class RoundLog:
+    """A block in which a round runs. When it ends the round is logged.
 
     Args:
         server: The server's name, for the log.

@@ -3,10 +3,11 @@
     async with served(server) as url, ResumingClient(lambda: client(url, user)) as caller:
         ...
 
-Clients differ in what they do when a response is lost. `told` makes a call as each of them does:
+Clients differ in what they do when a response is lost. `call_as_client` does as each of them does:
 
     for policy in POLICIES:
-        said = await told(policy, lambda: client(url, user, losing), "book", {"guest": "Ada"})
+        connect = lambda: client(url, user, losing)
+        said = await call_as_client(policy, connect, "book", {"guest": "Ada"})
 
 Knows `serving`, `resuming` and the SDK's client.
 """
@@ -146,13 +147,13 @@ def client(
     return Client(streams, mode="2026-07-28", elicitation_callback=user)
 
 
-async def told(
+async def call_as_client(
     policy: Policy,
     connect: Callable[[], Client],
     tool: str,
     arguments: dict[str, Any],
 ) -> str:
-    """Make a call as a client of this policy does, and return what its user is told at last.
+    """Make a call as a client of this policy does. Return the text that its user gets at last.
 
     That is the text of the result. An error begins with "error: "; a lost response that the client
     does nothing about is `NO_RESPONSE`.

@@ -20,7 +20,7 @@ T = TypeVar("T")
 GO_ON = "mrtr-go-on"
 """The key of the form that asks a user whether to wait further."""
 POLL_SECONDS = 1.0
-"""How often the author's function is asked."""
+"""The pause between two calls of the author's function."""
 
 
 class NotInTime(Exception):

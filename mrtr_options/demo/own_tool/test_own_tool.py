@@ -21,9 +21,9 @@ from mrtr_options.sdk.testing import (
     POLICIES,
     Losing,
     Policy,
+    call_as_client,
     client,
     served,
-    told,
 )
 
 from mrtr_options.demo.own_tool.default import (
@@ -91,7 +91,7 @@ class Setup:
         def connect() -> Any:
             return client(self.urls[0], answer, way, token=token)
 
-        return await told(policy, connect, TOOL, ARGUMENTS | arguments)
+        return await call_as_client(policy, connect, TOOL, ARGUMENTS | arguments)
 
 
 @asynccontextmanager
@@ -192,7 +192,7 @@ def test_a_consent_is_to_the_fee_that_the_user_was_told(tmp_path: Path) -> None:
         def connect() -> Any:
             return client(old, user.answer, way, token=TOKEN)
 
-        said = await told("stops", connect, TOOL, ARGUMENTS)
+        said = await call_as_client("stops", connect, TOOL, ARGUMENTS)
         if not ANY_INSTANCE:
             assert said.startswith("error: ")  # the call is lost
             assert both.records.all() == []

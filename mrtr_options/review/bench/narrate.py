@@ -125,14 +125,14 @@ class Narrator:
 
     def __init__(self) -> None:
         self._numbers: dict[int, int] = {}
-        self._states: dict[str, int] = {}
-        self._came: dict[str, str] = {}
-        self._begins: dict[str | None, int] = {None: 1}
+        self._sending_by_state: dict[str, int] = {}
+        self._text_by_state: dict[str, str] = {}
+        self._round_by_state: dict[str | None, int] = {None: 1}
         self._rounds: dict[int, int] = {}
         self._sent: list[tuple[int, Request]] = []
         self._last: Sent | None = None
         self._times = Counter[str]()
-        self._stands: tuple[str | None, ...] = ()
+        self._task_status: tuple[str | None, ...] = ()
 
     def rows(self, event: Event) -> Iterator[Row]:
         """Yield the rows of an event: none, one, or two for a task that has ended."""
@@ -153,7 +153,7 @@ class Narrator:
                 text = f"instance {instance + 1} dies, another takes its place"
                 yield Row("crash", text, "crashes", start=instance, sending=event.sending)
             case Restarted() | Redeployed() | Elapsed():
-                yield _world(event)
+                yield _setup_change_row(event)
             case _:
                 pass
 
@@ -202,11 +202,11 @@ class Narrator:
         self._sent.append((sent.call, request))
         round_ = sent.sending
         if request.method == "tools/call":
-            round_ = self._begins.get(request.state, sent.sending)
+            round_ = self._round_by_state.get(request.state, sent.sending)
         self._rounds[sent.exchange] = round_
         return Row(
             "request",
-            _sentence(request, self._states.get(request.state or "")),
+            _sentence(request, self._sending_by_state.get(request.state or "")),
             _label(request),
             tuple(_wire_of(request)),
             start=CLIENT,
@@ -225,11 +225,11 @@ class Narrator:
         number = self._numbers[got.exchange]
         text = describe_reply(reply)
         if reply.state is not None:
-            if self._came.setdefault(reply.state, text) != text:
-                text += f", with the state of {self._states[reply.state]} again"
-            self._states.setdefault(reply.state, number)
+            if self._text_by_state.setdefault(reply.state, text) != text:
+                text += f", with the state of {self._sending_by_state[reply.state]} again"
+            self._sending_by_state.setdefault(reply.state, number)
             round_ = self._rounds[got.exchange]
-            self._begins.setdefault(reply.state, round_ if reply.later else round_ + 1)
+            self._round_by_state.setdefault(reply.state, round_ if reply.later else round_ + 1)
         at: dict[str, Any] = {
             "start": got.instance,
             "end": CLIENT,
@@ -239,10 +239,10 @@ class Narrator:
             "call": got.call,
         }
         stands = (reply.status, reply.status_message)
-        if reply.status is not None and stands != self._stands:
+        if reply.status is not None and stands != self._task_status:
             text = ": ".join(filter(None, stands))
             yield Row("task", text, ", ".join((f"task: {text}", *reply.questions)), **at)
-            self._stands = stands
+            self._task_status = stands
         wire, label, tone = _reply(reply)
         quiet = not wire or (reply.status is not None and bool(reply.questions))
         if reply.nothing is not None:
@@ -273,8 +273,8 @@ class Narrator:
 _KEYS = {"same": "", "rotated": ", with rotated keys", "new": ", with new keys"}
 
 
-def _world(event: Restarted | Redeployed | Elapsed) -> Row:
-    """Return the row of an event of the world around the instances."""
+def _setup_change_row(event: Restarted | Redeployed | Elapsed) -> Row:
+    """Return the row of a change around the instances: a restart, a redeploy, or time."""
     match event:
         case Restarted(keys=keys):
             return Row("change", f"every instance is replaced{_KEYS[keys]}")

@@ -42,10 +42,10 @@ It may be a pool of workers, and an allocator's reserve.
 CALLS: dict[Era, int] = {"modern": 200, "legacy": 100}
 """The number of calls with one outcome. Calls of an old client take longer."""
 
-PART = 4
+PARTS = 4
 """The number of parts of a batch. The first part decides whether the others are made.
 
-They are only made if as much as may be left in the end is left already.
+They are made only if the first leaves more than its share of `MAY_GROW`.
 """
 
 WARM = 20
@@ -74,13 +74,13 @@ async def find_held(
         for outcome in get_args(Outcome):
             if outcome == "refused" and era == "legacy":  # an old client holds no state
                 continue
-            calls = CALLS[era] // PART
+            calls = CALLS[era] // PARTS
             on_begin(f"{calls} calls that are {_WORDS.get(outcome, outcome)}, {era}")
             await _make(instances, outcome, calls, era)
             after = await _held_now(instances, children)
-            if too_much(before, after, CALLS[era] // PART, CALLS[era]):
+            if too_much(before, after, CALLS[era] // PARTS, CALLS[era]):
                 calls = CALLS[era]
-                await _make(instances, outcome, calls - calls // PART, era)
+                await _make(instances, outcome, calls - calls // PARTS, era)
                 after = await _held_now(instances, children)
                 found = too_much(before, after, calls, calls)
                 if found:
@@ -89,20 +89,22 @@ async def find_held(
             before = after
 
 
-def too_much(before: dict[str, int], after: dict[str, int], calls: int, of: int) -> list[str]:
+def too_much(
+    before: dict[str, int], after: dict[str, int], calls: int, calls_for_all: int
+) -> list[str]:
     """Return what a process still holds of so many calls, in words, where that is too much.
 
     Args:
         before: What it held before.
         after: What it holds now.
         calls: The number of calls that were made.
-        of: The number of calls after which `MAY_GROW` may be left.
+        calls_for_all: The number of calls after which all of `MAY_GROW` may be left.
     """
     grown = {what: after[what] - before[what] for what in before if what in after}
     return [
         f"{count / 2**20:.0f} MiB of memory" if what == "bytes" else f"{count} {what}"
         for what, count in grown.items()
-        if count > MAY_GROW[what] * calls / of
+        if count > MAY_GROW[what] * calls / calls_for_all
     ]
 
 

@@ -120,14 +120,19 @@ def findings(history: History, tools: dict[str, dict[str, Any]]) -> list[Finding
     forged = [at for at, rule in causes.items() if rule == rules.STATE_IS_GENUINE.name]
     misled = {calls.get(at or 0): rules.STATE_IS_GENUINE.name for at in forged}
 
-    def follows(each: Problem) -> str:
-        cause = causes.get(each.exchange) or misled.get(calls.get(each.exchange or 0), "")
+    def cause_of(each: Problem) -> str:
+        if causes.get(each.exchange):
+            return causes[each.exchange]
+        return "" if each.exchange is None else misled.get(calls.get(each.exchange), "")
+
+    def followed_rule(each: Problem) -> str:
+        cause = cause_of(each)
         if RULES[each.property].about_effects:
             return cause
         is_about_form = each.property == FORM
         return cause if is_about_form and cause != FORM else ""
 
-    return [Finding(history, each, follows(each)) for each in found]
+    return [Finding(history, each, followed_rule(each)) for each in found]
 
 
 async def smallest(
@@ -297,8 +302,7 @@ def _renumbered(step: Step, by: int, is_alone: bool) -> Step:
             some = tuple(_renumbered(each, by, is_alone) for each in step.steps)
             return replace(step, steps=some)  # pyright: ignore[reportArgumentType]
         case Send():
-            of = step.altered.state_of
-            altered = replace(step.altered, state_of=of and of + by)
+            altered = replace(step.altered, state_of=_shifted(step.altered.state_of, by))
             delivery = replace(step.delivery, to=0) if is_alone else step.delivery
             return replace(step, call=step.call + by, altered=altered, delivery=delivery)
         case Repeat():
@@ -306,10 +310,15 @@ def _renumbered(step: Step, by: int, is_alone: bool) -> Step:
         case Forge():
             return replace(step, call=step.call + by)
         case WholeCall():
-            waits_for = step.waits_for and step.waits_for + by
+            waits_for = _shifted(step.waits_for, by)
             return replace(step, call=step.call + by, waits_for=waits_for)
         case _:
             return step
+
+
+def _shifted(number: int | None, by: int) -> int | None:
+    """Return a call's number in a script with so many calls before it; None for none."""
+    return None if number is None else number + by
 
 
 def _waits(steps: Sequence[Step]) -> int:

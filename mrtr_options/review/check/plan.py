@@ -154,7 +154,7 @@ class Planner:
         at_last = self.able(map(self._proposal.fit, drawn))
         if extent.only:
             why = _NOT_NAMED if extent.bound else _NOT_NAMED + _NO_RISKS
-            self._report.left_out[why] = 0
+            self._report.leave_out(why)
         pace = await self._measured_pace()
         cases = self._in_pace(pace, cases, CASE_SECONDS)
         schedules = self._in_pace(pace, schedules, SCHEDULE_SECONDS)
@@ -175,7 +175,7 @@ class Planner:
             if why is None:
                 able.append(scenario)
             else:
-                self._report.left_out[why] += 1
+                self._report.leave_out(why, 1)
         return able
 
     def _leave_out(self, cell: Cell) -> None:
@@ -183,7 +183,7 @@ class Planner:
         if self._extent.only and cell.scenario.name not in self._extent.only:
             return
         why = self._where.cannot(cell.scenario) or f"with a redeploy: {cell.missing}"
-        self._report.left_out[why] += 1
+        self._report.leave_out(why, 1)
 
     def _controls(self) -> list[Scenario]:
         """Return the clean calls that have to end well.
@@ -213,9 +213,9 @@ class Planner:
         """Return the runs that are tried of a slow server, and count those that are left out."""
         some, parts, left_out = pace.within(scenarios, seconds)
         if parts:
-            self._report.left_out[f"in part, {pace}"] += parts
+            self._report.leave_out(f"in part, {pace}", parts)
         if left_out:
-            self._report.left_out[str(pace)] += left_out
+            self._report.leave_out(str(pace), left_out)
         return some
 
 

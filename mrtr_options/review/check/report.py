@@ -105,6 +105,19 @@ class Report:
         """The kinds of faults that a call was not made under, with the reasons."""
         return self.explored.not_tried if self.explored else {}
 
+    def leave_out(self, why: str, runs: int | None = None) -> None:
+        """Note a reason why runs were not made.
+
+        Args:
+            why: The reason.
+            runs: The number of runs that were not made for it; None if it is unknown.
+        """
+        self.left_out[why] += runs or 0
+
+    def stop_early(self) -> None:
+        """Have no more runs made: the server is gone for good."""
+        self.unanswered += GIVE_UP
+
     def hold(self, history: History) -> None:
         """Hold a run against the contract."""
         for event in history.events:

@@ -123,7 +123,7 @@ class Review:
         elif not scenario.at_effects:
             self.raised += outcome.raised
         if outcome.is_gone:
-            self.report.unanswered += GIVE_UP
+            self.report.stop_early()
 
     def hold(self, history: History) -> None:
         """Hold a run against the contract, and report rules that are broken for the first time."""
@@ -156,7 +156,7 @@ class Review:
         await self.look(plan.drawn)
         if self.report.stopped_early:
             not_made = len(plan.schedules) - len(self.report.observations)
-            self.report.left_out[_STOPPED_EARLY] += not_made
+            self.report.leave_out(_STOPPED_EARLY, not_made)
             return plan
         await self._make_smaller()
         await self._look_at_memory()
@@ -169,7 +169,7 @@ class Review:
                 return
             if self.report.unanswered and len(scenario.callers) >= ROOM:
                 # Each request may take nearly as long as a hang.
-                self.report.left_out[_TOO_MANY] += 1
+                self.report.leave_out(_TOO_MANY, 1)
             else:
                 self.hold(await self.play(scenario))
 
@@ -239,7 +239,7 @@ class Review:
         requests = self.pace.shrink_requests
         for rule, finding in list(report.first.items()):
             if report.runs - begun >= SMALLER_RUNS:
-                report.left_out[_NOT_SMALLER] += 0
+                report.leave_out(_NOT_SMALLER)
                 return
             if finding.follows:
                 continue

@@ -53,8 +53,8 @@ from mrtr_options.tool.weather import SqliteLedger
 GUESSED = "", "secret"
 """Keys that anybody guesses."""
 
-NEAR = 4
-"""The most similar option is named if it differs in at most one of so many runs."""
+MOST_DIFFERENT = 1 / 4
+"""The most similar option is named if at most this share of the runs differs."""
 
 USUAL = Extent()
 """The extent of a review for which nothing else is asked."""
@@ -251,16 +251,16 @@ async def check_file(
                 first = await _from_elsewhere(review)
                 if not first:
                     why = "with a state of another server: no question came with a state"
-                    report.left_out[why] = 1
+                    report.leave_out(why, 1)
             plan = await review.make_runs(first)
             report.raised = _unexpected(review)
             if review.pace.is_slow:
-                report.left_out[f"of batches of calls, {review.pace}"] += 0
+                report.leave_out(f"of batches of calls, {review.pace}")
             await review.look(plan.deadly)
     except CannotStart as error:
         if report.runs < 2:
             raise CannotJudge(error.reason, error.details) from error
-        report.left_out[f"since {error.reason}"] = 0
+        report.leave_out(f"since {error.reason}")
     return await _judged(report, on_option)
 
 
@@ -407,6 +407,6 @@ async def _judged(report: Report, on_option: OnOption) -> Report:
         report.risks = risks(report.explored, report.shown) + report.risks
     if not report.stopped_early:  # else hardly anything was seen
         found = await nearest(report.observations, on_option)
-        if NEAR * len(found.differs) <= len(report.observations):
+        if len(found.differs) <= MOST_DIFFERENT * len(report.observations):
             report.nearest = found
     return report

@@ -7,12 +7,12 @@ option.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 
 from mrtr_options.review.bench.answers import AGREE
 from mrtr_options.review.bench.driver import MAX_REQUESTS, REFUSALS
-from mrtr_options.review.bench.history import Asked, Failed, History, Sent
+from mrtr_options.review.bench.history import Asked, Failed, History, Received, Sent
 from mrtr_options.review.bench.messages import LOST, Reply, Request
 from mrtr_options.review.bench.task_steps import ENDED
 from mrtr_options.review.judge.facts import Reading
@@ -99,7 +99,19 @@ def _takes_an_old_state(reading: Reading) -> bool:
     )
 
 
-def _is_later_round(request: Request) -> bool:
+def _last_request(reading: Reading, mine: Sequence[tuple[Sent, Received]]) -> Sent:
+    """Return the request that a call ended with.
+
+    The end of a call that ended in a tool error is that error. Otherwise it is the client's last
+    request whose response arrived.
+    """
+    end = reading.end
+    if end.is_error:
+        return [sent for sent, got in mine if got.reply is end][-1]
+    return [sent for sent, got in mine if got.reply is end or not got.lost][-1]
+
+
+def _has_usual_answers(request: Request) -> bool:
     """Return whether a request is a later round with the usual answers, of a client with forms."""
     given = [getattr(each, "content", None) for each in (request.answers or {}).values()]
     agreed = [{name: value} for name, value in AGREE.items()]
@@ -118,10 +130,10 @@ def _refuses_a_correct_client(reading: Reading) -> bool:
     if _client_stops(reading) and end.code not in REFUSALS:
         return False  # a failure, after which another client sends the round again
     mine = [(sent, got) for sent, got in reading.exchanges if sent.call == 1]
-    last = [sent for sent, got in mine if got.reply is end or not (end.is_error or got.lost)][-1]
+    last = _last_request(reading, mine)
     failed = any(isinstance(event, Failed) for event in reading.history.events)
-    if end.is_error and (failed or not _is_later_round(last.request)):
-        return False  # it is due, or may be retried
+    if end.is_error and (failed or not _has_usual_answers(last.request)):
+        return False  # the tool error is due here, or the client may send the round again
     own = [None, *(got.reply.state for _, got in mine)]
     first = mine[0][0].request
     request = last.request

@@ -127,9 +127,10 @@ def guarantees_of(subject: Subject) -> Guarantees | None:
     if own is None:
         return None
     if SINGLE_USE in subject.wrappers:
-        # The guard makes a round's effects happen once per round; a first round has no number.
-        last_round_only = own.audit_once == own.bill_once != ()
-        audit_once = EVERY_DELIVERY if last_round_only else own.audit_once
+        # The guard protects every round but the first. An option whose audit happens once wherever
+        # its bill does makes both in the last round.
+        both_in_last_round = bool(own.bill_once) and own.audit_once == own.bill_once
+        audit_once = EVERY_DELIVERY if both_in_last_round else own.audit_once
         own = own.model_copy(update={"audit_once": audit_once, "bill_once": EVERY_DELIVERY})
     if LEGACY_SHIM in subject.wrappers:
         modern = {"legacy_tokyo": own.modern_tokyo, "legacy_springfield": own.modern_springfield}

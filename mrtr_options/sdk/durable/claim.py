@@ -26,7 +26,7 @@ import psycopg
 from mrtr_options.sdk.durable.engine import WrongDatabase
 
 GRACE_SECONDS = 1.0
-"""How long a name has to be free before another process has it."""
+"""The time that a name has to be free before another process takes it."""
 LOOK_SECONDS = 0.2
 """The pause between two looks of the thread whether the name is to be released."""
 AGAIN_SECONDS = 0.05
@@ -45,7 +45,7 @@ _RIGHTS = """
       FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
      WHERE n.nspname = 'dbos' AND c.relkind = 'r'
 """
-"""Whether this role may use DBOS's tables, by table."""
+"""The query for the rights of this role to DBOS's tables, a row for each table."""
 
 _LOG = logging.getLogger(__name__)
 

@@ -38,7 +38,7 @@ DeskT = TypeVar("DeskT")
 T = TypeVar("T")
 
 ATTEMPTS = 4
-"""How often a step may end its process before it is abandoned."""
+"""The number of times that a step may end its process; after the last one it is abandoned."""
 
 
 MAX_KEY_CHARS = 1000
@@ -125,7 +125,7 @@ class Running(ABC):
         # A handler that began again first has to reach the question that the round answers.
         await self.until(lambda: number < len(self.record.outputs))
         try:
-            while given := self.record.new(number, answers):
+            while given := self.record.new_answers(number, answers):
                 await self.take_answers(number, given)
         except MCPError as error:
             return Reply(number, Ended(error))

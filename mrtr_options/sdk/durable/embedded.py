@@ -47,15 +47,15 @@ __all__ = ["Engine", "Process", "open_engine", "process", "try_url"]
 
 WORKFLOW = "mrtr-call"
 SWEEP_SECONDS = 60
-"""How often expired calls are deleted."""
+"""The pause between two deletions of expired calls."""
 SWEEP_LIMIT = 500
 """The most calls that are deleted at a time."""
 DRIFT_SECONDS = 300.0
-"""How far the clock may move between two sweeps, beside the time that has passed."""
+"""The most that the clock may move between two sweeps, beside the time that has passed."""
 LOOK_SECONDS = 1.0
-"""How often a round polls a call that does not run in this process."""
+"""The pause between two looks of a round at a call that does not run in this process."""
 RESTARTS = 1000
-"""How often a call begins again after its process died, whatever it was doing."""
+"""The most times that a call begins again after its process died, whatever it was doing."""
 THREADS = 32
 """The most statements that DBOS runs at a time."""
 

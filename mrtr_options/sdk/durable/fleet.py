@@ -50,17 +50,17 @@ from mrtr_options.sdk.durable.sealing import Seal, Unreadable
 from mrtr_options.sdk.durable.store import DurableStore
 
 TASK_SECONDS = 10.0
-"""How long a worker may be silent between two steps before another one goes on."""
+"""The longest silence of a worker between two steps; then another one goes on."""
 STICKY_SECONDS = 1.0
-"""How long a waiting call stays with a worker that does not answer. Temporal's default is 10 s."""
+"""The time that a waiting call stays with a silent worker. Temporal's default is 10 s."""
 WAIT_SECONDS = 30.0
-"""How long a worker that starts waits for a server that is away."""
+"""The time that a worker waits at its start for a server that is away."""
 AGAIN_SECONDS = 0.5
 """The delay before a server that is away is asked again."""
 LOOK_SECONDS = 1.5
-"""How long a round waits before it checks that a worker of its call's version exists."""
+"""The time after which a round checks that there is a worker of its call's version."""
 PING_SECONDS = 4.0
-"""How soon such a worker answers."""
+"""The time in which such a worker answers."""
 LIFE = timedelta(days=7)
 """The longest life of a call."""
 AT_ONCE = 200
@@ -82,8 +82,9 @@ _SILENT = (
     RPCStatusCode.DEADLINE_EXCEEDED,
     RPCStatusCode.FAILED_PRECONDITION,
 )
-_OTHERWISE = re.compile("TMPRL1100|Fatal error in workflow machines")
-_OVER = (
+_NON_DETERMINISM = re.compile("TMPRL1100|Fatal error in workflow machines")
+"""Temporal's words for a handler that does something else than its history has."""
+_CALL_ENDED = (
     client.WorkflowFailureError,
     client.WorkflowQueryRejectedError,
     exceptions.WorkflowAlreadyStartedError,
@@ -194,15 +195,15 @@ class _Call(Running):
         self.record.updated = self.now()
 
     @workflow.update(name="visit")
-    async def brought(self, number: int, answers: str) -> str:
+    async def visit_update(self, number: int, answers: str) -> str:
         given = _here.seal.read(Answers, answers, self.handle)
         return _here.seal.write(await self.visit(number, given), self.handle)
 
-    @brought.validator
+    @visit_update.validator
     def _check(self, number: int, answers: str) -> None:
         """Refuse a round before it counts: Temporal takes 2,000 updates of a call."""
         try:
-            self.record.new(number, _here.seal.read(Answers, answers, self.handle))
+            self.record.check(number, _here.seal.read(Answers, answers, self.handle))
         except MCPError as error:
             said = _here.seal.write(Reply(number, Ended(error)), self.handle)
             raise exceptions.ApplicationError(REFUSED, said, non_retryable=True) from None
@@ -263,7 +264,7 @@ class Engine:
             finally:
                 started.cancel()
 
-        return await self._asked(Reply, handle, begin)
+        return await self._ask_engine(Reply, handle, begin)
 
     async def visit(self, handle: str, number: int, answers: Answers) -> Reply | Record:
         text = self._seal.write(answers, handle)
@@ -283,26 +284,28 @@ class Engine:
                 result_type=str,
             )
 
-        return await self._asked(Reply, handle, visit)
+        return await self._ask_engine(Reply, handle, visit)
 
     async def look(self, handle: str) -> Record:
-        return await self._asked(Record, handle, lambda: self._looked(handle))
+        return await self._ask_engine(Record, handle, lambda: self._query_record(handle))
 
     async def stop(self, handle: str) -> None:
         async def stop() -> str:
             await self._call(handle).cancel()
             return await self._call(handle).result()
 
-        await self._asked(Record, handle, stop)
+        await self._ask_engine(Record, handle, stop)
 
     def _call(self, handle: str) -> client.WorkflowHandle[Any, Any]:
         return self._client.get_workflow_handle(handle, result_type=str)
 
-    def _looked(self, handle: str, seconds: timedelta | None = None) -> Coroutine[Any, Any, str]:
+    def _query_record(
+        self, handle: str, seconds: timedelta | None = None
+    ) -> Coroutine[Any, Any, str]:
         call = self._call(handle)
         return call.query("look", result_type=str, reject_condition=_IS_OPEN, rpc_timeout=seconds)
 
-    async def _asked(
+    async def _ask_engine(
         self, kind: type[T], handle: str, ask: Callable[[], Awaitable[str]]
     ) -> T | Record:
         """Return a call's answer, parsed as `kind`; its record if the call is over.
@@ -312,7 +315,7 @@ class Engine:
                 version.
         """
         while True:
-            asking = _seen(self._asked_once(kind, handle, ask))
+            asking = _seen(self._ask_engine_once(kind, handle, ask))
             try:
                 await asyncio.wait([asking], timeout=LOOK_SECONDS)
                 failed = asking.exception() if asking.done() else None
@@ -328,7 +331,7 @@ class Engine:
                 asking.cancel()
             await asyncio.sleep(AGAIN_SECONDS)
 
-    async def _asked_once(
+    async def _ask_engine_once(
         self, kind: type[T], handle: str, ask: Callable[[], Awaitable[str]]
     ) -> T | Record:
         why = ""
@@ -340,7 +343,7 @@ class Engine:
                 if isinstance(cause, exceptions.ApplicationError) and cause.message == REFUSED:
                     return self._seal.read(of, cause.details[0], handle)
                 why = "gave_up"
-            except _OVER:
+            except _CALL_ENDED:
                 why = "gave_up"
             except RPCError as error:
                 if error.status != RPCStatusCode.NOT_FOUND:
@@ -359,12 +362,15 @@ class Engine:
         call = self._call(handle)
         now = await call.describe()
         is_tried_again = now.raw_description.pending_workflow_task.attempt > 1
-        if _OTHERWISE.search(str(failed)) or (is_tried_again and await self._does_otherwise(now)):
+        does_otherwise = _NON_DETERMINISM.search(str(failed)) is not None
+        if is_tried_again and not does_otherwise:
+            does_otherwise = await self._does_otherwise(now)
+        if does_otherwise:
             await call.terminate("its handler did something else when it began again")
         elif now.task_queue not in self._queues.values():
             try:
-                with suppress(*_OVER):
-                    await self._looked(handle, timedelta(seconds=PING_SECONDS))
+                with suppress(*_CALL_ENDED):
+                    await self._query_record(handle, timedelta(seconds=PING_SECONDS))
             except RPCError as error:
                 if error.status not in _SILENT:
                     raise
@@ -382,7 +388,8 @@ class Engine:
         )
         said = await self._client.workflow_service.get_workflow_execution_history_reverse(asked)
         for event in said.history.events:
-            failed = _OTHERWISE.search(event.workflow_task_failed_event_attributes.failure.message)
+            message = event.workflow_task_failed_event_attributes.failure.message
+            failed = _NON_DETERMINISM.search(message)
             if failed or event.HasField("workflow_task_completed_event_attributes"):
                 return bool(failed)
         return False

@@ -31,9 +31,9 @@ from mrtr_options.sdk.durable.store import DurableStore
 AGAIN_SECONDS = 0.1
 """The delay before a failed database write is retried, and before an interrupted call goes on."""
 CLEANUP_SECONDS = 5.0
-"""How long a call that is stopped has for the author's `finally` blocks."""
+"""The time that the author's `finally` blocks get in a call that is stopped."""
 REPEAT_SECONDS = 1.0
-"""How long a handler that runs again has to repeat what is on record, before it does more."""
+"""The time in which a handler that runs again has to repeat what is on record."""
 
 T = TypeVar("T")
 
@@ -149,7 +149,8 @@ class Live(Running):
     ) -> Stepped:
         of = f"step {key}"
         again = f"again {key}"
-        if (entry := self._known(of)) is not None:
+        entry = self._take_recorded(of)
+        if entry is not None:
             return cast(Stepped, entry.what)
         if not await self._goes_on():  # no effect of a handler that does something else
             return Stepped(gave_up=True)
@@ -166,7 +167,8 @@ class Live(Running):
         # A round that comes after a restart waits until the handler is back at its question.
         number = len(self.record.outputs)
         of = f"question {number}"
-        is_new = self._known(of) is None
+        # It is taken first: `_goes_on` waits until nothing is ahead.
+        is_new = self._take_recorded(of) is None
         goes_on = f"answer {number}" in self.ahead or await self._goes_on()
         if goes_on and is_new:
             await self._append("mrtr.asked", of)
@@ -174,12 +176,13 @@ class Live(Running):
 
     async def record_handover(self) -> None:
         # While this is still ahead, a request about the task waits: see `Engine._found`.
-        if self._known(_TASK) is None:
+        if self._take_recorded(_TASK) is None:
             await self._append("mrtr.task", _TASK)
 
     async def wait_for_answers(self, number: int, seconds: float) -> bool:
         of = f"answer {number}"
-        if (entry := self._known(of)) is not None:
+        entry = self._take_recorded(of)
+        if entry is not None:
             answers = cast(Answers, entry.what)
         elif await self.until(lambda: number in self._given, seconds):
             answers = self._given[number]
@@ -200,9 +203,13 @@ class Live(Running):
         """Return whether the handler has repeated all that it did when it ran before."""
         return await self.until(lambda: not self.ahead, REPEAT_SECONDS)
 
-    def _known(self, of: str) -> _Entry | None:
-        """Return an entry that was made when the handler ran before."""
-        if (entry := self.ahead.pop(of, None)) is not None:
+    def _take_recorded(self, of: str) -> _Entry | None:
+        """Remove and return an entry that was made when the handler ran before; None if none was.
+
+        What waits for the handler to have repeated everything is notified.
+        """
+        entry = self.ahead.pop(of, None)
+        if entry is not None:
             self.record.updated = entry.at
             self.notify()
         return entry

@@ -19,14 +19,14 @@ def handle_after(handle: str) -> str | None:
 
 @dataclass
 class Position:
-    """The position in a call that a state says its client is at.
+    """The client's position in a call, as its state records it.
 
     Attributes:
         handle: The call.
-        number: Of the output that the round goes on from; -1 where the call is to begin.
-        waited: How many rounds in a row ended without a question.
+        number: The number of the output that the round goes on from; -1 if the call is to begin.
+        waited: The number of rounds in a row that ended without a question.
         asked: The digest of what the user was asked.
-        said: What the user said, where an earlier round of these brought it.
+        said: The answers of an earlier waiting round, as sealed text.
     """
 
     handle: str

@@ -71,9 +71,10 @@ class Record:
     @property
     def asked(self) -> tuple[int, Asked]:
         """The last question, and its output's number."""
-        return max(
-            (number, each) for number, each in enumerate(self.outputs) if isinstance(each, Asked)
-        )
+        for number, output in reversed([*enumerate(self.outputs)]):
+            if isinstance(output, Asked):
+                return number, output
+        raise ValueError("the call has asked nothing")
 
     @property
     def _has_ended(self) -> bool:
@@ -133,7 +134,15 @@ class Record:
         """Return whether the call fits into `MAX_BYTES` together with these messages."""
         return self.size + sum(map(length, messages)) <= MAX_BYTES
 
-    def new(self, number: int, answers: Answers) -> Answers | None:
+    def check(self, number: int, answers: Answers) -> None:
+        """Check the answers of a round, without taking them.
+
+        Raises:
+            MCPError: As `new_answers`.
+        """
+        self.new_answers(number, answers)
+
+    def new_answers(self, number: int, answers: Answers) -> Answers | None:
         """Return the answers of a round that are to be taken; None if there are none.
 
         Answers that were taken before are not new. Nor are answers to another question than the

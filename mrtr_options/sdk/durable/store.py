@@ -72,9 +72,9 @@ from mrtr_options.sdk.waiting import GO_ON
 ResultT = TypeVar("ResultT", types.CallToolResult, types.GetPromptResult)
 
 STOP_SECONDS = 5.0
-"""How long a first request that was cancelled waits until its call has ended."""
+"""The most time that a cancelled first request waits for its call to end."""
 _AHEAD = 0.1
-"""How far ahead a call key may be, as a share of the time that calls are kept."""
+"""The most that the time in a call key may be ahead, as a share of the time that calls are kept."""
 _GO_ON = types.ElicitRequest(
     params=types.ElicitRequestFormParams(
         message="This is still being worked at. Go on waiting?",
@@ -364,7 +364,7 @@ class DurableStore:
             since = record.updated if record.begun.at < now else None
             found = await self._look_up_output(record, position, answers) or found
         if isinstance(found, Record):
-            found.new(position.number, answers)
+            found.check(position.number, answers)
             found = found.reply(position.number)
         if found is None:
             raise refused("unknown_call")

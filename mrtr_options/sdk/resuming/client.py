@@ -50,7 +50,7 @@ import uuid
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Self, TypeVar
+from typing import Self, TypeVar, cast
 
 import anyio
 import mcp_types as types
@@ -163,11 +163,14 @@ class ResumingClient(anyio.AsyncContextManagerMixin):
         """Do something else with the SDK's client, on the same connection."""
         return await self._connected.use(do)
 
-    @property
-    def _connected(self) -> Connection:
+    def _check_connected(self) -> None:
         if self._connection is None:
             raise RuntimeError("this client is not connected: enter it first")
-        return self._connection
+
+    @property
+    def _connected(self) -> Connection:
+        self._check_connected()
+        return cast(Connection, self._connection)
 
     async def call_tool(
         self, name: str, arguments: dict[str, object] | None = None, *, key: str | None = None
@@ -231,19 +234,22 @@ class ResumingClient(anyio.AsyncContextManagerMixin):
             return await self._go_on(call)
 
     async def _go_on(self, call: KeptCall) -> types.CallToolResult:
-        _ = self._connected
-        knows = False
+        self._check_connected()
+        # The server repeated an earlier call: recorded answers are used again as long as each
+        # question was answered before.
+        is_known = False
         for _ in range(self.rounds + 1):
-            call = await self._answered(call, knows=knows)
+            call = await self._answered(call, is_known=is_known)
             self._records.keep(call, sent=True)
             response, call, was_repeated = await self.deliver(call)
             if isinstance(response, types.CallToolResult):
                 self._ended(call)
                 return response
             self._check_name(call, response)
-            knows = knows or (was_repeated and call.name is not None)
+            begins_again = was_repeated and call.name is not None
             call = call.asked(response)
-            knows = knows and all(digest_of(*asked) in call.said for asked in call.open.items())
+            were_answered = all(digest_of(*asked) in call.said for asked in call.open.items())
+            is_known = (is_known or begins_again) and were_answered
             self._records.keep(call)
             if not call.open:  # a state alone: the result is put off
                 await anyio.sleep(self.pause_seconds)
@@ -271,10 +277,10 @@ class ResumingClient(anyio.AsyncContextManagerMixin):
         if call.whose != self._whose:
             raise ValueError(f"the call is of another server or principal, {call.whose}")
 
-    async def _answered(self, call: KeptCall, *, knows: bool) -> KeptCall:
+    async def _answered(self, call: KeptCall, *, is_known: bool) -> KeptCall:
         """Return the call when none of its questions is open."""
         while call.open:
-            call = await self._answer_one(call, knows)
+            call = await self._answer_one(call, is_known)
             self._records.keep(call)
         return call
 
@@ -297,10 +303,10 @@ class ResumingClient(anyio.AsyncContextManagerMixin):
                 call,
             )
 
-    async def _answer_one(self, call: KeptCall, knows: bool) -> KeptCall:
+    async def _answer_one(self, call: KeptCall, is_known: bool) -> KeptCall:
         """Answer one of a call's open questions: the user does, unless the answer is on record."""
         key, question = next(iter(call.open.items()))
-        before = call.said.get(digest_of(key, question)) if knows else None
+        before = call.said.get(digest_of(key, question)) if is_known else None
         if before is not None:
             return call.answered(key, before)
         try:

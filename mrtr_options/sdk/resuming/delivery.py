@@ -27,7 +27,7 @@ _LATER = ("store_unusable", "store_full", "too_many_continuations")
 """The reasons of a server that could not finish or begin a request, and takes it later."""
 
 _NOT_UNDER_THE_KEY = ("bad_call_key", "call_reused")
-"""What a server says where the key is none, or another call's: this call has not happened."""
+"""The reasons of refusals after which nothing has happened: no valid key, or another call's."""
 
 
 class _WithoutKeys(Exception):

@@ -118,10 +118,13 @@ from mrtr_options.sdk.single_use.round_state import (
 from mrtr_options.sdk.single_use.running import SessionOfGuest, TakenRound
 
 MAX_WAITERS = 16
-"""How many deliveries of one round wait for its outcome. One more is told that it is at work."""
+"""The most deliveries of one round that wait for its outcome.
+
+One more is told that the round is at work.
+"""
 
 CALL_SECONDS = 24 * 3600.0
-"""How long a call is known by the name that the server gave it, unless its author says else."""
+"""The time for which a call is known by the name that the server gave it, by default."""
 
 
 def single_use(  # noqa: PLR0913

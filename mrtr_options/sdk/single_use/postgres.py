@@ -32,9 +32,9 @@ from mrtr_options.sdk.single_use.sql import MAX_ROUNDS_PER_CALLER, SqlStore, Val
 T = TypeVar("T")
 
 STALL_SECONDS = 5.0
-"""How long the database may take to connect, and how long to serve a store once it has."""
+"""The time limit of a connection to the database, and of each use of it."""
 PATIENCE_SECONDS = 15.0
-"""How long a round waits for those before it.
+"""The time that a round waits for those before it.
 
 One may stall on the old connection, while a new one is made, and on the new one.
 """

@@ -32,27 +32,30 @@ from mrtr_options.sdk.single_use.round_state import (
 T = TypeVar("T")
 Handle = Callable[[], Awaitable[Result]]
 
-TOLD_SECONDS = 2.0
-"""How long progress of a round waits for its client to take it."""
+PROGRESS_SECONDS = 2.0
+"""The time that a client has to take a notification of progress."""
 GIVE_BACK_SECONDS = 5.0
-"""How long a round that was taken too late to begin waits for its store to take it back."""
+"""The time limit for giving back a round that was reserved too late to begin."""
 
 ENDS = (SystemExit, KeyboardInterrupt)
-"""What a handler raises to end its process. Others may still send the round again."""
+"""The exceptions with which a handler ends its process.
+
+The client may still send the round again, to another process.
+"""
 
 _logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class TakenRound:
-    """A round that this delivery runs. Where the store cannot be used, it may be a moment later.
+    """A round that this delivery has reserved and runs.
 
     Attributes:
-        store: Where it was taken.
-        attempts: How often it is tried.
-        claim: What it was taken with.
-        state: The state that came.
-        until: How long it may take, by the event loop's clock. Beyond it it is indeterminate.
+        store: The store that reserved it.
+        attempts: The number of times that it is tried.
+        claim: Its reservation.
+        state: The state that came with it.
+        until: Its deadline, by the event loop's clock. After that its outcome is indeterminate.
     """
 
     store: Store
@@ -227,6 +230,6 @@ class SessionOfGuest:
 
     async def _tell(self, known: Callable[..., Awaitable[None]], *args: Any, **named: Any) -> None:
         if not self._has_left:
-            with anyio.move_on_after(TOLD_SECONDS) as late:
+            with anyio.move_on_after(PROGRESS_SECONDS) as late:
                 await known(*args, **named)
             self._has_left = late.cancelled_caught

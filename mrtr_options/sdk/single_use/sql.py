@@ -57,13 +57,16 @@ from mrtr_options.sdk.single_use.reservations import (
 T = TypeVar("T")
 
 MAX_ROUNDS_PER_CALLER = 10_000
-"""How many rounds of one authenticated caller a store holds."""
+"""The most rounds of one authenticated caller that a store holds."""
 EPOCHS_IN_KEEP = 10
-"""How many epochs `keep_seconds` is long."""
+"""The length of `keep_seconds` in epochs."""
 EPOCHS = EPOCHS_IN_KEEP + 2
-"""How many epochs a round is remembered for: a state may carry the epoch before the present one."""
+"""The epochs for which a round is remembered.
+
+A state may carry the epoch before the present one.
+"""
 PORTION = 200
-"""How many rounds are forgotten at once."""
+"""The most rounds that are forgotten at once."""
 
 # How a database spells what differs: {now}, and a {serial} number for each row.
 _TABLES = (

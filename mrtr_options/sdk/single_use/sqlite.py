@@ -31,9 +31,9 @@ from mrtr_options.sdk.single_use.sql import MAX_ROUNDS_PER_CALLER, SqlStore, Val
 T = TypeVar("T")
 
 PATIENCE_SECONDS = 30.0
-"""How long a round waits for the file: for those before it, and for other processes' locks."""
+"""The time that a round waits for the file: for those before it, and for other processes' locks."""
 WRITES_BETWEEN_CHECKPOINTS = 250
-"""How many rounds are reserved or recorded before what was written goes into the file itself."""
+"""The number of rounds that are reserved or recorded between two checkpoints of the file."""
 _OTHERS = 0o007
 _SPELLING = {"now": ":now", "serial": "INTEGER"}
 

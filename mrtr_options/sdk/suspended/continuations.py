@@ -63,7 +63,7 @@ ErrorT = TypeVar("ErrorT", bound=BaseException)
 logger = logging.getLogger("mrtr_options.suspended")
 
 CLEANUP_SECONDS = 5.0
-"""How long `aclose` waits for the author's `finally` blocks before it cancels them."""
+"""The time that the author's `finally` blocks get in `aclose` before they are cancelled."""
 
 Handler = Callable[[LinearContext[DeskT], Call], Awaitable[types.Result]]
 Params = types.CallToolRequestParams | types.GetPromptRequestParams

@@ -81,4 +81,8 @@ def violations(
         *find_leaks(calls),
     ]
     order = {name: number for number, name in enumerate(RULES)}
-    return sorted(found, key=lambda each: (each.exchange or 10**9, order[each.property]))
+    # A problem of no request comes last.
+    return sorted(
+        found,
+        key=lambda each: (each.exchange is None, each.exchange or 0, order[each.property]),
+    )

@@ -88,27 +88,32 @@ def _is_answered_rightly(one: Exchange) -> bool:
 
 
 def _find_surplus(
-    calls: Calls, kind: str, rule: Rule, due: Callable[[Exchange], dict[str, int]]
+    calls: Calls, kind: str, rule: Rule, count_allowed: Callable[[Exchange], dict[str, int]]
 ) -> Iterator[Problem]:
-    """Yield the effects of a kind for which no request is left."""
+    """Yield the effects of a kind for which no request is left.
+
+    A request allows some effects of each subject: it has as many slots. Each effect is matched with
+    a slot of a request that was at work when it happened.
+    """
     of_kind = [
         (turn, effect)
         for turn, effect in calls.effects
         if effect.effect.kind == kind and not effect.absorbed
     ]
-    due_of: dict[int, dict[str, int]] = {}
+    allowed: dict[int, dict[str, int]] = {}
 
     def slots_of(one: Exchange, subject: str) -> list[tuple[int, int]]:
         number = one.sent.exchange
-        if number not in due_of:
-            due_of[number] = due(one)
-        return [(number, place) for place in range(due_of[number].get(subject, 0))]
+        if number not in allowed:
+            allowed[number] = count_allowed(one)
+        return [(number, place) for place in range(allowed[number].get(subject, 0))]
 
     slots: list[list[tuple[int, int]]] = []
     for turn, effect in of_kind:
-        latest_first = reversed(calls.at_work(turn))  # it is mostly the latest
-        each = [slots_of(one, effect.effect.subject) for one in latest_first]
-        slots.append([slot for some in each for slot in some])
+        mine: list[tuple[int, int]] = []
+        for one in reversed(calls.at_work(turn)):  # the latest request is the likeliest
+            mine += slots_of(one, effect.effect.subject)
+        slots.append(mine)
     # The slots of one request are shared by all its subjects.
     for left in _find_unmatched(slots):
         turn, effect = of_kind[left]

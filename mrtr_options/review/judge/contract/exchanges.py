@@ -390,7 +390,7 @@ class Calls:
         position = token.position if token else Position()
         if state is None and sent.request.answers is not None:
             position = self._stateless.get(sent.call, position)
-        root = self._roots.get((state or "", sent.call), token.root) if token else sent.sending
+        root = self._root_of(sent, token)
         name = sent.request.call_name
         if token is None and name is not None:
             root = self._begun.setdefault((name, sent.request.principal), root)
@@ -406,6 +406,12 @@ class Calls:
             begun=turn,
             beside=len(self._going_on),
         )
+
+    def _root_of(self, sent: Sent, token: Token | None) -> int:
+        """Return the root of a request: that of its state, or its own sending without one."""
+        if token is None:
+            return sent.sending
+        return self._roots.get((sent.request.state or "", sent.call), token.root)
 
     def _read_response(self, turn: int, got: Received) -> None:
         one = self.exchanges[got.exchange]

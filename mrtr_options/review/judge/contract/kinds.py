@@ -64,12 +64,12 @@ class Reports:
 
 @dataclass(frozen=True)
 class Ends:
-    """A plain text that says what the user did, or an error that does not say the other.
+    """The end of a call that the user declined or cancelled: a plain text, or an error.
 
     Attributes:
-        word: For what the user did.
-        other: For what the user did not do.
-        codes: See `Refused`.
+        word: The word for what the user did, which a text has.
+        other: The word for what the user did not do. An error must not have it alone.
+        codes: The codes of the error; see `Refused`.
     """
 
     word: str
@@ -102,8 +102,9 @@ class Refused:
     """A JSON-RPC error or an `isError` result: SDKs turn exceptions into the one or the other.
 
     Attributes:
-        codes: The error has one of these; any for none.
-        naming: The error's message or the result's text has one of these.
+        codes: The codes of which the error has one; empty for any code.
+        naming: The words of which the error's message or the result's text has one; empty for any
+            text.
     """
 
     codes: tuple[int, ...] = (INVALID,)

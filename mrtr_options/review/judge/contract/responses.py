@@ -101,7 +101,7 @@ def _check_absence(calls: Calls, one: Exchange) -> Iterator[Problem]:
 
 
 def _failed_before(calls: Calls, one: Exchange) -> bool:
-    """Return whether the same request came before, and an effect failed or the server died.
+    """Return whether an earlier delivery of a request failed at an effect or was lost.
 
     The duplicate may get that error again, or be told that the outcome is unknown.
     """
@@ -201,9 +201,13 @@ def _check_duplicates(calls: Calls) -> Iterator[Problem]:
             one.fingerprint,
         )
         before = first.setdefault(same, one)
-        if before is not one and _may_differ(calls, before, one):
+        if before is one:
+            continue
+        if _may_differ(calls, before, one):
             first[same] = one
-        elif not (_are_same(before.reply, reply) or _is_reported(before) or _is_reported(one)):
+            continue
+        is_reported = _is_reported(before) or _is_reported(one)
+        if not _are_same(before.reply, reply) and not is_reported:
             allowed = f"what the same request got before: {describe_reply(before.reply)}"
             yield one.breaks(rules.DUPLICATES_GET_ONE_RESPONSE, allowed, describe_reply(reply))
 
