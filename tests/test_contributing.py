@@ -57,6 +57,8 @@ def test_an_option_is_a_file_with_its_next_versions_and_is_everywhere(copy: Path
         return ended.stdout
 
     before = files(copy)
+    with (copy / "mrtr_options" / "guarantees.toml").open("a", encoding="utf-8") as table:
+        table.write("\n" + code_in(section("An option"), "toml"))
     commands = commands_in(section("An option"))
     printed = {command: done(command) for command in commands if command not in ELSEWHERE}
     assert "N yours" in printed["python -m mrtr_options diff --stat"]
@@ -70,6 +72,7 @@ def test_an_option_is_a_file_with_its_next_versions_and_is_everywhere(copy: Path
     done(f"{explore} --faults 1 docs/API.md")
     after = files(copy)
     assert {name for name in after if before.get(name) != after[name]} == {
+        "mrtr_options/guarantees.toml",
         "mrtr_options/option_n_yours.py",
         "mrtr_options/review/bench/next_versions/n.toml",
         "docs/explored.json",

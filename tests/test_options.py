@@ -32,6 +32,16 @@ def test_a_new_file_is_a_new_option(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     ]
 
 
+def test_two_files_with_one_letter_are_refused_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("option_n_new", "option_n_newer"):
+        (tmp_path / f"{name}.py").write_text('"""Title."""\n')
+    monkeypatch.setattr(options, "DECK", tmp_path)
+    with pytest.raises(CannotLoad, match=r"option_n_newer\.py have one letter"):
+        options.whole_deck()
+
+
 def test_a_file_by_any_other_name_is_a_proposal(tmp_path: Path) -> None:
     path = tmp_path / "my_own_way.py"
     path.write_text("server = None\n")

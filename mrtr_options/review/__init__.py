@@ -6,7 +6,8 @@ The folders follow the way of a run. `bench` plays and records it, `judge` says 
 record, `explore` and `check` decide which runs to make, `show` prints, and `cli` has the commands.
 
 Take `python -m mrtr_options play E --faults lost3 --client resends`: the loss of the third
-response, for option E and a client that resends.
+response, for option E and a client that resends. Without `--client` the client of `play` stops, and
+its user is charged and told of an error.
 
 - A *fault* is a row of the table in `bench.faults`, a round, and an attempt at that round. `lost3`
   is the row "lost" at round 3, at the first attempt. The row says in words what happens, when it
@@ -27,7 +28,7 @@ response, for option E and a client that resends.
   make a `History` (`bench.history`), which never changes. A lost response is in the history and
   marked as lost, so that a judge can see more than the client saw (`LOST` of `bench.messages`).
   `bench.narrate` turns events into the rows that every view shows.
-- There are three judges of a history. `judge.contract` holds it against docs/CONTRACT.md: here it
+- There are three judges of a history; `play` asks the second one. `judge.contract` holds it against docs/CONTRACT.md: here it
   finds no breach, since the contract allows one bill for each delivery. `judge.anomalies` names
   what a user would call wrong: "duplicate bill" and "duplicate audit". `judge.guarantees` compares
   the run of a schedule with what the option declares about itself.

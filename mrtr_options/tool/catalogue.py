@@ -155,7 +155,12 @@ def whole_deck() -> dict[str, Option]:
     file = DECK / GUARANTEES
     with _one_line():
         guarantees = guarantees_by_letter(file) if file.is_file() else {}
-    paths = {path.name[7].upper(): path for path in sorted(DECK.glob("option_?_*.py"))}
+    paths: dict[str, Path] = {}
+    for path in sorted(DECK.glob("option_?_*.py")):
+        letter = path.name.split("_")[1].upper()
+        if letter in paths:
+            raise CannotLoad(f"{paths[letter].name} and {path.name} have one letter; rename one")
+        paths[letter] = path
     return {letter: _option(path, guarantees.get(letter)) for letter, path in paths.items()}
 
 

@@ -25,6 +25,7 @@ from model.extras import (
 from tests.evidence import every
 from tests.model.covering import drive, follow, wander
 from tests.model.driving import LETTERS
+from tests.model.test_driven import MODEL_CODE
 from tests.model.test_kept import AGAIN
 from tests.model.walking import Graph
 
@@ -106,3 +107,8 @@ async def test_sample_of_transitions_with_an_extra_is_what_the_servers_do(
     found = await drive(graph_of(*pair), nearest=NEAREST, most=SAMPLE, seed=SEED)
     assert found.differs == []
     assert found.driven >= min(SAMPLE, found.transitions)
+    total = f"{found.transitions:,}" if found.is_whole else f"more than {found.transitions:,}"
+    is_all = found.driven == found.transitions
+    cell = f"all {total}" if is_all else f"{found.driven:,} of {total}"
+    (row,) = (line for line in MODEL_CODE.splitlines() if line.startswith(f"| {pair[1]} |"))
+    assert cell in row

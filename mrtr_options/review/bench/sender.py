@@ -1,6 +1,9 @@
 """The sender of a run: it sends rounds to instances, follows them up, and records both ways.
 
-A round may be sent several times: each is a *sending*, which has a number in the history.
+What is counted, from the outside in: a *round* of a call (its question and the answer to it), a
+client's *attempt* at the round, the *sending* of it (a number in the history), a *delivery* of the
+sending to an instance, and an *exchange* with the instance, of which a delivery has several if its
+response puts the result off.
 
 It remembers only what a client has to remember to go on. Everything else is computed from the
 history. The client of a script (`player`) and the default client (`driver`) send with it. Knows
