@@ -1,7 +1,7 @@
 """Nine things that go wrong with a transfer, over HTTP, at two processes that share one store.
 
 `python nine_things.py` plays them. It prints how many transfers there were, and what the user was
-call_as_client. An instance may die right after a transfer: its bank here can kill it.
+told. An instance may die right after a transfer: its bank here can kill it.
 """
 
 import argparse
@@ -169,7 +169,7 @@ def arguments_of(user: User) -> dict[str, Any]:
 
 
 Row = tuple[str, int, str]
-"""A scene, the number of transfers after it, and the text that the user was call_as_client."""
+"""A scene, the number of transfers after it, and the text that the user was told."""
 
 
 # --- the nine things -----------------------------------------------------------------------------
@@ -366,8 +366,8 @@ def without_times(said: str) -> str:
 
 
 def show(rows: list[Row]) -> None:
-    """Print each scene, the number of transfers, and below it what the user was call_as_client."""
-    print(f"{'what is done; below it what the user was call_as_client':80} transfers")
+    """Print each scene, the number of transfers, and below it what the user was told."""
+    print(f"{'what is done; below it what the user was told':80} transfers")
     for what, transfers, said in rows:
         print(f"{what:86} {transfers}")
         print(textwrap.indent(textwrap.fill(said, 84), "    "))

@@ -28,10 +28,10 @@ its user is charged and told of an error.
   make a `History` (`bench.history`), which never changes. A lost response is in the history and
   marked as lost, so that a judge can see more than the client saw (`LOST` of `bench.messages`).
   `bench.narrate` turns events into the rows that every view shows.
-- There are three judges of a history; `play` asks the second one. `judge.contract` holds it against docs/CONTRACT.md: here it
-  finds no breach, since the contract allows one bill for each delivery. `judge.anomalies` names
-  what a user would call wrong: "duplicate bill" and "duplicate audit". `judge.guarantees` compares
-  the run of a schedule with what the option declares about itself.
+- There are three judges of a history; `play` asks the second one. `judge.contract` holds it against
+  docs/CONTRACT.md: here it finds no breach, since the contract allows one bill for each delivery.
+  `judge.anomalies` names what a user would call wrong: "duplicate bill" and "duplicate audit".
+  `judge.guarantees` compares the run of a schedule with what the option declares about itself.
 - `play` prints the rows, the outcome and the anomalies.
 - `explore` makes the run for every set of faults up to a bound and keeps the smallest sets that
   show each anomaly, its counterexamples. For E, `lost3` is one of those of "duplicate bill". The

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -29,6 +30,9 @@ from scoreboard.rows import Upstream
 FOLDER = Path(__file__).parent
 DOMAIN = FOLDER / "domain"
 """Places, texts and the ledger, one file for each language."""
+
+_BEGINS_AN_ERROR = re.compile(r"(npm )?err(or)?\b", re.IGNORECASE)
+"""A line of pip, cargo, go or npm that begins an error. A package may have it in its name."""
 
 BUILD_SECONDS = 1200.0
 START_SECONDS = 30.0
@@ -294,9 +298,9 @@ def run_step(command: Sequence[str], folder: Path) -> None:
 
 
 def _why(printed: str) -> str:
-    """Return the most telling line of an output: the first line with an error, or the last line."""
+    """Return the most telling line of an output: the first that begins an error, or the last."""
     lines = [line.strip() for line in printed.splitlines() if line.strip()] or ["it prints nothing"]
-    found = next((line for line in lines if "error" in line.lower()), lines[-1])
+    found = next((line for line in lines if _BEGINS_AN_ERROR.match(line)), lines[-1])
     return found[:SAYS_CHARACTERS]
 
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from model.check import MOST, Cell, LeaveOut, check, nothing
 from model.search import Found
 from model.world import World
-from mrtr_options.review.bench.answers import Accept
-from mrtr_options.review.bench.driver import AGREE, BACK_OFF_SECONDS
+from mrtr_options.review.bench.acts import BACK_OFF_SECONDS
+from mrtr_options.review.bench.answers import AGREE, Accept
 from mrtr_options.review.bench.history import History
 from mrtr_options.review.bench.messages import Reply, Request
 from mrtr_options.review.bench.player import Player

@@ -243,7 +243,15 @@ def test_what_cannot_be_built_keeps_the_reason_or_its_earlier_review(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     peer = servers.peers()["python-lowlevel"]
     failing = peer.model_copy(
-        update={"build": [["sh", "-c", "echo error: no such crate >&2; exit 3"]]}
+        update={
+            "build": [
+                [
+                    "sh",
+                    "-c",
+                    "echo Compiling thiserror v2 >&2; echo error: no such crate >&2; exit 3",
+                ]
+            ]
+        }
     )
     kept: Kept[ServerReview] = play(failing, None, lambda name: None, {})
     assert "error: no such crate" in kept.cannot

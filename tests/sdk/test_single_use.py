@@ -100,7 +100,7 @@ class Gone(FakeSession):
 async def test_a_round_whose_client_has_left_goes_on_and_its_reports_are_dropped(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(running, "TOLD_SECONDS", 0.05)
+    monkeypatch.setattr(running, "PROGRESS_SECONDS", 0.05)
 
     async def tool(ctx: Context, given: Params) -> Response:
         await ctx.session.report_progress(1)

@@ -15,9 +15,9 @@ from typing import Any
 
 import mcp_types as types
 
+from mrtr_options.review.bench.acts import BACK_OFF_SECONDS
 from mrtr_options.review.bench.answers import AGREE, Accept
 from mrtr_options.review.bench.fault_kinds import PHASES, PHASES_AFTER, Kind, Phase, Version
-from mrtr_options.review.bench.faults import BACK_OFF_SECONDS
 from mrtr_options.review.bench.history import Attempt
 from mrtr_options.review.bench.messages import HUNG, LOST, Reply, Request
 from mrtr_options.review.bench.scenario import WholeCall

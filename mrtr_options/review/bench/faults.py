@@ -1,26 +1,23 @@
 """The table of faults: each row is a kind of fault, and a fault is such a row at one request.
 
-A new kind is a new row. `fault_kinds` explains the columns and has what the functions of a row can
-do around a request; `strikes` has what a fault does at an effect.
+A new kind is a new row. `fault_kinds` explains the columns, `acts` has what faults do around a
+request, and `strikes` what they do at an effect.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
-
-import mcp_types as types
 
 from mrtr_options.errors import UsageError
 from mrtr_options.names import nearest
-from mrtr_options.review.bench import strikes
+from mrtr_options.review.bench import acts, strikes
 from mrtr_options.review.bench.fault_kinds import (
     RAREST,
     Act,
     Condition,
     Kind,
-    Moment,
     Need,
     Version,
     do_nothing,
@@ -29,79 +26,8 @@ from mrtr_options.review.bench.strikes import Strike
 from mrtr_options.tool.settings import STATE_TTL_SECONDS
 from mrtr_options.tool.weather import EffectKind
 
-BACK_OFF_SECONDS = 61.0
-"""The time after which a client retries a server's failure and a dead instance is replaced.
-
-It is longer than the single-use guard waits for its rounds.
-"""
-
 CHANGE: Version = "inserted"
 """The version that the fault `redeploy` deploys: one more question."""
-
-
-# --- what rows do around a request --------------------------------------------------------------
-
-
-async def _misroute(moment: Moment) -> None:
-    """Deliver the request to the wrong instance first."""
-    if moment.previous is not None:  # an instance has asked, so another one is the wrong one
-        await moment.deliver(moment.request, elsewhere=True)
-
-
-async def _answer_early(moment: Moment) -> None:
-    """Have the request answer every question of the call, by its name, before it is asked."""
-    answers = {question: moment.answer(question) for question in moment.questions}
-    moment.request = replace(moment.request, answers=answers)
-
-
-async def _answer_ahead(moment: Moment) -> None:
-    """Have the request answer the question after it, too."""
-    question = moment.next_question
-    if question is not None:
-        answers = dict(moment.request.answers or {})
-        answers[question] = moment.answer(question)
-        moment.request = replace(moment.request, answers=answers)
-
-
-async def _deliver_with_more(moment: Moment) -> None:
-    """Deliver the request again with one more property in its answers."""
-    answers: types.InputResponses = {}
-    for key, given in (moment.request.answers or {}).items():
-        if isinstance(given, types.ElicitResult):
-            content = {**(given.content or {}), "note": "as before"}
-            answers[key] = types.ElicitResult(action="accept", content=content)
-    if answers:
-        await moment.deliver(replace(moment.request, answers=answers))
-
-
-async def _go_back(moment: Moment) -> None:
-    """Answer the question of the round otherwise, from the state that it came with."""
-    answers: types.InputResponses = {}
-    for key, given in (moment.request.answers or {}).items():
-        content = given.content if isinstance(given, types.ElicitResult) else None
-        (question,) = content or {"": None}
-        answers[key] = moment.answer(question, otherwise=True)
-    if answers:
-        changed = replace(moment.request, answers=answers)
-        reply = await moment.deliver(changed, lost=False)
-        if not reply.failed:
-            moment.reply = reply
-
-
-async def _deliver_earlier(moment: Moment) -> None:
-    """Deliver the request before this one again."""
-    if moment.previous is not None:
-        await moment.deliver(moment.previous)
-
-
-async def _crash(moment: Moment) -> None:
-    await moment.crash()
-    await _wait_for_the_next(moment)
-
-
-async def _wait_for_the_next(moment: Moment) -> None:
-    """Wait until another instance has taken the place of the one that died."""
-    await moment.wait(BACK_OFF_SECONDS)
 
 
 # --- when rows can show -------------------------------------------------------------------------
@@ -266,7 +192,7 @@ KINDS: dict[str, Kind] = _rows(
         "{nth} request again with more",
         "deliver it again with one more property",
         "delivery",
-        act_after=_deliver_with_more,
+        act_after=acts.deliver_with_more,
         can=ANSWERS,
         modern=True,
         tried="check",
@@ -277,7 +203,7 @@ KINDS: dict[str, Kind] = _rows(
         "{nth} request misrouted",
         "send it to the other instance first",
         "delivery",
-        act_before=_misroute,
+        act_before=acts.misroute,
         can=LATER_OF_TWO,
         modern=True,
         needs_two=True,
@@ -290,7 +216,7 @@ KINDS: dict[str, Kind] = _rows(
         "answers before questions",
         "answer every question in it",
         "delivery",
-        act_before=_answer_early,
+        act_before=acts.answer_early,
         can=FIRST,
         modern=True,
         tried="alone",
@@ -312,7 +238,7 @@ KINDS: dict[str, Kind] = _rows(
         "{response} lost, next question answered ahead",
         "answer the next question, too, and lose it",
         "response",
-        act_before=_answer_ahead,
+        act_before=acts.answer_ahead,
         lost=True,
         can=ASKS,
         modern=True,
@@ -325,7 +251,7 @@ KINDS: dict[str, Kind] = _rows(
         "crash before it is sent",
         "response",
         lost=True,
-        act_after=_crash,
+        act_after=acts.crash,
         needs=_CRASH,
         rarity=8,
         model="",
@@ -336,7 +262,7 @@ KINDS: dict[str, Kind] = _rows(
         "crash after {}",
         "crash right after it",
         strikes.INSTANCE_ENDS_AFTER,
-        act_after=_wait_for_the_next,
+        act_after=acts.wait_for_the_next,
         needs=_CRASH,
         rarity=8,
         model="",
@@ -347,7 +273,7 @@ KINDS: dict[str, Kind] = _rows(
         "crash before {}",
         "crash right before it",
         strikes.INSTANCE_ENDS_BEFORE,
-        act_after=_wait_for_the_next,
+        act_after=acts.wait_for_the_next,
         needs=_CRASH,
         rarity=9,
         model="",
@@ -377,7 +303,7 @@ KINDS: dict[str, Kind] = _rows(
         "answer changed",
         "go back and answer differently",
         "after",
-        act_after=_go_back,
+        act_after=acts.go_back,
         can=ANSWERS,
         modern=True,
         model="changed answers",
@@ -388,7 +314,7 @@ KINDS: dict[str, Kind] = _rows(
         "earlier request again",
         "deliver the one before it again, late",
         "after",
-        act_after=_deliver_earlier,
+        act_after=acts.deliver_earlier,
         can=LATER,
         modern=True,
         rarity=3,

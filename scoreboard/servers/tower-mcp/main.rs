@@ -158,7 +158,7 @@ async fn weather(ctx: RequestContext, Input { location }: Input) -> Result<Outco
             Answer::Ends(outcome) => return Ok(outcome),
             Answer::Missing => {
                 let asked = ask("units", format!("Which units for {place}?"), &choices);
-                let state = seal(&ctx, &location, Settled { place })?;
+                let state = seal(&ctx, Settled { place })?;
                 return Ok(RequestOutcome::input_required(asked.with_request_state(state)));
             }
         }
