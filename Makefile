@@ -9,7 +9,7 @@
 # and clients (it needs npm), `make clients` plays what can go wrong with
 # clients that are shipped (most of them need npm), `make scoreboard` reviews servers of others (Rust, Go
 # and Node where there are; a first build takes minutes)
-# and plays frameworks of others (half an hour). Each makes .venv first,
+# and plays frameworks of others (an hour and a half). Each makes .venv first,
 # with python3, or with the interpreter that it is told: make demo PYTHON=python3.13
 
 PYTHON ?= python3
