@@ -1,5 +1,6 @@
 """Tests of CLIENTS: the verdicts on the stored runs of clients, and how the page shows them."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,8 @@ from scoreboard.clients.page import (
 from scoreboard.clients.peers import Peer
 from scoreboard.clients.play import Cell, Seen
 from scoreboard.clients.server import DEFAULT, SERVERS
+
+SCOREBOARD = Path(__file__).parents[2] / "docs" / "SCOREBOARD.md"
 
 
 def seen(trouble: str = "cut-final", client: str = "python", **more: Any) -> Seen:
@@ -133,6 +136,15 @@ def test_ours_is_not_counted_among_the_shipped() -> None:
     assert of_model(kept, "resends") == {}
     assert headlines(kept)[0].startswith("Stops, and tells the application of the error or nothing")
     assert headlines(kept)[0].endswith("1 of 1. Python SDK.")
+
+
+def test_the_first_screen_has_the_numbers_of_the_clients_that_were_played() -> None:
+    _, again, resending, *_ = headlines(read())
+    called = re.search(r"(\d+) of (\d+)", again)
+    assert called is not None
+    assert f"Resends a lost round, with its state: 0 of {called[2]}." in resending
+    says = f"None of the [{called[2]} clients played](CLIENTS.md), of which {called[1]} call"
+    assert says in SCOREBOARD.read_text(encoding="utf-8")
 
 
 def test_a_client_that_calls_again_in_one_era_is_counted_as_that_alone() -> None:
