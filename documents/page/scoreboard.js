@@ -5,7 +5,7 @@ const BOARDS = {
 };
 
 const ABOUT = {
-  servers: "The weather tool on the servers of others, written as the guide of each library says. An arrow is what the library's own options add. Counts are audits/bills; a call should be 1/1. Resent: the last round is sent once more; no shipped client and no proxy with its defaults does so.",
+  servers: "The weather tool on the servers of others, written as the guide of each library says. An arrow is what the library's own options add. Counts are audits/bills; a call should be 1/1. Resent: the last round is sent once more; none of the clients played and no proxy with its defaults does so.",
   frameworks: "The same tool outside of MCP, in each form that a framework documents. Each delivery is a process of its own. Counts are audits/bills. Ignored answer: one answer was taken for two questions. Other user: another user answers with the first user's pause; only Google ADK knows its users.",
   proxies: "Two instances behind a proxy, and one fault in the last round. Was the POST sent again? How often was the user charged by E, F, and F in the single-use guard? What did the client get? A run is not kept: python -m scoreboard.proxies --only NAME --fault FAULT plays a cell.",
   failures: "The least that has to go wrong for each failure, of every fault that can be made from outside. Each run that is kept can be opened; of servers these are the runs of a client that resends.",
