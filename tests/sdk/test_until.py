@@ -83,13 +83,14 @@ async def waited(call: Any, asked: Response) -> Response:
 PROCESS = """
 import os, sys, anyio
 from pathlib import Path
-from tests.sdk.test_until import OPENED, send, shop_of, store
+from tests.sdk.test_until import OPENED, Folder, send, shop_of, store
 
 async def main(folder, url):
     made, call = store()
     async with made.serving(shop_of(folder, 60.0), database=url):
         first = await send(call)
         held = await send(call, OPENED, first)
+        await Folder(folder).until_looked()  # the answer is on record, and not in the state alone
         (folder / "state").write_text(held.request_state)
         await anyio.sleep_forever()
 
