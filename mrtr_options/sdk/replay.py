@@ -173,11 +173,11 @@ class Round(Generic[DeskT]):
         except BaseException as error:
             if not self._is_end(error):
                 raise
-            return await self.end()
-        if self.is_over:
-            return await self.end()
-        await self.commit(result)
-        return result
+        else:
+            if not self.is_over:
+                await self.commit(result)
+                return result
+        return await self.end()
 
     def _is_end(self, error: BaseException) -> bool:
         """Return whether an exception is the end of a round that is over.

@@ -102,8 +102,8 @@ def _takes_an_old_state(reading: Reading) -> bool:
 def _last_request(reading: Reading, mine: Sequence[tuple[Sent, Received]]) -> Sent:
     """Return the request that a call ended with.
 
-    The end of a call that ended in a tool error is that error. Otherwise it is the client's last
-    request whose response arrived.
+    If it ended in a tool error, that is the request that got the error. Otherwise it is the last
+    one whose response arrived.
     """
     end = reading.end
     if end.is_error:
