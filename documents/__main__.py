@@ -64,7 +64,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         action="append",
         metavar="SUBJECT",
         help="before that, try every set of faults on this subject (M, F¹, all), and keep what"
-        " comes of it in docs/explored.json; may be given several times",
+        " comes of it in docs/data/explored.json; may be given several times",
     )
     parser.add_argument(
         "--faults", type=int, choices=(1, 2), default=FAULTS, help=f"how many (default {FAULTS})"
@@ -74,7 +74,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         action="store_true",
         help="before that, try every fault alone on the candidates for a default, with three"
         " clients and three destinations (minutes), and keep what comes of it in"
-        " docs/candidates.json",
+        " docs/data/candidates.json",
     )
     parser.add_argument(
         "--model",

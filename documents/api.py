@@ -1,4 +1,4 @@
-"""The public names of `sdk`, with signatures and docstrings, for docs/API.md.
+"""The public names of `sdk`, with signatures and docstrings, for docs/results/API.md.
 
 Knows the package `sdk` only.
 """

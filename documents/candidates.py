@@ -1,7 +1,7 @@
 """The candidates for a default: every fault alone, three clients, three destinations.
 
-The results are kept in docs/candidates.json. `python -m documents --candidates` makes it again in
-two minutes. CHOOSING, README and the page show it.
+The results are kept in docs/data/candidates.json. `python -m documents --candidates` makes it
+again in two minutes. CHOOSING, README and the page show it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from mrtr_options.terminal import markdown as table
 from mrtr_options.tool.notation import NAMED, SINGLE_USE
 from mrtr_options.tool.weather import DESTINATIONS, Destination
 
-FILE = ROOT / "docs" / "candidates.json"
+FILE = ROOT / "docs" / "data" / "candidates.json"
 
 AROUND = ("", f"+{SINGLE_USE}", f"+{SINGLE_USE}+{NAMED}")
 CANDIDATES = ("E", *(letter + around for around in AROUND for letter in "FGHJ"))

@@ -1,4 +1,4 @@
-"""The rows of `explore` that README and RESULTS show, kept in docs/explored.json.
+"""The rows of `explore` that README and RESULTS show, kept in docs/data/explored.json.
 
 Knows how to explore and how the rows are kept.
 """
@@ -25,7 +25,7 @@ from mrtr_options.review.explore.workers import explore_all
 from mrtr_options.review.show.progress import sharing
 from mrtr_options.tool.notation import LEGACY_SHIM
 
-FILE = ROOT / "docs" / "explored.json"
+FILE = ROOT / "docs" / "data" / "explored.json"
 
 
 def never_from(folder: str) -> str:

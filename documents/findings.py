@@ -1,4 +1,4 @@
-"""The runs behind the pages in `docs/findings/`: pictures, commands, who is affected.
+"""The runs behind the pages in `docs/results/findings/`: pictures, commands, who is affected.
 
 A page is written by hand around generated parts, so that its history, its numbers and its command
 are those of a run. Knows the explored rows, the runs and how they are drawn; nothing of the pages'
@@ -91,7 +91,7 @@ COUNTEREXAMPLES: dict[str, Counterexample] = {
     ),
     "official-suite": Counterexample(
         "E with one bug: the user declines, and is billed",
-        "docs/findings/e_no_is_yes.py",
+        "docs/results/findings/e_no_is_yes.py",
         schedule="decline",
     ),
 }

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from documents import candidates, choosing, findings, suite, tables
+from documents import ROOT, candidates, choosing, findings, suite, tables
 from documents.api import api
 from documents.tables import Runs
 from mrtr_options.review.bench.schedules import SCHEDULES
@@ -200,7 +200,7 @@ PROXIES = Source[Scoreboard](
 
 CLIENTS = Source[KeptClients](
     read_clients,
-    (clients.PAGE, clients.PAGE.parents[1] / "README.md"),
+    (clients.PAGE, ROOT / "README.md"),
     {
         "clients": clients.versions,
         "clients, findings": clients.findings,

@@ -8,7 +8,7 @@ from mrtr_options.review.explore import summary as explore
 from mrtr_options.review.judge.anomalies import WORDS
 from scoreboard.conformance.report import Results, passed
 
-NEVER = explored.never_from("../")
+NEVER = explored.never_from("../../")
 ANOMALIES = ("duplicate bill", "orphan bill", "lost call")
 
 

@@ -48,12 +48,12 @@ class Picture(Protocol):
 
 
 PICTURES: dict[Path, Picture] = {
-    ROOT / "docs" / "guard.svg": GuardGraph(),
-    ROOT / "docs" / "lost-final.svg": findings.Counterexample(
+    ROOT / "docs" / "pictures" / "guard.svg": GuardGraph(),
+    ROOT / "docs" / "pictures" / "lost-final.svg": findings.Counterexample(
         "E: the last response is lost, and the client resends", "E", faults="lost3"
     ),
     **{
-        ROOT / "docs" / "findings" / f"{name}.svg": each
+        ROOT / "docs" / "results" / "findings" / f"{name}.svg": each
         for name, each in findings.COUNTEREXAMPLES.items()
     },
 }
@@ -105,7 +105,7 @@ LEGEND = (
     "fewest faults that cause the failure ([all](#anomalies)). The destination ignores idempotency"
     " keys.\n"
     "*Never*: no run shows it, and no state of the model, under any number of faults and"
-    " [conditions](MODEL.md#conditions)."
+    " [conditions](../MODEL.md#conditions)."
 )
 
 IN_WRAPPERS = (
@@ -218,7 +218,7 @@ def _together(subjects: Sequence[str]) -> str:
 def _in_words(row: explore.Row, anomaly: str) -> str:
     sets = row["witnesses"].get(anomaly)
     if sets is None:
-        said = explore.weakest(row, anomaly, explored.NEVER)
+        said = explore.weakest(row, anomaly, explored.never_from("../"))
         return said if said.startswith(explore.NOT_TRIED) else f"✓ {said}"
     weakest = weakest_of(sets)
     return f"✗ {in_words(parse(weakest) if weakest else ())}"
@@ -390,7 +390,7 @@ def tasks(runs: Runs) -> str:
 
 def anomalies() -> str:
     """Return the weakest fault of each anomaly, from the kept rows."""
-    return explore.markdown(explored.read(), explored.NEVER)
+    return explore.markdown(explored.read(), explored.never_from("../"))
 
 
 def kinds_of_anomaly() -> str:

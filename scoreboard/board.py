@@ -1,4 +1,4 @@
-"""The results in docs/scoreboard.json, and how a server or a framework is built and reviewed.
+"""The results in docs/data/scoreboard.json, and how a server or a framework is built and reviewed.
 
 Knows what a review of a server or a framework records; nothing of any library.
 """
@@ -24,7 +24,7 @@ from scoreboard.servers.peers import Described, Unavailable, build, peers
 from scoreboard.servers.play import ServerReview, Told
 from scoreboard.used import Used
 
-FILE = ROOT / "docs" / "scoreboard.json"
+FILE = ROOT / "docs" / "data" / "scoreboard.json"
 """The last review of each server, framework and proxy."""
 
 Results = TypeVar("Results", ServerReview, FrameworkReview)

@@ -1,6 +1,7 @@
 """`python -m scoreboard.rounds`: the rounds of the scoreboard, and the run behind a cell.
 
-A round is what all rows said at a commit, under a name. Rounds are kept in docs/rounds as JSON with
+A round is what all rows said at a commit, under a name. Rounds are kept in docs/data/rounds as
+JSON with
 a schema, so that a library can show its own row. Exit code: 0, 2 for bad input, 130 after Ctrl-C.
 """
 
@@ -39,10 +40,10 @@ from scoreboard.servers.page import failures as server_failures
 
 T = TypeVar("T")
 
-FOLDER = ROOT / "docs" / "rounds"
+FOLDER = ROOT / "docs" / "data" / "rounds"
 """A file for each round, and the schema of these files."""
 
-PAGE = ROOT / "docs" / "SCOREBOARD_CHANGES.md"
+PAGE = ROOT / "docs" / "results" / "SCOREBOARD_CHANGES.md"
 
 SCHEMA = FOLDER / "schema.json"
 SCHEMA_VERSION = 1
@@ -244,7 +245,7 @@ def kept_table(rounds: Sequence[Round]) -> str:
     """Return a table of the kept rounds, newest first."""
     lines = (
         (
-            f"[{each.name}]({FOLDER.name}/{each.name}.json)",
+            f"[{each.name}](../data/{FOLDER.name}/{each.name}.json)",
             each.days,
             f"`{each.commit}`",
             str(len(each.rows)),

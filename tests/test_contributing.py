@@ -67,24 +67,24 @@ def test_an_option_is_a_file_with_its_next_versions_and_is_everywhere(copy: Path
     rows = json.loads(done("python -m mrtr_options --json"))
     assert "N" in {row["option"] for row in rows}
     (explore,) = (each for each in commands if "--explore" in each)
-    page = copy / "docs" / "API.md"
-    page.write_text(before["docs/API.md"].replace("Cancelled", "Stale"), encoding="utf-8")
-    done(f"{explore} --faults 1 docs/API.md")
+    page = copy / "docs" / "results" / "API.md"
+    page.write_text(before["docs/results/API.md"].replace("Cancelled", "Stale"), encoding="utf-8")
+    done(f"{explore} --faults 1 docs/results/API.md")
     after = files(copy)
     assert {name for name in after if before.get(name) != after[name]} == {
         "mrtr_options/guarantees.toml",
         "mrtr_options/option_n_yours.py",
         "mrtr_options/review/bench/next_versions/n.toml",
-        "docs/explored.json",
+        "docs/data/explored.json",
     }
     behaviours = documented("leading", copy, table="OF_RUNS", of="[]")
     options = documented("differences", copy)
     assert "the 14 options behave in 9 ways" in behaviours
     assert len(re.findall(r"^\| \*\*[^|]*\bN\b", behaviours, re.MULTILINE)) == 1
     assert "| [**N** yours](mrtr_options/option_n_yours.py) |" in options
-    kept = json.loads(after["docs/explored.json"])
+    kept = json.loads(after["docs/data/explored.json"])
     assert [row for row in kept if row["subject"] != "N"] == json.loads(
-        before["docs/explored.json"]
+        before["docs/data/explored.json"]
     )
 
 

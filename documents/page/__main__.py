@@ -9,8 +9,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from documents import ROOT
 from documents.choosing import choices
-from documents.explored import FILE, read
+from documents.explored import read
 from documents.page import costs
 from documents.page.document import document
 from documents.page.html import MAX_BYTES, page
@@ -18,7 +19,7 @@ from documents.page.runs import tell, worlds_of
 from mrtr_options.review.show.progress import counting
 from mrtr_options.terminal import Parser, refuse, run
 
-FOLDER = FILE.with_name("page")
+FOLDER = ROOT / "docs" / "page"
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -1,7 +1,7 @@
 """The costs as one picture: a named row for each option, on one axis.
 
-Knows docs/cost.json, which `python -m scoreboard.cost` writes. The SVG is as wide as its place, in
-the page's colours.
+Knows docs/data/cost.json, which `python -m scoreboard.cost` writes. The SVG is as wide as its
+place, in the page's colours.
 """
 
 from __future__ import annotations

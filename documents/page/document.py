@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from typing import Any
 
+from documents import ROOT
 from documents.explored import FILE, read
 from documents.page.boards import boards
 from documents.page.differences import differences, pairs
@@ -97,7 +98,7 @@ def made() -> dict[str, str]:
 
 def advice() -> list[list[str]]:
     """Return README's advice in Markdown: for each kind of reader a heading and its paragraphs."""
-    text = (FILE.parents[1] / "README.md").read_text(encoding="utf-8")
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
     section = re.sub("<!--.*?-->", "", text.partition("## What to do\n")[2].partition("\n## ")[0])
     # The page has no room for code or tables.
     section = re.sub(r"```.*?```", "", section, flags=re.DOTALL)
@@ -122,7 +123,7 @@ PARTS = {
 
 def part(file: str, name: str) -> list[list[str]]:
     """Return the rows of a generated table, head first, as plain text without links."""
-    text = (FILE.parent / file).read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "results" / file).read_text(encoding="utf-8")
     body = text.partition(f"<!-- begin: {name} -->\n")[2].partition("<!-- end -->")[0]
     rows = [line[1:-1].split("|") for line in body.splitlines() if line.startswith("| ")]
     return [

@@ -1,7 +1,7 @@
 """The runs that the page shows: every single fault, and the larger sets that show an anomaly.
 
-The tables are those of docs/explored.json; only the runs that their cells open are played. If many
-sets of faults lead to one story, it is kept once. Knows the exploration; nothing of HTML.
+The tables are those of docs/data/explored.json; only the runs that their cells open are played. If
+many sets of faults lead to one story, it is kept once. Knows the exploration; nothing of HTML.
 """
 
 from __future__ import annotations

@@ -21,8 +21,8 @@ const chargedLooks = (text, head) => (Number(text) > 0 ? LOOKS.find(([pattern]) 
 
 function clientsView(data) {
   const id = (text) => text.replace(", server in the guard", "").toLowerCase().replace(/[^\w -]/g, "").replaceAll(" ", "-");
-  const anchor = (era) => (client) => `../../docs/CLIENTS.md#${id(`${client}, ${era}`)}`;
-  const counts = () => "../../docs/CLIENTS.md#what-the-default-does-for-them";
+  const anchor = (era) => (client) => `../../docs/results/CLIENTS.md#${id(`${client}, ${era}`)}`;
+  const counts = () => "../../docs/results/CLIENTS.md#what-the-default-does-for-them";
   const key = [["charged", "‼ charged twice"], ["dead", "☠ dead"], ["hangs", "⏳ hangs"], ["one", "⚠ charged, and told of an error; or called again"], ["two", "error"], ["good", "result"]];
   const kinds = [["Clients of 2026-07-28", "modern", ""], ["Clients of 2025-11-25", "legacy", "old "]];
   return [
@@ -42,7 +42,7 @@ function redeploysView(data) {
     h("h1", {}, "What happens to open calls when you redeploy"),
     h("p", { class: "caption" }, "Stale: the call completed with an answer to another question. Lost: however often the client sends it again, it gets no result. Refused: one clear error. -back: rolled back; -mixed: half of the instances have the new version."),
     h("p", { class: "key" }, h("span", { class: "every" }, "stale"), h("span", { class: "one" }, "lost"), h("span", { class: "two" }, "refused, asked again"), h("span", { class: "good" }, "ok")),
-    heat("redeploys", data.tables.redeploys, () => "../../docs/RESULTS.md#redeploys", (name) => h("small", {}, data.why[`redeploy-${name}`] ?? "")),
+    heat("redeploys", data.tables.redeploys, () => "../../docs/results/RESULTS.md#redeploys", (name) => h("small", {}, data.why[`redeploy-${name}`] ?? "")),
   ];
 }
 
@@ -53,7 +53,7 @@ function costsView(data) {
     h("p", { class: "caption" }, "Processor time of a call with one question, in memory, relative to the tool written by hand. A bar is the middle half of what was measured. The axis is logarithmic."),
     h("figure", { class: "costs" }, document.getElementById("costs").firstElementChild.cloneNode(true)),
     h("h2", { class: "title" }, "Everything that was measured"),
-    h("p", { class: "caption" }, "Ratios hold on other machines, milliseconds do not. ", h("a", { href: "../../docs/COSTS.md" }, "How it was measured")),
+    h("p", { class: "caption" }, "Ratios hold on other machines, milliseconds do not. ", h("a", { href: "../../docs/results/COSTS.md" }, "How it was measured")),
     cards("costs", head, [["", rows.map(([first, ...cells]) => [h("th", { scope: "row" }, first), ...cells.map((text) => h("td", { class: "count" }, text))])]]),
   ];
 }

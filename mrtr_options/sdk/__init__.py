@@ -3,7 +3,7 @@
 Since MCP 2026-07-28 a tool cannot wait for its user. It returns a question, and the answer arrives
 as a new request, perhaps at another instance or for a second time. These are ways to write such a
 tool, and what to put around it so that nothing happens twice. docs/USING.md builds a server with
-them; `help(sdk.NAME)` and docs/API.md say more of each.
+them; `help(sdk.NAME)` and docs/results/API.md say more of each.
 
 Serve:
     Tool                   a tool that may ask: its name, arguments, handler and wrappers

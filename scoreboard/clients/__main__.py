@@ -1,7 +1,8 @@
 """`make clients`: plays troubles with clients, and prints a table for each client.
 
-A run of every trouble with every server is kept in docs/clients.json, client by client, with its
-date. docs/CLIENTS.md is made from that file. Exit code: 0, 2 for bad input, 130 after Ctrl-C.
+A run of every trouble with every server is kept in docs/data/clients.json, client by client, with
+its date. docs/results/CLIENTS.md is made from that file. Exit code: 0, 2 for bad input, 130 after
+Ctrl-C.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         prog="python -m scoreboard.clients",
         description="What clients do when something goes wrong. Without arguments: all of it, in"
         " a quarter of an hour. Clients that met every trouble and every server are kept in"
-        " docs/clients.json; `make clients` also writes docs/CLIENTS.md.",
+        " docs/data/clients.json; `make clients` also writes docs/results/CLIENTS.md.",
         allow_abbrev=False,
     )
     parser.add_argument("--only", metavar="TROUBLE,...", help="some of what can go wrong")

@@ -1,4 +1,4 @@
-"""The last whole run of each client, as docs/clients.json keeps it.
+"""The last whole run of each client, as docs/data/clients.json keeps it.
 
 Knows what `play` sees; nothing of any client.
 """
@@ -16,7 +16,7 @@ from scoreboard.clients.peers import peers
 from scoreboard.clients.play import Seen
 from scoreboard.clients.server import SERVERS
 
-FILE = ROOT / "docs" / "clients.json"
+FILE = ROOT / "docs" / "data" / "clients.json"
 """The file that CLIENTS is made from."""
 
 

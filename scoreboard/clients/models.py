@@ -1,4 +1,4 @@
-"""The model of each shipped client, and its charges with each server: tables for docs/CLIENTS.md.
+"""Tables for docs/results/CLIENTS.md: the model of each shipped client, and its charges.
 
 Knows the counts of the kept runs; nothing of any client.
 """

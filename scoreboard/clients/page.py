@@ -1,4 +1,4 @@
-"""The kept runs of clients in words: tables for the terminal and docs/CLIENTS.md.
+"""The kept runs of clients in words: tables for the terminal and docs/results/CLIENTS.md.
 
 Knows the kept runs and their counts; nothing of any client.
 """
@@ -19,7 +19,7 @@ from scoreboard.clients.play import LIMIT_SECONDS, Seen
 from scoreboard.clients.server import DEFAULT
 from scoreboard.clients.troubles import TROUBLES, Trouble
 
-PAGE = ROOT / "docs" / "CLIENTS.md"
+PAGE = ROOT / "docs" / "results" / "CLIENTS.md"
 GUARDED = "F+single-use"
 """The second server with which our own client is shown."""
 

@@ -2,8 +2,8 @@
 
 Each server is started, and judged by the suite against its file of expected failures. Exit code: 0
 for the expected results, 1 for other results, 2 for bad input or without npm, 130 after Ctrl-C. A
-complete run is kept in docs/conformance.json, from which `python -m documents --kept` writes its
-tables.
+complete run is kept in docs/data/conformance.json, from which `python -m documents --kept` writes
+its tables.
 """
 
 from __future__ import annotations

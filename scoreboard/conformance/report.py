@@ -1,4 +1,4 @@
-"""The kept results of the official suite, docs/conformance.json, as the documents show them.
+"""The kept results of the official suite, docs/data/conformance.json, as the documents show them.
 
 Knows the names of servers and scenarios; nothing of how the suite is run.
 """
@@ -14,8 +14,11 @@ SUITE = "0.2.0-alpha.12"
 """The version of the suite that is run here."""
 
 DOCS = ROOT / "docs"
-RESULTS = DOCS / "conformance.json"
-DOCUMENTS = (DOCS / "CONFORMANCE.md", DOCS / "findings" / "official-suite.md")
+RESULTS = DOCS / "data" / "conformance.json"
+DOCUMENTS = (
+    DOCS / "results" / "CONFORMANCE.md",
+    DOCS / "results" / "findings" / "official-suite.md",
+)
 """The documents that show results, in generated parts."""
 
 EXPECTED = {

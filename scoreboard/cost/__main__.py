@@ -1,7 +1,7 @@
 """`python -m scoreboard.cost` measures everything in minutes, prints it and keeps it.
 
-The figures are in docs/cost.json, from which `python -m documents --kept` writes the documents'
-tables.
+The figures are in docs/data/cost.json, from which `python -m documents --kept` writes the
+documents' tables.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """The figures of one run of `scoreboard.cost`, as tables for the terminal and the documents.
 
-The figures of the last whole run are in docs/cost.json; `python -m documents --kept` writes the
+The figures of the last whole run are in docs/data/cost.json; `python -m documents --kept` writes
+the
 documents' tables from it. Knows nothing of how figures are measured, nor of how a table is printed.
 """
 
@@ -15,8 +16,8 @@ from mrtr_options.review.explore.summary import short
 from mrtr_options.terminal import markdown
 from scoreboard import ROOT
 
-FILE = ROOT / "docs" / "cost.json"
-DOCUMENTS = (ROOT / "README.md", ROOT / "docs" / "COSTS.md")
+FILE = ROOT / "docs" / "data" / "cost.json"
+DOCUMENTS = (ROOT / "README.md", ROOT / "docs" / "results" / "COSTS.md")
 """The documents that show figures, in generated parts."""
 
 FLOOR = "floor"
@@ -367,5 +368,5 @@ def price(report: Report) -> str:
         f"The default takes a store that all instances share, {lines[DEFAULT]:,} lines of an SDK"
         f" (F: {lines['F']:,}), and {served[DEFAULT] / served['F']:.1f} times F's\nprocessor time"
         " over HTTP"
-        f" ({memory[DEFAULT] / memory['F']:.1f} in memory; [costs](docs/COSTS.md))."
+        f" ({memory[DEFAULT] / memory['F']:.1f} in memory; [costs](docs/results/COSTS.md))."
     )

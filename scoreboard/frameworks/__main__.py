@@ -1,6 +1,7 @@
 """The second half of `make scoreboard`: builds the frameworks, plays the cases, keeps the results.
 
-The results are in docs/scoreboard.json under "frameworks", from which docs/SCOREBOARD.md is made. A
+The results are in docs/data/scoreboard.json under "frameworks", from which
+docs/results/SCOREBOARD.md is made. A
 framework whose sources are unchanged since its results were kept is left out, so the command goes
 on where it was interrupted. Exit code: 0, 2 for bad input, 130 after Ctrl-C.
 """

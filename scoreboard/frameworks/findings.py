@@ -1,7 +1,7 @@
-"""The findings on frameworks in docs/findings: a history, who else is affected, and the command.
+"""The findings on frameworks: a history, who else is affected, and the command.
 
-A page is written by hand around the parts that are generated here from docs/scoreboard.json. Knows
-the kept results.
+A page is written by hand around the parts that are generated here from docs/data/scoreboard.json.
+Knows the kept results.
 """
 
 from __future__ import annotations

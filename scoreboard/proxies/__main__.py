@@ -1,6 +1,6 @@
 """`python -m scoreboard.proxies` installs and plays proxies, and keeps the results.
 
-The results are in docs/scoreboard.json under "proxies". Exit code: 0, 2 for bad input.
+The results are in docs/data/scoreboard.json under "proxies". Exit code: 0, 2 for bad input.
 """
 
 from __future__ import annotations

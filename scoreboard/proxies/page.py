@@ -20,7 +20,7 @@ from scoreboard.proxies.play import (
 from scoreboard.proxies.upstream import FAULTS
 from scoreboard.rows import Cell, Row, anchored, slug
 
-PAGE = ROOT / "docs" / "SCOREBOARD_PROXIES.md"
+PAGE = ROOT / "docs" / "results" / "SCOREBOARD_PROXIES.md"
 
 Result = tuple[ProxyAbout, Setting, ProxyResults]
 

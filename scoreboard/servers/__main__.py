@@ -1,6 +1,7 @@
 """`make scoreboard`: builds the servers of others, reviews them, and keeps the results.
 
-The results are in docs/scoreboard.json, from which docs/SCOREBOARD.md is made. A server whose
+The results are in docs/data/scoreboard.json, from which docs/results/SCOREBOARD.md is made. A
+server whose
 sources are unchanged since its results were kept is left out, so the command goes on where it was
 interrupted. Exit code: 0, 2 for bad input, 130 after Ctrl-C.
 """

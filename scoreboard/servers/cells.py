@@ -41,7 +41,7 @@ from scoreboard import ROOT
 from scoreboard.servers.peers import Peer, Variant, running
 from scoreboard.servers.play import told
 
-FILE = ROOT / "docs" / "scoreboard-cells.json"
+FILE = ROOT / "docs" / "data" / "scoreboard-cells.json"
 """The run of each cell."""
 
 IMPERIAL = Accept({"units": "imperial"})

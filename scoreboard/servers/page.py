@@ -24,11 +24,11 @@ from scoreboard.servers.cells import read as read_cells
 from scoreboard.servers.peers import Peer, Variant, missing, peers
 from scoreboard.servers.play import OLD_CALLS, Broken, Life, Old, ServerReview, Tried
 
-PAGE = ROOT / "docs" / "SCOREBOARD.md"
+PAGE = ROOT / "docs" / "results" / "SCOREBOARD.md"
 LIBRARIES = PAGE.with_name("SCOREBOARD_LIBRARIES.md")
 """Of each library: all failures, its documentation, the author's remedies, and the builds."""
 
-FINDINGS = sorted((ROOT / "docs" / "findings").glob("server-*.md"))
+FINDINGS = sorted((ROOT / "docs" / "results" / "findings").glob("server-*.md"))
 """Pages for the maintainers of a server; they show runs that are kept."""
 
 NOTHING_CHARGED = "no call with two questions is charged"

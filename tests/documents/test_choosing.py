@@ -77,7 +77,7 @@ ONE_OF_EACH = (
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("row", every("docs/candidates.json", ROWS, ONE_OF_EACH))
+@pytest.mark.parametrize("row", every("docs/data/candidates.json", ROWS, ONE_OF_EACH))
 def test_what_is_kept_of_a_candidate_is_what_is_found_now(row: dict[str, Any]) -> None:
     now = json.loads(json.dumps(found(row)))
     assert now["witnesses"] == row["witnesses"]

@@ -36,7 +36,7 @@ def text_of(path: Path) -> str:
 
 
 def test_the_api_has_what_the_contexts_of_handlers_inherit() -> None:
-    page = text_of(ROOT / "docs" / "API.md")
+    page = text_of(ROOT / "docs" / "results" / "API.md")
     assert page.count("await .elicit(") == page.count("await .elicit_all(")
 
 
@@ -59,7 +59,7 @@ def test_every_generated_part_has_one_place() -> None:
 
 
 def test_a_stale_part_is_found(observations: list[Observation]) -> None:
-    kept = text_of(ROOT / "docs" / "RESULTS.md")
+    kept = text_of(ROOT / "docs" / "results" / "RESULTS.md")
     stale = kept.replace("| `lost-final` | **4/2** |", "| `lost-final` | 1/1 |")
     assert stale != kept
     assert renew_text(stale, lambda: observations) == kept
@@ -78,7 +78,7 @@ def test_a_picture_is_what_a_run_draws(path: Path) -> None:
 def test_a_finding_is_a_page_with_a_command_that_ends_as_the_page_says(
     name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    page = text_of(ROOT / "docs" / "findings" / f"{name}.md")
+    page = text_of(ROOT / "docs" / "results" / "findings" / f"{name}.md")
     (command, said), *more = re.findall(
         r"^\$ python -m mrtr_options (.*)\n(.*)$", page, re.MULTILINE
     )
@@ -109,7 +109,7 @@ def test_the_proposal_says_what_is_found_of_each_subject(
 
 
 def test_every_finding_is_in_the_index() -> None:
-    folder = ROOT / "docs" / "findings"
+    folder = ROOT / "docs" / "results" / "findings"
     own, others = text_of(folder / "README.md").split("## In what others ship")
     assert re.compile(r"^\| \[.*?\]\((.*?)\.md\)", re.MULTILINE).findall(own) == list(
         COUNTEREXAMPLES

@@ -49,7 +49,7 @@ def command(copy: Path) -> Command:
 @pytest.fixture(scope="module")
 def part(copy: Path, command: Command) -> Callable[[str], str]:
     """Explore and play N in the copy, and return its parts of the documents by name."""
-    command("documents --explore N --faults 1 docs/API.md")
+    command("documents --explore N --faults 1 docs/results/API.md")
     made = copy / "made.py"
     made.write_text(MAKE, encoding="utf-8")
     ended = run("python made.py", copy)

@@ -32,7 +32,9 @@ DESTINATIONS = (
 ONE_CALL = ("frame in memory (H)",)
 """The mechanisms whose graph with a second wanted call is too large to be driven whole."""
 
-MODEL_CODE = (Path(__file__).parents[2] / "docs" / "MODEL_CODE.md").read_text(encoding="utf-8")
+MODEL_CODE = (Path(__file__).parents[2] / "docs" / "results" / "MODEL_CODE.md").read_text(
+    encoding="utf-8"
+)
 """The page with the numbers of what is driven."""
 
 SAMPLE_STEPS = 300

@@ -18,7 +18,7 @@ from tests.model import playing
 from tests.model.histories import SUBJECTS
 from tests.model.smallest import smallest
 
-EXPLORED = Path(__file__).parents[2] / "docs" / "explored.json"
+EXPLORED = Path(__file__).parents[2] / "docs" / "data" / "explored.json"
 FAULTS = {kind.name for kind in EXPLORED_KINDS.values() if kind.model == ""} - {"again"}
 """The faults that the model has without an extra, in a call that the user wants once."""
 NOT_MODELLED = {"divergent replies"}

@@ -32,7 +32,7 @@ from scoreboard.clients.peers import Peer
 from scoreboard.clients.play import Cell, Seen
 from scoreboard.clients.server import DEFAULT, SERVERS
 
-SCOREBOARD = Path(__file__).parents[2] / "docs" / "SCOREBOARD.md"
+SCOREBOARD = Path(__file__).parents[2] / "docs" / "results" / "SCOREBOARD.md"
 
 
 def seen(trouble: str = "cut-final", client: str = "python", **more: Any) -> Seen:

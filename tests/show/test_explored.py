@@ -78,7 +78,7 @@ def test_the_counterexamples_of_one_fault_that_are_kept_are_those_of_now(name: s
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("row", every("docs/explored.json", PLAYABLE))
+@pytest.mark.parametrize("row", every("docs/data/explored.json", PLAYABLE))
 def test_what_is_kept_of_every_set_of_faults_is_what_is_found_now(row: dict[str, Any]) -> None:
     def now() -> list[str]:
         return differences(

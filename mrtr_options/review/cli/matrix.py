@@ -16,7 +16,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--deployment",
         metavar="NAME",
-        help="a deployment of docs/RESULTS.md; one and two instances in memory unless it is given",
+        help="a deployment of docs/results/RESULTS.md; one and two instances in memory by default",
     )
     add_form(parser, markdown=True)
 

@@ -1,7 +1,9 @@
 """The command line: `python -m scoreboard.conformance.score [NAME ...]` runs the suite on mutants.
 
-A result in docs/suite-score.json is reused while the code is the same, so an interrupted run goes
-on where it was; `NAME` names mutants to run in any case. At the end docs/SUITE.md has the new
+A result in docs/data/suite-score.json is reused while the code is the same, so an interrupted run
+goes
+on where it was; `NAME` names mutants to run in any case. At the end docs/results/SUITE.md has the
+new
 score. `--url URL` runs the proposed scenarios on a running server. Exit code: 0 when done, 2 for
 bad input or without npm, 130 after Ctrl-C.
 """

@@ -1,4 +1,4 @@
-"""The kept results of docs/suite-score.json, and the parts of documents that are made from them.
+"""The kept results of docs/data/suite-score.json, and the tables that are made from them.
 
 Knows `requirements.toml`, the mutants and their code; runs nothing, so it needs no npm.
 """
@@ -30,10 +30,10 @@ from scoreboard.conformance.score.others import (
 FOLDER = Path(__file__).parents[1]
 REQUIREMENTS = FOLDER / "requirements.toml"
 ROOT = FOLDER.parents[1]
-RESULTS = ROOT / "docs" / "suite-score.json"
+RESULTS = ROOT / "docs" / "data" / "suite-score.json"
 PAGES = (
-    ROOT / "docs" / "SUITE.md",
-    ROOT / "docs" / "findings" / "official-suite.md",
+    ROOT / "docs" / "results" / "SUITE.md",
+    ROOT / "docs" / "results" / "findings" / "official-suite.md",
     FOLDER / "scenarios" / "ISSUE.md",
 )
 """The documents with the score."""
