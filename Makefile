@@ -1,7 +1,7 @@
 # `make demo` shows the argument, `make page` writes docs/page/index.html from what is kept (a minute),
 # `make notebooks` executes the notebooks again (minutes), `make quick` runs the tests that take no seconds each,
 # `make test` every claim once, `make evidence` all that documents rest on (it
-# goes on where it was interrupted), `make lint` checks types, style and spelling,
+# goes on where it was interrupted), `make lint` checks types, style, spelling and links,
 # `make mutants` tries broken options on the review,
 # `make chaos` runs fleets under disasters (an hour; CHAOS='--seconds 60' for less),
 # `make docs` renews the documents' tables from runs (most of an hour, on an idle machine),
@@ -82,6 +82,7 @@ lint: .venv/installed
 	$(BIN)/ruff check .
 	$(BIN)/pyright
 	$(BIN)/codespell
+	$(BIN)/md-dead-link-check
 
 # The quick tests on the oldest dependencies that pyproject.toml allows.
 lowest: .venv-lowest/installed
