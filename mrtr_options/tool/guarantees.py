@@ -46,14 +46,16 @@ class Guarantees(BaseModel):
         legacy_tokyo: As modern, or with the units assumed where an old client cannot be asked.
         legacy_springfield: As modern, or an error that tells the caller to name the place.
         asks_legacy: Whether an old client is asked.
-        reexecution: Whether the author's code runs again after a question, and whether its source
-            shows it: by guards ("visible"), or not ("hidden").
+        reexecution: Whether the author's code runs again after a question. Its source may show it
+            by guards ("visible"). If not, the code may be safe because guards or keys stand around
+            what must not happen twice ("hidden"), or nothing does ("unsafe").
         survives: What a modern call survives between two rounds: another instance, a restart. With
             neither, the call lives in the server's memory.
         audit_once: The deliveries under which the effect above the questions happens once.
         bill_once: The deliveries under which the effect below the questions happens once.
         readable: Whether the client can read the state.
         writes: What the author writes, in the few words of a table's cell.
+        does: What the SDK does, in the few words of a table's cell.
         task: Whether a client that takes tasks is given one.
         departs: The contract's guarantees that the option does not keep, by their names in the
             review. The review must see each of them broken.
@@ -70,12 +72,13 @@ class Guarantees(BaseModel):
     legacy_tokyo: Counts
     legacy_springfield: Counts
     asks_legacy: bool
-    reexecution: Literal["never", "visible", "hidden"]
+    reexecution: Literal["never", "visible", "hidden", "unsafe"]
     survives: Annotated[tuple[Survivable, ...], _ARRAY]
     audit_once: Annotated[tuple[Delivery, ...], _ARRAY]
     bill_once: Annotated[tuple[Delivery, ...], _ARRAY]
     readable: bool
     writes: str = ""
+    does: str = ""
     task: bool = False
     departs: Annotated[tuple[str, ...], _ARRAY] = ()
     shown_in: Annotated[tuple[str, ...], _ARRAY] = ()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import mrtr_options
@@ -20,6 +21,38 @@ GUARDED = {"F+single-use": "F", DEFAULT: "J"}
 """The guarded subjects whose lines are counted, and the option in each."""
 LINES_OF_THE_GUARD = 1
 """What the author types to put the guard around a tool: `sdk.single_use(store, call=...)`."""
+
+
+@dataclass(frozen=True)
+class Size:
+    """The lines of one way to write the tool.
+
+    Attributes:
+        author: The lines that the author types.
+        own: The SDK's lines for it, beside those that E needs as well.
+        shared: The SDK's lines that E needs as well.
+    """
+
+    author: int
+    own: int
+    shared: int
+
+
+def size_of(option: Option) -> Size:
+    """Count the lines of an option."""
+    return _size(len(author_code(option.source)), {*stand_ins(option.path)})
+
+
+def size_of_default() -> Size:
+    """Count the lines of the default."""
+    option = option_named(GUARDED[DEFAULT])
+    return _size(len(author_code(option.source)) + LINES_OF_THE_GUARD, _guarded_files(option))
+
+
+def _size(author: int, files: Collection[Path]) -> Size:
+    everyones = {*stand_ins(option_named("E").path)}
+    own = _code_lines({*files} - everyones)
+    return Size(author, own, _code_lines({*files} & everyones))
 
 
 def count_lines(options: Sequence[Option]) -> list[Lines]:
@@ -36,9 +69,12 @@ def count_lines(options: Sequence[Option]) -> list[Lines]:
 
 
 def _guarded(name: str, option: Option) -> Lines:
-    files = {*stand_ins(option.path), GUARD, *stand_ins(GUARD)}
     author = len(author_code(option.source)) + LINES_OF_THE_GUARD
-    return Lines(subject=name, author=author, sdk=_code_lines(files))
+    return Lines(subject=name, author=author, sdk=_code_lines(_guarded_files(option)))
+
+
+def _guarded_files(option: Option) -> set[Path]:
+    return {*stand_ins(option.path), GUARD, *stand_ins(GUARD)}
 
 
 def _code_lines(files: Collection[Path]) -> int:

@@ -1,0 +1,309 @@
+"""The data of README's tables: every option with what one lost result does, and shipped clients.
+
+The page shows the same data. Every cell comes from what an option declares, from kept runs, or from
+the counted lines.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from documents import explored
+from mrtr_options.review.bench.setup import POLICIES, Policy
+from mrtr_options.review.bench.subjects import subject_named
+from mrtr_options.review.explore import summary as explore
+from mrtr_options.terminal import markdown as table
+from mrtr_options.tool.catalogue import DURABLE, Option, all_options, option_named
+from mrtr_options.tool.guarantees import Guarantees
+from mrtr_options.tool.notation import DEFAULT
+from scoreboard.clients.counts import ORDER, Charged, lost, made_again, of_model, shipped
+from scoreboard.clients.counts import Model as ClientModel
+from scoreboard.clients.kept import Report
+from scoreboard.cost.lines import Size, size_of, size_of_default
+
+PAPERS = "ABCDEFGH"
+"""The options of the design papers; the others are beyond them."""
+
+FAULT = "lost3"
+"""The one fault of the table: the result of a call with two questions is lost."""
+
+TWICE = "charged twice"
+NOT_TOLD = "charged once, not told"
+TOLD = "charged once, told"
+
+HIDDEN = {
+    "never": "no",
+    "visible": "no",
+    "hidden": "yes, safe",
+    "unsafe": "yes, unsafe",
+}
+"""Hidden re-entry, by what an option declares of its re-execution."""
+
+CONVERSATION = "the full conversation"
+FALLBACK = "a default or an error, as the author chooses"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One way to write the tool.
+
+    Attributes:
+        subject: As commands take it: "F", "default".
+        name: Its name: "once (F)".
+        option: Its option.
+        is_in_papers: Whether the design papers have it.
+        writes: The author's code, in a few words.
+        does: The SDK's part, in a few words.
+        size: The lines of the author and of the SDK.
+        reentry: Whether the author's code runs again where its source does not show it.
+        keeps: What the server keeps between two rounds.
+        old_client: What a client of 2025-11-25 gets.
+        lost: What one lost result does, by the client's policy.
+    """
+
+    subject: str
+    name: str
+    option: Option
+    is_in_papers: bool
+    writes: str
+    does: str
+    size: Size
+    reentry: str
+    keeps: str
+    old_client: str
+    lost: Mapping[Policy, str]
+
+
+def options_table() -> list[Row]:
+    """Return every way to write the tool: the papers', the others, and the default last."""
+    rows = [_row_of(option) for option in all_options().values()]
+    return [*sorted(rows, key=lambda row: not row.is_in_papers), _default()]
+
+
+def _row_of(option: Option) -> Row:
+    own = option.guarantees
+    return Row(
+        subject=option.letter,
+        name=name_of(option),
+        option=option,
+        is_in_papers=option.letter in PAPERS,
+        writes=own.writes if own else "",
+        does=own.does if own else "",
+        size=size_of(option),
+        reentry=HIDDEN[own.reexecution] if own else "",
+        keeps=_keeps(option, own) if own else "",
+        old_client=_old_client(own) if own else "",
+        lost=_lost(option.letter),
+    )
+
+
+def _default() -> Row:
+    option = subject_named(DEFAULT).option
+    inner = _row_of(option)
+    return Row(
+        subject="default",
+        name=f"{_title(option)}, guarded and named (the default)",
+        option=option,
+        is_in_papers=False,
+        writes=f"{inner.writes}; the argument that names the call",
+        does=f"{inner.does}; answers a repeated round or call from a record",
+        size=size_of_default(),
+        reentry=inner.reentry,
+        keeps="each response, in a shared store",
+        old_client=inner.old_client,
+        lost=_lost(subject_named(DEFAULT).name),
+    )
+
+
+def name_of(option: Option) -> str:
+    """Return an option's name before its letter: "once (F)"."""
+    return f"{_title(option)} ({option.letter})"
+
+
+def _title(option: Option) -> str:
+    found = re.match(r"Option \w, (.*?):", option.title)
+    return found[1] if found else option.name
+
+
+def _keeps(option: Option, own: Guarantees) -> str:
+    """Return what the server keeps; a client that is asked by push holds its connection open."""
+    if "restart" not in own.survives:
+        kept = "the open call, in its memory"
+    elif option.extra == DURABLE:
+        kept = "the call, in a database"
+    elif own.asks_legacy:
+        kept = "an old client's connection"
+    else:
+        kept = "nothing"
+    return kept
+
+
+def _old_client(own: Guarantees) -> str:
+    return CONVERSATION if own.asks_legacy else FALLBACK
+
+
+def _lost(subject: str) -> dict[Policy, str]:
+    """Return what one lost result does with each client, from the kept rows."""
+    rows = {row["policy"]: row for row in explored.read() if row["subject"] == subject}
+    return {
+        policy: outcome_in(rows[policy]) if policy in rows else explore.NOT_TRIED
+        for policy in POLICIES
+    }
+
+
+def outcome_in(row: explore.Row) -> str:
+    """Return what the lost result does, from the sets of faults that show an anomaly."""
+
+    def shows(anomaly: str) -> bool:
+        return any({*faults.split()} <= {FAULT} for faults in row["witnesses"].get(anomaly, ()))
+
+    if shows("duplicate bill"):
+        return TWICE
+    return NOT_TOLD if shows("orphan bill") else TOLD
+
+
+def options() -> str:
+    """Return README's table of all options."""
+    rows = options_table()
+    shown = [_cells(row) for row in rows if row.is_in_papers]
+    others = [_cells(row) for row in rows if not row.is_in_papers]
+    blank = ("*beyond the design papers*", *[""] * (len(HEADS) - 1))
+    return table(HEADS, [*shown, blank, *others])
+
+
+HEADS = (
+    "way to write the tool",
+    "the author writes (lines)",
+    "the SDK does (lines)",
+    "hidden re-entry",
+    "the server keeps",
+    "an old client gets",
+    *(f"result lost, the client {policy}" for policy in POLICIES),
+)
+
+
+def _cells(row: Row) -> Sequence[str]:
+    is_default = row.subject == "default"
+    name = f"[{row.name}](mrtr_options/{row.option.path.name})"
+    return (
+        f"**{name}**" if is_default else name,
+        f"{row.writes} ({row.size.author})",
+        f"{row.does} ({row.size.own:,})",
+        row.reentry,
+        row.keeps,
+        row.old_client,
+        *row.lost.values(),
+    )
+
+
+@dataclass(frozen=True)
+class Clients:
+    """Shipped clients by what they do when a response is lost.
+
+    Attributes:
+        policy: What they do.
+        number: How many do it.
+        of: How many were played.
+        titles: Their names.
+    """
+
+    policy: ClientModel
+    number: int
+    of: int
+    titles: Sequence[str]
+
+
+def clients_by_policy(report: Report) -> list[Clients]:
+    """Return the shipped clients of each policy."""
+    of = len([each for each in report.clients.values() if not each.is_ours])
+    found: list[Clients] = []
+    for policy in ORDER:
+        titles = [report.clients[name].title for name in of_model(report, policy)]
+        found.append(Clients(policy, len(titles), of, titles))
+    return found
+
+
+@dataclass(frozen=True)
+class Charges:
+    """Charges of shipped clients with one server.
+
+    Attributes:
+        server: The server, as commands take it.
+        name: Its name.
+        lost: The calls that lose a response.
+        again: The calls of these where the application then calls again.
+    """
+
+    server: str
+    name: str
+    lost: Charged
+    again: Charged
+
+
+def charges_by_server(report: Report) -> list[Charges]:
+    """Return the charges of shipped clients with each server."""
+    return [
+        Charges(
+            server,
+            _server_name(server),
+            Charged.of(lost(shipped(report, server))),
+            Charged.of(made_again(shipped(report, server))),
+        )
+        for server in report.servers
+    ]
+
+
+def _server_name(server: str) -> str:
+    if server == "default":
+        return _default().name
+    letter, *wrappers = server.split("+")
+    guarded = ", guarded" if wrappers else ""
+    return f"{name_of(option_named(letter))}{guarded}"
+
+
+DOES: dict[ClientModel, str] = {
+    "stops": "stops: reports an error, or nothing",
+    "calls again": "calls the tool again, by itself or through its model",
+    "resends": "resends the lost request",
+}
+
+
+def clients(report: Report) -> str:
+    """Return README's table of shipped clients: how many do what, and what comes of it."""
+    ways = options_table()
+    alone, default = ways[:-1], ways[-1]
+    return table(
+        ("when a response is lost, the client", "shipped clients", "a tool of ours", "the default"),
+        [
+            (
+                DOES[each.policy],
+                f"{each.number} of {each.of}",
+                _outcomes([row.lost[each.policy] for row in alone]),
+                default.lost[each.policy],
+            )
+            for each in clients_by_policy(report)
+        ],
+    )
+
+
+def _outcomes(found: Sequence[str]) -> str:
+    """Count outcomes: "charged twice in 10 of 13 ways, charged once, told in 3"."""
+    counted = {each: found.count(each) for each in (TWICE, NOT_TOLD, TOLD) if each in found}
+    return "; ".join(f"{each}: {number} of {len(found)}" for each, number in counted.items())
+
+
+def charges(report: Report) -> str:
+    """Return README's table of what shipped clients were charged, by server."""
+    return table(
+        ("the tool", "a response is lost: charged twice", "the application then calls again"),
+        [
+            (
+                each.name,
+                f"{each.lost.twice} of {each.lost.calls}",
+                f"{each.again.twice} of {each.again.calls}",
+            )
+            for each in charges_by_server(report)
+        ],
+    )
