@@ -2,10 +2,12 @@
 
 import base64
 import hashlib
+import hmac
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from itsdangerous import Signer
 from mcp.server.request_state import InvalidRequestState
 
 from mrtr_options.sdk import protection
@@ -65,6 +67,37 @@ def test_no_other_last_character_is_good(sealed: bool) -> None:
         if chr(number) != token[-1]:
             with pytest.raises(InvalidRequestState):
                 CODECS[sealed].unseal(token[:-1] + chr(number))
+
+
+def test_tokens_are_equal_to_those_of_the_release_before() -> None:
+    payload = '{"place":"Springfield, Illinois","degrees":"22 °C"}'.encode()
+    token = (
+        "s1.eyJwbGFjZSI6IlNwcmluZ2ZpZWxkLCBJbGxpbm9pcyIsImRlZ3JlZXMiOiIyMiDCsEMifQ"
+        ".5jFAs5G9gzG7Rs7H7CiNMmhxH6yrZjrGR0rISdG8a-I"
+    )
+    codec = make_codec([NEW, OLD], sealed=False)
+    assert codec.seal(payload) == token
+    assert codec.unseal(token) == payload
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        pytest.param("ZdObV8-XtrqEyBr7rLaJfirfSZR7gdN_We6qsB6J-KM=", id="padded"),
+        pytest.param("ZdObV8-XtrqEyBr7rLaJfirfSZR7gdN_We6qsB6J-KN", id="unused-bits"),
+        pytest.param("ZdObV8+XtrqEyBr7rLaJfirfSZR7gdN_We6qsB6J+KM", id="plus"),
+        pytest.param("ZdObV8-XtrqEyBr7rLaJfirfSZR7gdN/We6qsB6J-KM", id="slash"),
+        pytest.param("ZdObV8-XtrqEyBr7rLaJ!!!!firfSZR7gdN_We6qsB6J-KM", id="other-characters"),
+    ],
+)
+def test_a_signature_has_one_spelling(other: str) -> None:
+    genuine = "ZdObV8-XtrqEyBr7rLaJfirfSZR7gdN_We6qsB6J-KM"
+    assert CODECS[False].seal(b"state1") == f"s1.c3RhdGUx.{genuine}"
+    ring = [hmac.digest(OLD, b"mrtr-options/request-state", "sha256")]
+    signer = Signer(ring, key_derivation="none", digest_method=hashlib.sha256)
+    assert signer.validate(f"c3RhdGUx.{other}")  # the library takes it
+    with pytest.raises(InvalidRequestState):
+        CODECS[False].unseal(f"s1.c3RhdGUx.{other}")
 
 
 def test_a_signed_token_is_no_sealed_one_nor_the_other_way_round() -> None:

@@ -8,7 +8,7 @@ of the tool.
 
 Two codecs, one guarantee (a client cannot change the state) and one difference:
 
-- *signed* (HMAC-SHA256): the client can read it. For state that holds only what the
+- *signed* (itsdangerous, HMAC-SHA256): the client can read it. For state that holds only what the
   client told us.
 - *sealed* (the SDK's AES-256-GCM): the client cannot. Required as soon as a value of the server's
   own is in it.
@@ -17,6 +17,7 @@ Two codecs, one guarantee (a client cannot change the state) and one difference:
 from __future__ import annotations
 
 import base64
+import hashlib
 import hmac
 import json
 import logging
@@ -30,6 +31,8 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
+from itsdangerous import BadSignature, Signer
+from itsdangerous.encoding import base64_decode, base64_encode
 from mcp import MCPError
 from mcp.server.context import CallNext, HandlerResult
 from mcp.server.request_state import (
@@ -95,26 +98,26 @@ class SignedCodec:
     """
 
     def __init__(self, keys: Sequence[bytes]) -> None:
-        self._ring = [hmac.digest(key, b"mrtr-options/request-state", "sha256") for key in keys]
+        ring = [hmac.digest(key, b"mrtr-options/request-state", "sha256") for key in keys]
+        # It signs with the last key. Its defaults are SHA-1 and a derivation of its own.
+        self._signer = Signer(ring[::-1], key_derivation="none", digest_method=hashlib.sha256)
 
     def seal(self, payload: bytes) -> str:
-        body = _b64encode(payload)
-        return (_SIGNED_PREFIX + body + b"." + _signature(self._ring[0], body)).decode()
+        return (_SIGNED_PREFIX + self._signer.sign(base64_encode(payload))).decode()
 
     def unseal(self, token: str) -> bytes:
         given = token.encode(errors="replace")
-        # Compared as it is written, so that a signature has one spelling.
-        body, _, signature = given.removeprefix(_SIGNED_PREFIX).rpartition(b".")
-        is_genuine = any(
-            hmac.compare_digest(_signature(key, body), signature) for key in self._ring
-        )
-        if not is_genuine or not given.startswith(_SIGNED_PREFIX):
+        signed = given.removeprefix(_SIGNED_PREFIX)
+        try:
+            body = self._signer.unsign(signed)
+        except BadSignature as error:
+            raise InvalidRequestState("signature") from error
+        # The signer takes other spellings of a signature, too: padded, or with any last bits.
+        signature = signed.rpartition(b".")[2]
+        is_as_written = base64_encode(base64_decode(signature)) == signature
+        if not is_as_written or not given.startswith(_SIGNED_PREFIX):
             raise InvalidRequestState("signature")
         return _b64decode(body)
-
-
-def _signature(key: bytes, body: bytes) -> bytes:
-    return _b64encode(hmac.digest(key, body, "sha256"))
 
 
 class StateCodec:
@@ -416,10 +419,6 @@ def _decoded(key: bytes) -> bytes:
         with suppress(ValueError):
             return base64.b64decode(key, altchars=alphabet, validate=True)
     return key
-
-
-def _b64encode(data: bytes) -> bytes:
-    return base64.urlsafe_b64encode(data).rstrip(b"=")
 
 
 def _b64decode(body: bytes) -> bytes:
