@@ -6,7 +6,6 @@ Knows the package `conformance`; `make conformance` runs the suite itself.
 
 import json
 import re
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,6 @@ from mcp import Client
 from mcp_types.version import LATEST_MODERN_VERSION
 from pydantic import FileUrl
 
-from documents.parts import CONFORMANCE
 from mrtr_options.review.bench.schedules import SCHEDULES
 from scoreboard.conformance import __main__ as command
 from scoreboard.conformance import report
@@ -127,23 +125,6 @@ def test_a_scenario_without_checks_does_not_pass(
     checks = tmp_path / "checks.json"
     checks.write_text(json.dumps([{"status": each} for each in found]), encoding="utf-8")
     assert command.status_of(checks) == status
-
-
-def test_the_tables_are_written_of_what_is_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    kept = report.read()
-    monkeypatch.setattr(report, "RESULTS", tmp_path / "kept.json")
-    monkeypatch.setattr(command, "RESULTS", tmp_path / "kept.json")
-    command.write(kept)
-    assert report.read() == kept
-    texts = [path.read_text(encoding="utf-8") for path in report.DOCUMENTS]
-    copies = [tmp_path / path.name for path in report.DOCUMENTS]
-    for copy, text in zip(copies, texts, strict=True):
-        assert "| careless | 14" in text
-        copy.write_text(text.replace("| careless | 14", "| careless | 13"), encoding="utf-8")
-    replace(CONFORMANCE, pages=copies).renew()
-    assert [copy.read_text(encoding="utf-8") for copy in copies] == texts
 
 
 def test_there_is_a_schedule_for_whatever_the_suite_does_not_check() -> None:

@@ -10,21 +10,15 @@ from mrtr_options.review.bench import history as happened
 from mrtr_options.review.bench.client import agreeable
 from mrtr_options.review.bench.history import Event, History, Received, Sent
 from mrtr_options.review.bench.messages import Reply, Request
-from mrtr_options.review.bench.narrate import Row, narrate, outcome
+from mrtr_options.review.bench.narrate import narrate, outcome
 from mrtr_options.review.bench.run import run
 from mrtr_options.review.bench.scenario import whole_call
 from mrtr_options.review.bench.schedules import named
 from mrtr_options.review.bench.subjects import subject_named
 from mrtr_options.review.show.svg import is_drawn, svg
 from mrtr_options.review.show.transcript import Transcript
-from mrtr_options.tool import weather
 
 pytestmark = pytest.mark.anyio
-
-
-async def played(name: str, slug: str, deployment: str = "one") -> History:
-    scenario = named(slug)
-    return await run(subject_named(name), scenario.on_one() if deployment == "one" else scenario)
 
 
 def words(history: History) -> list[str]:
@@ -41,32 +35,6 @@ def words(history: History) -> list[str]:
 
 def made_up(*events: Event) -> History:
     return History("K", named("clean-tokyo").on_one(), "one", 1, events)
-
-
-async def test_a_clean_call_is_told_as_it_was_observed() -> None:
-    history = await run(subject_named("F"), whole_call("Tokyo"), user=agreeable)
-    assert [(row.kind, row.text) for row in narrate(history)] == [
-        ("request", "alice calls weather for 'Tokyo'"),
-        ("effect", "audit of 'Tokyo'"),
-        ("response", "the question 'Which units for Tokyo, Japan?' (units: metric, imperial)"),
-        ("question", "Which units for Tokyo, Japan?"),
-        ("answer", 'accept {"units": "metric"}'),
-        (
-            "request",
-            "alice calls weather for 'Tokyo', answers 'units': {'units': 'metric'}, "
-            "with the state of 1",
-        ),
-        ("effect", "bill of 'Tokyo, Japan'"),
-        ("response", "the text 'Tokyo, Japan: 19 °C, clear.'"),
-    ]
-    assert words(history) == [
-        "client to 0: weather(Tokyo)",
-        "audit 1",
-        "0 to client: asks units",
-        "client to 0: metric",
-        "bill 1",
-        "0 to client: Tokyo, Japan: 19 °C, clear.",
-    ]
 
 
 def test_a_state_that_comes_with_another_response_again_is_told() -> None:
@@ -92,13 +60,6 @@ def test_a_callers_name_that_looks_like_another_one_is_quoted() -> None:
 async def test_what_an_old_client_is_asked_goes_from_the_server_to_the_user() -> None:
     history = await run(subject_named("C"), whole_call("Tokyo", "legacy"), user=agreeable)
     assert words(history)[2:4] == ["asks: Which units for Tokyo, Japan?", "answers metric"]
-
-
-def test_what_a_destination_absorbs_is_not_counted() -> None:
-    bill = weather.Effect("bill", "Tokyo, Japan", "the key")
-    history = made_up(*(happened.Effect(0, 1, bill, absorbed) for absorbed in (False, True, False)))
-    assert words(history) == ["bill 1", "bill absorbed", "bill 2"]
-    assert [row.times for row in narrate(history)] == [1, 0, 2]
 
 
 def test_a_look_at_a_task_that_shows_nothing_new_is_quiet() -> None:
@@ -146,23 +107,6 @@ def test_what_happens_to_the_servers_is_said_in_one_way() -> None:
 )
 def test_a_response_is_what_its_client_is_left_with(reply: Reply, left: tuple[str, str]) -> None:
     assert outcome(reply) == left
-
-
-def test_a_picture_has_every_row_that_is_drawn_and_shows_what_strangers_wrote_as_text() -> None:
-    events = (
-        Sent(1, 1, 0, 1, 0, Request("<b>")),
-        Received(1, 1, 0, 1, 0, Reply(text="</svg>"), True),
-    )
-    drawn = svg(made_up(*events), "a <title>")
-    assert drawn.count("<svg") == drawn.count("</svg>")
-    assert ">weather(&lt;b&gt;)<" in drawn
-    assert ">lost: &lt;/svg&gt;<" in drawn
-    assert "a &lt;title&gt;" in drawn
-    assert [row.kind for row in narrate(made_up(*events)) if is_drawn(row)] == [
-        "request",
-        "response",
-    ]
-    assert not is_drawn(Row("question", "Which?", start="client", end="user"))
 
 
 def test_an_answer_whose_content_is_no_object_is_told_as_it_is() -> None:

@@ -20,13 +20,7 @@ from mrtr_options.tool.catalogue import all_options
 
 RENEW = "stale: run python -m documents"
 WORDS = 1100
-FINDING_WORDS = 600
-"""The most words of a finding's page, without its generated parts."""
 
-SECTIONS = ["What happens", "Who is affected", "Why", "The rule", "Reproduce"]
-OF_OTHERS = ["What this does not show", "The library's own remedy"]
-"""The sections that a finding about another library has before the last one."""
-LINK = re.compile(r"\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)")
 
 every_document = pytest.mark.parametrize("path", documents(), ids=lambda path: path.name)
 
@@ -108,44 +102,11 @@ def test_the_proposal_says_what_is_found_of_each_subject(
     assert not found
 
 
-def test_every_finding_is_in_the_index() -> None:
-    folder = ROOT / "docs" / "results" / "findings"
-    own, others = text_of(folder / "README.md").split("## In what others ship")
-    assert re.compile(r"^\| \[.*?\]\((.*?)\.md\)", re.MULTILINE).findall(own) == list(
-        COUNTEREXAMPLES
-    )
-    there = {path.stem for path in folder.glob("*.md")} - {"README", *COUNTEREXAMPLES}
-    assert set(re.findall(r"^(?:\||-) \[.*?\]\((.*?)\.md\)", others, re.MULTILINE)) == there
-
-
-@every_document
-def test_a_finding_has_its_sections_and_is_short(path: Path) -> None:
-    own = path.parent.name == "findings" and path.name != "README.md"
-    if own and not path.name.startswith("server-"):  # a server's page has a form of its own
-        page = text_of(path)
-        found = re.findall("^## (.*)$", page, re.MULTILINE)
-        assert found in (SECTIONS, [*SECTIONS[:-1], *OF_OTHERS, SECTIONS[-1]])
-        written = re.sub("<!-- begin.*?<!-- end -->", "", page, flags=re.DOTALL)
-        assert len(written.split()) <= FINDING_WORDS
-
-
 def test_the_readme_is_two_screens() -> None:
     readme = text_of(ROOT / "README.md")
     # A reader sees neither the marks of generated parts nor the addresses of links.
     seen = re.sub(r"<!--.*?-->|(?<=\])\([^)]*\)", "", readme)
     assert len([word for word in seen.split() if re.search(r"\w", word)]) <= WORDS
-
-
-@every_document
-def test_every_link_inside_the_repository_leads_somewhere(path: Path) -> None:
-    for file, anchor in LINK.findall(text_of(path)):
-        target = (path.parent / file).resolve() if file else path
-        assert target.exists(), file
-        headings = re.findall(r"^#+ (.*)$", text_of(target), re.MULTILINE) if anchor else []
-        anchors = {
-            re.sub(r"[^\w -]", "", each).strip().lower().replace(" ", "-") for each in headings
-        } | {*re.findall(r'<a id="(.*?)">', text_of(target) if anchor else "")}
-        assert not anchor or anchor in anchors, f"{file}#{anchor}"
 
 
 @pytest.mark.parametrize("letter", all_options())

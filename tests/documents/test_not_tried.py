@@ -10,11 +10,6 @@ from typing import Any
 import pytest
 
 from documents.explored import read
-from documents.page import costs
-from documents.page.document import document
-from documents.page.html import page
-from documents.page.runs import tell_one, worlds_of
-from tests.browser import tab
 from tests.commands import REPOSITORY, copy_of_the_project, run
 
 pytestmark = pytest.mark.slow
@@ -23,7 +18,6 @@ OPTION = "option_n_phases.py"
 KEPT = "mrtr_options/review/bench/next_versions/n.toml"
 WHY = f"no next version of option N is kept; add {KEPT}"
 LINE = f"not tried: redeploy ({WHY})"
-ASKED_TWICE = "asked twice"
 
 Command = Callable[[str], str]
 
@@ -163,22 +157,3 @@ def test_the_page_says_not_tried_in_each_cell(part: Callable[[str], Any]) -> Non
     assert other["untried"] == ""
     assert world["behaviour"] != other["behaviour"]
     assert found["untried"] == [f"not tried on N: redeploy ({WHY})"]
-
-
-def test_a_browser_shows_not_tried_in_the_cell(tmp_path: Path) -> None:
-    rows = [row for row in read() if row["subject"] in ("E", "F")]
-    for row in rows:
-        if row["subject"] == "F":
-            sets: dict[str, list[str]] = row["witnesses"]
-            found = {name: [each for each in sets[name] if "redeploy" not in each] for name in sets}
-            row["witnesses"] = {name: found[name] for name in found if found[name]}
-            row["not_tried"] = {"redeploy": WHY}
-    told = [tell_one(*called, row) for called, row in worlds_of(rows).items()]
-    file = tmp_path / "index.html"
-    file.write_text(page(document(told), costs.read()), encoding="utf-8")
-    with tab(tmp_path) as seen:
-        seen.open(f"{file.as_uri()}#view=options&policy=resends")
-        cells = seen.run("[...document.querySelectorAll('td')].map((each) => each.textContent)")
-        whole = seen.run("document.body.textContent")
-    assert "not tried: redeploy" in cells
-    assert f"not tried on F: redeploy ({WHY})." in whole

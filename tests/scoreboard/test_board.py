@@ -9,27 +9,25 @@ import shutil
 import tomllib
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from documents.parts import CLIENTS, FRAMEWORKS, ROUNDS, ROWS, SERVERS, SUITE_SCORE, Source
-from mrtr_options.tool.catalogue import all_options
+from documents.parts import CLIENTS, CONFORMANCE, FRAMEWORKS, ROUNDS, ROWS, SERVERS, SUITE_SCORE, Source
 from scoreboard import rounds
-from scoreboard.board import FILE, OLDER, Kept, Scoreboard, keep, keep_proxy, play, read
+from scoreboard.board import FILE, OLDER, Kept, Scoreboard, keep, play, read
 from scoreboard.clients import __main__ as clients_command
 from scoreboard.clients import kept as clients_kept
 from scoreboard.clients import peers as clients
 from scoreboard.clients.server import SERVERS as CLIENTS_SERVERS
 from scoreboard.clients.troubles import TROUBLES
 from scoreboard.conformance import __main__ as conformance_command
+from scoreboard.conformance import report as conformance
 from scoreboard.conformance.score import table as suite
 from scoreboard.frameworks import __main__ as frameworks_command
 from scoreboard.frameworks import frameworks
 from scoreboard.frameworks.cases import cases_for
-from scoreboard.proxies.play import proxies
 from scoreboard.servers import __main__ as servers_command
 from scoreboard.servers import page as servers_page
 from scoreboard.servers import peers as servers
@@ -88,18 +86,6 @@ def test_every_folder_says_all_that_is_needed(kind: str) -> None:
         ] == []
 
 
-def test_a_server_has_its_default_settings_first_and_a_framework_the_programs_that_it_starts() -> (
-    None
-):
-    for peer in servers.peers().values():
-        assert peer.variants[0].name == "default"
-        assert peer.style in {*all_options(), "M", "N"}
-    for name, each in frameworks.frameworks().items():
-        assert len({variant.name for variant in each.variants}) == len(each.variants), name
-        for variant in each.variants:
-            assert any((each.folder / part).is_file() for part in variant.start), name
-
-
 @both
 def test_what_is_kept_is_of_the_sources_that_are_here_or_says_that_it_is_not(kind: str) -> None:
     kept: dict[str, Kept[Any]] = getattr(read(), kind)
@@ -151,6 +137,7 @@ def test_what_is_kept_of_clients_is_of_the_versions_in_the_manifests_and_of_ever
         (ROUNDS, rounds.read, "a new board with 13 rows"),
         (CLIENTS, clients_kept.read, "| Python SDK | `mcp` |"),
         (SUITE_SCORE, suite.read, "broken servers, and"),
+        (CONFORMANCE, conformance.read, "| careless | 14"),
     ],
 )
 def test_a_page_is_made_from_what_is_kept(source: Source[Any], read_kept: Any, cell: str) -> None:
@@ -268,41 +255,6 @@ def test_what_cannot_be_built_keeps_the_reason_or_its_earlier_review(
         build(peer.model_copy(update={"needs": ["rustcobol"]}), lambda name: None)
 
 
-def test_what_is_built_again_keeps_the_time_of_its_first_build(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    peer = servers.peers()["python-lowlevel"].model_copy(update={"build": [["true"]]})
-    before = Kept[ServerReview](digest="of older sources", build_seconds=80)
-    times = [play(peer, before, lambda name: None, {}).build_seconds for _ in range(2)]
-    assert times[0] < 80
-    assert times[1] == 80
-    began_with_a_folder: Kept[ServerReview] = play(peer, None, lambda name: None, {})
-    assert began_with_a_folder.build_seconds == 0
-    assert began_with_a_folder.build_cpu_seconds == 0
-
-
-def nothing_played(who: Described, before: Kept[Any], *_: Any) -> Kept[Any]:
-    return before
-
-
-def test_a_command_leaves_the_results_of_a_folder_that_was_added_while_it_ran(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    file = tmp_path / "scoreboard.json"
-    file.write_bytes(FILE.read_bytes())
-    known = frameworks.frameworks()
-    *earlier, added = known
-    monkeypatch.setattr(frameworks_command, "read", partial(read, file))
-    monkeypatch.setattr(frameworks_command, "keep", partial(keep, path=file))
-    monkeypatch.setattr(
-        frameworks_command, "frameworks", lambda: {name: known[name] for name in earlier}
-    )
-    monkeypatch.setattr(frameworks_command, "play", nothing_played)
-    assert frameworks_command.main(["--only", earlier[0]]) == 0
-    assert added in read(file).frameworks
-
-
 def test_two_commands_that_keep_at_once_lose_nothing(tmp_path: Path) -> None:
     file = tmp_path / "scoreboard.json"
     file.write_bytes(FILE.read_bytes())
@@ -320,13 +272,3 @@ def test_two_commands_that_keep_at_once_lose_nothing(tmp_path: Path) -> None:
     assert [each.digest for each in read(file).frameworks.values()] == [
         f"new {name}" for name in every
     ]
-
-
-def test_the_first_results_are_kept_where_no_file_is_yet(tmp_path: Path) -> None:
-    file = tmp_path / "scoreboard.json"
-    first = next(iter(servers.peers()))
-    keep(Scoreboard(servers={first: Kept[ServerReview](digest="of now")}), file)
-    proxy = next(iter(proxies()))
-    keep_proxy(proxy, read(FILE).proxies[proxy], file)
-    assert list(read(file).servers) == [first]
-    assert list(read(file).proxies) == [proxy]

@@ -17,15 +17,11 @@ from scoreboard.clients.counts import (
     takes_state_alone,
 )
 from scoreboard.clients.kept import About, Report, failed_controls, keep, read
-from scoreboard.clients.models import by_model, by_server, headlines
+from scoreboard.clients.models import headlines
 from scoreboard.clients.page import (
     HISTORIES,
     cell,
-    details,
     histories,
-    history,
-    overview,
-    sentences,
     versions,
 )
 from scoreboard.clients.peers import Peer
@@ -162,33 +158,6 @@ def test_a_client_that_calls_again_in_one_era_is_counted_as_that_alone() -> None
     )
 
 
-def test_f_and_the_default_are_rows_of_each_client() -> None:
-    rows = by_server(report(seen(), seen(server=DEFAULT, got="result")), "modern").splitlines()
-    f, *_, default = rows[2:6]
-    assert f == "| Python SDK 1.0, 2026-11-27 | F | 1 | 0 | 1 | 0 | 0 | 0 | 0 | 0 |"
-    assert default.startswith(
-        "| Python SDK 1.0, 2026-11-27 | **the default: J in the guard, call named** "
-        "| 1 | 0 | 0 | 0 | 1 |"
-    )
-    assert rows[6].startswith("| **all that are shipped** | F | 1 | 0 | 1 |")
-
-
-def test_a_column_names_version_and_date_and_ours_stands_beside_ours_in_the_guard() -> None:
-    ours = [
-        seen(client="resuming", got="result", again=1, bills=2),
-        seen(client="resuming", got="result", again=1, server="F+single-use"),
-    ]
-    head, _, row = overview(report(seen(), *ours), "modern").splitlines()
-    assert "| Python SDK 1.0, 2026-11-27 | Ours 1.0, 2026-11-27 | " in head
-    assert head.endswith("Ours 1.0, 2026-11-27, server in the guard |")
-    assert row.endswith("‼ charged twice: result, resent 1/2 | result, resent 1/1 |")
-
-
-def test_the_details_show_the_default_where_it_makes_a_difference() -> None:
-    kept = report(seen(), seen(server=DEFAULT), seen("502", bills=2), seen("502", server=DEFAULT))
-    assert details(kept).count("with the default") == 1
-
-
 @pytest.mark.parametrize(
     ("got", "says", "takes"),
     [("result", "done", True), ("error", "E", False), ("result", "", False)],
@@ -243,22 +212,6 @@ def test_a_result_that_says_something_else_is_no_result() -> None:
     assert failed_controls(report(*runs)) == ["python with F, modern, cut-final"]
 
 
-@pytest.mark.parametrize(("requests", "who"), [(1, "client"), (2, "server")])
-def test_a_wrong_answer_is_refused_by_whom_it_reached(requests: int, who: str) -> None:
-    said = "\n".join(sentences(report(seen("bad-answer", requests=requests))))
-    names = {"server": "none", "client": "none"} | {who: "Python SDK"}
-    assert (
-        f"when the server rejects an answer: {names['server']}."
-        f" Refuses it by itself: {names['client']}."
-    ) in said
-
-
-@pytest.mark.parametrize(("anew", "says"), [(0, "Python SDK"), (1, "none")])
-def test_a_client_that_calls_again_is_not_said_to_drop_the_state(anew: int, says: str) -> None:
-    run = seen("state-is-a-number", got="result", kept_state=False, anew=anew)
-    assert f"Drops a numeric state and continues: {says}." in sentences(report(run))
-
-
 def test_a_client_that_no_trouble_is_for_is_left_out(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -278,24 +231,6 @@ def test_a_client_that_no_trouble_is_for_is_left_out(
     shown = capsys.readouterr()
     assert "Python SDK" in shown.out
     assert "kept as it was" in shown.err
-
-
-def test_every_client_has_a_row_of_its_own_for_each_era() -> None:
-    kept = report(seen(), seen(era="legacy", got="nothing"))
-    assert sorted(by_model(kept).splitlines()[2:]) == [
-        "| Python SDK | legacy | **stops** | 1 |  |  |  | 1 |  |",
-        "| Python SDK | modern | **stops** | 1 |  |  | 1 |  |  |",
-    ]
-
-
-def test_a_history_ends_with_what_the_application_gets() -> None:
-    run = seen(history=["request 1: begins a call", "the connection is closed"])
-    assert history(report(run), run).splitlines() == [
-        "Python SDK 1.0, modern, F, cut-final:",
-        "  request 1: begins a call",
-        "  the connection is closed",
-        "  the application gets E; audits: 1, bills: 1",
-    ]
 
 
 def test_an_engine_calls_again_by_itself_and_the_default_charges_once() -> None:

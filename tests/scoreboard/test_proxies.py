@@ -11,13 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from scoreboard.board import Scoreboard, read
+from scoreboard.board import read
 from scoreboard.proxies import page, play
 from scoreboard.proxies.play import (
     Crossed,
     Passed,
     ProxyAbout,
-    ProxyResults,
     Setting,
     crossed,
     install,
@@ -131,28 +130,6 @@ def crossing(*, end: str = "result", sealed: bool = True, undeclared: str = "que
         two_gateways="result",
         undeclared=undeclared,
     )
-
-
-def test_the_gateways_table_names_each_outcome_once() -> None:
-    name = next(name for name, about in proxies().items() if about.speaks_mcp)
-    setting = proxies()[name].settings[0].name
-    ends: dict[str, Crossed] = {
-        subject: crossing(end="result" if subject == "E" else "no response")
-        for subject in play.SUBJECTS
-    }
-    found = ProxyResults(version="1.0.0", date="2026-11-28", crossings={setting: ends})
-    *_, row = page.crossings(Scoreboard(proxies={name: found})).splitlines()
-    cells = [cell.strip() for cell in row.strip("|").split("|")]
-    assert cells[1:] == [
-        "3 of 3",
-        "the gateway's own",
-        "2026-07-28",
-        "yes",
-        "1/1/1",
-        "no response or result",
-        "result",
-        "the question",
-    ]
 
 
 def test_every_setting_that_is_kept_has_every_fault_and_the_guard_charges_once() -> None:

@@ -16,10 +16,9 @@ from mrtr_options.tool.catalogue import all_options
 from scoreboard import rounds
 from scoreboard.frameworks import first as frameworks
 from scoreboard.frameworks.play import Played
-from scoreboard.proxies.upstream import FAULTS
 from scoreboard.rounds import Round, changes, main
-from scoreboard.rows import Cell, Row, Upstream, charged_twice, marked
-from scoreboard.servers import cells, first
+from scoreboard.rows import Cell, Row, charged_twice
+from scoreboard.servers import cells
 from scoreboard.servers.peers import peers
 from tests.commands import refusal
 
@@ -229,29 +228,6 @@ def test_a_race_says_how_often() -> None:
     assert (
         frameworks.how_often(raced.model_copy(update={"times": {"1/1": 10}})) == "once in 10 of 10"
     )
-
-
-def test_what_harms_is_bold_on_both_sides_of_the_arrow() -> None:
-    assert marked(Cell(says="refused", adds="twice")) == "refused → **twice**"
-    assert marked(Cell(says="every call lost", adds="works")) == "**every call lost** → works"
-    assert marked(Cell(says="1/1", adds="sessions: empty result, 2/0")).endswith("2/0**")
-    two = Cell(says="1/0", adds="sessions: empty result, 2/0 → elicit: result, 1/1")
-    assert marked(two) == "1/0 → **sessions: empty result, 2/0** → elicit: result, 1/1"
-
-
-def test_what_maintainers_know_is_quoted_with_its_page() -> None:
-    known = Upstream(
-        cells=["two-instances"],
-        status="fixed",
-        fixed_in="1.2.0",
-        says="Thanks.",
-        address="https://example.org/1",
-        date="2026-12-01",
-    )
-    assert known.words == '[fixed in 1.2.0](https://example.org/1): "Thanks."'
-    columns = {*first.HEADS, *frameworks.HEADS, *FAULTS}
-    for peer in peers().values():
-        assert {cell for each in peer.upstream for cell in each.cells} <= columns
 
 
 def test_a_row_and_a_run_are_printed_by_address(capsys: pytest.CaptureFixture[str]) -> None:

@@ -59,16 +59,6 @@ def test_each_row_of_the_scenarios_names_a_program_that_its_check_finds() -> Non
         assert check in read().found_by(side, name), f"{check} does not find {name}"
 
 
-def test_the_page_lists_survivors_page_by_page_and_must_first() -> None:
-    lines = table.survivors(read(), "server").splitlines()[2:]
-    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
-    pages = [page for page, *_ in cells]
-    assert pages == sorted(pages, key=[*dict.fromkeys(pages)].index)
-    levels = [(page, level.startswith("SHOULD")) for page, _, level, *_ in cells]
-    assert levels == sorted(levels, key=lambda each: (pages.index(each[0]), each[1]))
-    assert ("mrtr", True) in levels
-
-
 def test_the_scenarios_are_for_the_version_of_the_suite_that_is_run() -> None:
     assert f"VERSION = '{SUITE}'" in SCENARIOS.with_name("published.mjs").read_text(
         encoding="utf-8"
