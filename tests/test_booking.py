@@ -30,11 +30,9 @@ def run(command: list[str], folder: Path) -> str:
     return ran.stdout
 
 
-def typed(folder: Path) -> Path:
-    """Write the files that a reader of the page types into a folder."""
-    for name, text in LISTED.items():
-        (folder / name).write_text(text, encoding="utf-8")
-    return folder
+def copied(folder: Path) -> Path:
+    """Copy the files that the page has its reader copy."""
+    return shutil.copytree(FOLDER, folder, dirs_exist_ok=True)
 
 
 def follow(command: list[str], folder: Path) -> None:
@@ -52,18 +50,23 @@ def follow(command: list[str], folder: Path) -> None:
             [("2", "input_required")],
             [("3", "complete")],
         ]
+        call = [*command, "call.py", url, "Bob", "0123456789abcdef"]
+        booked = run(call, folder).splitlines()
+        assert run(call, folder).splitlines() == booked[-1:]  # a second call asks nothing
     finally:
         server.terminate()
         server.communicate(timeout=SECONDS)
     assert run([*command, "lost.py"], folder) == ROWS
 
 
-def test_the_page_lists_every_file() -> None:
-    assert {path.name: path.read_text(encoding="utf-8") for path in FOLDER.glob("*.py")} == LISTED
+def test_the_page_shows_the_tool_and_names_the_other_files() -> None:
+    assert {"book_table.py": (FOLDER / "book_table.py").read_text(encoding="utf-8")} == LISTED
+    for path in FOLDER.glob("*.py"):
+        assert path.name in PAGE
 
 
 def test_the_page_can_be_followed(tmp_path: Path) -> None:
-    follow([sys.executable], typed(tmp_path))
+    follow([sys.executable], copied(tmp_path))
 
 
 def test_the_task_of_the_page_books_once(tmp_path: Path) -> None:
@@ -83,13 +86,13 @@ async def main():
     async with Client(
         build(restaurant), mode="2026-07-28", elicitation_callback=user, extensions=[tasks]
     ) as client:
-        await client.call_tool("book_table", {"guest": "Ada", "party": 3})
+        await client.call_tool("book_table", {"guest": "Ada", "party": 3, "reference": "0" * 16})
     print(sorted(set(words)), restaurant.bookings())
 
 anyio.run(main)
 """
     shutil.copy(REPOSITORY / "examples" / "tasks_client.py", tmp_path)
-    said = run([sys.executable, "-c", code], typed(tmp_path)).splitlines()[-1]
+    said = run([sys.executable, "-c", code], copied(tmp_path)).splitlines()[-1]
     assert said == "['completed', 'input_required', 'working'] [('Ada', 3, '21:00', 'voucher')]"
 
 
@@ -108,7 +111,7 @@ def test_a_wheel_in_a_fresh_environment_runs_the_page(tmp_path: Path) -> None:
     own = str(tmp_path / "env" / "bin" / "python")
     constraints = ["-c", str(REPOSITORY / "constraints.txt")]
     run([own, "-m", "pip", "install", "--quiet", *constraints, str(wheel)], tmp_path)
-    follow([own], typed(folder))
+    follow([own], copied(folder))
 
 
 @pytest.mark.parametrize(
@@ -127,7 +130,7 @@ def test_what_a_server_cannot_start_with_ends_it_in_one_line(
     pytest.importorskip("dbos")
     with closing(listen(0)) as taken:
         port = str(0 if environment else taken.getsockname()[1])
-        ran = python(file, port, cwd=typed(tmp_path), **environment)
+        ran = python(file, port, cwd=copied(tmp_path), **environment)
     assert ran.returncode == 2, ran.stderr
     assert ran.stdout == "", ran.stderr
     assert ran.stderr.count("\n") == 1, ran.stderr
@@ -138,7 +141,7 @@ def test_an_argument_that_is_missing_is_named_in_one_line(tmp_path: Path) -> Non
     pytest.importorskip("dbos")
     needed = {"book_table.py": "port", "book_by_task.py": "port", "call.py": "url, guest"}
     for file, name in needed.items():
-        ran = python(file, cwd=typed(tmp_path))
+        ran = python(file, cwd=copied(tmp_path))
         assert ran.returncode == 2
         assert ran.stdout == ""
         assert ran.stderr == f"{file}: error: the following arguments are required: {name}\n"

@@ -38,7 +38,9 @@ ELSEWHERE = {
     },
     "python -m scoreboard.cost": "it needs an idle machine, and minutes",
     "python -m scoreboard.cost --bounds": "it needs an idle machine, and minutes",
-    "python -m scoreboard.clients --clients resuming --server F¹ᵏ": "it plays every trouble",
+    "python -m scoreboard.clients --clients resuming --server F+guard+key": (
+        "it plays every trouble"
+    ),
     "python -m mrtr_options serve E --http 8000": "tests/test_serving.py serves on a free port",
     ".venv/bin/pytest tests/test_invariant.py --proposal=my_option.py": (
         "tests/test_proposal.py runs it"
@@ -70,10 +72,11 @@ LONG = {
     "python -m mrtr_options matrix --options K --deployment processes": "matrix",
     "python -m mrtr_options schedules --run": "schedules",
     "python -m mrtr_options explore --faults 2": "explore",
-    "python -m mrtr_options explore F H F¹ --faults 2": "explore",
-    "python -m mrtr_options explore F¹ --faults 3 --resume k3.jsonl": "explore",
+    "python -m mrtr_options explore F H F+guard --faults 2": "explore",
+    "python -m mrtr_options explore F+guard --faults 3 --resume k3.jsonl": "explore",
     (
-        "python -m mrtr_options explore F¹ᵏ G¹ᵏ H¹ᵏ Jᵏ J¹ᵏ Lᵏ --faults 2 --destination honours-keys"
+        "python -m mrtr_options explore F+guard+key G+guard+key H+guard+key J+key J+guard+key L+key"
+        " --faults 2 --destination honours-keys"
     ): "explore",
     "python -m mrtr_options check mrtr_options/option_f_once.py": "check",
     "python -m mrtr_options check my_option.py --html report.html": "check",

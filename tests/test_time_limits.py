@@ -1,4 +1,4 @@
-"""Tests of USING: the time limits of the layers are those in the code."""
+"""Tests of REFERENCE: the time limits of the layers are those in the code."""
 
 import inspect
 import re
@@ -8,7 +8,7 @@ import pytest
 from mrtr_options import sdk
 from tests.commands import REPOSITORY
 
-PAGE = (REPOSITORY / "docs" / "USING.md").read_text(encoding="utf-8")
+PAGE = (REPOSITORY / "docs" / "results" / "REFERENCE.md").read_text(encoding="utf-8")
 TABLE = PAGE.partition("## Which time limit ends first")[2].partition("\n## ")[0]
 ROWS = re.findall(r"^\| .* \| .* \| ([\d,]+) s \| `(.*)` \|$", TABLE, re.MULTILINE)
 

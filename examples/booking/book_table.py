@@ -14,6 +14,11 @@ class Booking(BaseModel):
 
     guest: str = Field(min_length=1, max_length=50, description="In whose name")
     party: int = Field(ge=1, le=8, description="How many people")
+    reference: str = Field(
+        min_length=16,
+        max_length=50,
+        description="A random text, new for each booking. Send the same one to call again.",
+    )
 
 
 class Time(BaseModel):
@@ -28,12 +33,6 @@ class Deposit(BaseModel):
     method: Literal["card", "voucher"]
 
 
-class State(sdk.Markers):
-    """The facts that a later round needs: the client sends only the latest answers."""
-
-    time: str | None = None
-
-
 def which_time(party: int) -> sdk.Question[Time]:
     """Ask for a time, and offer the hours at which there is a table."""
     hours: Any = Literal[hours_for(party)]
@@ -46,34 +45,34 @@ def which_deposit(time: str) -> sdk.Question[Deposit]:
     return sdk.Question("deposit", f"How will you leave the deposit for {time}?", Deposit)
 
 
-async def book_table(ctx: sdk.Context, params: sdk.Params) -> sdk.Result:
-    """Book a table. Every round starts at the first line."""
+async def book_table(ctx: sdk.ReplayContext[Restaurant], params: sdk.Params) -> sdk.Result:
+    """Book a table. Every round starts at the first line, and gets the same answers."""
     booking = sdk.arguments_of(params, Booking)
-    state = sdk.load_state(params, State)
+    when = await ctx.elicit(which_time(booking.party))
+    deposit = await ctx.elicit(which_deposit(when.time))
 
-    if state.time is None:
-        answer = sdk.answer_to(which_time(booking.party), ctx, params)
-        if answer is None:
-            return sdk.ask(which_time(booking.party), state)
-        state.time = answer.time
+    def book(key: str) -> None:
+        restaurant = ctx.lifespan_context
+        restaurant.book(booking.guest, booking.party, when.time, deposit.method)
 
-    deposit = sdk.answer_to(which_deposit(state.time), ctx, params)
-    if deposit is None:
-        return sdk.ask(which_deposit(state.time), state)
-
-    ctx.lifespan_context.book(booking.guest, booking.party, state.time, deposit.method)
-    return sdk.text(f"A table for {booking.party} at {state.time}, in the name of {booking.guest}.")
+    await ctx.once("book", book)
+    return sdk.text(f"A table for {booking.party} at {when.time}, in the name of {booking.guest}.")
 
 
 def build(restaurant: Restaurant, *wrappers: Any, settings: sdk.Settings | None = None) -> Any:
-    tool = sdk.Tool("book_table", "Books a table for tonight.", Booking, book_table, wrappers)
+    handler = sdk.keyed_replay(book_table)
+    tool = sdk.Tool("book_table", "Books a table for tonight.", Booking, handler, wrappers)
     return sdk.build_server("restaurant", tool, lifespan_context=restaurant, settings=settings)
+
+
+def guard(file: str) -> Any:
+    """Make a guard that knows a call by its reference."""
+    return sdk.single_use(sdk.SqliteStore(file), call="reference", call_is_secret=True)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(usage=argparse.SUPPRESS)  # an error is one line
     parser.add_argument("port", type=int)
     port = parser.parse_args().port
-    guard = sdk.single_use(sdk.SqliteStore("rounds.sqlite"))
     sdk.log_to_standard_error()
-    sdk.serve(build(Restaurant("bookings.sqlite"), guard), port=port)
+    sdk.serve(build(Restaurant("bookings.sqlite"), guard("rounds.sqlite")), port=port)

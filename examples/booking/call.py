@@ -1,6 +1,7 @@
-"""Calls the tool with the SDK's own client: python call.py URL GUEST."""
+"""Calls the tool with the SDK's own client: python call.py URL GUEST [REFERENCE]."""
 
 import argparse
+import secrets
 from typing import Any
 
 import anyio
@@ -16,9 +17,10 @@ async def user(context: Any, params: Any) -> ElicitResult:
     return ElicitResult(action="accept", content={name: choice})
 
 
-async def main(url: str, guest: str) -> None:
+async def main(url: str, guest: str, reference: str) -> None:
+    arguments: dict[str, Any] = {"guest": guest, "party": 2, "reference": reference}
     async with Client(url, mode="2026-07-28", elicitation_callback=user) as client:
-        result = await client.call_tool("book_table", {"guest": guest, "party": 2})
+        result = await client.call_tool("book_table", arguments)
         for each in result.content:
             if isinstance(each, TextContent):
                 print(each.text)
@@ -28,5 +30,6 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(usage=argparse.SUPPRESS)
     parser.add_argument("url")
     parser.add_argument("guest")
-    arguments = parser.parse_args()
-    anyio.run(main, arguments.url, arguments.guest)
+    parser.add_argument("reference", nargs="?", default=secrets.token_hex(8))
+    given = parser.parse_args()
+    anyio.run(main, given.url, given.guest, given.reference)

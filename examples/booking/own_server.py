@@ -26,16 +26,17 @@ def high_tier(restaurant: Restaurant, *wrappers: Any, settings: sdk.Settings | N
         """When there is a table."""
         return ", ".join(hours_for(party))
 
-    sdk.Tool("book_table", "Books a table for tonight.", Booking, book_table, wrappers).add_to(
-        server
-    )
+    handler = sdk.keyed_replay(book_table)
+    tool = sdk.Tool("book_table", "Books a table for tonight.", Booking, handler, wrappers)
+    tool.add_to(server)
     sdk.protect(server, settings)
     return server
 
 
 def lowlevel(restaurant: Restaurant, *wrappers: Any, settings: sdk.Settings | None = None) -> Any:
     """Build a lowlevel Server, which lists its tools and finds the called tool itself."""
-    tool = sdk.Tool("book_table", "Books a table for tonight.", Booking, book_table, wrappers)
+    handler = sdk.keyed_replay(book_table)
+    tool = sdk.Tool("book_table", "Books a table for tonight.", Booking, handler, wrappers)
 
     @asynccontextmanager
     async def lifespan(_: object) -> AsyncGenerator[Restaurant]:

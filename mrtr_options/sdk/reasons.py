@@ -10,7 +10,7 @@ from enum import StrEnum
 
 
 class Reason(StrEnum):
-    """The reasons of all stand-ins; docs/USING.md says what a client may do about each."""
+    """The reasons of all stand-ins; docs/results/REFERENCE.md says what a client may do."""
 
     INVALID_STATE = "invalid_request_state"
     """The state is not this server's, not for this request, or not this caller's."""

@@ -96,7 +96,7 @@ def test_the_proposal_says_what_is_found_of_each_subject(
         }
     said = "|".join(WORDING.values())
     for name, left, runs in re.findall(
-        r"^\| \**(\S*ᵏ)\** \|.*?\|(.*)\| (.*?) \|$", page, re.MULTILINE
+        r"^\| [^|]*\(`(\S+\+key)`\) \|.*?\|(.*)\| (.*?) \|$", page, re.MULTILINE
     ):
         assert found.pop(subject_named(name).name) == {*re.findall(said, left), *runs.split(", ")}
     assert not found

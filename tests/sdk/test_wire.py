@@ -104,6 +104,6 @@ def test_each_reason_on_the_wire_is_in_the_vocabulary_and_in_the_documents() -> 
         used |= set(re.findall(r'\brefused\("(\w+)"', source))
     known = {reason.value for reason in Reason}
     assert used <= known, "a reason that is not in the vocabulary"
-    using = (REPOSITORY / "docs" / "USING.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| (`\w+`(?:, `\w+`)*) \|", using, re.MULTILINE)
+    page = (REPOSITORY / "docs" / "results" / "REFERENCE.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (`\w+`(?:, `\w+`)*) \|", page, re.MULTILINE)
     assert {name.strip("`") for row in rows for name in row.split(", ")} == known
