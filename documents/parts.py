@@ -26,7 +26,6 @@ from scoreboard.clients import models
 from scoreboard.clients import page as clients
 from scoreboard.clients.kept import Report as KeptClients
 from scoreboard.clients.kept import read as read_clients
-from scoreboard.clients.server import DEFAULT
 from scoreboard.conformance import report as conformance
 from scoreboard.conformance.score import table as score
 from scoreboard.conformance.score.others import FIRST_DRAW, OTHER_CLIENTS, SECOND_DRAW, THIRD_DRAW
@@ -202,19 +201,11 @@ CLIENTS = Source[KeptClients](
     read_clients,
     (clients.PAGE, ROOT / "README.md"),
     {
-        "clients": clients.versions,
-        "clients, findings": clients.findings,
-        "clients, modern": lambda report: clients.overview(report, "modern"),
-        "clients, legacy": lambda report: clients.overview(report, "legacy"),
+        "clients": models.by_client,
+        "clients, totals": models.totals,
         "clients, headline": models.headline,
         "clients, in short": models.in_short,
-        "clients, models": models.by_model,
-        "clients, servers, modern": lambda report: models.by_server(report, "modern"),
-        "clients, servers, legacy": lambda report: models.by_server(report, "legacy"),
-        "clients, default, modern": lambda report: clients.overview(report, "modern", DEFAULT),
-        "clients, default, legacy": lambda report: clients.overview(report, "legacy", DEFAULT),
-        "clients, histories": clients.histories,
-        "clients, details": clients.details,
+        "clients, lines": models.lines,
     },
 )
 

@@ -23,7 +23,7 @@ from mrtr_options.review.bench.faults import PLAYABLE, parse
 from mrtr_options.review.bench.scenario import Scenario, Together
 from mrtr_options.review.bench.schedules import SCHEDULES
 from mrtr_options.review.bench.setup import Era, Policy
-from mrtr_options.review.bench.subjects import Subject, all_subjects
+from mrtr_options.review.bench.subjects import Subject, all_subjects, subject_named
 from mrtr_options.review.explore import summary as explore
 from mrtr_options.review.explore.counterexamples import weakest_of
 from mrtr_options.review.judge import grid
@@ -344,13 +344,24 @@ def _home(option: Option, own: Guarantees) -> str:
     return "a database" if option.extra == DURABLE else "the state"
 
 
+REDEPLOYS = [schedule for schedule in SCHEDULES.values() if schedule.scenario.changes]
+"""The schedules in which an open call meets another version."""
+
+
+def play_redeploys() -> Runs:
+    """Play every redeploy with every option, on two instances."""
+    return anyio.run(
+        grid.run,
+        grid.cells([*map(subject_named, all_options())], schedules=REDEPLOYS, deployments=["two"]),
+    )
+
+
 def compare_redeploys(runs: Runs) -> str:
     """Return a table of how open calls ended in each redeploy; "stale" stands out in bold."""
-    schedules = [schedule for schedule in SCHEDULES.values() if schedule.scenario.changes]
     letters = list(all_options())
     fates = {(each.schedule, each.subject): each.fate for each in runs if each.deployment == "two"}
     lines: list[Sequence[str]] = []
-    for schedule in schedules:
+    for schedule in REDEPLOYS:
         row = [fates.get((schedule.name, letter), explore.NOT_TRIED) or "" for letter in letters]
         cells = ["**stale**" if fate == "stale" else fate for fate in row]
         lines.append((f"`{schedule.name.removeprefix('redeploy-')}`", *cells))

@@ -27,6 +27,8 @@ from mrtr_options.terminal import run as run_command
 from scoreboard import ROOT
 from scoreboard.board import FILE, Scoreboard
 from scoreboard.board import read as read_board
+from scoreboard.clients.kept import read as read_clients
+from scoreboard.clients.page import runs as runs_of_clients
 from scoreboard.frameworks import first as frameworks
 from scoreboard.frameworks.page import failures as framework_failures
 from scoreboard.proxies import page as proxies
@@ -112,8 +114,8 @@ def board_table(board: Board, rows: Sequence[Row]) -> str:
 
 
 def runs_of(board: Scoreboard, runs: AllRuns) -> Runs:
-    """Return the run behind each cell and each failure, by its address."""
-    every = servers.runs_of(board, runs)
+    """Return the run behind each cell and each failure, and each client's runs, by address."""
+    every = servers.runs_of(board, runs) | runs_of_clients(read_clients())
     return every | server_failures(board) | framework_failures(board)
 
 

@@ -16,6 +16,7 @@ from documents.page import costs
 from documents.page.document import document
 from documents.page.html import MAX_BYTES, page
 from documents.page.runs import tell, worlds_of
+from documents.tables import play_redeploys
 from mrtr_options.review.show.progress import counting
 from mrtr_options.terminal import Parser, refuse, run
 
@@ -40,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         refuse(f"cannot write to {error.filename}: {error.strerror}")
     worlds = worlds_of(read())
     with counting("runs", len(worlds)) as begin:
-        text = page(document(tell(worlds, begin), choices()), costs.read())
+        text = page(document(tell(worlds, begin), choices(), play_redeploys()), costs.read())
     if len(text.encode()) > MAX_BYTES:
         refuse(f"the page has {len(text.encode()):,} bytes; at most {MAX_BYTES:,} may be")
     try:

@@ -18,7 +18,7 @@ from documents.page.boards import boards
 from documents.page.differences import differences, pairs
 from documents.page.runs import FAULTS, Told
 from documents.page.stories import Step, Story, spans
-from documents.tables import charged_twice
+from documents.tables import charged_twice, compare_redeploys
 from mrtr_options.review.bench.fault_words import in_words
 from mrtr_options.review.bench.faults import EXPLORED, Faults, parse
 from mrtr_options.review.bench.schedules import SCHEDULES
@@ -33,13 +33,28 @@ from mrtr_options.review.explore.summary import (
     short,
 )
 from mrtr_options.review.judge.anomalies import ANOMALIES
+from mrtr_options.review.judge.observation import Observation
 from mrtr_options.tool.author_code import author_code
 from mrtr_options.tool.catalogue import Option, whole_deck
 from mrtr_options.tool.choosing import QUESTIONS
+from scoreboard.clients.kept import read as read_clients
+from scoreboard.clients.page import addresses, by_server, overview
+from scoreboard.cost import report as costs
+from scoreboard.cost.lines import count_again
 
 
-def document(told: Sequence[Told], chooser: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
-    """Return the whole object, ready for `json.dumps`: the runs of each row, and the `choices`."""
+def document(
+    told: Sequence[Told],
+    chooser: Sequence[Mapping[str, Any]] = (),
+    redeploys: Sequence[Observation] = (),
+) -> dict[str, Any]:
+    """Return the whole object, ready for `json.dumps`.
+
+    Args:
+        told: The runs of each row.
+        chooser: The choices (see `documents.choosing`).
+        redeploys: The runs in which an open call meets a redeploy.
+    """
     tables = _Tables()
     worlds = [tables.world(each) for each in told]
     told_apart = [{name: world[name] for name in world if name not in OF_RUNS} for world in worlds]
@@ -55,7 +70,8 @@ def document(told: Sequence[Told], chooser: Sequence[Mapping[str, Any]] = ()) ->
         "advice": advice(),
         "questions": QUESTIONS,
         "chooser": list(chooser),
-        "tables": {name: part(*where) for name, where in PARTS.items()},
+        "clients": addresses(read_clients()),
+        "tables": kept_tables(redeploys),
         "why": {
             name: schedule.why for name, schedule in SCHEDULES.items() if schedule.scenario.changes
         },
@@ -110,22 +126,22 @@ def advice() -> list[list[str]]:
     return [[head.partition("**")[0], *rest] for head, *rest in parts]
 
 
-PARTS = {
-    "clients": ("CLIENTS.md", "clients, modern"),
-    "old clients": ("CLIENTS.md", "clients, legacy"),
-    "clients and servers": ("CLIENTS.md", "clients, servers, modern"),
-    "old clients and servers": ("CLIENTS.md", "clients, servers, legacy"),
-    "redeploys": ("RESULTS.md", "redeploys"),
-    "costs": ("COSTS.md", "costs"),
-}
-"""Tables of documents that the page also shows: the file, and the generated part."""
+def kept_tables(redeploys: Sequence[Observation]) -> dict[str, list[list[str]]]:
+    """Return the tables of results that the page shows, head first, as plain text."""
+    report = read_clients()
+    return {
+        "clients": overview(report, "modern"),
+        "old clients": overview(report, "legacy"),
+        "clients and servers": by_server(report, "modern"),
+        "old clients and servers": by_server(report, "legacy"),
+        "redeploys": cells_of(compare_redeploys(redeploys)),
+        "costs": cells_of(costs.with_notes(count_again(costs.read()))),
+    }
 
 
-def part(file: str, name: str) -> list[list[str]]:
-    """Return the rows of a generated table, head first, as plain text without links."""
-    text = (ROOT / "docs" / "results" / file).read_text(encoding="utf-8")
-    body = text.partition(f"<!-- begin: {name} -->\n")[2].partition("<!-- end -->")[0]
-    rows = [line[1:-1].split("|") for line in body.splitlines() if line.startswith("| ")]
+def cells_of(table: str) -> list[list[str]]:
+    """Return the cells of a table in Markdown, without links and emphasis."""
+    rows = [line[1:-1].split("|") for line in table.splitlines() if line.startswith("| ")]
     return [
         [re.sub(r"[*`]", "", re.sub(r"\[(.*?)\]\(.*?\)", r"\1", cell)).strip() for cell in row]
         for row in rows

@@ -20,8 +20,11 @@ function heat(label, [head, ...rows], linkOf, saysOf, looksOf = looks) {
 const chargedLooks = (text, head) => (Number(text) > 0 ? LOOKS.find(([pattern]) => pattern.test(head))?.[1] ?? "" : "");
 
 function clientsView(data) {
-  const id = (text) => text.replace(", server in the guard", "").toLowerCase().replace(/[^\w -]/g, "").replaceAll(" ", "-");
-  const anchor = (era) => (client) => `../../docs/results/CLIENTS.md#${id(`${client}, ${era}`)}`;
+  const guard = ", server in the guard";
+  const runOf = (era) => (client, trouble) => {
+    const at = `${data.clients[`${client.replace(guard, "")}, ${era}`]}/${/\(([^()]*)\)$/.exec(trouble)[1]}`;
+    return fragmentOf({ ...DEFAULTS, view: "scoreboard", cell: client.endsWith(guard) ? `${at}/F+single-use` : at });
+  };
   const counts = () => "../../docs/results/CLIENTS.md#what-the-default-does-for-them";
   const key = [["charged", "‼ charged twice"], ["dead", "☠ dead"], ["hangs", "⏳ hangs"], ["one", "⚠ charged, and told of an error; or called again"], ["two", "error"], ["good", "result"]];
   const kinds = [["Clients of 2026-07-28", "modern", ""], ["Clients of 2025-11-25", "legacy", "old "]];
@@ -32,7 +35,7 @@ function clientsView(data) {
     ...kinds.flatMap(([title, era, old]) => [
       h("h2", { class: "title" }, title),
       heat(`lost responses of ${title.toLowerCase()}`, data.tables[`${old}clients and servers`], counts, undefined, chargedLooks),
-      heat(title.toLowerCase(), data.tables[`${old}clients`], anchor(era)),
+      heat(title.toLowerCase(), data.tables[`${old}clients`], runOf(era)),
     ]),
   ];
 }

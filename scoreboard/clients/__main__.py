@@ -19,7 +19,7 @@ from mrtr_options.terminal import Parser, console, refuse
 from mrtr_options.terminal import run as run_command
 from scoreboard import chosen
 from scoreboard.clients.kept import FILE, About, Report, failed_controls, keep
-from scoreboard.clients.page import history, sentences, tables
+from scoreboard.clients.page import conduct, history, tables
 from scoreboard.clients.peers import Peer, Unavailable, peers
 from scoreboard.clients.play import STEP_SECONDS, Seen, cells, run
 from scoreboard.clients.server import SERVERS, Way, way
@@ -61,8 +61,8 @@ def _clients(args: argparse.Namespace) -> int:
     out = console()
     for table in tables(report):
         out.print(table)
-    for sentence in sentences(report):
-        out.print(sentence, soft_wrap=True)
+    for name, about in report.clients.items():
+        out.print(f"{about.title}: {' '.join(conduct(report, name))}", soft_wrap=True)
     if not is_all:
         for seen in report.seen:
             out.print(history(report, seen), soft_wrap=True)

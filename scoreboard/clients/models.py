@@ -1,16 +1,16 @@
-"""Tables for docs/results/CLIENTS.md: the model of each shipped client, and its charges.
+"""The tables and lines of docs/results/CLIENTS.md: the model of each shipped client, its charges.
 
-Knows the counts of the kept runs; nothing of any client.
+Knows the kept runs and their counts; nothing of any client.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from mrtr_options.review.bench.setup import Era
+from mrtr_options.review.bench.setup import ERAS, Era
 from mrtr_options.terminal import markdown
 from scoreboard.clients.counts import (
-    Behaviour,
+    ORDER,
     Charged,
     Model,
     behaviours,
@@ -19,91 +19,135 @@ from scoreboard.clients.counts import (
     of_model,
     shipped,
     spoken,
+    takes_state_alone,
 )
 from scoreboard.clients.kept import Report
-from scoreboard.clients.page import CHARGED, DEAD, HANGS, TWICE, head
+from scoreboard.clients.page import (
+    CHARGED,
+    HANGS,
+    OUTCOMES,
+    TWICE,
+    addresses,
+    anchor,
+    conduct,
+    outcomes_by_server,
+)
 from scoreboard.clients.peers import RETRYING
-from scoreboard.clients.play import Seen
 from scoreboard.clients.server import DEFAULT
 
 MODELS: dict[Model, str] = {
-    "stops": "Stops, and tells the application of the error or nothing",
-    "calls again": "Calls the tool again by itself, or has its model do so",
-    "resends": "Resends a lost round, with its state",
+    "stops": "stop: they report the error to the application, or nothing",
+    "calls again": "call the tool again, by themselves or through their model",
+    "resends": "resend the lost round, with its state",
 }
 
-
-def by_model(report: Report) -> str:
-    """Return a table of the model of each client, with its counts."""
-    columns = (
-        "client",
-        "era",
-        "it",
-        "lost responses",
-        "resent",
-        "called again",
-        "told of an error",
-        f"{HANGS} hangs",
-        f"{DEAD} dead",
-    )
-    return markdown(columns, [_row(report, each) for each in behaviours(report)])
+MARKS = f"{TWICE}{CHARGED}{HANGS} "
+"""The marks of the page's columns, which a document does without."""
 
 
-def _row(report: Report, found: Behaviour) -> Sequence[str]:
-    counts = (found.resent, found.called_again, found.told, found.hung, found.dead)
-    return (
-        report.clients[found.client].title,
-        found.era,
-        f"**{found.model}**",
-        str(found.lost),
-        *(str(count or "") for count in counts),
-    )
-
-
-def by_server(report: Report, era: Era) -> str:
-    """Return a table of each client's lost responses with each server: charged, and told what."""
+def by_client(report: Report) -> str:
+    """Return a table with a row for each client and era: its own reactions, and its charges."""
+    titles = {name: f"{each.title} {each.version}" for name, each in report.clients.items()}
+    anchors = {where: anchor(title) for title, where in addresses(report).items()}
     rows: list[Sequence[str]] = []
-    for name, spoke in spoken(report):
-        if spoke == era:
-            for server in report.servers:
-                runs = report.of(name, era, server)
-                rows.append(_outcomes(head(report.clients[name]), report, server, runs))
-    for server in report.servers:
-        runs = [seen for seen in shipped(report, server) if seen.era == era]
-        rows.append(_outcomes("**all that are shipped**", report, server, runs))
-    columns = (
-        "client",
-        "server",
-        "lost responses",
-        f"{TWICE} charged twice",
-        f"{CHARGED} charged, told of an error",
-        f"{HANGS} charged, told nothing",
-        "charged once, result",
-        "not charged",
-        "the application calls again",
-        f"{TWICE} charged twice then",
+    for each in behaviours(report):
+        at = anchors[f"clients/{each.client}/{each.era}"]
+        counts = (each.lost, each.resent, each.called_again, each.told, each.hung, each.dead)
+        charges = [
+            f"{charged.twice} of {charged.calls}"
+            for chosen in (lost, made_again)
+            for server in (report.first_server, DEFAULT)
+            for charged in [Charged.of(chosen(report.of(each.client, each.era, server)))]
+        ]
+        name = f'<a id="{at}"></a>{titles[each.client]}'
+        rows.append((name, each.era, f"**{each.model}**", *map(str, counts), *charges))
+    return markdown(
+        (
+            "client",
+            "era",
+            "when a response is lost, it",
+            "responses lost over HTTP",
+            "sent again",
+            "called again",
+            "told of an error",
+            "told nothing",
+            "client of no use afterwards",
+            "charged twice, F",
+            "charged twice, the default",
+            "the application calls again: charged twice, F",
+            "the application calls again: charged twice, the default",
+        ),
+        rows,
     )
-    return markdown(columns, rows)
 
 
-def _outcomes(label: str, report: Report, server: str, runs: Sequence[Seen]) -> Sequence[str]:
-    once = Charged.of(lost(runs))
-    again = Charged.of(made_again(runs))
-    counts = (once.twice, once.told_of_error, once.hung, once.once, once.nothing)
-    title = report.servers[server]
-    return (
-        label,
-        f"**{title}**" if server == DEFAULT else title,
-        str(once.calls),
-        *map(str, counts),
-        str(again.calls),
-        str(again.twice),
+def totals(report: Report) -> str:
+    """Return a table of the charges of all shipped clients, by era and server."""
+    heads = ("era", "server", *(each.lstrip(MARKS) for each in OUTCOMES))
+    return markdown(
+        heads, [[era, *cells] for era in ERAS for cells in outcomes_by_server(report, era)]
     )
+
+
+def lines(report: Report) -> str:
+    """Return a line for each client: its package, its note, and its conduct with F."""
+    return "\n".join(_line(report, name) for name in report.clients)
+
+
+def _line(report: Report, name: str) -> str:
+    about = report.clients[name]
+    takes = {True: ["It takes a state without a question."], None: [], False: []}
+    parts = [
+        f"- **{about.title}** (`{about.library}` {about.version}, {about.date}).",
+        about.note,
+        *conduct(report, name),
+        *takes[takes_state_alone(report, name)],
+    ]
+    return " ".join(filter(None, parts))
 
 
 def headline(report: Report) -> str:
     """Return a few sentences on what shipped clients do, as a list."""
     return "\n".join(f"- {sentence}" for sentence in headlines(report))
+
+
+def headlines(report: Report) -> list[str]:
+    """Return the sentences: the clients of each model, then the charges with F and the default."""
+    models = [_which(report, model) for model in ORDER]
+    return [*models, *(_charges(report, server) for server in (report.first_server, DEFAULT))]
+
+
+def _which(report: Report, model: Model) -> str:
+    """Return a sentence that counts and names the shipped clients of one model."""
+    found = of_model(report, model)
+    names = ", ".join(_in_eras(report, name, eras) for name, eras in found.items())
+    counted = f"**{len(found)} of {_number_shipped(report)} clients {MODELS[model]}.**"
+    set_so = len([name for name in found if name.endswith(RETRYING)])
+    by_setting = f" {set_so} of them do so only with a setting that is off by default."
+    return counted + (by_setting if set_so else "") + (f" {names}." if names else "")
+
+
+def _number_shipped(report: Report) -> int:
+    return len([each for each in report.clients.values() if not each.is_ours])
+
+
+def _in_eras(report: Report, client: str, eras: Sequence[Era]) -> str:
+    """Return a client's title, with the era if the client behaves so in only one of two."""
+    speaks = [era for name, era in spoken(report) if name == client]
+    title = report.clients[client].title
+    return title if len(eras) == len(speaks) else f"{title} ({eras[0]})"
+
+
+def _charges(report: Report, server: str) -> str:
+    runs = shipped(report, server)
+    once = Charged.of(lost(runs))
+    again = Charged.of(made_again(runs))
+    return (
+        f"With {report.servers[server]}, {once.calls} calls of shipped clients lose a response:"
+        f" {once.twice} charge twice, {once.told_of_error} charge once and tell the user of an"
+        f" error, and {once.hung} charge once and tell nothing. Where the application then calls"
+        f" again, {again.twice} of {again.calls} charge twice."
+    )
 
 
 def in_short(report: Report) -> str:
@@ -125,46 +169,7 @@ def in_short(report: Report) -> str:
     )
 
 
-def _number_shipped(report: Report) -> int:
-    return len([each for each in report.clients.values() if not each.is_ours])
-
-
-def headlines(report: Report) -> list[str]:
-    """Return the sentences: the clients of each model, then the charges with F and the default."""
-    models = [_which(report, model) for model in MODELS]
-    return [*models, *(_charges(report, server) for server in (report.first_server, DEFAULT))]
-
-
-def _which(report: Report, model: Model) -> str:
-    """Return a sentence that counts and names the shipped clients of one model."""
-    found = of_model(report, model)
-    settings = _settings(found)
-    names = ", ".join(_in_eras(report, name, eras) for name, eras in found.items())
-    return (
-        f"{MODELS[model]}: {len(found)} of {_number_shipped(report)}{settings}. {names or 'None'}."
-    )
-
-
 def _settings(clients: Collection[str]) -> str:
     """Return a clause on the clients that do so only with a setting."""
     set_so = len([name for name in clients if name.endswith(RETRYING)])
     return f", {set_so} of them by a setting that is off by default" if set_so else ""
-
-
-def _in_eras(report: Report, client: str, eras: Sequence[Era]) -> str:
-    """Return a client's title, with the era if the client behaves so in only one of two."""
-    speaks = [era for name, era in spoken(report) if name == client]
-    title = report.clients[client].title
-    return title if len(eras) == len(speaks) else f"{title} ({eras[0]})"
-
-
-def _charges(report: Report, server: str) -> str:
-    runs = shipped(report, server)
-    once = Charged.of(lost(runs))
-    again = Charged.of(made_again(runs))
-    return (
-        f"With {report.servers[server]}, of {once.calls} calls of shipped clients that lose a"
-        f" response {once.twice} charge twice, {once.told_of_error} charge once and tell the user"
-        f" of an error, and {once.hung} charge once and tell nothing. Where the application then"
-        f" calls again, {again.twice} of {again.calls} charge twice."
-    )

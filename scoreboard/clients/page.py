@@ -1,23 +1,30 @@
-"""The kept runs of clients in words: tables for the terminal and docs/results/CLIENTS.md.
+"""The kept runs of clients in words: for the terminal, docs/results/CLIENTS.md and the page.
 
 Knows the kept runs and their counts; nothing of any client.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from mrtr_options.review.bench.setup import Era
-from mrtr_options.terminal import markdown
+from mrtr_options.review.bench.setup import ERAS, Era
 from scoreboard import ROOT
-from scoreboard.clients.counts import is_dead, lost, spoken, takes_state_alone
+from scoreboard.clients.counts import (
+    Charged,
+    is_dead,
+    lost,
+    made_again,
+    shipped,
+    spoken,
+)
 from scoreboard.clients.kept import About, Report
 from scoreboard.clients.play import LIMIT_SECONDS, Seen
-from scoreboard.clients.server import DEFAULT
 from scoreboard.clients.troubles import TROUBLES, Trouble
+from scoreboard.rows import Runs
 
 PAGE = ROOT / "docs" / "results" / "CLIENTS.md"
 GUARDED = "F+single-use"
@@ -161,35 +168,76 @@ def _heads(report: Report) -> Iterator[tuple[str, str, Era]]:
         yield f"{head(report.clients[name])}, {era}", name, era
 
 
-# --- the page -----------------------------------------------------------------------------------
+# --- runs by address ----------------------------------------------------------------------------
 
 
 def head(about: About) -> str:
-    """Return the head of a client's column: its title, its version and the date."""
-    return f"{about.title} {about.version}, {about.date}"
+    """Return the head of a client's column, as plain text: its title, its version and the date."""
+    return f"{about.title} {about.version}, {about.date}".replace("`", "")
 
 
-def overview(report: Report, era: Era, server: str | None = None) -> str:
+def anchor(title: str) -> str:
+    """Return the anchor that a heading with this title would have."""
+    return re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-")
+
+
+def addresses(report: Report) -> dict[str, str]:
+    """Return the address of the runs of each client and era, by its head."""
+    return {each: f"clients/{name}/{era}" for each, name, era in _heads(report)}
+
+
+def runs(report: Report) -> Runs:
+    """Return every run by its address; a run with another server than the first has its name."""
+    found: Runs = {}
+    for seen in report.seen:
+        address = f"clients/{seen.client}/{seen.era}/{seen.trouble}"
+        if seen.server != report.first_server:
+            address += f"/{seen.server}"
+        found.setdefault(address, []).extend(_lines(seen))
+    return found
+
+
+def _lines(seen: Seen) -> list[str]:
+    """Return the requests and responses of a call, a line for each, and its end."""
+    end = f"the application gets {gets(seen)}, {after(seen)}"
+    if seen.audits is not None:
+        end += f"; audits: {seen.audits}, bills: {seen.bills}"
+    counts = "?" if seen.requests is None else str(seen.requests)
+    more = f"sends more: {sends(seen)}; usable afterwards: {usable(seen)}"
+    return [*seen.history, end, f"{more}; requests: {counts}; the user was asked: {seen.asked}"]
+
+
+def history(report: Report, seen: Seen) -> str:
+    """Return a run with its title, as the terminal shows it."""
+    title = f"{head(report.clients[seen.client])}, {seen.era}, {report.servers[seen.server]}"
+    return "\n  ".join((f"{title}, {seen.trouble}:", *_lines(seen)))
+
+
+# --- tables of the page -------------------------------------------------------------------------
+
+Cells = list[list[str]]
+"""The rows of a table, its head first."""
+
+
+def overview(report: Report, era: Era) -> Cells:
     """Return a table with a row for each trouble, and a column for each client of this era.
 
-    Our own client has two columns: alone, and with F in the guard.
+    The server is the first one. Our own client has a second column, with F in the guard.
     """
     columns: dict[str, dict[str, Seen]] = {}
     for name, spoke in spoken(report):
-        if spoke != era:
-            continue
-        about = report.clients[name]
-        columns[head(about)] = _by_trouble(report.of(name, era, server))
-        if about.is_ours and server is None:
-            guarded = _by_trouble(report.of(name, era, GUARDED))
-            columns[f"{head(about)}, server in the guard"] = guarded
-    rows: list[Sequence[str]] = []
+        if spoke == era:
+            about = report.clients[name]
+            columns[head(about)] = _by_trouble(report.of(name, era))
+            if about.is_ours:
+                guarded = _by_trouble(report.of(name, era, GUARDED))
+                columns[f"{head(about)}, server in the guard"] = guarded
+    rows = [["what happens", *columns]]
     for trouble in TROUBLES.values():
         found = [column.get(trouble.name) for column in columns.values()]
         if any(found):
-            cells = ("" if seen is None else cell(seen) for seen in found)
-            rows.append((_named(trouble), *cells))
-    return markdown(("what happens", *columns), rows)
+            rows.append([_named(trouble), *("" if seen is None else cell(seen) for seen in found)])
+    return rows
 
 
 def _by_trouble(seen: Sequence[Seen]) -> dict[str, Seen]:
@@ -197,135 +245,122 @@ def _by_trouble(seen: Sequence[Seen]) -> dict[str, Seen]:
 
 
 def _named(trouble: Trouble) -> str:
-    return f"{trouble.says.removesuffix('.')} (`{trouble.name}`)"
+    return f"{trouble.says.removesuffix('.')} ({trouble.name})".replace("`", "")
 
 
-def versions(report: Report) -> str:
-    """Return a table of the clients, with versions and dates."""
-    words = {True: "yes", False: "no", None: ""}
-    rows = [
-        (
-            each.title,
-            f"`{each.library}`",
-            each.version,
-            each.date,
-            words[takes_state_alone(report, name)],
-            each.note,
-        )
-        for name, each in report.clients.items()
-    ]
-    columns = ("client", "package", "version", "run", "takes a state without a question", "")
-    return markdown(columns, rows)
+OUTCOMES = (
+    "lost responses",
+    f"{TWICE} charged twice",
+    f"{CHARGED} charged, told of an error",
+    f"{HANGS} charged, told nothing",
+    "charged once, result",
+    "not charged",
+    "the application calls again",
+    f"{TWICE} charged twice then",
+)
 
 
-def details(report: Report) -> str:
-    """Return all runs with the first server, and those with the default that differ."""
-    parts: list[str] = []
-    for heading, name, era in _heads(report):
-        with_default = _by_trouble(report.of(name, era, DEFAULT))
-        rows: list[Sequence[str]] = []
-        for seen in report.of(name, era):
-            rows.append(_detail(f"`{seen.trouble}`", seen))
-            other = with_default.get(seen.trouble)
-            if other is not None and _says(other) != _says(seen):
-                rows.append(_detail("— with the default", other))
-        parts += [f"### {heading}", markdown(("trouble", *COLUMNS), rows)]
-    return "\n\n".join(parts)
+def by_server(report: Report, era: Era) -> Cells:
+    """Return a table of each client's lost responses with each server: charged, and told what."""
+    rows = [["client", "server", *OUTCOMES]]
+    for name, spoke in spoken(report):
+        if spoke == era:
+            title = head(report.clients[name])
+            rows += [
+                [title, report.servers[server], *outcomes(report.of(name, era, server))]
+                for server in report.servers
+            ]
+    return rows + [["all that are shipped", *cells] for cells in outcomes_by_server(report, era)]
 
 
-def _says(seen: Seen) -> list[str]:
-    return [said(seen) for said in COLUMNS.values()]
-
-
-def _detail(name: str, seen: Seen) -> Sequence[str]:
-    return (name, *(said.replace("|", "\\|") for said in _says(seen)))
-
-
-HISTORIES = (("temporal", "cut-final"),)
-"""The calls whose histories the page shows: clients and troubles, by name."""
-
-
-def histories(report: Report) -> str:
-    """Return the histories of `HISTORIES`, with the first server and with the default."""
-    found = [
-        seen
-        for client, trouble in HISTORIES
-        for server in (report.first_server, DEFAULT)
-        for seen in report.seen
-        if (seen.client, seen.trouble, seen.server) == (client, trouble, server)
-    ]
-    return "\n\n".join(f"```text\n{history(report, seen)}\n```" for seen in found)
-
-
-def history(report: Report, seen: Seen) -> str:
-    """Return the requests and responses of a call, a line for each, and its end."""
-    about = report.clients[seen.client]
-    title = f"{about.title} {about.version}, {seen.era}, {report.servers[seen.server]}"
-    end = f"the application gets {gets(seen)}"
-    if seen.audits is not None:
-        end += f"; audits: {seen.audits}, bills: {seen.bills}"
-    lines = [f"  {line}" for line in (*seen.history, end)]
-    return "\n".join((f"{title}, {seen.trouble}:", *lines))
-
-
-def findings(report: Report) -> str:
-    """Return the conclusions from the tables as a list; each names the clients it is true of."""
-    return "\n".join(f"- {sentence}" for sentence in sentences(report))
-
-
-def sentences(report: Report) -> list[str]:
-    """Return the conclusions from the runs with the first server."""
-    runs = [seen for seen in report.seen if seen.server == report.first_server]
-    titles = {name: about.title for name, about in report.clients.items()}
-
-    def who(holds: Callable[[Seen], bool]) -> str:
-        names = dict.fromkeys(seen.client for seen in runs if holds(seen))
-        return ", ".join(titles[name] for name in names) or "none"
-
-    def of(trouble: str, holds: Callable[[Seen], bool]) -> str:
-        return who(lambda seen: seen.trouble == trouble and holds(seen))
-
-    def loses(holds: Callable[[Seen], bool]) -> str:
-        return who(lambda seen: bool(lost([seen])) and holds(seen))
-
-    def gives_up(era: Era) -> str:
-        return of("user-thinks", lambda seen: seen.era == era and seen.got != "result")
-
+def outcomes_by_server(report: Report, era: Era) -> Cells:
+    """Return the outcomes of all shipped clients of an era, a row for each server."""
     return [
-        "A lost connection raises outside the call, from the client's context manager: "
-        f"{who(lambda seen: seen.got == 'client error')}.",
-        f"You must create a new client after a lost connection: {loses(is_dead)}.",
-        f"Hangs for {LIMIT_SECONDS:.0f} s or more after a lost response: "
-        f"{loses(lambda seen: seen.got == 'nothing')}. Reports it after 60 s: "
-        f"{loses(lambda seen: seen.seconds == 60 and seen.got != 'result')}.",
-        f"Gives up while its user thinks for 75 s, in the legacy era: {gives_up('legacy')}; in the"
-        f" modern one: {gives_up('modern')}.",
-        "Ends the call when the server rejects an answer: "
-        f"{of('bad-answer', _is_refused_by_the_server)}. Refuses it by itself: "
-        f"{of('bad-answer', _is_refused_by_the_client)}.",
-        "Does not send a state on that came without a question: "
-        f"{of('state-only-twice', lambda seen: seen.got != 'result')}."
-        " Treats it as an empty result: "
-        f"{of('state-only-twice', lambda seen: seen.got == 'result' and not seen.says)}.",
-        "Asks the user although another question of the round is of an unknown kind: "
-        f"{of('mixed-kinds', lambda seen: seen.asked > 0)}.",
-        "Treats an unknown `resultType` as a result: "
-        f"{of('unknown-result-type', lambda seen: seen.got == 'result')}.",
-        f"Drops a numeric state and continues: {of('state-is-a-number', _drops_the_state)}.",
-        "Treats `input_required` on a legacy connection as an empty result: "
-        f"{of('asked-on-legacy', lambda seen: seen.got == 'result' and not seen.says)}.",
+        [title, *outcomes([seen for seen in shipped(report, server) if seen.era == era])]
+        for server, title in report.servers.items()
     ]
 
 
-def _is_refused_by_the_server(seen: Seen) -> bool:
-    """Return whether a wrong answer was sent; a modern client sends it as a request."""
-    return seen.era == "modern" and seen.got != "result" and (seen.requests or 0) > 1
+def outcomes(seen: Sequence[Seen]) -> list[str]:
+    """Return the counts of `OUTCOMES` for some runs."""
+    once = Charged.of(lost(seen))
+    again = Charged.of(made_again(seen))
+    counts = (once.calls, once.twice, once.told_of_error, once.hung, once.once, once.nothing)
+    return [*map(str, counts), str(again.calls), str(again.twice)]
 
 
-def _is_refused_by_the_client(seen: Seen) -> bool:
-    return seen.era == "modern" and seen.got != "result" and seen.requests == 1
+# --- conduct ------------------------------------------------------------------------------------
 
 
-def _drops_the_state(seen: Seen) -> bool:
-    """Return whether a call went on without its state, and was not started again."""
-    return seen.got == "result" and not seen.kept_state and not seen.anew
+def _loses(seen: Seen) -> bool:
+    return bool(lost([seen]))
+
+
+def _is_modern(seen: Seen, trouble: str) -> bool:
+    return seen.era == "modern" and seen.trouble == trouble
+
+
+CONDUCT: dict[str, Callable[[Seen], bool]] = {
+    "A lost connection raises outside the call, from the client's context manager.": (
+        lambda seen: seen.got == "client error"
+    ),
+    "After a lost connection you must create a new client.": (
+        lambda seen: _loses(seen) and is_dead(seen)
+    ),
+    f"After a lost response it tells nothing for {LIMIT_SECONDS:.0f} s or more.": (
+        lambda seen: _loses(seen) and seen.got == "nothing"
+    ),
+    "It reports a lost response after 60 s.": (
+        lambda seen: _loses(seen) and seen.seconds == 60 and seen.got != "result"
+    ),
+    "In the legacy era it gives up while its user thinks for 75 s.": (
+        lambda seen: seen.trouble == "user-thinks" and seen.era == "legacy" and _fails(seen)
+    ),
+    "In the modern era it gives up while its user thinks for 75 s.": (
+        lambda seen: _is_modern(seen, "user-thinks") and _fails(seen)
+    ),
+    "It ends the call when the server rejects an answer.": (
+        # A modern client sends an answer as a request.
+        lambda seen: _is_modern(seen, "bad-answer") and _fails(seen) and (seen.requests or 0) > 1
+    ),
+    "It refuses a wrong answer by itself.": (
+        lambda seen: _is_modern(seen, "bad-answer") and _fails(seen) and seen.requests == 1
+    ),
+    "It does not send on a state that came without a question.": (
+        lambda seen: seen.trouble == "state-only-twice" and _fails(seen)
+    ),
+    "It treats a state without a question as an empty result.": (
+        lambda seen: seen.trouble == "state-only-twice" and _is_empty(seen)
+    ),
+    "It asks the user although another question of the round is of an unknown kind.": (
+        lambda seen: seen.trouble == "mixed-kinds" and seen.asked > 0
+    ),
+    "It treats an unknown `resultType` as a result.": (
+        lambda seen: seen.trouble == "unknown-result-type" and seen.got == "result"
+    ),
+    "It drops a numeric state and continues.": (
+        # A call that was started again has no state to drop.
+        lambda seen: (
+            seen.trouble == "state-is-a-number"
+            and not (_fails(seen) or seen.kept_state or seen.anew)
+        )
+    ),
+    "It treats `input_required` on a legacy connection as an empty result.": (
+        lambda seen: seen.trouble == "asked-on-legacy" and _is_empty(seen)
+    ),
+}
+"""Sentences on a client, and the runs in which they are true."""
+
+
+def _fails(seen: Seen) -> bool:
+    return seen.got != "result"
+
+
+def _is_empty(seen: Seen) -> bool:
+    return seen.got == "result" and not seen.says
+
+
+def conduct(report: Report, client: str) -> list[str]:
+    """Return the sentences that are true of a client, from its runs with the first server."""
+    seen = [each for era in ERAS for each in report.of(client, era)]
+    return [sentence for sentence, holds in CONDUCT.items() if any(map(holds, seen))]

@@ -1,4 +1,4 @@
-"""Tests of the documents: their tables match the runs, and their links lead somewhere."""
+"""Tests of the documents: their tables match the runs."""
 
 import json
 import re

@@ -19,6 +19,7 @@ from documents.page.__main__ import main
 from documents.page.document import document
 from documents.page.html import SCRIPTS, page
 from documents.page.runs import tell, tell_one, worlds_of
+from documents.tables import play_redeploys
 from mrtr_options.review.bench.fault_words import in_words
 from mrtr_options.review.bench.faults import parse
 from mrtr_options.review.bench.narrate import narrate as rows_of
@@ -347,12 +348,12 @@ def test_every_script_beside_the_page_is_in_it() -> None:
 
 def without_runs(data: Mapping[str, Any]) -> dict[str, Any]:
     """Return a page's data without its runs, and without the state of the project."""
-    return {
+    tables = {name: table for name, table in data["tables"].items() if name != "redeploys"}
+    return {"tables": tables} | {
         name: data[name]
         for name in (
             "dots",
             "advice",
-            "tables",
             "why",
             "anomalies",
             "options",
@@ -375,7 +376,8 @@ def test_the_page_that_is_kept_has_the_tables_that_are_kept(kept: dict[str, Any]
 
 @pytest.mark.evidence("runs of the page that is kept")
 def test_the_page_that_is_kept_shows_the_runs_that_are_made_now(kept: dict[str, Any]) -> None:
-    now = document(tell(worlds_of(explored.read())), choices())
+    now = document(tell(worlds_of(explored.read())), choices(), play_redeploys())
+    assert now["tables"]["redeploys"] == kept["tables"]["redeploys"], STALE
     assert json.loads(json.dumps(now["chooser"])) == kept["chooser"], STALE
     for row, other in zip(now["worlds"], kept["worlds"], strict=True):
         # The threads of an engine take turns, so its runs differ.

@@ -14,7 +14,16 @@ from typing import Any
 
 import pytest
 
-from documents.parts import CLIENTS, CONFORMANCE, FRAMEWORKS, ROUNDS, ROWS, SERVERS, SUITE_SCORE, Source
+from documents.parts import (
+    CLIENTS,
+    CONFORMANCE,
+    FRAMEWORKS,
+    ROUNDS,
+    ROWS,
+    SERVERS,
+    SUITE_SCORE,
+    Source,
+)
 from scoreboard import rounds
 from scoreboard.board import FILE, OLDER, Kept, Scoreboard, keep, play, read
 from scoreboard.clients import __main__ as clients_command
@@ -135,7 +144,7 @@ def test_what_is_kept_of_clients_is_of_the_versions_in_the_manifests_and_of_ever
         (FRAMEWORKS, read, "| LangGraph, one node | "),
         (ROWS, lambda: rounds.rows_of(*rounds.present()), "| **every call lost** → works |"),
         (ROUNDS, rounds.read, "a new board with 13 rows"),
-        (CLIENTS, clients_kept.read, "| Python SDK | `mcp` |"),
+        (CLIENTS, clients_kept.read, "**Python SDK** (`mcp`"),
         (SUITE_SCORE, suite.read, "broken servers, and"),
         (CONFORMANCE, conformance.read, "| careless | 14"),
     ],

@@ -17,13 +17,8 @@ from scoreboard.clients.counts import (
     takes_state_alone,
 )
 from scoreboard.clients.kept import About, Report, failed_controls, keep, read
-from scoreboard.clients.models import headlines
-from scoreboard.clients.page import (
-    HISTORIES,
-    cell,
-    histories,
-    versions,
-)
+from scoreboard.clients.models import headlines, lines
+from scoreboard.clients.page import cell, runs
 from scoreboard.clients.peers import Peer
 from scoreboard.clients.play import Cell, Seen
 from scoreboard.clients.server import DEFAULT, SERVERS
@@ -130,15 +125,15 @@ def test_ours_is_not_counted_among_the_shipped() -> None:
     assert [each.client for each in shipped(kept, "F")] == ["python"]
     assert of_model(kept, "stops") == {"python": ["modern"]}
     assert of_model(kept, "resends") == {}
-    assert headlines(kept)[0].startswith("Stops, and tells the application of the error or nothing")
-    assert headlines(kept)[0].endswith("1 of 1. Python SDK.")
+    assert headlines(kept)[0].startswith("**1 of 1 clients stop: they report the error")
+    assert headlines(kept)[0].endswith(" Python SDK.")
 
 
 def test_the_first_screen_has_the_numbers_of_the_clients_that_were_played() -> None:
     _, again, resending, *_ = headlines(read())
     called = re.search(r"(\d+) of (\d+)", again)
     assert called is not None
-    assert f"Resends a lost round, with its state: 0 of {called[2]}." in resending
+    assert f"0 of {called[2]} clients resend the lost round" in resending
     says = f"None of the [{called[2]} clients played](CLIENTS.md), of which {called[1]} call"
     assert says in SCOREBOARD.read_text(encoding="utf-8")
 
@@ -153,8 +148,8 @@ def test_a_client_that_calls_again_in_one_era_is_counted_as_that_alone() -> None
     kept.clients = {"x": about("X"), "x-retrying": about("X with retries")}
     assert of_model(kept, "stops") == {}
     assert headlines(kept)[1] == (
-        "Calls the tool again by itself, or has its model do so: 2 of 2, "
-        "1 of them by a setting that is off by default. X (legacy), X with retries."
+        "**2 of 2 clients call the tool again, by themselves or through their model.** "
+        "1 of them do so only with a setting that is off by default. X (legacy), X with retries."
     )
 
 
@@ -168,7 +163,7 @@ def test_whether_a_client_takes_a_state_alone_is_from_its_run(
     kept = report(seen("state-only-twice", got=got, says=says))
     assert takes_state_alone(kept, "python") is takes
     assert takes_state_alone(kept, "resuming") is None
-    assert ("| yes |" in versions(kept)) is takes
+    assert ("It takes a state without a question." in lines(kept)) is takes
 
 
 def test_a_client_that_is_run_again_takes_the_place_of_its_earlier_run(tmp_path: Path) -> None:
@@ -234,9 +229,14 @@ def test_a_client_that_no_trouble_is_for_is_left_out(
 
 
 def test_an_engine_calls_again_by_itself_and_the_default_charges_once() -> None:
-    shown = histories(read())
-    assert shown.count("```text") == 2 * len(HISTORIES)
-    with_f, with_default = shown.split("```\n\n```")
-    for run, bills in ((with_f, 2), (with_default, 1)):
-        assert run.count("begins a call") == 2
-        assert f"bills: {bills}" in run
+    kept = runs(read())
+    for server, bills in (("", 2), ("/default", 1)):
+        shown = "\n".join(kept[f"clients/temporal/legacy/cut-final{server}"])
+        assert shown.count("begins a call") == 2
+        assert f"bills: {bills}" in shown
+
+
+def test_every_run_that_is_kept_has_an_address() -> None:
+    kept = read()
+    called = {(seen.client, seen.era, seen.trouble, seen.server) for seen in kept.seen}
+    assert len(runs(kept)) == len(called)

@@ -74,6 +74,25 @@ def test_a_failure_opens_its_run(opened: tuple[Tab, Path]) -> None:
     assert texts(seen, "#run .scroll code") == rounds.runs_of(*rounds.present())[cell]
 
 
+def test_a_cell_of_a_client_opens_its_run(opened: tuple[Tab, Path]) -> None:
+    found, file = opened
+    found.open("about:blank", ready="true")
+    found.open(f"{file.as_uri()}#view=clients")
+    links = found.run(
+        "[...document.querySelectorAll('td a')].map((each) => decodeURIComponent(each.hash))"
+    )
+    cells = [link.partition("cell=")[2] for link in links if "cell=" in link]
+    runs = rounds.runs_of(*rounds.present())
+    assert (
+        {"clients/ai-sdk/modern/cut-final", "clients/resuming/modern/502/F+single-use"}
+        <= {*cells}
+        <= {*runs}
+    )
+    cell = "clients/temporal/legacy/cut-final"
+    shown = texts(show(opened, f"cell={cell}"), "#run .scroll code")
+    assert shown[: len(runs[cell])] == runs[cell]
+
+
 def test_the_changes_are_those_of_the_last_two_rounds(opened: tuple[Tab, Path]) -> None:
     seen = show(opened, "board=changes")
     rows = texts(seen, "[aria-label=changes] tbody th")
