@@ -36,6 +36,9 @@ ELSEWHERE = {
             "traefik",
         )
     },
+    "python -m scoreboard.clients --clients temporal --only cut-final --server F,default": (
+        "it installs an engine's client; make clients keeps what it plays"
+    ),
     "python -m scoreboard.cost": "it needs an idle machine, and minutes",
     "python -m scoreboard.cost --bounds": "it needs an idle machine, and minutes",
     "python -m scoreboard.clients --clients resuming --server F+guard+key": (
@@ -74,6 +77,10 @@ LONG = {
     "python -m mrtr_options explore --faults 2": "explore",
     "python -m mrtr_options explore F H F+guard --faults 2": "explore",
     "python -m mrtr_options explore F+guard --faults 3 --resume k3.jsonl": "explore",
+    "python -m mrtr_options explore default --destination all": "explore",
+    "python -m mrtr_options explore E F G H J F¹ G¹ H¹ J¹ F¹ⁿ G¹ⁿ H¹ⁿ J¹ⁿ --destination all": (
+        "explore"
+    ),
     (
         "python -m mrtr_options explore F+guard+key G+guard+key H+guard+key J+key J+guard+key L+key"
         " --faults 2 --destination honours-keys"

@@ -50,6 +50,7 @@ def files(folder: Path) -> dict[str, str]:
     }
 
 
+@pytest.mark.evidence("steps of CONTRIBUTING")
 def test_an_option_is_a_file_with_its_next_versions_and_is_everywhere(copy: Path) -> None:
     def done(command: str) -> str:
         ended = run(command, copy)
@@ -113,6 +114,7 @@ def documented(part: str, copy: Path, *, table: str = "PARTS", of: str = "") -> 
     return ended.stdout
 
 
+@pytest.mark.evidence("steps of CONTRIBUTING")
 @pytest.mark.parametrize(
     ("row", "shown", "part", "documents"),
     [
@@ -150,6 +152,7 @@ def test_a_new_deployment_is_one_new_file(copy: Path) -> None:
     )
 
 
+@pytest.mark.evidence("steps of CONTRIBUTING")
 def test_a_new_mutant_is_caught_by_the_guarantee_that_it_names(copy: Path) -> None:
     part = section("A mutant")
     table = code_in(part, "toml")

@@ -31,6 +31,7 @@ def played(option: Option, script: tuple[Step, ...]) -> Observation:
     return observe(anyio.run(run, Subject(option), replace(calling(fleet="one"), script=script)))
 
 
+@pytest.mark.evidence("redeploys in wrappers")
 @pytest.mark.parametrize("slug", REDEPLOYS)
 @pytest.mark.parametrize("subject", ["E+single-use", "F+legacy-shim", "H+legacy-shim"])
 def test_wrappers_change_nothing_of_it(

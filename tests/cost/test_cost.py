@@ -5,9 +5,7 @@ No test asserts a time: figures are either counted, or made up.
 
 import gc
 import multiprocessing
-import re
-from collections.abc import Callable, Iterable
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Sequence
 from itertools import product
 from pathlib import Path
 from types import ModuleType
@@ -112,6 +110,7 @@ async def test_options_and_the_guard_are_timed_beside_the_floor() -> None:
     assert [each.store for each in guards] == ["SQLite"]
 
 
+@pytest.mark.evidence("how costs are measured")
 @pytest.mark.anyio
 async def test_calls_over_http_are_timed_for_each_number_of_callers() -> None:
     subjects = [subject_named("H"), subject_named("F¹ᵏ")]
@@ -128,6 +127,7 @@ async def test_a_repeat_of_a_named_call_takes_one_read_and_no_write() -> None:
         assert await named.statements_of_a_repeat() == (1, 0)
 
 
+@pytest.mark.evidence("how costs are measured")
 @pytest.mark.anyio
 async def test_everything_with_a_bound_is_measured() -> None:
     told: list[None] = []
@@ -168,6 +168,7 @@ def test_lines_in_the_documents_are_those_of_the_files_and_not_of_the_last_run()
     assert row.endswith(f"| {of_e.author} | {of_e.sdk} |")
 
 
+@pytest.mark.evidence("how costs are measured")
 @pytest.mark.anyio
 async def test_an_open_call_of_h_takes_more_than_a_bare_task_and_one_of_l_is_on_disk() -> None:
     with anyio.fail_after(SECONDS):
@@ -179,6 +180,7 @@ async def test_an_open_call_of_h_takes_more_than_a_bare_task_and_one_of_l_is_on_
     assert frame.ended_bytes is None
 
 
+@pytest.mark.evidence("how costs are measured")
 @pytest.mark.parametrize(("name", "workers"), [("SQLite", 1), ("Temporal, 3 workers", 3)])
 def test_rounds_of_l_are_timed_beside_the_tool_by_hand(name: str, workers: int) -> None:
     if workers > 1 and not temporal.installed():
@@ -231,33 +233,23 @@ def test_the_table_of_engines_has_each_tool_on_each_and_no_ratio_to_a_wait_for_a
 
 
 @pytest.mark.parametrize(
-    ("flags", "shows"), [([], "bare task"), ([], "Temporal, 3"), (["--json"], '"calls"')]
+    ("flags", "shows"), [([], ("bare task", "Temporal, 3")), (["--json"], ('"calls"',))]
 )
 def test_the_command_prints_and_keeps_what_it_measured(
     flags: list[str],
-    shows: str,
+    shows: Sequence[str],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     kept = report.read()
-    texts = [path.read_text(encoding="utf-8") for path in report.DOCUMENTS]
     monkeypatch.setattr(command, "FILE", tmp_path / "cost.json")
     monkeypatch.setattr(command, "measure", Mock(return_value=kept))
-    copies = [tmp_path / path.name for path in report.DOCUMENTS]
-    for copy, text in zip(copies, texts, strict=True):
-        copy.write_text(re.sub(r"\d\.\d", "0.0", text), encoding="utf-8")
     assert command.main(flags) == 0
     said = capsys.readouterr().out
-    assert shows in said
+    assert all(each in said for each in shows)
     assert max(map(len, said.splitlines())) <= 100 or flags
     assert report.read(tmp_path / "cost.json") == kept
-    replace(COSTS, pages=copies).renew()
-    for copy, text in zip(copies, texts, strict=True):
-        assert COSTS.renew_text(text, kept) == text, "stale: run python -m documents --kept"
-        assert copy.read_text(encoding="utf-8") == COSTS.renew_text(
-            re.sub(r"\d\.\d", "0.0", text), kept
-        )
 
 
 def test_a_run_that_left_something_out_is_not_kept(

@@ -92,6 +92,7 @@ def test_explore_says_what_was_not_tried(command: Command) -> None:
     assert f"not tried on N: redeploy ({WHY})" in table
 
 
+@pytest.mark.evidence("what was not tried")
 def test_check_says_what_was_not_tried_and_what_may_still_happen(
     command: Command, tmp_path: Path
 ) -> None:
@@ -118,6 +119,7 @@ def test_the_matrix_says_which_schedules_were_not_tried(command: Command) -> Non
     ]
 
 
+@pytest.mark.evidence("what was not tried")
 def test_readme_counts_it_in_no_behaviour_and_names_what_was_not_tried(
     part: Callable[[str], str],
 ) -> None:
@@ -132,6 +134,7 @@ def test_readme_counts_it_in_no_behaviour_and_names_what_was_not_tried(
     assert "Not tried: **N**." in leading
 
 
+@pytest.mark.evidence("what was not tried")
 def test_results_says_not_tried_in_each_cell(part: Callable[[str], str]) -> None:
     rows = [line for line in part("anomalies").splitlines() if line.startswith("| N | resends")]
     assert "not tried: redeploy" in rows[0]
@@ -144,6 +147,7 @@ def test_results_says_not_tried_in_each_cell(part: Callable[[str], str]) -> None
     assert "N | 0 | 0 | 0 | 0 | 0 | 22 |" in part("questions-by-position: affected")
 
 
+@pytest.mark.evidence("what was not tried")
 def test_the_page_says_not_tried_in_each_cell(part: Callable[[str], Any]) -> None:
     found = part("page")
     (world,) = (

@@ -36,6 +36,7 @@ from mrtr_options.tool.catalogue import all_options, option_at, option_named
 from mrtr_options.tool.settings import Settings
 from mrtr_options.tool.weather import REPORTS, SqliteLedger
 from tests.commands import refusal
+from tests.evidence import every
 from tests.mutants.mutation import mutant_named
 from tests.sending import instance, over_http
 
@@ -257,37 +258,47 @@ A_THREAD = """            if answer["action"] == "cancel":
 NO_STATE = "left out: 1 run with a state of another server: no question came with a state"
 
 
-CARELESS: list[tuple[tuple[str, str, str], str]] = [
-    (("", "", NO_QUESTIONS), NO_STATE),
-    (("", "", FROM_THE_CONTRACT), ""),
-    (
-        ('.split(",") if key]', '.split(",") + [""]]', FROM_THE_CONTRACT),
+KEPT_OPEN = "breaks nothing-is-kept"
+CARELESS: dict[str, tuple[str, str, str, str]] = {
+    "asks nothing": ("", "", NO_QUESTIONS, NO_STATE),
+    "correct": ("", "", FROM_THE_CONTRACT, ""),
+    "empty key": (
+        '.split(",") if key]',
+        '.split(",") + [""]]',
+        FROM_THE_CONTRACT,
         "breaks state-is-genuine",
     ),
-    *(
-        ((old, new, FROM_THE_CONTRACT), "breaks nothing-is-kept")
-        for old, new in (
-            (f"closing({DB}) as db, db:", f"vars(write).setdefault(time.time(), {DB}) as db:"),
-            (PUSH, f"    {OPENED}\n{PUSH}"),
-            (MISFIT, f"        {OPENED}\n{MISFIT}"),
-            (REFUSED, f"{REFUSED}        {HALF_A_MEBIBYTE}\n"),
-            (ENDED, f"{ENDED}{A_THREAD}"),
-        )
+    "database at each effect": (
+        f"closing({DB}) as db, db:",
+        f"vars(write).setdefault(time.time(), {DB}) as db:",
+        FROM_THE_CONTRACT,
+        KEPT_OPEN,
     ),
-]
-"""(old text, new text, proposal), and a text that is printed."""
+    "file at each push": (PUSH, f"    {OPENED}\n{PUSH}", FROM_THE_CONTRACT, KEPT_OPEN),
+    "file at each misfit": (MISFIT, f"        {OPENED}\n{MISFIT}", FROM_THE_CONTRACT, KEPT_OPEN),
+    "memory at each refusal": (
+        REFUSED,
+        f"{REFUSED}        {HALF_A_MEBIBYTE}\n",
+        FROM_THE_CONTRACT,
+        KEPT_OPEN,
+    ),
+    "thread at each cancel": (ENDED, f"{ENDED}{A_THREAD}", FROM_THE_CONTRACT, KEPT_OPEN),
+}
+"""Old text, new text, proposal, and a text that is printed."""
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("change", "says"), CARELESS)
+@pytest.mark.parametrize(
+    "change", every("guessed keys, and what is kept", CARELESS, ("empty key", "file at each push"))
+)
 def test_a_key_that_anybody_guesses_and_a_file_that_stays_open_are_found(
-    change: tuple[str, str, str],
-    says: str,
+    change: tuple[str, str, str, str],
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    file = stranger(tmp_path, *change)
+    *edit, says = change
+    file = stranger(tmp_path, *edit)
     no_cases: list[Scenario] = []
     monkeypatch.setattr(plan, "schedules_of", lambda subject: (no_cases, []))  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
     monkeypatch.setattr(plan, "systematic", lambda: no_cases)

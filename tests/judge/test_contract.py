@@ -56,20 +56,16 @@ from tests.judge.altered import (
 DRAWN = 40
 """The number of randomly drawn cases for an option in `make evidence`, always the same ones."""
 
-ON_AN_ENGINE = {"cold-answers", "forks", "refusals", "one-goes-wrong-2", "again-1", "legacy"}
-"""The cases of `make test` for an option on a durable engine, where a case takes ten times as long:
-an answer without a question, a state used twice, every refusal, two instances, a duplicate, and an
-old client.
+FEW = {"cold-answers", "forks", "refusals", "one-goes-wrong-2", "again-1", "legacy"}
+"""The cases of `make test`: an answer without a question, a state used twice, every refusal, two
+instances, a duplicate, and an old client.
 """
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("option", all_options().values(), ids=all_options())
 def test_an_option_does_what_the_contract_allows(option: Option) -> None:
-    cases = [case for case in systematic() if case.name != "crowd"]  # thousands of calls
-    if option.extra is not None:
-        cases = [case for case in cases if case.name in ON_AN_ENGINE]
-    _hold(option, cases)
+    _hold(option, [case for case in systematic() if case.name in FEW])
 
 
 @pytest.mark.slow

@@ -17,6 +17,7 @@ import pytest
 from documents.parts import (
     CLIENTS,
     CONFORMANCE,
+    COSTS,
     FRAMEWORKS,
     ROUNDS,
     ROWS,
@@ -34,6 +35,7 @@ from scoreboard.clients.troubles import TROUBLES
 from scoreboard.conformance import __main__ as conformance_command
 from scoreboard.conformance import report as conformance
 from scoreboard.conformance.score import table as suite
+from scoreboard.cost import report as costs
 from scoreboard.frameworks import __main__ as frameworks_command
 from scoreboard.frameworks import frameworks
 from scoreboard.frameworks.cases import cases_for
@@ -147,6 +149,7 @@ def test_what_is_kept_of_clients_is_of_the_versions_in_the_manifests_and_of_ever
         (CLIENTS, clients_kept.read, "**Python SDK** (`mcp`"),
         (SUITE_SCORE, suite.read, "broken servers, and"),
         (CONFORMANCE, conformance.read, "| careless | 14"),
+        (COSTS, costs.read, "The default takes a store that"),
     ],
 )
 def test_a_page_is_made_from_what_is_kept(source: Source[Any], read_kept: Any, cell: str) -> None:

@@ -394,7 +394,7 @@ class Guarded(RuleBasedStateMachine):
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_the_guard_does_what_the_model_says(backend: str, attempts: int) -> None:
     machine: Any = lambda: Guarded(backend, attempts)  # noqa: E731
-    examples = 80 if backend == "asyncio" else 40
+    examples = 40 if backend == "asyncio" else 20
     run_state_machine_as_test(
         machine, settings=settings(max_examples=examples, stateful_step_count=60)
     )

@@ -330,4 +330,4 @@ class Suspended(stateful.RuleBasedStateMachine):
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_the_store_of_frames_does_what_the_model_says(backend: str) -> None:
     machine: Any = lambda: Suspended(backend)  # noqa: E731
-    run_state_machine_as_test(machine, settings=settings(max_examples=100, stateful_step_count=40))
+    run_state_machine_as_test(machine, settings=settings(max_examples=50, stateful_step_count=40))
