@@ -22,7 +22,7 @@ INSTALL := PYTHONWARNINGS='ignore:Editable installation'
 
 .PHONY: chaos clients conformance demo docs evidence lint lowest model mutants notebooks page quick scoreboard suite-score test
 
-demo: .venv/installed
+demo: .venv/demo
 	$(BIN)/python -m mrtr_options
 
 page: .venv/installed
@@ -91,15 +91,20 @@ lowest: .venv-lowest/installed
 .venv-lowest/installed: pyproject.toml constraints-lowest.txt
 	$(PYTHON) -m venv .venv-lowest
 	.venv-lowest/bin/pip install --quiet --upgrade 'pip>=25.1'
-	$(INSTALL) .venv-lowest/bin/pip install --quiet --constraint constraints-lowest.txt --editable . --group dev
+	$(INSTALL) .venv-lowest/bin/pip install --quiet --constraint constraints-lowest.txt --editable '.[review]' --group dev
 	touch $@
 
 OLD := Python 3.11 or later is needed; name one, as in: make demo PYTHON=python3.13
 
-.venv/installed: pyproject.toml constraints.txt
+.venv/demo: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit("$(OLD)" if sys.version_info < (3, 11) else 0)'
-	@echo 'installing into .venv, about a minute'
+	@echo 'installing into .venv'
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --upgrade 'pip>=25.1'
-	$(INSTALL) $(BIN)/pip install --quiet --constraint constraints.txt --editable . --group dev
+	$(INSTALL) $(BIN)/pip install --quiet --constraint constraints.txt --editable '.[review]'
+	touch $@
+
+.venv/installed: .venv/demo
+	@echo 'installing what tests need into .venv, about a minute'
+	$(BIN)/pip install --quiet --constraint constraints.txt --group dev
 	touch $@

@@ -21,6 +21,9 @@ _imported: set[str] = set()
 def importing_from(*folders: Path) -> Generator[None]:
     """Let code in this block, which loads a file, import the modules in these folders."""
     _forget_imported()
+    if not folders:
+        yield
+        return
     known = {name.partition(".")[0] for name in sys.modules}
     paths = [str(folder) for folder in folders]
     before = list(sys.path)

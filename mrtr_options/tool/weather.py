@@ -235,12 +235,14 @@ class MemoryLedger:
     def __init__(self, destination: Destination = "ignores keys") -> None:
         self._destination: Destination = destination
         self._effects: list[Effect] = []
+        self._identities: set[tuple[EffectKind, str]] = set()
 
     async def record(self, effect: Effect) -> None:
         identity = identity_of(effect, self._destination)
-        recorded = [identity_of(earlier, self._destination) for earlier in self._effects]
-        if identity is not None and identity in recorded:
-            return
+        if identity is not None:
+            if identity in self._identities:
+                return
+            self._identities.add(identity)
         self._effects.append(effect)
 
     async def effects(self) -> tuple[Effect, ...]:

@@ -5,7 +5,7 @@ was imported by name or bound as a default. SQLite asks the system by itself, so
 through which SQL asks it are replaced. Python's monotonic clock moves along, so what waits by it in
 an event loop is due; threads wait by the system's.
 
-Knows no other module of the project.
+Knows only `errors`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,12 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import time_machine
+from mrtr_options.errors import UsageError
+
+try:
+    import time_machine
+except ModuleNotFoundError as error:
+    raise UsageError("the review needs time-machine: pip install 'mrtr-options[review]'") from error
 
 
 class _Plain(sqlite3.Connection):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+from importlib import import_module
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -73,6 +74,7 @@ def _write_skeleton(path: Path) -> int:
 
 def run(args: argparse.Namespace) -> int:
     """Review it, and print the report. Return 1 if anything is broken."""
+    import_module("mrtr_options.review.bench.clock")  # refuses if the extra is not installed
     if (args.target is None) == (args.init is None):
         refuse(
             "check takes one target, as in: check my_option.py; or --init my_option.py to begin one"
