@@ -63,7 +63,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--explore",
         action="append",
         metavar="SUBJECT",
-        help="before that, try every set of faults on this subject (M, F¹, all), and keep what"
+        help="before that, try every set of faults on this subject (M, F+guard, all), and keep what"
         " comes of it in docs/data/explored.json; may be given several times",
     )
     parser.add_argument(

@@ -22,7 +22,7 @@ from mrtr_options.review.explore.workers import Called, explore_all
 from mrtr_options.review.judge.anomalies import ANOMALIES, WORDS
 from mrtr_options.review.show.progress import sharing
 from mrtr_options.terminal import markdown as table
-from mrtr_options.tool.notation import NAMED, SINGLE_USE
+from mrtr_options.tool.notation import NAMED, SINGLE_USE, list_in_text
 from mrtr_options.tool.weather import DESTINATIONS, Destination
 
 FILE = ROOT / "docs" / "data" / "candidates.json"
@@ -114,8 +114,5 @@ def compare_candidates() -> str:
     heads = ("candidate", "destination", *(f"client {policy}" for policy in POLICIES))
     return table(
         heads,
-        [
-            (", ".join(f"**{explore.short(name)}**" for name in names), *cells)
-            for cells, names in lines.items()
-        ],
+        [(list_in_text(names), *cells) for cells, names in lines.items()],
     )

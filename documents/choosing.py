@@ -15,18 +15,17 @@ from mrtr_options.review.bench.fault_words import in_words
 from mrtr_options.review.bench.faults import parse
 from mrtr_options.review.bench.setup import POLICIES, Policy
 from mrtr_options.review.bench.subjects import Subject, subject_named
-from mrtr_options.review.explore.summary import Row, short, weakest
+from mrtr_options.review.explore.summary import Row, weakest
 from mrtr_options.review.judge.anomalies import ANOMALIES, WORDS
 from mrtr_options.terminal import markdown as table
 from mrtr_options.tool.choosing import CHOICES, QUESTIONS, Answers, Choice, choose
-from mrtr_options.tool.notation import SINGLE_USE
+from mrtr_options.tool.notation import SINGLE_USE, titled
 
 
 def title(choice: Choice) -> str:
     """Return the name of a choice: the option before its letter, and the wrappers around it."""
     subject = subject_named(choice.subject)
-    around = ", in the guard, calls named" if len(subject.wrappers) > 1 else ""
-    return f"{subject.option.name}{around} (**{short(subject.name)}**)"
+    return titled(subject.name)
 
 
 def weak_spots(choice: Choice) -> dict[Policy, dict[str, str]]:
@@ -90,8 +89,7 @@ def shipped() -> str:
     heads = ("mechanism", "store", "instances", "redeploy")
     lines: dict[tuple[str, ...], list[str]] = {}
     for subject in map(subject_named, SHIPPED):
-        mechanism = f"{subject.option.name} (**{short(subject.name)}**)"
-        lines.setdefault(_mechanism(subject), []).append(mechanism)
+        lines.setdefault(_mechanism(subject), []).append(titled(subject.name))
     rows = [(", ".join(names), *cells) for cells, names in lines.items()]
     return table((*heads, *POLICIES), rows)
 

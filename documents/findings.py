@@ -31,6 +31,7 @@ from mrtr_options.review.show.svg import svg
 from mrtr_options.review.show.transcript import end_of
 from mrtr_options.terminal import markdown
 from mrtr_options.tool.catalogue import all_options
+from mrtr_options.tool.notation import list_in_text
 
 
 @dataclass(frozen=True)
@@ -145,7 +146,7 @@ def compare_subjects(fault: str, rows: Iterable[Mapping[str, Any]]) -> str:
                 names.append(anomaly.words)
         if {each.name for each in parse(fault)} & {*explore.left_out(row)}:
             names.append(explore.NOT_TRIED)
-        cell = cells.setdefault(explore.short(row["subject"]), dict.fromkeys(POLICIES, ""))
+        cell = cells.setdefault(row["subject"], dict.fromkeys(POLICIES, ""))
         cell[row["policy"]] = ", ".join(names) or "none"
     return group_rows(("subjects", *(f"the client {policy}" for policy in POLICIES)), cells)
 
@@ -185,7 +186,7 @@ def compare_keys(runs: Sequence[Observation]) -> str:
     for seen in runs:
         if seen.schedule in slugs and (seen.era, seen.deployment) == ("modern", "one"):
             cell = "refused" if seen.outcome == "refused" else seen.cell
-            cells.setdefault(explore.short(seen.subject), {})[slugs[seen.schedule]] = cell
+            cells.setdefault(seen.subject, {})[slugs[seen.schedule]] = cell
     return group_rows(("subjects", *slugs.values()), cells)
 
 
@@ -194,7 +195,7 @@ def group_rows(head: Sequence[str], cells: Mapping[str, dict[str, str]]) -> str:
     found: dict[tuple[str, ...], list[str]] = {}
     for name, row in cells.items():
         found.setdefault(tuple(row.values()), []).append(name)
-    return markdown(head, ((", ".join(names), *row) for row, names in found.items()))
+    return markdown(head, ((list_in_text(names), *row) for row, names in found.items()))
 
 
 def affected_subjects(name: str) -> str:

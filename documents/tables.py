@@ -35,7 +35,7 @@ from mrtr_options.terminal import markdown as table
 from mrtr_options.tool.author_code import author_code, unified
 from mrtr_options.tool.catalogue import DURABLE, Option, all_options, option_named
 from mrtr_options.tool.guarantees import Guarantees
-from mrtr_options.tool.notation import CALL_KEY, TEMPORAL
+from mrtr_options.tool.notation import CALL_KEY, TEMPORAL, list_in_text
 
 
 class Picture(Protocol):
@@ -109,10 +109,10 @@ LEGEND = (
 )
 
 IN_WRAPPERS = (
-    "F+single-use",
-    "F+single-use+call-key",
-    "J+single-use+call-key",
-    "J+single-use+named",
+    "F+guard",
+    "F+guard+call-key",
+    "J+guard+call-key",
+    "J+guard+named",
 )
 """The options in wrappers that the first table shows; the other tables show all."""
 
@@ -202,17 +202,9 @@ def _not_compared(rows: Sequence[explore.Row]) -> list[str]:
 
 
 def _together(subjects: Sequence[str]) -> str:
-    """Return some subjects as one cell: "A to L", "F H, F in guard", "F J in guard + key"."""
-    around: dict[str, list[str]] = {}
-    for subject in subjects:
-        letter, *wrappers = subject.split("+")
-        around.setdefault(" ".join(explore.AROUND[each] for each in wrappers), []).append(letter)
+    """Return some subjects as one cell: "A to L", "F H; F, guarded"."""
     every = [*all_options()]
-    cells: list[str] = []
-    for what, letters in around.items():
-        names = f"{every[0]} to {every[-1]}" if letters == every else " ".join(letters)
-        cells.append(f"**{names}** {what}".strip())
-    return ", ".join(cells)
+    return list_in_text(subjects).replace(" ".join(every), f"{every[0]} to {every[-1]}")
 
 
 def _in_words(row: explore.Row, anomaly: str) -> str:

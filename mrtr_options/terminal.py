@@ -30,7 +30,7 @@ PIPED_COLUMNS = 100
 """The width of the output if neither a terminal nor `COLUMNS` gives one."""
 
 
-ASCII = {"¹": "^1", "²": "^2", "ᵏ": "^k", "≤": "<=", "×": "x", "…": "...", "—": "-", "°": ""}
+ASCII = {"≤": "<=", "×": "x", "…": "...", "—": "-", "°": ""}
 """Replacements for characters that an encoding lacks; a question mark replaces every other."""
 
 

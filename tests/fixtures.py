@@ -154,7 +154,7 @@ QUOTED_ON_ONE = {
 }
 """Schedules of redeploys and tasks on one instance whose runs documents quote."""
 
-REDEPLOYED = {"E+single-use", "F+legacy-shim", "H+legacy-shim"}
+REDEPLOYED = {"E+guard", "F+legacy-shim", "H+legacy-shim"}
 """The subjects with wrappers whose runs under every redeploy the documents quote."""
 
 

@@ -209,17 +209,17 @@ def test_a_diff_on_a_terminal_goes_through_a_pager(monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize("command", ["diff F", "play", "explore"])
 def test_a_wrapper_around_a_server_of_the_files_own_is_refused_in_one_line(command: str) -> None:
-    said = refusal(main, [*command.split(), f"{BY_HAND}+single-use"])
+    said = refusal(main, [*command.split(), f"{BY_HAND}+guard"])
     assert said == f"mrtr-options: {catalogue.TAKES_NO_WRAPPERS.format(BY_HAND)}\n"
 
 
 def test_a_diff_with_an_option_in_wrappers_shows_what_an_author_adds_and_it_runs(
     tmp_path: Path,
 ) -> None:
-    said = shown("F", "F¹")
+    said = shown("F", "F+guard")
     assert '+wrappers = [single_use(SqliteStore("rounds.sqlite"))]' in said
     assert '     server = build_server("weather-f", call_weather)' in said  # only indented
     assert said[-1].startswith("2 changed lines of author code")
     file = tmp_path / "guarded.py"
-    file.write_text(written("F²").source, encoding="utf-8")
+    file.write_text(written("F+legacy-shim").source, encoding="utf-8")
     load(file, Settings(MemoryLedger()))

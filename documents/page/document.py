@@ -25,18 +25,17 @@ from mrtr_options.review.bench.schedules import SCHEDULES
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.review.explore.counterexamples import weakest_of
 from mrtr_options.review.explore.summary import (
-    AROUND,
     behaviours,
     left_out,
     not_tried_cell,
     not_tried_in,
-    short,
 )
 from mrtr_options.review.judge.anomalies import ANOMALIES
 from mrtr_options.review.judge.observation import Observation
 from mrtr_options.tool.author_code import author_code
 from mrtr_options.tool.catalogue import Option, whole_deck
 from mrtr_options.tool.choosing import QUESTIONS
+from mrtr_options.tool.notation import in_text, titled
 from scoreboard.clients.kept import read as read_clients
 from scoreboard.clients.page import addresses, by_server, overview
 from scoreboard.cost import report as costs
@@ -220,10 +219,10 @@ def _as_object(step: Step) -> dict[str, Any]:
 def _subject(subject: Subject) -> dict[str, Any]:
     return {
         "name": subject.name,
-        "short": short(subject.name),
+        "short": in_text(subject.name),
         "option": subject.option.letter,
         "wrappers": subject.wrappers,
-        "says": " ".join((subject.option.name, *(AROUND[name] for name in subject.wrappers))),
+        "title": titled(subject.name),
     }
 
 

@@ -1,7 +1,7 @@
 // The options by behaviour: for each the fewest faults that cause each failure.
 
 const CLIENTS = { stops: "stops, and reports the error (today's)", "calls again": "calls the tool again, by itself or when told to (today's)", resends: "resends the lost request" };
-const GROUPS = [["", "Options"], ["single-use", "In the single-use guard"], ["call-key", "Called with a call key"]];
+const GROUPS = [["", "Options"], ["guard", "In the single-use guard"], ["call-key", "Called with a call key"]];
 
 /** The subjects, those of one behaviour together. */
 function behavioursOf(data, state) {
@@ -53,7 +53,7 @@ function optionsView(data, state, set) {
 function letterRow(data, subject, state, columns) {
   const option = data.options[subject.option];
   return [
-    h("th", { scope: "row", class: "letter" }, h("b", {}, subject.short), ` ${subject.says}`),
+    h("th", { scope: "row", class: "letter" }, h("b", {}, subject.title)),
     h("td", { colspan: columns, class: "letter" }, marked(option.writes), ` · ${plural(option.code.length, "line")} · old clients ${option.asks ? "are asked" : "get an error"} · `,
       h("a", { href: runAt(state, subject.name, "") }, "play"), " · ",
       h("a", { href: fragmentOf({ ...DEFAULTS, view: "diff", left: "E", right: subject.option }) }, "diff against E"), " · ",

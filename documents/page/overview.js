@@ -22,7 +22,7 @@ function overviewView(data, state, set) {
       h("section", {},
         h("h2", {}, h("b", {}, "E"), " the result is lost, and the client resends: charged twice"),
         auto,
-        h("p", {}, h("a", { class: "act", href: runAt(DEFAULTS, "E,F+single-use", "lost3") }, "Try it, beside F in the guard")))),
+        h("p", {}, h("a", { class: "act", href: runAt(DEFAULTS, "E,F+guard", "lost3") }, "Try it, beside F in the guard")))),
     h("h2", { class: "title" }, "What to do"),
     h("div", { class: "advice" }, data.advice.map(([who, ...items]) => h("section", {}, h("h3", {}, who),
       h("ul", {}, items.map((item) => h("li", {}, marked(item))))))),
@@ -54,15 +54,15 @@ function chooserView(data, state, set) {
 
 function answer(data, { why, weak, destination }, subject) {
   const option = data.options[subject.option], changed = data.diffs[`E${subject.option}`]?.changed_lines ?? 0;
-  const command = ({ policy, faults }) => `play ${subject.short} --faults "${faults}" --client ${policy.replace(" ", "-")}`
+  const command = ({ policy, faults }) => `play ${subject.name} --faults "${faults}" --client ${policy.replace(" ", "-")}`
     + ` --destination ${destination.replace(" ", "-")}`;
   return [
-    h("p", { class: "take" }, "Take ", h("b", {}, subject.short), ` (${subject.says})`),
+    h("p", { class: "take" }, "Take ", h("b", {}, subject.title)),
     h("p", {}, why),
     h("ul", {},
       h("li", {}, "You write: ", marked(option.writes), `, ${plural(option.code.length, "line")}. `,
         subject.option !== "E" && [h("a", { href: fragmentOf({ ...DEFAULTS, view: "diff", left: "E", right: subject.option }) }, `Its diff against E: ${plural(changed, "line")}`), "."],
-        subject.wrappers.includes("single-use") && [" The guard goes around the server: ", h("a", { href: "../../docs/CHOOSING.md#the-default-in-code" }, "in code"), "."]),
+        subject.wrappers.includes("guard") && [" The guard goes around the server: ", h("a", { href: "../../docs/CHOOSING.md#the-default-in-code" }, "in code"), "."]),
       h("li", {}, weak.length ? "What one fault still does to it:" : "Nothing was seen to go wrong with one fault.",
         h("ul", {}, weak.map((each) => h("li", {}, `client ${each.policy}: `, h("b", {}, each.words), `, ${each.when}. `,
           destination === "ignores keys" && data.found.has(`${subject.name} ${each.policy}`)

@@ -7,7 +7,7 @@ const namesOf = (state) => state.subjects.split(",").filter(Boolean).slice(0, 2)
 
 function playView(data, state, set) {
   const names = namesOf(state);
-  if (!names.length) names.push("E", "F+single-use");
+  if (!names.length) names.push("E", "F+guard");
   const faults = faultsOf(state);
   const panels = names.map((name) => panelOf(data, name, faults, state));
   const slots = slotsOf(panels.map(({ run }) => run));
@@ -52,7 +52,7 @@ function copier(what, text) {
 
 /** The command that shows the same in a terminal. */
 function commandOf(data, names, faults, state) {
-  return `python -m mrtr_options play ${names.map((name) => data.bySubject.get(name).short).join(" ")}${faults.length ? ` --faults "${faults.join(" ")}"` : ""}`
+  return `python -m mrtr_options play ${names.join(" ")}${faults.length ? ` --faults "${faults.join(" ")}"` : ""}`
     + ` --client ${state.policy.replace(" ", "-")}`;
 }
 
@@ -87,7 +87,7 @@ function panelView(data, { name, subject, world, run }, { state, set, slots, ove
     round, choose, offer: (where, at, element) => menu(data, { where, at, element, canvas, world, faults, set }),
   }));
   return h("section", { class: "panel", "data-panel": name, "aria-label": subject.short },
-    h("h2", {}, h("b", {}, subject.short), ` ${subject.says}`),
+    h("h2", {}, h("b", {}, subject.title)),
     shortest(data, world, state, set, name),
     ways(data, world, state, name),
     left(data, run, world, faults),

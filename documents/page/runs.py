@@ -69,7 +69,7 @@ def tell(worlds: Worlds, on_world: Callable[[str], None] = lambda name: None) ->
         for done in as_completed(running):
             subject, scenario = running[done]
             setup = scenario.setup
-            on_world(f"{subject.name}, {setup.fleet}, {setup.policy}, {setup.era}")
+            on_world(f"{subject.title}, {setup.fleet}, {setup.policy}, {setup.era}")
         return [each.result() for each in running]
 
 

@@ -23,7 +23,7 @@ function clientsView(data) {
   const guard = ", server in the guard";
   const runOf = (era) => (client, trouble) => {
     const at = `${data.clients[`${client.replace(guard, "")}, ${era}`]}/${/\(([^()]*)\)$/.exec(trouble)[1]}`;
-    return fragmentOf({ ...DEFAULTS, view: "scoreboard", cell: client.endsWith(guard) ? `${at}/F+single-use` : at });
+    return fragmentOf({ ...DEFAULTS, view: "scoreboard", cell: client.endsWith(guard) ? `${at}/F+guard` : at });
   };
   const counts = () => "../../docs/results/CLIENTS.md#what-the-default-does-for-them";
   const key = [["charged", "‼ charged twice"], ["dead", "☠ dead"], ["hangs", "⏳ hangs"], ["one", "⚠ charged, and told of an error; or called again"], ["two", "error"], ["good", "result"]];

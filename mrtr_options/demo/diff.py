@@ -47,7 +47,7 @@ class Written:
     """What an author writes.
 
     Attributes:
-        name: As in "F", "F+single-use"; "?" for a stranger's file.
+        name: As in "F", "F+guard"; "?" for a stranger's file.
         file: What the file is called.
         source: Its text.
     """
@@ -69,7 +69,7 @@ AROUND = {
 
 
 def written(name: str) -> Written:
-    """Return the author code of an option, alone or in wrappers ("F", "F¹", "F+guard").
+    """Return the author code of an option, alone or in wrappers ("F", "F+guard").
 
     Raises:
         CannotLoad: There is no such option, or its file cannot be read.

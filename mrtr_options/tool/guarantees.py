@@ -59,7 +59,7 @@ class Guarantees(BaseModel):
         task: Whether a client that takes tasks is given one.
         departs: The contract's guarantees that the option does not keep, by their names in the
             review. The review must see each of them broken.
-        shown_in: The wrappers that tables show the option in, as in "single-use+call-key".
+        shown_in: The wrappers that tables show the option in, as in "guard+call-key".
         keyed_effects: Whether every effect has an idempotency key, so that a round may run again
             where the destination honours keys.
         needs: The extra of this package without which the file does not import.

@@ -1,20 +1,20 @@
-"""The notation of subjects: an option and the wrappers around it, as in `F+guard` or `F¹`.
+"""The names of subjects: an option and the wrappers around it.
 
-`F+guard` is F in the single-use guard, `F+guard+named` is F in a guard that names its calls,
-`F+legacy-shim` is F asked by old clients, too, `F+call-key` is F called by a client that names its
-calls, `L+temporal` is L on Temporal. A mark is short for a word, as a keyboard can type it (`F1`,
-`F^1`) or as a table shows it (`F¹`). `default` is the subject that README recommends.
+Commands and JSON say `F+guard`: F in the single-use guard. `F+guard+named` is F in a guard that
+names its calls, `F+legacy-shim` is F with old clients asked, too, `F+call-key` is F called by a
+client that names its calls, `L+temporal` is L on Temporal. `default` is the subject that README
+recommends. Texts say *F, guarded* (`in_text`) or *once (F), guarded* (`titled`).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Sequence
 
 from mrtr_options.names import nearest
 from mrtr_options.tool.catalogue import CannotLoad, Option, option_named
 
-SINGLE_USE = "single-use"
+SINGLE_USE = "guard"
 LEGACY_SHIM = "legacy-shim"
 ASK_AGAIN = "ask-again"
 CALL_KEY = "call-key"
@@ -30,18 +30,64 @@ KNOWN = (*WRAPPERS, NAMED, CALL_KEY, TEMPORAL)
 DEFAULT = f"J+{SINGLE_USE}+{NAMED}"
 """The subject that README recommends and `new` writes: keyed replay in a guard that names calls."""
 
-ALIASES = {"guard": SINGLE_USE, "shim": LEGACY_SHIM, "key": CALL_KEY}
-"""Other words for the same, as documents use them."""
+ALIASES = {"single-use": SINGLE_USE, "shim": LEGACY_SHIM, "key": CALL_KEY}
+"""Other words for the same."""
 
-MARKS = {SINGLE_USE: "¹", LEGACY_SHIM: "²", NAMED: "ⁿ", CALL_KEY: "ᵏ", TEMPORAL: "ᵀ"}
-_TYPED = str.maketrans("12nkt", "¹²ⁿᵏᵀ")
+_MARKS = {
+    "1": SINGLE_USE, "2": LEGACY_SHIM, "n": NAMED, "k": CALL_KEY, "t": TEMPORAL,
+    "\N{SUPERSCRIPT ONE}": SINGLE_USE,
+    "\N{SUPERSCRIPT TWO}": LEGACY_SHIM,
+    "\N{SUPERSCRIPT LATIN SMALL LETTER N}": NAMED,
+    "\N{MODIFIER LETTER SMALL K}": CALL_KEY,
+    "\N{MODIFIER LETTER CAPITAL T}": TEMPORAL,
+}  # fmt: skip
+"""The marks that earlier versions printed after a letter; commands still understand them."""
+
+
+def in_text(name: str) -> str:
+    """Return a subject's name as texts have it: "J, guarded and named", "A around F"."""
+    option, *words = name.split("+")
+    return _in_words(option, words)
+
+
+def titled(name: str) -> str:
+    """Return a subject's name with the option's before its letter: "once (F), guarded"."""
+    option, words = option_and_words(name)
+    return _in_words(_title_of(option), words, _title_of(option_named("A")))
+
+
+def _title_of(option: Option) -> str:
+    return f"{option.name} ({option.letter})"
+
+
+def _in_words(option: str, words: Sequence[str], shim: str = "A") -> str:
+    """Return an option, or several, with the words for what is around it."""
+    said = f"{shim} around {option}" if LEGACY_SHIM in words else option
+    if TEMPORAL in words:
+        said += " on Temporal"
+    if SINGLE_USE in words:
+        said += ", guarded and named" if NAMED in words else ", guarded"
+    if ASK_AGAIN in words:
+        said += ", asking again"
+    if CALL_KEY in words:
+        said += ", with a call key" if "," in said else " with a call key"
+    return said
+
+
+def list_in_text(names: Iterable[str]) -> str:
+    """Return the names of subjects in one text: "E J; F J, guarded"."""
+    around: dict[tuple[str, ...], list[str]] = {}
+    for name in names:
+        option, *words = name.split("+")
+        around.setdefault(tuple(words), []).append(option)
+    return "; ".join(_in_words(" ".join(options), words) for words, options in around.items())
 
 
 def option_and_words(name: str) -> tuple[Option, tuple[str, ...]]:
     """Return the option that a subject's name names, and the words after it.
 
     Args:
-        name: As in "E", "option_e_mrtr_native", "F+guard", "F¹", "F1k"; or the path of a file.
+        name: As in "E", "option_e_mrtr_native", "F+guard", "F1k"; or the path of a file.
 
     Raises:
         CannotLoad: There is no such option or word.
@@ -51,7 +97,7 @@ def option_and_words(name: str) -> tuple[Option, tuple[str, ...]]:
     option, *words = _spelled_out(name).split("+")
     words = [ALIASES.get(word, word) for word in words]
     if words and not option:
-        raise CannotLoad(f"{name!r} names no option; put one before it, as in F¹ or F+guard")
+        raise CannotLoad(f"{name!r} names no option; put one before it, as in F+guard")
     if len(set(words)) < len(words):
         raise CannotLoad(f"{name!r} names a wrapper twice; name each once")
     for word in words:
@@ -66,12 +112,10 @@ def option_and_words(name: str) -> tuple[Option, tuple[str, ...]]:
 
 def _spelled_out(name: str) -> str:
     """Return a name with the word for each mark in it."""
-    typed = re.fullmatch(r"([A-Za-z])\^?([12nkt]+)", name)
-    if typed is not None:
-        name = typed[1] + typed[2].translate(_TYPED)
-    for word, mark in MARKS.items():
-        name = name.replace(mark, f"+{word}")
-    return name
+    typed = re.fullmatch(rf"([A-Za-z])\^?([{''.join(_MARKS)}]+)", name)
+    if typed is None:
+        return name
+    return "+".join((typed[1], *(_MARKS[mark] for mark in typed[2])))
 
 
 def _suggestion(word: str) -> str:

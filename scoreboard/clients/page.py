@@ -27,7 +27,7 @@ from scoreboard.clients.troubles import TROUBLES, Trouble
 from scoreboard.rows import Runs
 
 PAGE = ROOT / "docs" / "results" / "CLIENTS.md"
-GUARDED = "F+single-use"
+GUARDED = "F+guard"
 """The second server with which our own client is shown."""
 
 TWICE = "‼"

@@ -71,8 +71,8 @@ DEFAULT = "default"
 def _ways() -> dict[str, Way]:
     titles = {
         "F": "F",
-        "F+single-use": "F in the guard",
-        "J+single-use": "J in the guard",
+        "F+guard": "F in the guard",
+        "J+guard": "J in the guard",
         DEFAULT: "the default: J in the guard, call named",
     }
     return {name: Way(name, title, subject(name)) for name, title in titles.items()}

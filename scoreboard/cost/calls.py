@@ -35,7 +35,7 @@ from scoreboard.cost.timing import Progress, in_turns, ratio, spread
 
 AnyServer = Server[Any] | MCPServer[Any]
 
-GUARDED = ("F+single-use", "F+single-use+call-key", "J+single-use+call-key")
+GUARDED = ("F+guard", "F+guard+call-key", "J+guard+call-key")
 """The subjects that are measured inside the single-use guard, on SQLite."""
 
 CALLS = 4

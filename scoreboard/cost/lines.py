@@ -17,7 +17,7 @@ from scoreboard.cost.report import DEFAULT, Lines, Report
 
 PACKAGE = Path(mrtr_options.__file__).parent
 GUARD = PACKAGE / "sdk" / "single_use" / "__init__.py"
-GUARDED = {"F+single-use": "F", DEFAULT: "J"}
+GUARDED = {"F+guard": "F", DEFAULT: "J"}
 """The guarded subjects whose lines are counted, and the option in each."""
 LINES_OF_THE_GUARD = 1
 """What the author types to put the guard around a tool: `sdk.single_use(store, call=...)`."""

@@ -12,8 +12,9 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from mrtr_options.review.explore.summary import short
 from mrtr_options.terminal import markdown
+from mrtr_options.tool import notation
+from mrtr_options.tool.notation import in_text
 from scoreboard import ROOT
 
 FILE = ROOT / "docs" / "data" / "cost.json"
@@ -62,7 +63,7 @@ class Cost(BaseModel, frozen=True):
     """The cost of a call of one subject.
 
     Attributes:
-        subject: The name of the subject, as in "F+single-use", or of a baseline.
+        subject: The name of the subject, as in "F+guard", or of a baseline.
         ms: The processor time of a call in milliseconds, client and server together.
         ratio: The ratio to the floor's processor time.
     """
@@ -238,14 +239,19 @@ def table(report: Report) -> list[tuple[str, ...]]:
     )
     return [
         (
-            NAMES.get(subject, short(subject)),
+            NAMES.get(subject, in_text(subject)),
             *(cells.get((subject, column), "") for column in HEAD[1:]),
         )
         for subject in named
     ]
 
 
-NAMES = {FLOOR: "floor", SHARED: "shared server", DEFAULT: "default, J¹ⁿ", "task": "bare task"}
+NAMES = {
+    FLOOR: "floor",
+    SHARED: "shared server",
+    DEFAULT: f"default: {in_text(notation.DEFAULT)}",
+    "task": "bare task",
+}
 
 ENGINES_HEAD: tuple[str, ...] = (
     "",
@@ -290,8 +296,7 @@ def notes(report: Report) -> Iterator[str]:
         " option takes above that is its stand-in. Ten questions are those of a generated tool."
     )
     yield (
-        "¹: inside the single-use guard, on SQLite. ᵏ: the client sends a call key."
-        " ⁿ: an argument names the call. The lines of a guarded option include the guard's, with"
+        "A guard records rounds on SQLite. The lines of a guarded option include the guard's, with"
         " its two stores."
     )
     added = " and ".join(

@@ -46,7 +46,7 @@ from scoreboard.servers.peers import (
 )
 
 FOLDER = Path(__file__).parent
-SUBJECTS = ("E", "F", "F¹")
+SUBJECTS = ("E", "F", "F+guard")
 """The servers behind the proxy: without a store, with markers, and with markers in the guard."""
 
 CALL_SECONDS = 25.0

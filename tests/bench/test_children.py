@@ -325,7 +325,9 @@ async def test_a_process_says_what_it_holds(tmp_path: Path) -> None:
 
 async def test_a_process_that_crashes_at_an_effect_does_nothing_after_it(tmp_path: Path) -> None:
     """Find no result recorded by the guard, which the client would then get."""
-    guarded = written("F¹").source.replace('"rounds.sqlite"', repr(str(tmp_path / "rounds.sqlite")))
+    guarded = written("F+guard").source.replace(
+        '"rounds.sqlite"', repr(str(tmp_path / "rounds.sqlite"))
+    )
     async with children(tmp_path, source=guarded) as found:
         for _ in range(2):
             history = await run(ANY, calling().under(parse("crash@bill3")), found)

@@ -55,7 +55,7 @@ async def on_processes(subject: str, scenario: Scenario) -> Observation:
         ("E", named("key-lost")),
         ("H", replace(named("restart"), setup=replace(named("restart").setup, fleet="sticky"))),
         ("E", named("concurrent-final")),
-        ("E+single-use", named("crash-after-effect")),
+        ("E+guard", named("crash-after-effect")),
         ("E", named("disconnect-after-effect")),
         ("F", named("failed-bill")),
         ("A", named("abandoned", "legacy")),
@@ -75,7 +75,7 @@ async def test_a_schedule_fares_on_processes_as_in_memory(subject: str, scenario
 
 async def test_processes_that_share_a_store_bill_a_final_round_once_also_at_once() -> None:
     """Let one of the two deliveries wait; on a slow machine it gives up."""
-    assert (await on_processes("F+single-use", named("concurrent-final"))).most("bill") == 1
+    assert (await on_processes("F+guard", named("concurrent-final"))).most("bill") == 1
 
 
 @pytest.mark.parametrize(("fault", "lives"), [("crash@audit", False), ("gone@audit", True)])
@@ -150,7 +150,7 @@ async def test_a_task_on_two_processes_keeps_every_guarantee(slug: str) -> None:
 
 
 async def test_work_that_is_begun_again_since_its_process_died_is_not_wrong() -> None:
-    subject = subject_named("Lᵏ")
+    subject = subject_named("L+call-key")
     with anyio.fail_after(SECONDS):
         history = await run(subject, calling().under(parse("crash@audit1 back2")))
     assert first_breach(subject, history) is None

@@ -33,7 +33,7 @@ def played(option: Option, script: tuple[Step, ...]) -> Observation:
 
 @pytest.mark.evidence("redeploys in wrappers")
 @pytest.mark.parametrize("slug", REDEPLOYS)
-@pytest.mark.parametrize("subject", ["E+single-use", "F+legacy-shim", "H+legacy-shim"])
+@pytest.mark.parametrize("subject", ["E+guard", "F+legacy-shim", "H+legacy-shim"])
 def test_wrappers_change_nothing_of_it(
     subject: str, slug: str, observations: list[Observation]
 ) -> None:

@@ -17,7 +17,7 @@ from scoreboard import postgres
 from tests.chaos.chaos import Plan, chaos, kinds_of, lines_of
 from tests.chaos.disasters import DISASTERS, Kind
 
-SUBJECTS = ("L", "K", "F+single-use")
+SUBJECTS = ("L", "K", "F+guard")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

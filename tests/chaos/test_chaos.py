@@ -21,7 +21,7 @@ from tests.chaos.disasters import DISASTERS, Kind, World
 from tests.sending import accepted
 
 SUBJECTS = {subject.name: subject for subject in all_subjects()}
-GUARDED = SUBJECTS["F+single-use"]
+GUARDED = SUBJECTS["F+guard"]
 DONE = Reply(text="Tokyo 0: 20 °C, sunny.")
 
 
@@ -151,10 +151,10 @@ async def test_the_guard_holds_under_disasters() -> None:
 @pytest.mark.slow
 @pytest.mark.usefixtures("hurried")
 def test_the_command_prints_what_happened(capsys: pytest.CaptureFixture[str]) -> None:
-    how = "--seconds 0.1 --subject F+single-use --database sqlite --only killed --seed 1"
+    how = "--seconds 0.1 --subject F+guard --database sqlite --only killed --seed 1"
     assert main(how.split()) == 0
     holds, disasters, *_ = capsys.readouterr().out.splitlines()
-    assert holds == "F+single-use on sqlite, 0 s, seed 1: holds"
+    assert holds == "F+guard on sqlite, 0 s, seed 1: holds"
     assert disasters == "  disasters        1: killed 1"
 
 

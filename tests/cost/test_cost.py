@@ -103,9 +103,11 @@ async def test_each_question_of_the_generated_tool_names_the_answer_before_it(wa
 @pytest.mark.anyio
 async def test_options_and_the_guard_are_timed_beside_the_floor() -> None:
     with anyio.fail_after(SECONDS):
-        timed = await calls.time_calls([subject_named("L"), subject_named("F¹ᵏ")], lambda: None)
+        timed = await calls.time_calls(
+            [subject_named("L"), subject_named("F+guard+call-key")], lambda: None
+        )
         guards = await guard.time_guards(None, lambda: None)
-    assert names(timed) == [FLOOR, SHARED, "L", "F+single-use+call-key", DEFAULT]
+    assert names(timed) == [FLOOR, SHARED, "L", "F+guard+call-key", DEFAULT]
     assert timed[0].ratio == Spread(median=1, low=1, high=1)
     assert [each.store for each in guards] == ["SQLite"]
 
@@ -113,10 +115,10 @@ async def test_options_and_the_guard_are_timed_beside_the_floor() -> None:
 @pytest.mark.evidence("how costs are measured")
 @pytest.mark.anyio
 async def test_calls_over_http_are_timed_for_each_number_of_callers() -> None:
-    subjects = [subject_named("H"), subject_named("F¹ᵏ")]
+    subjects = [subject_named("H"), subject_named("F+guard+call-key")]
     with anyio.fail_after(SECONDS):
         loads = await http.time_http(subjects, lambda: None)
-    every = (FLOOR, "H", "F+single-use+call-key", DEFAULT)
+    every = (FLOOR, "H", "F+guard+call-key", DEFAULT)
     assert [(each.callers, each.subject) for each in loads] == [*product((1, 3), every)]
     assert not multiprocessing.active_children()
 

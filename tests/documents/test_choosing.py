@@ -14,9 +14,8 @@ from mrtr_options.review.bench.scenario import calling
 from mrtr_options.review.bench.setup import POLICIES
 from mrtr_options.review.bench.subjects import subject_named
 from mrtr_options.review.explore.counterexamples import counterexamples
-from mrtr_options.review.explore.summary import short
 from mrtr_options.tool.choosing import CHOICES, QUESTIONS, Answers, choose
-from mrtr_options.tool.notation import DEFAULT
+from mrtr_options.tool.notation import DEFAULT, in_text
 from mrtr_options.tool.weather import DESTINATIONS
 from tests.evidence import every
 
@@ -47,7 +46,7 @@ def test_what_new_writes_is_what_moves_money_with_a_store() -> None:
     said = Answers(money=True, changes=True, store=True, business_key=True, one=True)
     assert choose(said).subject == DEFAULT
     assert STYLES[OF_NEW].title.startswith("J in the guard, call named")
-    assert short(subject_named("default").name) == "J¹ⁿ"
+    assert in_text(subject_named("default").name) == "J, guarded and named"
 
 
 @pytest.mark.parametrize("destination", DESTINATIONS)
@@ -71,8 +70,8 @@ def found(row: dict[str, Any]) -> dict[str, Any]:
 ONE_OF_EACH = (
     "F, ignores keys, calls again",
     "F, business key, calls again",
-    "J+single-use+named, ignores keys, calls again",
-    "J+single-use+named, business key, resends",
+    "J+guard+named, ignores keys, calls again",
+    "J+guard+named, business key, resends",
 )
 
 

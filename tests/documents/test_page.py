@@ -142,7 +142,7 @@ def test_the_lines_of_another_version_count_as_those_they_equal(told: dict[str, 
 
 
 def test_what_the_guard_keeps_is_a_step_of_its_round() -> None:
-    steps = tell_one(subject_named("F¹"), calling(), {"witnesses": {}}).stories[0].steps
+    steps = tell_one(subject_named("F+guard"), calling(), {"witnesses": {}}).stories[0].steps
     assert [(step.round, step.says) for step in steps if "kept" in step.svg] == [
         (number, what) for number in (2, 3) for what in ("takes the round", "keeps the outcome")
     ]
@@ -171,10 +171,10 @@ def test_the_first_screen_counts_who_charges_twice_as_the_readme_does(seen: Tab)
 
 
 def test_five_answers_end_in_one_option(seen: Tab) -> None:
-    assert text(seen, ".take").startswith("Take J¹ⁿ")
+    assert text(seen, ".take").startswith("Take keyed replay (J), guarded and named")
     seen.click("[data-key=store-no]")
     seen.click("[data-key=one-yes]")
-    assert text(seen, ".take").startswith("Take H")
+    assert text(seen, ".take").startswith("Take continuation store (H)")
     assert "store=no" in seen.run("location.hash")
 
 

@@ -95,7 +95,7 @@ def test_each_anomaly_has_a_remedy_and_the_options_that_have_it_do_not_show_the_
 
 
 def test_what_to_do_is_about_the_counterexample_that_is_told() -> None:
-    found = anyio.run(counterexamples, subject_named("F¹"), calling(), 1)
+    found = anyio.run(counterexamples, subject_named("F+guard"), calling(), 1)
     lost = {each.anomaly.name: each for each in risks(found, {})}["lost call"]
     assert lost.counterexamples[0] == "crash@bill3"
     assert "idempotency key" in lost.remedy[0]

@@ -86,9 +86,7 @@ def test_an_option_does_what_the_contract_allows_in_every_case(option: Option) -
 def test_guard_keeps_contract(
     script: tuple[Step, ...],
 ) -> None:
-    history = anyio.run(
-        run, subject_named("F+single-use"), replace(calling(fleet="one"), script=script)
-    )
+    history = anyio.run(run, subject_named("F+guard"), replace(calling(fleet="one"), script=script))
     assert violations(history) == []
 
 

@@ -12,7 +12,7 @@ from mrtr_options.review.judge.observation import Observation, Outcome
 from tests.evidence import every
 
 SUBJECTS = {each.name: each for each in all_subjects()}
-ONE_OF_EACH = ("F", "H", "J+single-use")
+ONE_OF_EACH = ("F", "H", "J+guard")
 """The columns of `make test`: markers, a frame, and the guard."""
 
 
@@ -20,7 +20,7 @@ ONE_OF_EACH = ("F", "H", "J+single-use")
 def observations() -> list[Observation]:
     """Play a few schedules of two options."""
     few = [SCHEDULES[slug] for slug in ("lost-final", "crash-after-effect")]
-    return anyio.run(grid.run, grid.cells([SUBJECTS["E"], SUBJECTS["G+single-use"]], schedules=few))
+    return anyio.run(grid.run, grid.cells([SUBJECTS["E"], SUBJECTS["G+guard"]], schedules=few))
 
 
 @pytest.mark.slow
@@ -39,7 +39,7 @@ def test_a_crash_under_the_guard_has_an_open_end_and_one_run(
     observations: list[Observation],
 ) -> None:
     found = {(each.subject, each.schedule, each.deployment): each for each in observations}
-    seen = found["G+single-use", "crash-after-effect", "two"]
+    seen = found["G+guard", "crash-after-effect", "two"]
     assert seen.outcome == "refused"
     assert seen.code == -32001
     assert seen.effects == {"audit": 1, "bill": 1}

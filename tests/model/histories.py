@@ -31,7 +31,7 @@ from tests.model import playing
 from tests.model.accepting import follow
 from tests.model.comparing import left_out
 
-SUBJECTS = playing.SUBJECTS | {"guard, named by argument (J)": "J+single-use+named"}
+SUBJECTS = playing.SUBJECTS | {"guard, named by argument (J)": "J+guard+named"}
 """The subjects whose histories are followed, by the model's mechanism."""
 DESTINATIONS: dict[str, Destination] = dict(
     zip(KINDS, ("ignores keys", "honours keys", "business key"), strict=True)

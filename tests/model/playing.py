@@ -29,8 +29,8 @@ SUBJECTS = {
     "nothing kept (F)": "F",
     "nothing kept (J)": "J",
     "frame in memory (H)": "H",
-    "guard (F)": "F+single-use",
-    "guard, named by key (J)": "J+single-use+call-key",
+    "guard (F)": "F+guard",
+    "guard, named by key (J)": "J+guard+call-key",
     "durable record (L, K)": "L",
     "durable record, named by key": "L+call-key",
 }

@@ -25,7 +25,7 @@ NOT_MODELLED = {"divergent replies"}
 GIVES_UP = {"orphan bill", "lost call"}
 """Anomalies of a client that gives up. The model's client does so earlier than the bench's."""
 NOT_TRIED = {
-    ("J+single-use+named", "stops"): {"lost call"},
+    ("J+guard+named", "stops"): {"lost call"},
 }
 """Anomalies that the model shows with fewer faults, since the explorer's `other` never overtakes.
 

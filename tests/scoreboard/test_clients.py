@@ -132,7 +132,7 @@ async def test_the_default_charges_once_when_the_application_calls_again(
     assert found.asked == 2  # the second call gets the recorded result
 
 
-@pytest.mark.parametrize("server", ["F+single-use", "J+single-use"], indirect=True)
+@pytest.mark.parametrize("server", ["F+guard", "J+guard"], indirect=True)
 async def test_without_the_name_the_guard_charges_twice(server: Serving) -> None:
     found = await seen_in("cut-final-again", server)
     assert found.bills == 2
@@ -158,7 +158,7 @@ async def test_every_broken_response_is_made_good() -> None:
         ("empty", 2),
     ]
     with anyio.fail_after(10 * SECONDS):
-        async with serving(way("F¹"), 10) as server:  # the guard honours call keys
+        async with serving(way("F+guard"), 10) as server:  # the guard honours call keys
             async with Client(server.origin + PATH) as client:
                 await client.list_tools()  # wait for the store, or a key would be older than it
             for how, at in broken:

@@ -84,7 +84,7 @@ def test_a_cell_of_a_client_opens_its_run(opened: tuple[Tab, Path]) -> None:
     cells = [link.partition("cell=")[2] for link in links if "cell=" in link]
     runs = rounds.runs_of(*rounds.present())
     assert (
-        {"clients/ai-sdk/modern/cut-final", "clients/resuming/modern/502/F+single-use"}
+        {"clients/ai-sdk/modern/cut-final", "clients/resuming/modern/502/F+guard"}
         <= {*cells}
         <= {*runs}
     )

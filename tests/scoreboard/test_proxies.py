@@ -73,7 +73,7 @@ def seen(*deliveries: str, bills: int = 1, end: str = "result") -> Passed:
 
 
 def test_a_cell_says_whether_the_round_was_sent_again_and_what_it_cost() -> None:
-    cells = {"E": seen("a", "b", bills=2), "F": seen("a", "b", bills=2), "F¹": seen("b", "a")}
+    cells = {"E": seen("a", "b", bills=2), "F": seen("a", "b", bills=2), "F+guard": seen("b", "a")}
     assert page.cell(cells) == "**again** (to the other); 2/2/1; result"
     lost: dict[str, Passed] = dict.fromkeys(play.SUBJECTS, seen("a", end="error: 502"))
     assert page.cell(lost) == "not again; 1/1/1; error"
@@ -142,7 +142,7 @@ def test_every_setting_that_is_kept_has_every_fault_and_the_guard_charges_once()
         assert [*found.settings] == names, name
         for by_fault in found.settings.values():
             assert [*by_fault] == [*FAULTS], name
-            assert all(cells["F¹"].bills <= 1 for cells in by_fault.values()), name
+            assert all(cells["F+guard"].bills <= 1 for cells in by_fault.values()), name
 
 
 def test_a_proxy_is_installed_once_or_the_reason_is_named(

@@ -29,8 +29,8 @@ ONE_OF_EACH = (
     "F, resends",
     "F, calls again",
     "H, resends",
-    "F+single-use, resends",
-    "F+single-use+call-key, calls again",
+    "F+guard, resends",
+    "F+guard+call-key, calls again",
 )
 """The explorations of `make test`: options that keep nothing, markers or a frame, and the guard,
 alone and with a call key.

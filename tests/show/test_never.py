@@ -34,20 +34,20 @@ def row_of(subject: str, policy: str) -> dict[str, Any]:
 def test_described_subjects_are_those_that_play_the_mechanism_or_are_driven() -> None:
     mechanisms = {subject: each.mechanism for subject, each in DESCRIBED.items()}
     played = {subject: mechanism for mechanism, subject in SUBJECTS.items()}
-    driven = {"J+single-use+named": "guard, named by argument (J)"}
+    driven = {"J+guard+named": "guard, named by argument (J)"}
     assert mechanisms.items() <= (played | driven).items()
 
 
 def test_guard_never_charges_twice_if_its_client_resends() -> None:
-    assert "duplicate bill" in never_in(row_of("F+single-use", "resends"))
-    assert "duplicate bill" not in never_in(row_of("F+single-use", "calls again"))
+    assert "duplicate bill" in never_in(row_of("F+guard", "resends"))
+    assert "duplicate bill" not in never_in(row_of("F+guard", "calls again"))
 
 
 @pytest.mark.parametrize(
     "change",
     [
-        {"subject": "?+single-use"},
-        {"subject": "G+single-use"},
+        {"subject": "?+guard"},
+        {"subject": "G+guard"},
         {"era": "legacy"},
         {"location": "Tokyo"},
         {"not_tried": {"redeploy": "no next version"}},
@@ -57,7 +57,7 @@ def test_guard_never_charges_twice_if_its_client_resends() -> None:
 def test_nothing_is_never_where_the_model_or_the_runs_are_of_something_else(
     change: Mapping[str, Any],
 ) -> None:
-    row = row_of("F+single-use", "resends")
+    row = row_of("F+guard", "resends")
     assert never_in(row)
     assert never_in({**row, **change}) == []
 
@@ -67,14 +67,14 @@ def test_nothing_is_never_where_the_model_or_the_runs_are_of_something_else(
 def test_guard_with_a_key_never_charges_twice_as_call_key_says(
     policy: Policy, destination: Destination
 ) -> None:
-    row = row_of("J+single-use+call-key", policy)
+    row = row_of("J+guard+call-key", policy)
     none: dict[str, list[str]] = {}  # CALL_KEY has the runs
     there = row | {"destination": destination, "witnesses": none}
     assert "duplicate bill" in never_in(there)
 
 
 def test_anomaly_that_a_run_shows_is_not_never() -> None:
-    row = row_of("F+single-use", "resends")
+    row = row_of("F+guard", "resends")
     shown = row["witnesses"] | {"duplicate bill": ["lost3 lost3.2"]}
     assert "duplicate bill" not in never_in(row | {"witnesses": shown})
 
@@ -83,7 +83,7 @@ def test_anomaly_that_a_run_shows_is_not_never() -> None:
 def test_anomaly_that_a_search_shows_is_not_never(
     extra: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    row = row_of("F+single-use", "resends")
+    row = row_of("F+guard", "resends")
     key = ("guard (F)", "resends", "ignores keys", extra)
     mine = searches()[key]
     worse = {**mine, "anomalies": {**mine["anomalies"], "duplicate bill": 3}}
@@ -96,12 +96,12 @@ def test_anomaly_that_a_search_shows_is_not_never(
 def test_fault_that_the_model_lacks_makes_nothing_never(monkeypatch: pytest.MonkeyPatch) -> None:
     assert never.LACKING == []
     monkeypatch.setattr(never, "LACKING", ["late"])
-    assert never_in(row_of("F+single-use", "resends")) == []
+    assert never_in(row_of("F+guard", "resends")) == []
 
 
 def test_search_that_is_missing_makes_nothing_never(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(never, "searches", dict)
-    assert never_in(row_of("F+single-use", "resends")) == []
+    assert never_in(row_of("F+guard", "resends")) == []
 
 
 def extras_of(faults: str) -> set[str]:
@@ -141,7 +141,7 @@ def test_behaviour_is_never_only_where_each_of_its_subjects_is() -> None:
 
 
 def test_explore_says_never_with_its_conditions_in_one_line() -> None:
-    told = " ".join(printed(main, "explore", "F¹", "--client", "resends").split())
+    told = " ".join(printed(main, "explore", "F+guard", "--client", "resends").split())
     assert " never charged twice" in told
     assert told.endswith(never.CONDITIONS)
 

@@ -73,11 +73,11 @@ def test_no_color_and_a_pipe_are_without_colours(monkeypatch: pytest.MonkeyPatch
 PRINTING = {
     "tour": [],
     "check": ["option_z_other.py", "--only", "lost-final,clean-tokyo", "--faults", "1"],
-    "diff": ["F", "F¹", "--all"],
-    "explore": ["E", "F¹"],
+    "diff": ["F", "F+guard", "--all"],
+    "explore": ["E", "F+guard"],
     "matrix": ["--options", "EF", "--only", "lost-final,fork"],
     "new": ["book_table.py"],
-    "play": ["E", "F¹", "--faults", "lost3 crash@audit2"],
+    "play": ["E", "F+guard", "--faults", "lost3 crash@audit2"],
     "schedules": ["--run", "F"],
 }
 """Every command, with arguments that make it print as much as it can."""
@@ -114,13 +114,13 @@ def test_the_help_of_every_command_is_at_most_100_columns_wide(
 
 
 def test_a_subject_is_typed_as_well_as_a_keyboard_can() -> None:
-    for typed in ("F1k", "f^1k", "F¹ᵏ", "F+single-use+call-key"):
-        assert subject_named(typed).name == "F+single-use+call-key"
+    for typed in ("F1k", "f^1k", "F¹ᵏ", "F+guard+key", "F+single-use+call-key"):
+        assert subject_named(typed).name == "F+guard+call-key"
 
 
 def test_a_strangers_file_is_shown_by_its_name(tmp_path: Path) -> None:
     (tmp_path / "mine.py").touch()
-    assert subject_named(f"{tmp_path / 'mine.py'}+single-use").title == "mine+single-use"
+    assert subject_named(f"{tmp_path / 'mine.py'}+guard").title == "mine, guarded"
 
 
 @pytest.fixture
@@ -162,14 +162,14 @@ def test_a_strangers_state_of_json_and_a_signature_is_signed_and_not_sealed() ->
 
 
 def test_what_a_state_reads_is_cut_to_the_columns_but_in_json() -> None:
-    said = printed(main, "play", "F¹", "--faults", "lost1", "--client", "resends")
+    said = printed(main, "play", "F+guard", "--faults", "lost1", "--client", "resends")
     lines = [line for line in said.splitlines() if "signed, reads" in line]
     assert lines
     assert all(
         PIPED_COLUMNS - 4 < len(line) <= PIPED_COLUMNS and line.endswith("…") for line in lines
     )
     (call,) = json.loads(
-        printed(main, "play", "F¹", "--faults", "lost1", "--client", "resends", "--json")
+        printed(main, "play", "F+guard", "--faults", "lost1", "--client", "resends", "--json")
     )
     read = [event["readable"] for event in call["events"] if event.get("readable")]
     assert "state" in json.loads(read[-1])

@@ -272,7 +272,7 @@ class History:
     """One run.
 
     Attributes:
-        subject: The name of the subject under review: "E", "E+single-use".
+        subject: The name of the subject under review: "E", "E+guard".
         scenario: The scenario that was played.
         deployment: The name of the deployment.
         instances: The number of instances.

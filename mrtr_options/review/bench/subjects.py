@@ -24,6 +24,7 @@ from mrtr_options.tool.notation import (
     NAMED,
     SINGLE_USE,
     TEMPORAL,
+    in_text,
     option_and_words,
 )
 from mrtr_options.tool.server import Handler
@@ -66,13 +67,13 @@ class Subject:
 
     @property
     def name(self) -> str:
-        """The letter and the wrappers: "E", "E+single-use"."""
+        """The letter and the wrappers: "E", "E+guard"."""
         return "+".join((self.option.letter, *self.wrappers))
 
     @property
     def title(self) -> str:
-        """The name; a stranger's file has the file's name in it."""
-        return self.name.replace("?", self.option.path.stem, 1)
+        """The name as texts have it; a stranger's file has the file's name in it."""
+        return in_text(self.name.replace("?", self.option.path.stem, 1))
 
     @property
     def on_temporal(self) -> bool:

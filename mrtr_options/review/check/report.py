@@ -25,7 +25,7 @@ class Nearest:
     """The option that behaves most like a proposal, alone or in a wrapper.
 
     Attributes:
-        option: Its name: "F", "F+single-use".
+        option: Its name: "F", "F+guard".
         differs: Pairs of different observations: the proposal's and the option's.
     """
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from mrtr_options.review.bench.subjects import Subject
     from mrtr_options.tool.weather import Destination
 
-MARKS = "F+guard is F¹, F+guard+named F¹ⁿ, F+legacy-shim F², F+call-key Fᵏ, L+temporal Lᵀ"
+IN_WRAPPERS = "in wrappers: F+guard, F+guard+named, F+legacy-shim, F+call-key, L+temporal"
 
 CLIENTS: dict[str, Policy] = {
     "stops": "stops",

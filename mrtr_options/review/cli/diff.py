@@ -10,7 +10,9 @@ from mrtr_options.terminal import refuse
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the two options, or `--stat`."""
-    parser.add_argument("options", nargs="*", metavar="OPTION", help="as in: diff E F; diff F F¹")
+    parser.add_argument(
+        "options", nargs="*", metavar="OPTION", help="as in: diff E F; diff F F+guard"
+    )
     parser.add_argument(
         "--stat", action="store_true", help="print the line counts of every option instead"
     )

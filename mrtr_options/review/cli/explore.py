@@ -12,7 +12,7 @@ from mrtr_options.review.cli._shared import (
     CLIENTS,
     CLIENTS_SAY,
     DESTINATIONS,
-    MARKS,
+    IN_WRAPPERS,
     MOST_FAULTS,
     TOO_MANY_FAULTS,
     add_form,
@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "subjects",
         nargs="*",
         metavar="SUBJECT",
-        help=f"as in: explore E F F¹ᵏ (default: all); {MARKS}",
+        help=f"as in: explore E F F+guard (default: all); {IN_WRAPPERS}",
     )
     parser.add_argument(
         "--faults",
@@ -75,15 +75,15 @@ def run(args: argparse.Namespace) -> int:
         keyed_subjects,
         named_subjects,
     )
-    from mrtr_options.review.explore.summary import print_unclassified, short, show
+    from mrtr_options.review.explore.summary import print_unclassified, show
     from mrtr_options.review.explore.workers import explore_all
     from mrtr_options.review.show.progress import sharing
-    from mrtr_options.tool.notation import LEGACY_SHIM
+    from mrtr_options.tool.notation import LEGACY_SHIM, list_in_text
 
     if not args.subjects:
         print_left_out()
         if args.era == "modern" and not temporal.installed():
-            print(f"left out: Kᵀ, Lᵀ ({temporal.MISSING})", file=sys.stderr)
+            print(f"left out: K and L on Temporal ({temporal.MISSING})", file=sys.stderr)
     everyone = [  # a modern client does not notice the shim for legacy ones
         each for each in all_subjects() if args.era == "legacy" or LEGACY_SHIM not in each.wrappers
     ]
@@ -93,7 +93,7 @@ def run(args: argparse.Namespace) -> int:
     calls = _calls_to_explore(args, chosen)
     fewer = sorted({called.name for (called, _), most in calls.items() if most < args.faults})
     if fewer:
-        where = ", ".join(map(short, fewer))
+        where = list_in_text(fewer)
         print(f"left out: more than one fault at a time on {where}; name them", file=sys.stderr)
     form = "text"
     if args.json:

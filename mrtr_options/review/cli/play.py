@@ -9,7 +9,7 @@ from mrtr_options.review.cli._shared import (
     CLIENTS,
     CLIENTS_SAY,
     DESTINATIONS,
-    MARKS,
+    IN_WRAPPERS,
     add_form,
     add_setup,
     find_subjects,
@@ -29,7 +29,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "subjects",
         nargs="+",
         metavar="SUBJECT",
-        help=f"one or more, and perhaps a schedule: play E F¹ --faults lost3; play E fork; {MARKS}",
+        help="one or more, and perhaps a schedule: play E F+guard --faults lost3; play E fork;"
+        f" {IN_WRAPPERS}",
     )
     parser.add_argument(
         "--faults", metavar="FAULTS", help='what goes wrong, as in "lost3 restart2"'

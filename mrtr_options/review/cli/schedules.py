@@ -14,7 +14,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "subjects",
         nargs="*",
         metavar="SUBJECT",
-        help="with --run: what to call (default: E F H F¹ K)",
+        help="with --run: what to call (default: E F H F+guard K)",
     )
     parser.add_argument(
         "--run",
@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
     from mrtr_options.review.show.progress import counting
     from mrtr_options.tool.catalogue import all_options
 
-    played = ["E", "F", "H", "F¹", *("K" for letter in all_options() if letter == "K")]
+    played = ["E", "F", "H", "F+guard", *("K" for letter in all_options() if letter == "K")]
     chosen = find_subjects(args.subjects or played) if args.play else []
     shown: dict[str, dict[str, list[str]]] = {}
     left_out: dict[str, dict[str, list[str]]] = {}

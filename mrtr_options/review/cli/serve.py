@@ -10,7 +10,6 @@ from collections.abc import Callable
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-from mrtr_options.review.cli._shared import MARKS
 from mrtr_options.terminal import refuse
 from mrtr_options.tool.notation import ASK_AGAIN, CALL_KEY, LEGACY_SHIM, SINGLE_USE
 
@@ -31,7 +30,7 @@ WAITING = "waiting for a client on standard input and output; Ctrl-C ends it"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the subject, and where it is served."""
-    parser.add_argument("subject", metavar="SUBJECT", help=f"as in: serve F¹ --http 8000; {MARKS}")
+    parser.add_argument("subject", metavar="SUBJECT", help="as in: serve F+guard --http 8000")
     where = parser.add_mutually_exclusive_group(required=True)
     where.add_argument(
         "--http", type=int, metavar="PORT", help="streamable HTTP on 127.0.0.1 (0: any port)"

@@ -56,12 +56,10 @@ DESCRIBED = {
     "F": Description("nothing kept (F)"),
     "J": Description("nothing kept (J)"),
     "H": Description("frame in memory (H)"),
-    "F+single-use": Description("guard (F)"),
+    "F+guard": Description("guard (F)"),
     # With other destinations, and with a key, not every extra is searched.
-    "J+single-use+named": Description("guard, named by argument (J)", ("ignores keys",)),
-    "J+single-use+call-key": Description(
-        "guard, named by key (J)", ("ignores keys", "honours keys")
-    ),
+    "J+guard+named": Description("guard, named by argument (J)", ("ignores keys",)),
+    "J+guard+call-key": Description("guard, named by key (J)", ("ignores keys", "honours keys")),
     "L": Description("durable record (L, K)"),
 }
 """The subjects that the model describes: each is driven or played against it (`tests/model`)."""

@@ -24,10 +24,7 @@ from mrtr_options.review.explore.never import CONDITIONS, NEVER, never_in
 from mrtr_options.review.judge.anomalies import ANOMALIES, WORDS
 from mrtr_options.terminal import console, plural
 from mrtr_options.terminal import markdown as table
-from mrtr_options.tool.notation import CALL_KEY, MARKS, NAMED, SINGLE_USE
-
-AROUND = {SINGLE_USE: "in guard", NAMED: "+ name", CALL_KEY: "+ key"}
-"""The words for the things around an option, after its name."""
+from mrtr_options.tool.notation import in_text, list_in_text
 
 FLEETS: dict[Fleet, str] = {
     "one": "one instance",
@@ -229,7 +226,7 @@ def _write_table(rows: Sequence[Row], never: str) -> str:
     shown = [each.name for each in ANOMALIES if any(each.name in row["witnesses"] for row in rows)]
     cells = (
         (
-            " ".join(map(short, behaviour.subjects)),
+            list_in_text(behaviour.subjects),
             policy,
             *(weakest(row, anomaly, never) for anomaly in shown),
             f"{behaviour.histories[policy]:,}",
@@ -243,25 +240,15 @@ def _write_table(rows: Sequence[Row], never: str) -> str:
 
 def not_tried_in(rows: Sequence[Row]) -> list[str]:
     """Write a line for each subject and each reason why its runs leave kinds of faults out."""
-    lines = (line for row in rows for line in not_tried_lines(left_out(row), short(row["subject"])))
+    lines = (
+        line for row in rows for line in not_tried_lines(left_out(row), in_text(row["subject"]))
+    )
     return [*dict.fromkeys(lines)]
 
 
-def short(subject: str) -> str:
-    """Return a subject's name with marks for the things around it: "F¹ᵏ"."""
-    for name, mark in MARKS.items():
-        subject = subject.replace(f"+{name}", mark)
-    return subject
-
-
 def as_in(subjects: Sequence[str]) -> str:
-    """Name subjects in parentheses, with the meaning of their marks; return "" for none."""
-    if not subjects:
-        return ""
-    marks = [
-        f"{MARKS[name]}: {says}" for name, says in AROUND.items() if f"+{name}" in "".join(subjects)
-    ]
-    return f" (as in {'; '.join([', '.join(map(short, subjects)), *marks])})"
+    """Name subjects in parentheses; return "" for none."""
+    return f" (as in {list_in_text(subjects)})" if subjects else ""
 
 
 def weakest(row: Mapping[str, Any], anomaly: str, never: str = NEVER) -> str:

@@ -104,7 +104,7 @@ class _Task:
         first = self.shares[0].first if self.shares else ()
         faults = names_of(first[:MOST_NAMED]) or "no fault"
         more = ", ..." if len(first) > MOST_NAMED else ""
-        return f"{subject.name}, {policies}, {faults}{more}"
+        return f"{subject.title}, {policies}, {faults}{more}"
 
 
 class _Work:

@@ -164,7 +164,7 @@ ANOMALIES: tuple[Anomaly, ...] = (
         harms="the user's money",
         remedy="put the handler into the single-use guard, or give the bill an idempotency key that"
         " its destination honours",
-        spared=("E+single-use", "F+single-use", "G+single-use", "J+single-use"),
+        spared=("E+guard", "F+guard", "G+guard", "J+guard"),
     ),
     Anomaly(
         "orphan bill",
@@ -184,7 +184,7 @@ ANOMALIES: tuple[Anomaly, ...] = (
         _charges_both_answers,
         harms="the user's money, where the answer is a guess of a code",
         remedy="put the handler into the single-use guard, which takes one answer to each question",
-        spared=("F+single-use", "H"),
+        spared=("F+guard", "H"),
     ),
     Anomaly(
         "unasked answer",
@@ -193,7 +193,7 @@ ANOMALIES: tuple[Anomaly, ...] = (
         _skips_the_question,
         harms="the user, who has agreed to nothing",
         remedy="take an answer only to a question that the state says was asked, as the guard does",
-        spared=("F+single-use", "H", "J"),
+        spared=("F+guard", "H", "J"),
     ),
     Anomaly(
         "wanted call swallowed",
@@ -224,7 +224,7 @@ ANOMALIES: tuple[Anomaly, ...] = (
         harms="whoever reads the log or gets the e-mail",
         remedy="write the audit in the last step, inside the single-use guard; `once` (option F)"
         " writes it once where no response is lost",
-        spared=("G+single-use",),
+        spared=("G+guard",),
     ),
     Anomaly(
         "stale answer",
@@ -274,7 +274,7 @@ ANOMALIES: tuple[Anomaly, ...] = (
         harms="the client",
         remedy="compute each round from its request alone, or keep the response in the single-use"
         " guard",
-        spared=("E", "F+single-use"),
+        spared=("E", "F+guard"),
     ),
     Anomaly(
         "asked again",

@@ -58,7 +58,7 @@ class Cell:
     def name(self) -> str:
         """The name of the run while it is made."""
         scenario = self.scenario
-        return f"{self.subject.name}: {scenario.name}, {scenario.setup.era}, {self.deployment}"
+        return f"{self.subject.title}: {scenario.name}, {scenario.setup.era}, {self.deployment}"
 
     @property
     def missing(self) -> str:
@@ -197,7 +197,7 @@ def judge(subject: Subject, observations: Sequence[Observation]) -> Broken:
 def describe_broken(subject: Subject, lacks: Broken) -> list[str]:
     """Return a line for each broken guarantee: its name, the run, and the reason."""
     return [
-        f"{subject.name} breaks {each.name} under {seen.schedule}"
+        f"{subject.title} breaks {each.name} under {seen.schedule}"
         f" ({seen.era}, {seen.deployment}): {seen.breaks[each.name]}"
         for each, seen in lacks
     ]

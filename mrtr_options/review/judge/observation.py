@@ -81,7 +81,7 @@ class Observation:
 
     @property
     def subject(self) -> str:
-        """The letter and the wrappers: "E", "E+single-use"."""
+        """The letter and the wrappers: "E", "E+guard"."""
         return "+".join((self.option, *self.wrappers))
 
     @property

@@ -13,9 +13,10 @@ from rich.table import Table
 from mrtr_options.review.bench.faults import PLAYABLE
 from mrtr_options.review.bench.schedules import SCHEDULES
 from mrtr_options.review.bench.subjects import Subject
-from mrtr_options.review.explore.summary import NOT_TRIED, short
+from mrtr_options.review.explore.summary import NOT_TRIED
 from mrtr_options.review.judge.anomalies import WORDS
 from mrtr_options.terminal import console
+from mrtr_options.tool.notation import in_text, list_in_text
 
 Shown = Mapping[str, Mapping[str, Sequence[str]]]
 
@@ -45,20 +46,18 @@ def show(
     out.print(_build_table(("fault", "what happens"), faults.items()))
     out.print()
     if subjects:
-        on = f"shows, on {' '.join(short(each.name) for each in subjects)}"
+        on = f"shows, on {list_in_text(each.name for each in subjects)}"
         rows = ((slug, sentence, _describe_shown(shown[slug])) for slug, sentence in says.items())
         out.print(_build_table(("schedule", "what happens", on), rows))
     else:
         out.print(_build_table(("schedule", "what happens"), says.items()))
     for name, reasons in left_out.items():
         for why, slugs in reasons.items():
-            out.print(f"{NOT_TRIED} on {short(name)}: {', '.join(slugs)} ({why})")
+            out.print(f"{NOT_TRIED} on {in_text(name)}: {', '.join(slugs)} ({why})")
 
 
 def _describe_shown(found: Mapping[str, Sequence[str]]) -> str:
-    return "\n".join(
-        f"{WORDS[name]}: {' '.join(map(short, where))}" for name, where in found.items()
-    )
+    return "\n".join(f"{WORDS[name]}: {list_in_text(where)}" for name, where in found.items())
 
 
 def _build_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:

@@ -19,7 +19,6 @@ from mrtr_options.review.bench.scenario import Scenario
 from mrtr_options.review.bench.schedules import SCHEDULES
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.review.explore.combinations import OWN_LEDGER, situations_of
-from mrtr_options.review.explore.summary import short
 from mrtr_options.review.judge.anomalies import anomalies_in
 from mrtr_options.review.judge.facts import observe
 from mrtr_options.review.show.transcript import Transcript, end_of, note_on_keys
@@ -47,10 +46,7 @@ def print_runs(
     for subject, history in zip(subjects, histories, strict=True):
         policy = scenario.setup.policy
         client = f"{history.era} client that {policy}"
-        name = subject.title
-        if subject.wrappers:
-            name = f"{short(subject.title)} ({subject.title})"
-        out.print(Text(f"\n{name}, {client}, {history.location!r}", "bold cyan"))
+        out.print(Text(f"\n{subject.title}, {client}, {history.location!r}", "bold cyan"))
         _print_run(subject, history, out)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -13,7 +13,7 @@ from rich.text import Text
 from mrtr_options.review.bench.deployments import offered
 from mrtr_options.review.bench.setup import Era
 from mrtr_options.review.bench.subjects import Subject, all_subjects
-from mrtr_options.review.explore.summary import NOT_TRIED, short
+from mrtr_options.review.explore.summary import NOT_TRIED
 from mrtr_options.review.judge import grid
 from mrtr_options.review.judge.contract import RULES
 from mrtr_options.review.judge.guarantees import declared, find_kept, guarantees_of, undeclared
@@ -21,7 +21,7 @@ from mrtr_options.review.judge.observation import Observation, Verdict
 from mrtr_options.review.judge.properties import Property
 from mrtr_options.terminal import console, in_colour, plural
 from mrtr_options.terminal import markdown as in_markdown
-from mrtr_options.tool.notation import LEGACY_SHIM, MARKS, SINGLE_USE
+from mrtr_options.tool.notation import in_text, list_in_text
 
 COLOURS: dict[Verdict, str] = {
     "once": "green",
@@ -33,8 +33,6 @@ COLOURS: dict[Verdict, str] = {
 LEGEND = (
     "a/b: the call ended with a text, a audits and b bills; ref: refused with an error code; "
     "can: the task was cancelled; ---: the client got no result; ...: no response at all",
-    f"{MARKS[SINGLE_USE]} inside the single-use guard"
-    f"   {MARKS[LEGACY_SHIM]} inside the legacy shim",
 )
 
 
@@ -97,7 +95,7 @@ class _TableCell:
     Attributes:
         deployment, era, schedule: The run.
         subject: The name of the subject.
-        heading: The letter of its column, with the marks of its wrappers.
+        heading: The heading of its column.
         text: The text of the cell.
         verdict: The verdict on the effects; None for a run that was not tried.
     """
@@ -112,21 +110,15 @@ class _TableCell:
 
 
 def _cell_of_run(seen: Observation) -> _TableCell:
-    heading = seen.option + _marks_of(seen.wrappers)
     where = seen.deployment, seen.era, seen.schedule
-    return _TableCell(*where, seen.subject, heading, seen.cell, seen.verdict)
+    return _TableCell(*where, seen.subject, in_text(seen.subject), seen.cell, seen.verdict)
 
 
 def _cell_not_tried(cell: grid.Cell) -> _TableCell:
     subject = cell.subject
     scenario = cell.scenario
-    heading = subject.option.letter + _marks_of(subject.wrappers)
     where = cell.deployment, scenario.setup.era, scenario.name
-    return _TableCell(*where, subject.name, heading, NOT_TRIED, None)
-
-
-def _marks_of(wrappers: Iterable[str]) -> str:
-    return "".join(MARKS.get(name, "+") for name in wrappers)
+    return _TableCell(*where, subject.name, in_text(subject.name), NOT_TRIED, None)
 
 
 def _group_cells(
@@ -167,22 +159,28 @@ def _build_tables(group: Sequence[_TableCell], width: int) -> Iterator[Table]:
         last = first
         room = width - max(map(len, rows)) - 1
         while last < len(headings):
-            room -= _width_of(row[last] for row in rows.values()) + 1
+            room -= _width_of(headings, rows, last) + 1
             if room < 0 and last > first:
                 break
             last += 1
         table = Table(box=None, padding=(0, 1, 0, 0))
         table.add_column("audit/bill", no_wrap=True)
-        for heading in headings[first:last]:
-            table.add_column(heading, justify="center", min_width=3)
+        for column in range(first, last):
+            width = _width_of(headings, rows, column)
+            table.add_column(headings[column], justify="center", width=width)
         for slug, row in rows.items():
             table.add_row(slug, *map(_colour_cell, row[first:last]))
         yield table
         first = last
 
 
-def _width_of(column: Iterable[_TableCell | None]) -> int:
-    return max(3, *(len(each.text) for each in column if each is not None))
+def _width_of(
+    headings: Sequence[str], rows: Mapping[str, Sequence[_TableCell | None]], column: int
+) -> int:
+    """Return the width of a column, whose heading may be broken between words."""
+    cells = (row[column] for row in rows.values())
+    texts = [*headings[column].split(), *(each.text for each in cells if each is not None)]
+    return max(3, *map(len, texts))
 
 
 def _colour_cell(each: _TableCell | None) -> Text:
@@ -230,7 +228,7 @@ def _print_guarantees(
         alike.setdefault(lines, []).append(column)
     out = console()
     for (line, *more), columns in alike.items():
-        out.print(f"{' '.join(short(each.name) for each in columns)}: {line}")
+        out.print(f"{list_in_text(each.name for each in columns)}: {line}")
         for text in more:
             out.print(f"  {text}", style="red" if judged[columns[0]] else "dim")
 

@@ -19,7 +19,6 @@ from mrtr_options.review.explore.summary import (
     NOT_TRIED,
     as_in,
     kinds_in_short,
-    short,
 )
 from mrtr_options.review.judge.anomalies import WORDS
 from mrtr_options.review.judge.observation import Verdict
@@ -32,6 +31,7 @@ from mrtr_options.review.show.html import (
 )
 from mrtr_options.review.show.tables import COLOURS, LEGEND
 from mrtr_options.terminal import console, plural
+from mrtr_options.tool.notation import in_text
 
 MOST_NAMED = 5
 """The most schedules that are named in which the nearest option differs."""
@@ -144,7 +144,7 @@ def _print_nearest(report: Report) -> None:
         differs = f"differs in {plural(len(under), 'schedule')}: {some}"
     if report.not_tried:
         differs += f"; {NOT_TRIED}: {kinds_in_short(report.not_tried)}"
-    console().print(f"most similar option: {short(report.nearest.option)} ({differs})")
+    console().print(f"most similar option: {in_text(report.nearest.option)} ({differs})")
 
 
 def _print_runs(report: Report) -> None:
