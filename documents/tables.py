@@ -202,9 +202,9 @@ def _not_compared(rows: Sequence[explore.Row]) -> list[str]:
 
 
 def _together(subjects: Sequence[str]) -> str:
-    """Return some subjects as one cell: "A to L", "F H; F, guarded"."""
+    """Return some subjects as one cell: "A to L", "F, H; F, guarded"."""
     every = [*all_options()]
-    return list_in_text(subjects).replace(" ".join(every), f"{every[0]} to {every[-1]}")
+    return list_in_text(subjects).replace(", ".join(every), f"{every[0]} to {every[-1]}")
 
 
 def _in_words(row: explore.Row, anomaly: str) -> str:

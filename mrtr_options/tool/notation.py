@@ -70,17 +70,17 @@ def _in_words(option: str, words: Sequence[str], shim: str = "A") -> str:
     if ASK_AGAIN in words:
         said += ", asking again"
     if CALL_KEY in words:
-        said += ", with a call key" if "," in said else " with a call key"
+        said += ", with a call key" if SINGLE_USE in words else " with a call key"
     return said
 
 
 def list_in_text(names: Iterable[str]) -> str:
-    """Return the names of subjects in one text: "E J; F J, guarded"."""
+    """Return the names of subjects in one text: "E, J; F, J, guarded"."""
     around: dict[tuple[str, ...], list[str]] = {}
     for name in names:
         option, *words = name.split("+")
         around.setdefault(tuple(words), []).append(option)
-    return "; ".join(_in_words(" ".join(options), words) for words, options in around.items())
+    return "; ".join(_in_words(", ".join(options), words) for words, options in around.items())
 
 
 def option_and_words(name: str) -> tuple[Option, tuple[str, ...]]:
