@@ -137,12 +137,7 @@ SERVERS = Source[Scoreboard](
     board.read,
     (servers.LIBRARIES, *servers.FINDINGS),
     {
-        "servers, anomalies": servers.by_anomaly,
-        "servers, routing": servers.by_routing,
-        "servers, state": servers.state,
-        "servers, old clients": servers.old_clients,
-        "servers, advice": servers.advice,
-        "servers, versions": servers.versions,
+        "servers, libraries": servers.libraries,
         "servers, not built": servers.not_built,
     },
     servers.run,
@@ -152,12 +147,8 @@ FRAMEWORKS = Source[Scoreboard](
     board.read,
     (servers.LIBRARIES, *map(of_frameworks.page_of, of_frameworks.FINDINGS)),
     {
-        "frameworks, anomalies": frameworks.by_anomaly,
-        "frameworks, outcomes": frameworks.by_case,
+        "frameworks, libraries": frameworks.libraries,
         "frameworks, cases": frameworks.cases,
-        "frameworks, pauses": frameworks.pauses,
-        "frameworks, advice": frameworks.advice,
-        "frameworks, versions": frameworks.versions,
         "frameworks, not built": frameworks.not_built,
         **{
             f"frameworks, {name}: {what}": partial(of_frameworks.part, write, found)

@@ -30,6 +30,7 @@ from scoreboard.board import read as read_board
 from scoreboard.clients.kept import read as read_clients
 from scoreboard.clients.page import runs as runs_of_clients
 from scoreboard.frameworks import first as frameworks
+from scoreboard.frameworks.page import about as about_frameworks
 from scoreboard.frameworks.page import failures as framework_failures
 from scoreboard.proxies import page as proxies
 from scoreboard.proxies.upstream import FAULTS
@@ -38,6 +39,7 @@ from scoreboard.servers import cells
 from scoreboard.servers import first as servers
 from scoreboard.servers.cells import AllRuns
 from scoreboard.servers.page import LIBRARIES
+from scoreboard.servers.page import about as about_servers
 from scoreboard.servers.page import failures as server_failures
 
 T = TypeVar("T")
@@ -114,9 +116,10 @@ def board_table(board: Board, rows: Sequence[Row]) -> str:
 
 
 def runs_of(board: Scoreboard, runs: AllRuns) -> Runs:
-    """Return the run behind each cell and each failure, and each client's runs, by address."""
+    """Return the runs of cells, failures and clients, and lines on libraries, by address."""
     every = servers.runs_of(board, runs) | runs_of_clients(read_clients())
-    return every | server_failures(board) | framework_failures(board)
+    every |= server_failures(board) | framework_failures(board)
+    return every | about_servers(board) | about_frameworks(board)
 
 
 def schema() -> str:

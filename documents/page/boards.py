@@ -8,15 +8,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from mrtr_options.review.judge.anomalies import ANOMALIES
 from scoreboard import rounds
 from scoreboard.board import Scoreboard
 from scoreboard.frameworks import page as frameworks
-from scoreboard.rows import Heads, Row, slug
+from scoreboard.libraries import FAILURES
+from scoreboard.rows import Heads, Row
 from scoreboard.servers import page as servers
 
-FAILURES = {slug(each.name): each.words for each in ANOMALIES}
-"""The columns of a table of failures, and their heads."""
+HEADS = FAILURES | frameworks.WORDS_OF
+"""The heads of the columns of failures, and of the frameworks' cases."""
 
 
 def boards() -> dict[str, Any]:
@@ -55,12 +55,23 @@ def _failures(board: Scoreboard) -> dict[str, Any]:
         "Servers, a client that resends": servers.failure_rows(board, "resends"),
         "Servers, a client that calls again": servers.failure_rows(board, "calls again"),
         "Frameworks": frameworks.failure_rows(board),
+        "Frameworks, each case": frameworks.case_rows(board),
+        **{
+            f"Servers, rounds go to either instance, a client that {policy}": (
+                servers.failure_rows(board, policy, "free")
+            )
+            for policy in ("resends", "calls again")
+        },
     }
     return {
-        title: _board({name: FAILURES[name] for name in rows[0].cells}, rows)
+        title: _board({name: HEADS[name] for name in _columns(rows)}, rows)
         for title, rows in tables.items()
         if rows
     }
+
+
+def _columns(rows: Sequence[Row]) -> list[str]:
+    return [*dict.fromkeys(column for row in rows for column in row.cells)]
 
 
 class _Lines:

@@ -80,7 +80,7 @@ function boardOf(data, state) {
 function failuresOf(data, state) {
   const key = h("p", { class: "key" }, h("span", { class: "every" }, "every call"), h("span", { class: "one" }, "one fault"), h("span", {}, "empty: not seen"));
   return [key, ...Object.entries(data.scoreboard.failures).flatMap(([title, { heads, rows }]) => [
-    h("h2", { class: "title" }, title), grid(data, state, title, heads, rows, false, !title.endsWith("calls again"))])];
+    h("h2", { class: "title" }, title), grid(data, state, title, heads, rows, false, !/calls again|either/.test(title))])];
 }
 
 function changesOf(data) {
@@ -96,7 +96,7 @@ function changesOf(data) {
 
 /** A board as a table. `asksUpstream`: with what maintainers know; `opens`: cells open their run. */
 function grid(data, state, label, heads, rows, asksUpstream, opens = true) {
-  const columns = heads.map(([name]) => name), look = state.board === "failures" ? failure : harm;
+  const columns = heads.map(([name]) => name), look = state.board === "failures" && !label.endsWith("each case") ? failure : harm;
   const cellOf = (row, column) => {
     const [says, adds] = row.cells[column] ?? ["", ""], cell = `${row.id}/${column}`;
     const within = [plain(says), adds && h("small", {}, ` → ${plain(adds)}`)];
@@ -104,7 +104,9 @@ function grid(data, state, label, heads, rows, asksUpstream, opens = true) {
     return h("td", { class: says && look(says, adds), id: opens && state.board !== "failures" ? cell : undefined, "data-open": state.cell === cell },
       runs ? h("a", { href: fragmentOf({ ...DEFAULTS, view: "scoreboard", board: state.board, cell }) }, within) : within);
   };
-  const head = (row) => h("th", { scope: "row" }, h("b", {}, row.title), ` ${row.version}`, row.form && h("small", {}, ` ${plain(row.form)}`), " ", h("small", { class: "day" }, row.date));
+  const about = (row) => `${row.id.split("/", 2).join("/")}/about`;
+  const title = (row) => (Object.hasOwn(data.scoreboard.runs, about(row)) ? h("a", { href: fragmentOf({ ...DEFAULTS, view: "scoreboard", board: state.board, cell: about(row) }) }, row.title) : row.title);
+  const head = (row) => h("th", { scope: "row" }, h("b", {}, title(row)), ` ${row.version}`, row.form && h("small", {}, ` ${plain(row.form)}`), " ", h("small", { class: "day" }, row.date));
   const known = ({ upstream }) => h("td", { class: upstream === "not reported" ? "untried" : "" }, linkless(upstream));
   return cards(label, ["library", ...heads.map(([, says]) => says), ...(asksUpstream ? ["upstream"] : [])], [["", rows.map((row) => [
     head(row), ...columns.map((column) => cellOf(row, column)), ...(asksUpstream ? [known(row)] : [])])]]);

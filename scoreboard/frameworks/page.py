@@ -5,18 +5,20 @@ Knows the kept results and the frameworks' folders; nothing of any library.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from mrtr_options.review.judge.anomalies import ANOMALIES, WORDS
 from mrtr_options.terminal import markdown
-from scoreboard.board import Scoreboard, date_of
+from scoreboard.board import Scoreboard
 from scoreboard.frameworks.cases import ATTACKS, CASES
 from scoreboard.frameworks.frameworks import Framework, Variant, frameworks
 from scoreboard.frameworks.play import NOT_THE_END, FrameworkReview, Played
-from scoreboard.rows import Cell, Row, Runs, anchored, slug
+from scoreboard.libraries import about as about_library
+from scoreboard.libraries import table as table_of
+from scoreboard.rows import Cell, Row, Runs, slug
 
 Result = tuple[Framework, Variant, FrameworkReview]
 
@@ -147,85 +149,56 @@ def shown_anomalies(board: Scoreboard) -> list[str]:
     ]
 
 
-def by_anomaly(board: Scoreboard) -> str:
-    """Return a table with a row for each way to write the tool: the least case of each anomaly."""
-    names = shown_anomalies(board)
-    lines: list[Sequence[str]] = []
-    for framework, variant, found in rows(board):
-        cases = (least(found, name) for name in names)
-        cells = (WORDS_OF[case] if case else "" for case in cases)
-        lines.append((name_of(framework, variant), *cells))
-    return markdown(("framework", *(WORDS[each] for each in names)), lines)
+def libraries(board: Scoreboard) -> str:
+    """Return a table with a row for each framework."""
+    return table_of("frameworks", frameworks(), board.frameworks, failure_rows(board))
 
 
-def by_case(board: Scoreboard) -> str:
-    """Return a table with a row for each way to write the tool: the outcome of each case."""
-    plain = [case for case in CASES if case.name not in ATTACKS]
-    lines = (
-        (name_of(framework, variant), *(outcome(found.cases.get(case.name)) for case in plain))
-        for framework, variant, found in rows(board)
-    )
-    return markdown(("framework", *(case.words for case in plain)), lines)
-
-
-def pauses(board: Scoreboard) -> str:
-    """Return a table of the data that the caller holds, and of the attacks on them."""
-    lines = (
-        (
-            name_of(framework, variant),
-            variant.pause,
-            *(attack(found.cases.get(name)) for name in ATTACKS),
-        )
-        for framework, variant, found in rows(board)
-    )
-    return markdown(("framework", "the caller holds", *(WORDS_OF[name] for name in ATTACKS)), lines)
-
-
-def advice(board: Scoreboard) -> str:
-    """Return a table of the documentation on effects above a pause, and the author's remedies."""
-    lines: list[Sequence[str]] = []
-    for framework, variant, _ in rows(board):
-        quote = framework.quote
-        says = f'"{quote.says}"' if quote.says else "does not mention them"
-        first = variant is framework.variants[0]
-        says = f"{says} ([{quote.date}]({quote.address}))" if first else ""
-        lines.append((name_of(framework, variant), says, variant.author))
-    heads = ("framework", "its documentation on effects above a pause", "an author today")
-    return markdown(heads, lines)
-
-
-def versions(board: Scoreboard) -> str:
-    """Return a table of the builds, with sources and times; the last row has the sums."""
-    lines: list[Sequence[str]] = []
-    known = [board.frameworks[name] for name in frameworks() if name in board.frameworks]
-    built = [kept for kept in known if kept.variants]
-    every = [each for kept in built for each in kept.variants.values()]
-    for framework in frameworks().values():
-        kept = board.frameworks.get(framework.name)
-        if kept is None:
-            continue
-        ran = [*kept.variants.values()]
-        took = (
-            f"{kept.build_seconds} s, {sum(each.seconds for each in ran)} s" if ran else "not built"
-        )
-        sizes = ", ".join(str(each.lines) for each in ran)
-        lines.append(
+def about(board: Scoreboard) -> Runs:
+    """Return what is known of each framework, by its address, a line for each thing."""
+    return {
+        f"frameworks/{name}/about": about_library(
+            framework,
+            board.frameworks[name],
             (
-                anchored("frameworks", framework.name, framework.title),
-                framework.language,
-                f"`{framework.package}` {framework.version}",
-                f"[page]({framework.documentation})",
-                sizes,
-                str(sum(each.processes for each in ran)),
-                took,
-                date_of(framework, kept, max((each.date for each in ran), default="")),
-                framework.note,
-            )
+                f"{variant.name}: {found.lines} lines, {found.processes} processes; the caller"
+                f" holds {variant.pause}; an author today: {variant.author}"
+                for of, variant, found in rows(board)
+                if of.name == name
+            ),
         )
-    took = f"{sum(each.build_seconds for each in built)} s, {sum(each.seconds for each in every)} s"
-    lines.append(("all", "", "", "", "", str(sum(each.processes for each in every)), took, "", ""))
-    heads = ("framework", "language", "package", "written after", "lines", "processes")
-    return markdown((*heads, "build, cases", "date", "note"), lines)
+        for name, framework in frameworks().items()
+        if name in board.frameworks
+    }
+
+
+def case_rows(board: Scoreboard) -> list[Row]:
+    """Return a row for each way to write the tool, with the outcome of each case."""
+    return [
+        _row(
+            framework,
+            variant,
+            found,
+            {
+                name: attack(played).strip("*") if name in ATTACKS else outcome(played)
+                for name, played in found.cases.items()
+            },
+        )
+        for framework, variant, found in rows(board)
+    ]
+
+
+def _row(
+    framework: Framework, variant: Variant, found: FrameworkReview, cells: Mapping[str, str]
+) -> Row:
+    return Row(
+        id=address(framework, variant),
+        title=framework.title,
+        form=variant.name,
+        version=found.version,
+        date=found.date,
+        cells={name: Cell(says=says) for name, says in cells.items()},
+    )
 
 
 def not_built(board: Scoreboard) -> str:
@@ -242,13 +215,11 @@ def failure_rows(board: Scoreboard) -> list[Row]:
     """Return a row for each way to write the tool, with the least case of each anomaly."""
     names = shown_anomalies(board)
     return [
-        Row(
-            id=address(framework, variant),
-            title=framework.title,
-            form=variant.name,
-            version=found.version,
-            date=found.date,
-            cells={slug(name): Cell(says=WORDS_OF.get(least(found, name), "")) for name in names},
+        _row(
+            framework,
+            variant,
+            found,
+            {slug(name): WORDS_OF.get(least(found, name), "") for name in names},
         )
         for framework, variant, found in rows(board)
     ]

@@ -1,4 +1,4 @@
-"""The kept results of servers in words: the terminal's table, and all but the first table of docs.
+"""The kept results of servers in words: the terminal's table, and the failures.
 
 Knows the kept results and the servers' folders; nothing of any library.
 """
@@ -14,19 +14,20 @@ from rich.table import Table
 from mrtr_options.review.bench.fault_words import in_words
 from mrtr_options.review.bench.faults import parse
 from mrtr_options.review.explore.counterexamples import weakest_of
-from mrtr_options.review.judge.anomalies import ANOMALIES, WORDS
+from mrtr_options.review.judge.anomalies import ANOMALIES
 from mrtr_options.review.judge.contract import RULES
-from mrtr_options.terminal import markdown
 from scoreboard import ROOT
-from scoreboard.board import Scoreboard, date_of
-from scoreboard.rows import Cell, Row, Runs, anchored, slug, strong
+from scoreboard.board import Scoreboard
+from scoreboard.libraries import about as about_library
+from scoreboard.libraries import table as table_of
+from scoreboard.rows import Cell, Row, Runs, slug
 from scoreboard.servers.cells import read as read_cells
 from scoreboard.servers.peers import Peer, Variant, missing, peers
 from scoreboard.servers.play import OLD_CALLS, Broken, Life, Old, ServerReview, Tried
 
 PAGE = ROOT / "docs" / "results" / "SCOREBOARD.md"
 LIBRARIES = PAGE.with_name("SCOREBOARD_LIBRARIES.md")
-"""Of each library: all failures, its documentation, the author's remedies, and the builds."""
+"""A row for each library."""
 
 FINDINGS = sorted((ROOT / "docs" / "results" / "findings").glob("server-*.md"))
 """Pages for the maintainers of a server; they show runs that are kept."""
@@ -168,151 +169,51 @@ def failure(found: ServerReview, tried: Tried, anomaly: str) -> str:
 
 
 def shown_anomalies(board: Scoreboard) -> list[str]:
-    """Return the anomalies that any server shows under sticky routing, money first."""
-    tried = (each for _, _, found in played(board) for each in found.tried if each.fleet != "free")
+    """Return the anomalies that any server shows, money first."""
+    tried = (each for _, _, found in played(board) for each in found.tried)
     shown = {name for each in tried for name in each.shown}
     return [each.name for each in ANOMALIES if each.name in shown]
 
 
-def by_anomaly(board: Scoreboard) -> str:
-    """Return a table with a row for each server and client under sticky routing.
-
-    The departures come last.
-    """
-    names = shown_anomalies(board)
-    lines: list[Sequence[str]] = []
-    for peer, variant, found in played(board):
-        for tried in found.tried:
-            if tried.fleet == "free":
-                continue
-            cells = [strong(failure(found, tried, name)) for name in names]
-            lines.append(
-                (
-                    name_of(peer, variant),
-                    peer.style,
-                    tried.policy,
-                    *cells,
-                    musts(found),
-                    departures(found),
-                )
-            )
-    heads = ("server", "style", "the client", *(WORDS[each] for each in names))
-    return markdown((*heads, "breaks", "departs"), lines)
+def libraries(board: Scoreboard) -> str:
+    """Return a table with a row for each server."""
+    return table_of("servers", peers(), board.servers, failure_rows(board, "resends"))
 
 
-def by_routing(board: Scoreboard) -> str:
-    """Return a table of the anomalies that free routing adds."""
-    lines: list[Sequence[str]] = []
-    for peer, variant, found in played(board):
-        for policy in dict.fromkeys(tried.policy for tried in found.tried):
-            here = {tried.fleet: tried for tried in found.tried if tried.policy == policy}
-            if "free" not in here or "sticky" not in here:
-                continue
-            free = here["free"]
-            more = [
-                f"{WORDS[name]}: {least(free, name)}"
-                for name in free.shown
-                if _is_worse(name, free, here["sticky"])
-            ]
-            if more:
-                lines.append((name_of(peer, variant), policy, "; ".join(more)))
-    return markdown(("server", "the client", "added by routing to either instance"), lines)
-
-
-def _is_worse(anomaly: str, free: Tried, sticky: Tried) -> bool:
-    """Return whether free routing adds an anomaly, or makes it occur without a fault."""
-    if anomaly not in sticky.shown:
-        return True
-    without_fault = ""
-    return without_fault in free.shown[anomaly] and without_fault not in sticky.shown[anomaly]
-
-
-def state(board: Scoreboard) -> str:
-    """Return a table of the protection of the state, and of the attacks on it."""
-    lines: list[Sequence[str]] = []
-    for peer, variant, found in played(board):
-        if not found.longest_state:
-            continue
-        broken = {each.rule for each in (*found.breaks, *found.departs)}
-        seen = ("**taken**" if rule in broken else "refused" for rule in STATE_RULES)
-        lines.append(
-            (
-                name_of(peer, variant),
-                variant.state,
-                variant.keys,
-                *seen,
-                life(found),
-                f"{found.longest_state} bytes",
-            )
+def about(board: Scoreboard) -> Runs:
+    """Return what is known of each server, by its address, a line for each thing."""
+    return {
+        f"servers/{name}/about": about_library(
+            peer,
+            board.servers[name],
+            (_setting(*each) for each in played(board) if each[0].name == name),
         )
-    heads = ("server", "protected by", "key", *STATE_RULES.values(), "good for", "longest")
-    return markdown(heads, lines)
+        for name, peer in peers().items()
+        if name in board.servers
+    }
 
 
-def _default(board: Scoreboard, peer: Peer) -> ServerReview:
-    return board.servers[peer.name].variants[peer.variants[0].name]
-
-
-def old_clients(board: Scoreboard) -> str:
-    """Return a table of the results for a client of 2025-11-25."""
-    lines = (
-        (
-            name_of(peer, variant),
-            *(strong(old_client(found.old.get(name))) for name in OLD_CALLS),
-        )
-        for peer, variant, found in played(board)
-        if variant is peer.variants[0] or found.old != _default(board, peer).old
-    )
-    return markdown(("server", "Tokyo: one question", "Springfield: two"), lines)
-
-
-def advice(board: Scoreboard) -> str:
-    """Return a table of the documentation on effects above a pause, and the author's remedies."""
-    lines: list[Sequence[str]] = []
-    for peer, variant, _ in played(board):
-        quote = peer.quote
-        first = variant is peer.variants[0]
-        says = f'"{quote.says}"' if quote.says else "does not mention them"
-        says = f"{says} ([{quote.date}]({quote.address}))" if first else ""
-        lines.append((name_of(peer, variant), says, variant.author))
-    return markdown(
-        ("server", "its documentation on effects above a pause", "an author today"), lines
+def _setting(_: Peer, variant: Variant, found: ServerReview) -> str:
+    """Return what is known of a server with some settings."""
+    one, two = (old_client(found.old.get(name)) for name in OLD_CALLS)
+    return (
+        f"{variant.words} ({variant.name}): state protected by {variant.state}, key:"
+        f" {variant.keys}; {_state(found)}; an old client with one question: {one}, with two:"
+        f" {two}; breaks: {musts(found)}; departs: {departures(found)}; an author today:"
+        f" {variant.author}"
     )
 
 
-def versions(board: Scoreboard) -> str:
-    """Return a table of the builds, with sources and times."""
-    lines: list[Sequence[str]] = []
-    for peer in peers().values():
-        kept = board.servers.get(peer.name)
-        if kept is None:
-            continue
-        ran = [*kept.variants.values()]
-        page = f"[page]({peer.documentation})"
-        seconds = sum(each.seconds for each in ran)
-        cpu_seconds = sum(each.cpu_seconds for each in ran)
-        built = _took(kept.build_seconds, kept.build_cpu_seconds) if ran else "not built"
-        day = max((each.date for each in ran), default="")
-        lines.append(
-            (
-                anchored("servers", peer.name, peer.title),
-                peer.language,
-                f"`{peer.package}` {peer.version}",
-                page,
-                built,
-                _took(seconds, cpu_seconds),
-                date_of(peer, kept, day),
-                peer.note,
-            )
-        )
-    heads = ("server", "language", "package", "written after", "build", "review", "date", "note")
-    return markdown(heads, lines)
-
-
-def _took(seconds: int, cpu_seconds: int) -> str:
-    if not seconds:
-        return "not measured"
-    return f"{seconds} s" + (f", CPU {cpu_seconds} s" if cpu_seconds else "")
+def _state(found: ServerReview) -> str:
+    """Return what became of attacks on the state, how old it may get, and its length."""
+    if not found.longest_state:
+        return "no state"
+    broken = {each.rule for each in (*found.breaks, *found.departs)}
+    seen = (
+        f"{words}: {'taken' if rule in broken else 'refused'}"
+        for rule, words in STATE_RULES.items()
+    )
+    return f"a state {', '.join(seen)}, good for {life(found)}, {found.longest_state} bytes at most"
 
 
 def not_built(board: Scoreboard) -> str:
@@ -323,8 +224,8 @@ def not_built(board: Scoreboard) -> str:
     return "\n".join(f"- {line}" for line in (*reasons(board), *tried))
 
 
-def failure_rows(board: Scoreboard, policy: str) -> list[Row]:
-    """Return a row for each server under sticky routing, with the least of each anomaly."""
+def failure_rows(board: Scoreboard, policy: str, fleet: str = "sticky") -> list[Row]:
+    """Return a row for each server under some routing, with the least of each anomaly."""
     names = shown_anomalies(board)
     return [
         Row(
@@ -337,7 +238,7 @@ def failure_rows(board: Scoreboard, policy: str) -> list[Row]:
         )
         for peer, variant, found in played(board)
         for tried in found.tried
-        if (tried.fleet, tried.policy) == ("sticky", policy)
+        if (tried.fleet, tried.policy) == (fleet, policy)
     ]
 
 

@@ -15,6 +15,7 @@ from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.tool.catalogue import all_options
 from scoreboard import rounds
 from scoreboard.frameworks import first as frameworks
+from scoreboard.frameworks.frameworks import frameworks as all_frameworks
 from scoreboard.frameworks.play import Played
 from scoreboard.rounds import Round, changes, main
 from scoreboard.rows import Cell, Row, charged_twice
@@ -238,3 +239,13 @@ def test_a_row_and_a_run_are_printed_by_address(capsys: pytest.CaptureFixture[st
     assert "there is no row 'servers/cobol'" in refusal(main, ["--row", "servers/cobol"])
     assert "no name of a round" in refusal(main, ["--keep", "november"])
     assert "there is no commit 'cobol'" in refusal(main, ["--keep", "2026-12", "--of", "cobol"])
+
+
+def test_each_library_has_lines_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    runs = rounds.runs_of(*rounds.present())
+    for kind, known in (("servers", peers()), ("frameworks", all_frameworks())):
+        assert {f"{kind}/{name}/about" for name in known} <= {*runs}
+    assert main(["--run", "servers/go-sdk/about"]) == 0
+    told = capsys.readouterr().out
+    assert "an old client with one question" in told
+    assert "an author today: Seal the state by hand" in told
