@@ -1,7 +1,7 @@
 """The candidates for a default: every fault alone, three clients, three destinations.
 
 The results are kept in docs/data/candidates.json. `python -m documents --candidates` makes it
-again in two minutes. CHOOSING, README and the page show it.
+again in two minutes. CANDIDATES, CHOOSING, README and the page show it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 
 from documents import ROOT
-from documents.explored import NEVER
+from documents.explored import never_from
 from mrtr_options.review.bench.scenario import calling
 from mrtr_options.review.bench.setup import POLICIES, Policy
 from mrtr_options.review.bench.subjects import subject_named
@@ -96,11 +96,16 @@ def anomalies_in(row: explore.Row) -> dict[str, str]:
     }
 
 
-def cell(row: explore.Row) -> str:
-    """Return the anomalies that one fault causes, and whether a user is never charged twice."""
+def cell(row: explore.Row, folder: str = "") -> str:
+    """Return the anomalies that one fault causes, and whether a user is never charged twice.
+
+    Args:
+        row: The kept row of a candidate.
+        folder: The way from the document to `docs/`.
+    """
     found = [*anomalies_in(row)] or [f"✓ {explore.NOT_SEEN.format(row['bound'])}"]
     if TWICE in row["never"]:
-        found.append(f"{NEVER} {WORDS[TWICE]}")
+        found.append(f"{never_from(folder)} {WORDS[TWICE]}")
     return "; ".join(found)
 
 
@@ -109,7 +114,7 @@ def compare_candidates() -> str:
     lines: dict[tuple[str, ...], list[str]] = {}
     for name in CANDIDATES:
         for destination in DESTINATIONS:
-            cells = tuple(cell(row_of(name, destination, policy)) for policy in POLICIES)
+            cells = tuple(cell(row_of(name, destination, policy), "../") for policy in POLICIES)
             lines.setdefault((destination, *cells), []).append(name)
     heads = ("candidate", "destination", *(f"client {policy}" for policy in POLICIES))
     return table(

@@ -45,18 +45,10 @@ def questions() -> str:
 
 
 def which() -> str:
-    """Return the rule as a table: when, what to take, and what one fault still does to it."""
+    """Return the rule as a table: when, what to take, and why."""
     return table(
-        ("when (the first that fits)", "take", "why", *(f"client {policy}" for policy in POLICIES)),
-        [
-            (
-                choice.when,
-                title(choice),
-                choice.why,
-                *(candidates.cell(row) for row in _rows_of(choice).values()),
-            )
-            for choice in CHOICES
-        ],
+        ("when (the first that fits)", "take", "why"),
+        [(choice.when, title(choice), choice.why) for choice in CHOICES],
     )
 
 

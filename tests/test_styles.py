@@ -1,4 +1,4 @@
-"""Tests that the styles without a letter behave as CHOOSING says, under faults and redeploys."""
+"""Tests that the styles without a letter behave as CANDIDATES says, under faults and redeploys."""
 
 from functools import cache
 from pathlib import Path

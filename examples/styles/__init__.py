@@ -1,1 +1,1 @@
-"""Styles that ship elsewhere and behave like a letter of the options; see docs/CHOOSING.md."""
+"""Styles that ship elsewhere and behave like a letter (docs/results/CANDIDATES.md)."""
