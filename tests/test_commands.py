@@ -79,10 +79,6 @@ LONG = {
     "python -m mrtr_options explore F+guard --faults 3 --resume k3.jsonl": "explore",
     "python -m mrtr_options explore default --destination all": "explore",
     (
-        "python -m mrtr_options explore E F G H J F+guard G+guard H+guard J+guard F+guard+named"
-        " G+guard+named H+guard+named J+guard+named --destination all"
-    ): "explore",
-    (
         "python -m mrtr_options explore F+guard+key G+guard+key H+guard+key J+key J+guard+key L+key"
         " --faults 2 --destination honours-keys"
     ): "explore",
