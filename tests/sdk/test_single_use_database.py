@@ -15,7 +15,7 @@ import pytest
 from mcp import MCPError
 
 from mrtr_options.sdk.single_use import SqliteStore, single_use, sql
-from mrtr_options.sdk.single_use.reservations import Claim, Full, Pending, Stamp, Store, Unusable
+from mrtr_options.sdk.single_use.reservations import Claim, Pending, Stamp, Store, Unusable
 from tests.bounds import SECONDS
 from tests.sdk.fakes import (
     deliver,
@@ -79,18 +79,6 @@ async def test_what_a_store_cannot_read_is_refused_with_a_reason_and_one_line(
         assert await refused(handler, asked, ADA) == (types.INTERNAL_ERROR, reason)
     assert [len(line.splitlines()) for line in caplog.messages] == [1]
     assert tool.effects == ["Ada"]
-
-
-async def test_a_store_of_an_older_version_is_taken_on(database: Database) -> None:
-    with database.open():
-        pass
-    database.execute("DROP INDEX guard_rounds_of_caller")
-    database.execute("ALTER TABLE guard_rounds DROP COLUMN caller")
-    database.execute("ALTER TABLE guard_rounds DROP COLUMN owner")
-    with database.open(max_rounds_per_caller=1) as store:
-        await store.reserve(await claim(store, "1", caller="ada"))
-        with pytest.raises(Full):
-            await store.reserve(await claim(store, "2", caller="ada"))
 
 
 @pytest.mark.parametrize("steps", [(800, 0), (0, -800), (800, -800), (-800, 800)])

@@ -72,39 +72,17 @@ PORTION = 200
 _TABLES = (
     """CREATE TABLE IF NOT EXISTS guard_rounds (
         seq {serial} PRIMARY KEY, number TEXT NOT NULL UNIQUE, answers TEXT NOT NULL,
-        begins DOUBLE PRECISION NOT NULL, ends DOUBLE PRECISION NOT NULL, outcome TEXT
+        begins DOUBLE PRECISION NOT NULL, ends DOUBLE PRECISION NOT NULL, outcome TEXT,
+        owner TEXT NOT NULL, caller TEXT, nth BIGINT, call TEXT, arguments TEXT NOT NULL,
+        made DOUBLE PRECISION, frees INTEGER NOT NULL DEFAULT 0, keeps DOUBLE PRECISION NOT NULL,
+        answer_by DOUBLE PRECISION, lasts BIGINT NOT NULL
     )""",
     """CREATE TABLE IF NOT EXISTS guard_horizon (
-        id INTEGER PRIMARY KEY CHECK (id = 1), until DOUBLE PRECISION NOT NULL
+        id INTEGER PRIMARY KEY CHECK (id = 1), until DOUBLE PRECISION NOT NULL,
+        epoch BIGINT NOT NULL DEFAULT 0, started DOUBLE PRECISION NOT NULL DEFAULT 0,
+        store TEXT NOT NULL DEFAULT ''
     )""",
     "INSERT INTO guard_horizon (id, until) VALUES (1, {now}) ON CONFLICT DO NOTHING",
-)
-_COLUMNS_OF_ROUNDS = "SELECT * FROM guard_rounds LIMIT 0"
-_COLUMNS_OF_HORIZON = "SELECT * FROM guard_horizon LIMIT 0"
-_ADDED = {  # what tables of older versions lack
-    _COLUMNS_OF_ROUNDS: {
-        "owner": "ALTER TABLE guard_rounds ADD COLUMN owner TEXT NOT NULL DEFAULT ''",
-        "caller": "ALTER TABLE guard_rounds ADD COLUMN caller TEXT",
-        "nth": "ALTER TABLE guard_rounds ADD COLUMN nth BIGINT",  # of its caller
-        "call": "ALTER TABLE guard_rounds ADD COLUMN call TEXT",
-        "arguments": "ALTER TABLE guard_rounds ADD COLUMN arguments TEXT NOT NULL DEFAULT ''",
-        "made": "ALTER TABLE guard_rounds ADD COLUMN made DOUBLE PRECISION",
-        "frees": "ALTER TABLE guard_rounds ADD COLUMN frees INTEGER NOT NULL DEFAULT 0",
-        "keeps": "ALTER TABLE guard_rounds ADD COLUMN keeps DOUBLE PRECISION NOT NULL DEFAULT 0",
-        "answer_by": "ALTER TABLE guard_rounds ADD COLUMN answer_by DOUBLE PRECISION",
-        "lasts": f"ALTER TABLE guard_rounds ADD COLUMN lasts BIGINT NOT NULL DEFAULT {EPOCHS}",
-    },
-    _COLUMNS_OF_HORIZON: {
-        "epoch": "ALTER TABLE guard_horizon ADD COLUMN epoch BIGINT NOT NULL DEFAULT 0",
-        "started": (
-            "ALTER TABLE guard_horizon ADD COLUMN started DOUBLE PRECISION NOT NULL DEFAULT 0"
-        ),
-        "store": "ALTER TABLE guard_horizon ADD COLUMN store TEXT NOT NULL DEFAULT ''",
-    },
-}
-_INDEXES = (
-    "DROP INDEX IF EXISTS guard_rounds_by_age",  # of older versions
-    "DROP INDEX IF EXISTS guard_rounds_by_caller",
     "CREATE INDEX IF NOT EXISTS guard_rounds_by_epoch ON guard_rounds (lasts)",
     "CREATE INDEX IF NOT EXISTS guard_rounds_by_call ON guard_rounds (call, seq)"
     " WHERE call IS NOT NULL",
@@ -281,15 +259,8 @@ class SqlStore:
         raise NotImplementedError
 
     def _make_tables(self) -> None:
-        """Create missing tables and columns, in a transaction that one process has at a time."""
+        """Create missing tables, in a transaction that one process has at a time."""
         for statement in _TABLES:
-            self._execute(statement, {})
-        for look, added in _ADDED.items():
-            columns = [column[0] for column in self._execute(look, {}).description]
-            for name, statement in added.items():
-                if name not in columns:
-                    self._execute(statement, {})
-        for statement in _INDEXES:
             self._execute(statement, {})
         self._execute(_NAME, {"store": secrets.token_urlsafe(6)})
 
