@@ -71,18 +71,6 @@ def test_what_new_writes_passes_pyright(tmp_path: Path) -> None:
     assert "0 errors" in said
 
 
-def test_styles_share_everything_but_the_tool_and_its_server() -> None:
-    """Compare the arguments, the destination, the report and the callers of all styles."""
-    tools = {style: files_of(style, "own")[0] for style in STYLES}
-    for begin, end in (
-        ("class Arguments", "class Consent"),
-        ("class Records", "# --- the tool"),
-        ("def caller_of", "@contextmanager"),
-    ):
-        parts = {style: text.partition(begin)[2].partition(end)[0] for style, text in tools.items()}
-        assert all(parts[style] == parts["default"] != "" for style in STYLES), begin
-
-
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Literal
 
 from mcp.server import Server
-from mcp_types import ToolAnnotations
+from mcp_types import CallToolResult, ToolAnnotations
 from mrtr_options import sdk
 from mrtr_options.errors import in_one_line
 from pydantic import BaseModel, Field
@@ -141,7 +141,7 @@ async def call_tool(ctx: sdk.ReplayContext[World], params: sdk.Params) -> sdk.Re
     )
 
 
-def report(recorded: tuple[str, str], reference: str, what: str) -> sdk.Result:
+def report(recorded: tuple[str, str], reference: str, what: str) -> CallToolResult:
     """Say what is recorded, which an earlier call may have asked for in another way."""
     done, at = recorded
     if done != what:

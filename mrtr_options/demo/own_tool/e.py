@@ -13,114 +13,26 @@ docs/USING.md says what each part is for.
 
 from __future__ import annotations
 
-import argparse
-import sqlite3
 from collections.abc import Generator
-from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
 from mcp.server import Server
 from mcp_types import ToolAnnotations
 from mrtr_options import sdk
-from mrtr_options.errors import in_one_line
-from pydantic import BaseModel, Field
+from pydantic import BaseModel
 
-TOOL = "own_tool"
-
-
-class Arguments(BaseModel):
-    """What the tool is called with."""
-
-    item: str = Field(min_length=1, max_length=50, description="What it is done to")
-    reference: str = Field(
-        min_length=1,
-        max_length=50,
-        description="What it is for, an invoice for example. A call with the"
-        " same reference is the same call; take another one to have it done once more.",
-    )
-
-
-class Way(BaseModel):
-    """The form of the first question."""
-
-    way: Literal["standard", "express"]
-
-
-class Consent(BaseModel):
-    """The form of the second question."""
-
-    go_ahead: Literal["yes", "no"]
-
-
-class State(BaseModel):
-    """What a later round needs. The client carries it, sealed."""
-
-    way: Literal["standard", "express"] | None = None
-
-
-# --- where the effect goes ------------------------------------------------------------
-
-
-class Records:
-    """A database that all instances share. Yours may be somebody else's service.
-
-    The unique constraint is on what the effect is about: a caller has one row for one
-    reference, however often and by whatever way it is asked for.
-    """
-
-    def __init__(self, path: Path | str) -> None:
-        self._path = path
-        with closing(sqlite3.connect(path)) as db, db:
-            db.execute(
-                "CREATE TABLE IF NOT EXISTS records (caller TEXT NOT NULL,"
-                " reference TEXT NOT NULL, what TEXT NOT NULL, at TEXT NOT NULL,"
-                " UNIQUE (caller, reference))"
-            )
-
-    def do(self, caller: str, reference: str, what: str) -> None:
-        """Do it, unless it is done."""
-        with closing(sqlite3.connect(self._path)) as db, db:
-            db.execute(
-                "INSERT INTO records VALUES (?, ?, ?, strftime('%Y-%m-%d %H:%M:%SZ'))"
-                " ON CONFLICT (caller, reference) DO NOTHING",
-                (caller, reference, what),
-            )
-
-    def recorded(self, caller: str, reference: str) -> tuple[str, str]:
-        """Return what is recorded, and since when."""
-        with closing(sqlite3.connect(self._path)) as db:
-            return db.execute(
-                "SELECT what, at FROM records WHERE caller = ? AND reference = ?",
-                (caller, reference),
-            ).fetchone()
-
-    def all(self) -> list[tuple[str, str, str]]:
-        """Return who has what recorded under which reference."""
-        with closing(sqlite3.connect(self._path)) as db:
-            return db.execute("SELECT caller, reference, what FROM records").fetchall()
-
-
-@dataclass(frozen=True)
-class World:
-    """What the handler needs.
-
-    Attributes:
-        records: Where the effect goes.
-        fee: What express costs in this version.
-    """
-
-    records: Records
-    fee: int = 5
-
-
-# --- the tool -------------------------------------------------------------------------
-
-
-def which_way(item: str) -> sdk.Question[Way]:
-    """Make the first question."""
-    return sdk.Question("way", f"How is it to be done to {item}?", Way)
+from mrtr_options.demo.own_tool.default import (
+    TOOL,
+    Arguments,
+    Consent,
+    Records,
+    World,
+    caller_of,
+    report,
+    which_way,
+)
 
 
 def may_i(what: str) -> sdk.Question[Consent]:
@@ -129,6 +41,12 @@ def may_i(what: str) -> sdk.Question[Consent]:
     Its words are its key: the answer to another version's words is none to this one.
     """
     return sdk.Question(f"consent to {what}", f"{what}: go ahead?", Consent)
+
+
+class State(BaseModel):
+    """What a later round needs. The client carries it, sealed."""
+
+    way: Literal["standard", "express"] | None = None
 
 
 async def call_tool(ctx: sdk.Context, params: sdk.Params) -> sdk.Result:
@@ -159,29 +77,6 @@ async def call_tool(ctx: sdk.Context, params: sdk.Params) -> sdk.Result:
     )
 
 
-def report(recorded: tuple[str, str], reference: str, what: str) -> sdk.Result:
-    """Say what is recorded, which an earlier call may have asked for in another way."""
-    done, at = recorded
-    if done != what:
-        return sdk.text(
-            f"Nothing was done. Since {at}, {reference} is recorded as: {done}.",
-            is_error=True,
-        )
-    return sdk.text(f"Recorded under {reference} at {at}: {done}.")
-
-
-# --- the server -----------------------------------------------------------------------
-
-TOKENS = {"token-of-ada": "ada", "token-of-bob": "bob"}
-"""Who has which token. Ask whoever issues yours."""
-
-
-def caller_of(ctx: sdk.Context) -> str | None:
-    """Name the caller of a request; None for a stranger."""
-    header = "" if ctx.request is None else ctx.request.headers.get("authorization", "")
-    return TOKENS.get(header.removeprefix("Bearer "))
-
-
 @contextmanager
 def instance(
     folder: Path, settings: sdk.Settings, fee: int = World.fee
@@ -198,15 +93,3 @@ def instance(
     yield sdk.build_server(
         f"{TOOL}-server", tool, lifespan_context=world, settings=settings
     )
-
-
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(usage=argparse.SUPPRESS)
-    parser.add_argument("port", type=int, nargs="?", default=8000)
-    port = parser.parse_args().port
-    sdk.log_to_standard_error()
-    with (
-        in_one_line(),
-        instance(Path(), sdk.Settings.from_environment(caller_of)) as server,
-    ):
-        sdk.serve(server, port=port)
