@@ -424,7 +424,7 @@ def rules() -> str:
     """Return a table of the rules of the contract."""
     lines: list[tuple[str, str, str]] = []
     for rule in RULES.values():
-        source = rule.source or "this page"
+        source = rule.source or "the contract"
         if not rule.in_verdict:
             source += " (*told*)"
         lines.append((f"`{rule.name}`", rule.says, source))

@@ -396,7 +396,7 @@ def test_a_relative_path_of_a_proposal_is_in_a_folder_of_the_review_and_not_wher
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    page = (CONTRACT.parent / "CHOOSING.md").read_text(encoding="utf-8")
+    page = (CONTRACT.parent / "results" / "CONTRACT_RULES.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     (guarded,) = (each for each in blocks if 'build_server("weather-guarded"' in each)
     assert 'SqliteStore("rounds.sqlite")' in guarded
