@@ -36,7 +36,7 @@ ELSEWHERE = {
             "traefik",
         )
     },
-    "python -m scoreboard.clients --clients temporal --only cut-final --server F,default": (
+    "python -m scoreboard.clients --clients temporal --only cut-final --server H": (
         "it installs an engine's client; make clients keeps what it plays"
     ),
     "python -m scoreboard.cost": "it needs an idle machine, and minutes",

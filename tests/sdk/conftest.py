@@ -1,11 +1,14 @@
 """The fixtures of the stand-ins' tests, which run on both event loops."""
 
 from collections.abc import Generator
+from functools import partial
 from pathlib import Path
 
 import pytest
+from dbos import DBOSConfig
 
 from mrtr_options.sdk import current_request
+from mrtr_options.sdk.durable import embedded
 from mrtr_options.sdk.single_use.reservations import Store
 from tests.sdk.stores import Database, postgres, sqlite
 
@@ -14,6 +17,13 @@ from tests.sdk.stores import Database, postgres, sqlite
 def anyio_backend(request: pytest.FixtureRequest) -> str:
     """Choose asyncio and trio, one after the other."""
     return request.param
+
+
+@pytest.fixture(autouse=True)
+def _engine_ends_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let DBOS look every 20 ms whether it has to end; by default it sleeps for a second."""
+    config = partial(DBOSConfig, notification_listener_polling_interval_sec=0.02)
+    monkeypatch.setattr(embedded, "DBOSConfig", config)
 
 
 @pytest.fixture(autouse=True)
