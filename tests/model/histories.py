@@ -27,11 +27,11 @@ from mrtr_options.review.explore.combinations import possible
 from mrtr_options.review.explore.counterexamples import histories
 from mrtr_options.review.explore.workers import options_of
 from mrtr_options.tool.weather import Destination
-from tests.model import playing
+from tests.model import subjects
 from tests.model.accepting import follow
 from tests.model.comparing import left_out
 
-SUBJECTS = playing.SUBJECTS | {"guard, named by argument (J)": "J+guard+named"}
+SUBJECTS = subjects.SUBJECTS | {"guard, named by argument (J)": "J+guard+named"}
 """The subjects whose histories are followed, by the model's mechanism."""
 DESTINATIONS: dict[str, Destination] = dict(
     zip(KINDS, ("ignores keys", "honours keys", "business key"), strict=True)

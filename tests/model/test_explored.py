@@ -1,8 +1,4 @@
-"""From the code to the model: both find the same anomalies, with as many faults.
-
-The first test compares the names of the anomalies for the faults that the model has; the others
-compare the sizes of the smallest fault sets, as `smallest` counts them.
-"""
+"""From the code to the model: both find the same anomalies, for the faults that the model has."""
 
 import json
 from pathlib import Path
@@ -14,9 +10,8 @@ from model.check import Cell
 from mrtr_options.review.bench.faults import EXPLORED as EXPLORED_KINDS
 from mrtr_options.review.bench.faults import parse
 from tests.evidence import every
-from tests.model import playing
+from tests.model import subjects
 from tests.model.histories import SUBJECTS
-from tests.model.smallest import smallest
 
 EXPLORED = Path(__file__).parents[2] / "docs" / "data" / "explored.json"
 FAULTS = {kind.name for kind in EXPLORED_KINDS.values() if kind.model == ""} - {"again"}
@@ -24,13 +19,6 @@ FAULTS = {kind.name for kind in EXPLORED_KINDS.values() if kind.model == ""} - {
 NOT_MODELLED = {"divergent replies"}
 GIVES_UP = {"orphan bill", "lost call"}
 """Anomalies of a client that gives up. The model's client does so earlier than the bench's."""
-NOT_TRIED = {
-    ("J+guard+named", "stops"): {"lost call"},
-}
-"""Anomalies that the model shows with fewer faults, since the explorer's `other` never overtakes.
-
-Another call with the same argument answers first, and so the first call is refused.
-"""
 MECHANISM_OF = {subject: mechanism for mechanism, subject in SUBJECTS.items()}
 
 
@@ -59,7 +47,7 @@ def shown(row: dict[str, Any]) -> set[str]:
 PLAYED = {
     f"{row['subject']} {row['policy']}": row
     for row in compared()
-    if row["subject"] in playing.SUBJECTS.values()
+    if row["subject"] in subjects.SUBJECTS.values()
 }
 LARGE = {name: row for name, row in PLAYED.items() if row["subject"] == "L"}
 """The rows whose cells `make evidence` searches."""
@@ -71,32 +59,7 @@ QUICK = [pytest.param(row, id=name) for name, row in PLAYED.items() if name not 
 def test_model_finds_each_anomaly_that_explored_faults_show_and_no_other(
     row: dict[str, Any],
 ) -> None:
-    found = playing.search(Cell(MECHANISM_OF[row["subject"]], row["policy"], "ignores keys"))
+    found = subjects.search(Cell(MECHANISM_OF[row["subject"]], row["policy"], "ignores keys"))
     more = set(found.counterexamples) - shown(row)
     assert shown(row) <= set(found.counterexamples)
     assert more <= (GIVES_UP if row["policy"] == "calls again" else set())
-
-
-def sizes(row: dict[str, Any], most: int) -> dict[str, int]:
-    """Return the size of the smallest fault set of each anomaly, if it is small enough."""
-    least = {
-        name: min(len(faults.split()) for faults in sets) for name, sets in row["witnesses"].items()
-    }
-    return {name: size for name, size in least.items() if size <= most}
-
-
-def compare_sizes(row: dict[str, Any], most: int) -> None:
-    """Compare the sizes of the smallest fault sets up to a number of faults."""
-    cell = Cell(MECHANISM_OF[row["subject"]], row["policy"], "ignores keys")
-    left_out = NOT_MODELLED | NOT_TRIED.get((row["subject"], row["policy"]), set())
-    mine = {name: price for name, (price, _) in smallest(cell, most).items()}
-    theirs = sizes(row, most)
-    for name in left_out:
-        mine.pop(name, None)
-        theirs.pop(name, None)
-    assert mine == theirs
-
-
-@pytest.mark.parametrize("row", compared(), ids=lambda row: f"{row['subject']} {row['policy']}")
-def test_model_needs_as_many_faults_as_the_explorer(row: dict[str, Any]) -> None:
-    compare_sizes(row, 1)

@@ -17,7 +17,7 @@ from mrtr_options.review.explore.summary import behaviours
 from mrtr_options.tool.catalogue import all_options
 from mrtr_options.tool.weather import Destination
 from tests.commands import printed
-from tests.model.playing import SUBJECTS
+from tests.model.subjects import SUBJECTS
 
 EVERY_ROW = [*explored.read(), *candidates.read()]
 NOT_IN_THE_MODEL = {kind.name for kind in PLAYABLE.values() if kind.model is None}
