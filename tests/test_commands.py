@@ -1,6 +1,5 @@
 """Tests that every command line in the README, the documents and the notebooks runs as written."""
 
-import shutil
 from pathlib import Path
 from unittest.mock import AsyncMock, Mock
 
@@ -39,6 +38,10 @@ ELSEWHERE = {
     "python -m scoreboard.clients --clients temporal --only cut-final --server H": (
         "it installs an engine's client; make clients keeps what it plays"
     ),
+    **{
+        f"python -m scoreboard.conformance {name}": "it needs npm; make conformance plays it"
+        for name in ("E", "careless")
+    },
     "python -m scoreboard.cost": "it needs an idle machine, and minutes",
     "python -m scoreboard.cost --bounds": "it needs an idle machine, and minutes",
     "python -m scoreboard.clients --clients resuming --server F+guard+key": (
@@ -144,8 +147,6 @@ def test_every_exception_is_a_command_of_the_documents() -> None:
 def test_a_command_runs_as_it_is_written(
     command: str, copy: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    if command.startswith("python -m scoreboard.conformance") and shutil.which("npm") is None:
-        pytest.skip("needs npm: apt-get install nodejs npm")
     monkeypatch.chdir(copy)
     with standard_input("1\n" * 20):
         assert called(command) == 0
