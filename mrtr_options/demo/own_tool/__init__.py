@@ -111,8 +111,7 @@ def _program_of(style: str) -> str:
 
 
 def _is_used(name: str, parts: list[_Part]) -> bool:
-    word = re.compile(rf"\b{name}\b")
-    return any(word.search(part.text) for part in parts if part.name != name)
+    return any(re.search(rf"\b{name}\b", part.text) for part in parts if part.name != name)
 
 
 def _parts_of(text: str) -> list[_Part]:

@@ -31,6 +31,9 @@ from mrtr_options.tool.catalogue import DECK, CannotLoad, Option
 KEPT = Path(__file__).with_name("next_versions")
 """The next versions of the options of this package, a file for each."""
 
+ALL = KEPT / "all.toml"
+"""What is the same for every option that has a file there."""
+
 # --- the next version of the domain -------------------------------------------------------------
 
 
@@ -120,8 +123,8 @@ def _form_of(request: types.ElicitRequest) -> Form:
 def next_versions_of(option: Option) -> Path:
     """Return the file with an option's next versions, which need not be there.
 
-    `next_versions/n.toml` has those of option N, and `my_option.next.toml` beside `my_option.py`
-    those of a stranger's file.
+    `next_versions/n.toml` has those of option N, beside the ones in `all.toml`, and
+    `my_option.next.toml` beside `my_option.py` has those of a stranger's file.
     """
     if option.path.parent == DECK:
         return KEPT / f"{option.letter.lower()}.toml"
@@ -129,9 +132,15 @@ def next_versions_of(option: Option) -> Path:
 
 
 def next_versions(option: Option) -> str:
-    """Return the text of the file with an option's next versions; "" if there is no file."""
+    """Return the text of the files with an option's next versions; "" if it has no file."""
     kept = next_versions_of(option)
-    return kept.read_text(encoding="utf-8") if kept.is_file() else ""
+    if not kept.is_file():
+        return ""
+    return "".join(each.read_text(encoding="utf-8") for each in _files_at(kept))
+
+
+def _files_at(kept: Path) -> list[Path]:
+    return [ALL, kept] if kept.parent == KEPT else [kept]
 
 
 def source(option: Option, change: Change) -> str | None:
@@ -205,7 +214,7 @@ def _made(option: Option, change: Change) -> _Version:
         return _Version(None, f"the file of {title} is not here")  # a server reached by URL
     if not kept.is_file():
         return _Version(None, f"no next version of {title} is kept; add {where}")
-    tables = read(kept)
+    tables = {name: diff for file in _files_at(kept) for name, diff in read(file).items()}
     if change not in tables:
         missing = f"no next version of {title} is kept for it; add [{change}] to {where}"
         return _Version(None, missing)
