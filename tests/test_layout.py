@@ -66,22 +66,9 @@ def module_of(path: Path) -> str:
     return ".".join(path.relative_to(REPOSITORY).with_suffix("").parts).removesuffix(".__init__")
 
 
-def _nodes_of(node: ast.AST, late: bool) -> Iterator[ast.AST]:
-    """Yield the nodes below a node; without those in functions unless `late`."""
-    for child in ast.iter_child_nodes(node):
-        if late or not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
-            yield child
-            yield from _nodes_of(child, late)
-
-
-def imports_of(path: Path, *, late: bool = True) -> Iterator[str]:
-    """Yield the dotted names that a file imports.
-
-    Args:
-        path: The file.
-        late: Whether imports inside functions count, which run when the function is called.
-    """
-    for node in _nodes_of(ast.parse(path.read_text(encoding="utf-8")), late):
+def imports_of(path: Path) -> Iterator[str]:
+    """Yield the dotted names that a file imports, also within functions."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -124,6 +111,12 @@ def test_a_top_folder_knows_nothing_of_those_beside_it(folder: str) -> None:
         assert names.isdisjoint(OUTSIDE[folder]), path
 
 
+OF_A_DIGEST = {
+    f"scoreboard.conformance.score.{name}" for name in ("client", "correct", "mutants", "others")
+}
+"""Programs in a circle whose results are kept with a digest of their text."""
+
+
 def test_no_modules_import_each_other_in_a_circle() -> None:
     folders = ("mrtr_options", "documents", "scoreboard", "tests", "model")
     paths = {
@@ -133,10 +126,10 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
         if "corpus" not in path.parts
     }
     known = {
-        module: {_module_in(name, paths) for name in imports_of(path, late=False)} - {module, None}
+        module: {_module_in(name, paths) for name in imports_of(path)} - {module, None}
         for module, path in paths.items()
     }
-    assert _circle_in(known) == set()
+    assert _circle_in(known) == OF_A_DIGEST
 
 
 def _module_in(name: str, paths: dict[str, Path]) -> str | None:

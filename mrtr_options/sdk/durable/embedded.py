@@ -35,13 +35,12 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from mrtr_options.sdk.durable.call_errors import refused
 from mrtr_options.sdk.durable.claim import name_here, taken, try_url
-from mrtr_options.sdk.durable.engine import WrongDatabase
+from mrtr_options.sdk.durable.engine import Work, WrongDatabase
 from mrtr_options.sdk.durable.events import Answers, Begun, Reply
 from mrtr_options.sdk.durable.live import AGAIN_SECONDS, Bell, Left, Live, surely
 from mrtr_options.sdk.durable.position import handle_after
 from mrtr_options.sdk.durable.record import Record
 from mrtr_options.sdk.durable.sealing import Seal, Unreadable
-from mrtr_options.sdk.durable.store import DurableStore
 
 __all__ = ["Engine", "Process", "open_engine", "process", "try_url"]
 
@@ -260,7 +259,7 @@ class Engine:
     """
 
     def __init__(
-        self, process: Process, work: DurableStore, codec: RequestStateCodec | None, apart: str
+        self, process: Process, work: Work, codec: RequestStateCodec | None, apart: str
     ) -> None:
         self.work = work
         self.seal = Seal(codec)
@@ -393,7 +392,7 @@ async def process(url: str | None) -> AsyncGenerator[Process]:
 
 @asynccontextmanager
 async def open_engine(
-    url: str | None, work: DurableStore, codec: RequestStateCodec | None
+    url: str | None, work: Work, codec: RequestStateCodec | None
 ) -> AsyncGenerator[Engine]:
     """Open the engine of a store on DBOS for the length of a block; see `DurableStore.serving`."""
     base, mark, apart = (url or "").partition("#")

@@ -1,20 +1,18 @@
 """The interface of an engine that runs durable calls: DBOS (`embedded`) or Temporal (`fleet`).
 
-Knows `events` and `record`; nothing of any engine.
+Knows `context`, `events` and `record`; nothing of any engine.
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from typing import Protocol
 
 from mrtr_options.errors import UsageError
-from mrtr_options.sdk.durable.events import (
-    Answers,
-    Begun,
-    Reply,
-)
+from mrtr_options.sdk.durable.context import Running
+from mrtr_options.sdk.durable.events import Answers, Begun, Output, Reply
 from mrtr_options.sdk.durable.record import Record
 from mrtr_options.sdk.settings import DATABASE_VARIABLE
 
@@ -62,6 +60,26 @@ class Engine(Protocol):
 
     async def stop(self, handle: str) -> None:
         """End a call for good, unless it has ended; wait until it has."""
+        ...
+
+
+class Work(Protocol):
+    """The part of a store that an engine uses."""
+
+    keep_seconds: float
+    clock: Callable[[], float]
+
+    @property
+    def handlers(self) -> Mapping[str, object]:
+        """The handlers, by the name of their calls."""
+        ...
+
+    async def perform(self, name: str, running: Running) -> Output:
+        """Run the handler of this name to its end."""
+        ...
+
+    def begins_as_task(self, name: str, begun: Begun) -> bool:
+        """Return whether a call of the handler of this name is a task from its first line."""
         ...
 
 

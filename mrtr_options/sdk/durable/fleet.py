@@ -43,11 +43,10 @@ from mrtr_options.sdk.durable import activities
 from mrtr_options.sdk.durable.activities import Effects, Place
 from mrtr_options.sdk.durable.call_errors import refused
 from mrtr_options.sdk.durable.context import ATTEMPTS, Running
-from mrtr_options.sdk.durable.engine import WrongDatabase
+from mrtr_options.sdk.durable.engine import Work, WrongDatabase
 from mrtr_options.sdk.durable.events import Answers, Begun, Ended, Reply, Stepped
 from mrtr_options.sdk.durable.record import Record
 from mrtr_options.sdk.durable.sealing import Seal, Unreadable
-from mrtr_options.sdk.durable.store import DurableStore
 
 TASK_SECONDS = 10.0
 """The longest silence of a worker between two steps; then another one goes on."""
@@ -106,13 +105,13 @@ class _Call(Running):
         self.handle = workflow.info().workflow_id
         first = _here.seal.read(Begun, begun, self.handle)
         self.record = Record(first, first.at)
-        work: DurableStore = _here.work
+        work: Work = _here.work
         self._clock = work.clock
         self._ahead = first.at - workflow.info().start_time.timestamp()
 
     @workflow.run
     async def run(self, name: str, begun: str) -> str:
-        work: DurableStore = _here.work
+        work: Work = _here.work
         try:
             output = await work.perform(name, self)
         except asyncio.CancelledError:
@@ -448,7 +447,7 @@ def _runtime() -> runtime.Runtime:
 
 @asynccontextmanager
 async def open_engine(
-    url: str, work: DurableStore, codec: RequestStateCodec | None
+    url: str, work: Work, codec: RequestStateCodec | None
 ) -> AsyncGenerator[Engine]:
     """Open the engine of a store on Temporal, with a worker in this process.
 

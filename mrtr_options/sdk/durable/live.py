@@ -23,10 +23,10 @@ from sqlalchemy.exc import (
 )
 
 from mrtr_options.sdk.durable.context import ATTEMPTS, Running
+from mrtr_options.sdk.durable.engine import Work
 from mrtr_options.sdk.durable.events import Answers, Begun, Output, Stepped
 from mrtr_options.sdk.durable.record import Record
 from mrtr_options.sdk.durable.sealing import Seal
-from mrtr_options.sdk.durable.store import DurableStore
 
 AGAIN_SECONDS = 0.1
 """The delay before a failed database write is retried, and before an interrupted call goes on."""
@@ -46,7 +46,7 @@ _PASSING = DisconnectionError, InterfaceError, InternalError, OperationalError, 
 class Host(Protocol):
     """The part of its store's engine that a live call uses."""
 
-    work: DurableStore
+    work: Work
     seal: Seal
 
     async def may_run(self) -> None:
