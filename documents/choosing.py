@@ -5,21 +5,18 @@ Knows the rule (`mrtr_options.tool.choosing`), and the kept rows of the candidat
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import product
 from typing import Any
 
 from documents import candidates
-from documents.explored import never_from
 from mrtr_options.review.bench.fault_words import in_words
 from mrtr_options.review.bench.faults import parse
 from mrtr_options.review.bench.setup import POLICIES, Policy
-from mrtr_options.review.bench.subjects import Subject, subject_named
-from mrtr_options.review.explore.summary import Row, weakest
-from mrtr_options.review.judge.anomalies import ANOMALIES, WORDS
+from mrtr_options.review.bench.subjects import subject_named
+from mrtr_options.review.explore.summary import Row
 from mrtr_options.terminal import markdown as table
 from mrtr_options.tool.choosing import CHOICES, QUESTIONS, Answers, Choice, choose
-from mrtr_options.tool.notation import SINGLE_USE, titled
+from mrtr_options.tool.notation import titled
 
 
 def title(choice: Choice) -> str:
@@ -52,11 +49,6 @@ def which() -> str:
     )
 
 
-def advice() -> str:
-    """Return the rule as a list, as README shows it."""
-    return "\n".join(f"- {choice.when}: {title(choice)}." for choice in CHOICES)
-
-
 def default() -> str:
     """Return the anomalies that one fault still causes in the default, as a table.
 
@@ -70,59 +62,6 @@ def default() -> str:
         ]
         rows.append((destination, *cells))
     return table(("destination", *(f"client {policy}" for policy in POLICIES)), rows)
-
-
-SHIPPED = ("E", "F", "H", "J", "F+guard", "default")
-"""The mechanisms that README offers to an SDK."""
-
-
-def shipped() -> str:
-    """Return a table of the mechanisms: what each needs, and which fault charges twice."""
-    heads = ("mechanism", "store", "instances", "redeploy")
-    lines: dict[tuple[str, ...], list[str]] = {}
-    for subject in map(subject_named, SHIPPED):
-        lines.setdefault(_mechanism(subject), []).append(titled(subject.name))
-    rows = [(", ".join(names), *cells) for cells, names in lines.items()]
-    return table((*heads, *POLICIES), rows)
-
-
-def _mechanism(subject: Subject) -> tuple[str, ...]:
-    """Return the cells of a mechanism: what it needs, and which fault charges twice."""
-    own = subject.option.guarantees
-    is_anywhere = own is not None and "failover" in own.survives
-    in_guard = SINGLE_USE in subject.wrappers
-    if in_guard:
-        store = "shared"
-    elif is_anywhere:
-        store = "none"
-    else:
-        store = "its memory"
-    rows = [candidates.row_of(subject.name, "ignores keys", policy) for policy in POLICIES]
-    return (
-        store,
-        "any" if is_anywhere else "one",
-        _after_a_redeploy(rows),
-        *map(_charges_twice, rows),
-    )
-
-
-def _charges_twice(row: Row) -> str:
-    """Return which fault charges twice, as a cell of README."""
-    fault = candidates.anomalies_in(row).get(WORDS[candidates.TWICE])
-    if fault is not None:
-        return f"✗ {in_words(parse(fault))}"
-    return f"✓ {weakest(row, candidates.TWICE, never_from('docs/'))}"
-
-
-def _after_a_redeploy(rows: Sequence[Row]) -> str:
-    """Return what happens to an open call if the new version asks one more question."""
-    found = [
-        each.words
-        for each in ANOMALIES
-        for row in rows
-        if any(fault.startswith("redeploy") for fault in row["witnesses"].get(each.name, ()))
-    ]
-    return ", ".join(dict.fromkeys(found)) or "goes on"
 
 
 def choices() -> list[dict[str, Any]]:

@@ -21,7 +21,9 @@ from mrtr_options.tool.notation import DEFAULT
 from scoreboard.clients.counts import ORDER, Charged, lost, made_again, of_model, shipped
 from scoreboard.clients.counts import Model as ClientModel
 from scoreboard.clients.kept import Report
+from scoreboard.clients.peers import RETRYING
 from scoreboard.cost.lines import Size, size_of, size_of_default
+from scoreboard.cost.report import Report as Costs
 
 PAPERS = "ABCDEFGH"
 """The options of the design papers; the others are beyond them."""
@@ -31,7 +33,7 @@ FAULT = "lost3"
 
 TWICE = "charged twice"
 NOT_TOLD = "charged once, not told"
-TOLD = "charged once, told"
+TOLD = "charged once and told"
 
 HIDDEN = {
     "never": "no",
@@ -164,13 +166,42 @@ def outcome_in(row: explore.Row) -> str:
     return NOT_TOLD if shows("orphan bill") else TOLD
 
 
+def ways() -> str:
+    """Return a sentence on the number and the length of the options."""
+    lines = [row.size.author for row in options_table()[:-1]]
+    return (
+        f"{len(lines)} ways to write one tool, in {min(lines)} to {max(lines)} lines each: to"
+        " compare, to run and to break."
+    )
+
+
 def options() -> str:
     """Return README's table of all options."""
     rows = options_table()
     shown = [_cells(row) for row in rows if row.is_in_papers]
     others = [_cells(row) for row in rows if not row.is_in_papers]
     blank = ("*beyond the design papers*", *[""] * (len(HEADS) - 1))
-    return table(HEADS, [*shown, blank, *others])
+    shared = size_of(option_named("F")).shared
+    return "\n".join(
+        [
+            table(HEADS, [*shown, blank, *others]),
+            "",
+            f"Lines of the SDK come beside {shared} that all need but the resolver (I), which `mcp`"
+            " ships.",
+        ]
+    )
+
+
+def price(report: Costs) -> str:
+    """Return a sentence on the cost of the default, against F."""
+    served = {each.subject: each.ratio.median for each in report.http if each.callers == 1}
+    once, default = size_of(option_named("F")), size_of_default()
+    return (
+        f"It costs a store that all instances share, {default.own:,} lines in the SDK where once"
+        f" (F) needs {once.own} (beside {once.shared}\nthat both need), and"
+        f" {served['default'] / served['F']:.1f} times the processor time of"
+        " once (F) over HTTP ([costs](docs/results/COSTS.md))."
+    )
 
 
 HEADS = (
@@ -206,12 +237,14 @@ class Clients:
         policy: What they do.
         number: How many do it.
         of: How many were played.
+        switched: How many of the number do it only by a setting that is off by default.
         titles: Their names.
     """
 
     policy: ClientModel
     number: int
     of: int
+    switched: int
     titles: Sequence[str]
 
 
@@ -220,8 +253,10 @@ def clients_by_policy(report: Report) -> list[Clients]:
     of = len([each for each in report.clients.values() if not each.is_ours])
     found: list[Clients] = []
     for policy in ORDER:
-        titles = [report.clients[name].title for name in of_model(report, policy)]
-        found.append(Clients(policy, len(titles), of, titles))
+        names = [*of_model(report, policy)]
+        switched = len([name for name in names if name.endswith(RETRYING)])
+        titles = [report.clients[name].title for name in names]
+        found.append(Clients(policy, len(names), of, switched, titles))
     return found
 
 
@@ -274,12 +309,18 @@ def clients(report: Report) -> str:
     """Return README's table of shipped clients: how many do what, and what comes of it."""
     ways = options_table()
     alone, default = ways[:-1], ways[-1]
+    heads = (
+        "when a response is lost, the client",
+        "shipped clients",
+        f"its user, with each of {len(alone)} options",
+        "its user, with the default",
+    )
     return table(
-        ("when a response is lost, the client", "shipped clients", "a tool of ours", "the default"),
+        heads,
         [
             (
                 DOES[each.policy],
-                f"{each.number} of {each.of}",
+                _number(each),
                 _outcomes([row.lost[each.policy] for row in alone]),
                 default.lost[each.policy],
             )
@@ -288,16 +329,25 @@ def clients(report: Report) -> str:
     )
 
 
+def _number(clients: Clients) -> str:
+    by_setting = f", {clients.switched} of them if you switch it on" if clients.switched else ""
+    return f"{clients.number} of {clients.of}{by_setting}"
+
+
 def _outcomes(found: Sequence[str]) -> str:
-    """Count outcomes: "charged twice in 10 of 13 ways, charged once, told in 3"."""
+    """Count outcomes: "charged twice (10 of 13); charged once and told (3 of 13)"."""
     counted = {each: found.count(each) for each in (TWICE, NOT_TOLD, TOLD) if each in found}
-    return "; ".join(f"{each}: {number} of {len(found)}" for each, number in counted.items())
+    return "; ".join(f"{each} ({number} of {len(found)})" for each, number in counted.items())
 
 
 def charges(report: Report) -> str:
     """Return README's table of what shipped clients were charged, by server."""
     return table(
-        ("the tool", "a response is lost: charged twice", "the application then calls again"),
+        (
+            "the tool",
+            "lost responses that charge twice",
+            "the same, where the application then calls again",
+        ),
         [
             (
                 each.name,

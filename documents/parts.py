@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from documents import ROOT, candidates, choosing, findings, suite, tables
+from documents import ROOT, advice, candidates, choosing, findings, front, suite, tables
 from documents.api import api
 from documents.tables import Runs
 from mrtr_options.review.bench.schedules import SCHEDULES
@@ -40,15 +40,14 @@ from scoreboard.servers import page as servers
 T = TypeVar("T")
 
 PARTS: dict[str, Callable[[], str]] = {
-    "sets of faults": tables.count_behaviours,
-    "dots": tables.dots,
+    "ways": front.ways,
+    "options": front.options,
+    "for SDKs": advice.for_sdks,
+    "for the specification": advice.for_the_specification,
     "which": choosing.which,
     "questions": choosing.questions,
-    "advice": choosing.advice,
     "default": choosing.default,
-    "shipped": choosing.shipped,
     "candidates": candidates.compare_candidates,
-    "differences": tables.differences,
     "author writes": tables.list_author_code,
     "guarantees": tables.compare_guarantees,
     "E against F": tables.diff_of_e_and_f,
@@ -195,7 +194,8 @@ CLIENTS = Source[KeptClients](
         "clients": models.by_client,
         "clients, totals": models.totals,
         "clients, headline": models.headline,
-        "clients, in short": models.in_short,
+        "clients, first": front.clients,
+        "clients, charged": front.charges,
         "clients, lines": models.lines,
     },
 )
@@ -239,7 +239,7 @@ COSTS = Source[costs.Report](
     {
         "costs": lambda kept: costs.with_notes(count_again(kept)),
         "engines": costs.engines_with_notes,
-        "price": lambda kept: costs.price(count_again(kept)),
+        "price": front.price,
     },
 )
 

@@ -49,9 +49,6 @@ class Picture(Protocol):
 
 PICTURES: dict[Path, Picture] = {
     ROOT / "docs" / "pictures" / "guard.svg": GuardGraph(),
-    ROOT / "docs" / "pictures" / "lost-final.svg": findings.Counterexample(
-        "E: the last response is lost, and the client resends", "E", faults="lost3"
-    ),
     **{
         ROOT / "docs" / "results" / "findings" / f"{name}.svg": each
         for name, each in findings.COUNTEREXAMPLES.items()
@@ -148,25 +145,6 @@ def charged_twice(rows: Sequence[explore.Row]) -> dict[str, dict[str, bool]]:
     }
 
 
-def dots() -> str:
-    """Return a row of dots for each client: a dot for each way to write the tool."""
-    found = charged_twice(explored.read())
-    lines: list[Sequence[str]] = []
-    for client, ways in found.items():
-        of = len(ways)
-        many = [*ways.values()].count(True)
-        lines.append((client, "●" * many + "○" * (of - many), f"**{many} of {of}**"))
-    safe = [way for way, twice in next(iter(found.values())).items() if not twice]
-    return "\n".join(
-        [
-            table(("a client that", "ways to write the tool", "charge twice"), lines),
-            "",
-            "A dot is an option, alone or with the guard, a name or a key. In the first row, only"
-            f"\nthose with a name charge once: {_together(sorted(safe))}. J is **the default**.",
-        ]
-    )
-
-
 def leading(runs: Runs) -> str:
     """Return README's first table: the fewest faults that cause some anomalies, by behaviour.
 
@@ -232,30 +210,6 @@ def count_behaviours() -> str:
         f"**Under faults, the {options} options behave in {len(compared)} ways**, the first"
         f" {len(compared)} rows. Options in one row fail under the\nsame sets of up to {FAULTS}"
         f" faults ({runs:,} runs).{apart}"
-    )
-
-
-def differences() -> str:
-    """Return a row per option: what its author writes, the lines, what an old client gets."""
-    options = all_options()
-    calls = grid.cells(
-        [Subject(option) for option in options.values()],
-        schedules=[SCHEDULES["clean-springfield"]],
-        eras=["legacy"],
-        deployments=["one"],
-    )
-    ends = {seen.subject: seen.outcome for seen in anyio.run(grid.run, calls)}
-    return table(
-        ("option", "the author writes", "lines", "old client"),
-        (
-            (
-                f"[**{letter}** {option.name}](mrtr_options/{option.path.name})",
-                option.guarantees.writes if option.guarantees else "",
-                str(len(author_code(option.source))),
-                "asked" if ends[letter] == "completed" else "error",
-            )
-            for letter, option in options.items()
-        ),
     )
 
 

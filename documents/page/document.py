@@ -12,7 +12,8 @@ from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from typing import Any
 
-from documents import ROOT
+from documents.advice import FOR_SDKS, FOR_THE_SPECIFICATION
+from documents.choosing import title
 from documents.explored import FILE, read
 from documents.page.boards import boards
 from documents.page.differences import differences, pairs
@@ -34,7 +35,7 @@ from mrtr_options.review.judge.anomalies import ANOMALIES
 from mrtr_options.review.judge.observation import Observation
 from mrtr_options.tool.author_code import author_code
 from mrtr_options.tool.catalogue import Option, whole_deck
-from mrtr_options.tool.choosing import QUESTIONS
+from mrtr_options.tool.choosing import CHOICES, QUESTIONS
 from mrtr_options.tool.notation import in_text, titled
 from scoreboard.clients.kept import read as read_clients
 from scoreboard.clients.page import addresses, by_server, overview
@@ -112,17 +113,12 @@ def made() -> dict[str, str]:
 
 
 def advice() -> list[list[str]]:
-    """Return README's advice in Markdown: for each kind of reader a heading and its paragraphs."""
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    section = re.sub("<!--.*?-->", "", text.partition("## What to do\n")[2].partition("\n## ")[0])
-    # The page has no room for code or tables.
-    section = re.sub(r"```.*?```", "", section, flags=re.DOTALL)
-    section = re.sub(r"^\|.*$", "", section, flags=re.MULTILINE)
-    parts = [
-        [" ".join(part.split()) for part in re.split(r"\n+- |\n\n", each) if part.strip()]
-        for each in re.split(r"^\*\*(?=You )", section, flags=re.MULTILINE)[1:]
+    """Return the advice in Markdown: for each kind of reader a heading and its items."""
+    return [
+        ["You write a tool today", *(f"{each.when}: {title(each)}." for each in CHOICES)],
+        ["You build an SDK", *(each.says for each in FOR_SDKS)],
+        ["You write the specification", *(each.says for each in FOR_THE_SPECIFICATION)],
     ]
-    return [[head.partition("**")[0], *rest] for head, *rest in parts]
 
 
 def kept_tables(redeploys: Sequence[Observation]) -> dict[str, list[list[str]]]:

@@ -5,7 +5,7 @@ Knows the kept runs and their counts; nothing of any client.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 from mrtr_options.review.bench.setup import ERAS, Era
 from mrtr_options.terminal import markdown
@@ -148,28 +148,3 @@ def _charges(report: Report, server: str) -> str:
         f" error, and {once.hung} charge once and tell nothing. Where the application then calls"
         f" again, {again.twice} of {again.calls} charge twice."
     )
-
-
-def in_short(report: Report) -> str:
-    """Return the same for README: clients of each model, and the charges with F and the default."""
-    counts = {model: len(of_model(report, model)) for model in MODELS}
-    settings = _settings(of_model(report, "calls again"))
-    with_f = shipped(report, report.first_server)
-    f_once = Charged.of(lost(with_f))
-    f_again = Charged.of(made_again(with_f))
-    with_default = shipped(report, DEFAULT)
-    default_once = Charged.of(lost(with_default))
-    default_again = Charged.of(made_again(with_default))
-    return (
-        f"Of {_number_shipped(report)}, {counts['stops']} stop, {counts['calls again']} call again"
-        f" by themselves or through their model{settings}, {counts['resends']} resend."
-        f" With F, {f_once.twice} of {f_once.calls} lost responses charge twice, and"
-        f" {f_again.twice} of {f_again.calls} where the application then calls again;"
-        f" with the default {default_once.twice} and {default_again.twice}."
-    )
-
-
-def _settings(clients: Collection[str]) -> str:
-    """Return a clause on the clients that do so only with a setting."""
-    set_so = len([name for name in clients if name.endswith(RETRYING)])
-    return f", {set_so} of them by a setting that is off by default" if set_so else ""

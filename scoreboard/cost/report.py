@@ -362,16 +362,3 @@ def engines_with_notes(report: Report) -> str:
     """Return the table of engines in Markdown, with its remarks."""
     head = [each.replace("\n", " ") for each in ENGINES_HEAD]
     return "\n\n".join([markdown(head, engines_table(report)), *engines_notes(report)])
-
-
-def price(report: Report) -> str:
-    """Return a sentence on the cost of the default."""
-    served = {each.subject: each.ratio.median for each in report.http if each.callers == 1}
-    memory = {each.subject: each.ratio.median for each in report.calls}
-    lines = {each.subject: each.sdk for each in report.lines}
-    return (
-        f"The default takes a store that all instances share, {lines[DEFAULT]:,} lines of an SDK"
-        f" (F: {lines['F']:,}), and {served[DEFAULT] / served['F']:.1f} times F's\nprocessor time"
-        " over HTTP"
-        f" ({memory[DEFAULT] / memory['F']:.1f} in memory; [costs](docs/results/COSTS.md))."
-    )

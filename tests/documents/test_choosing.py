@@ -1,4 +1,4 @@
-"""Tests of the advice: README, CHOOSING, the page and `new` agree, and the table supports it."""
+"""Tests of the advice: CHOOSING, the page and `new` agree, and the table supports it."""
 
 import json
 from itertools import product
@@ -19,7 +19,6 @@ from mrtr_options.tool.notation import DEFAULT, in_text
 from mrtr_options.tool.weather import DESTINATIONS
 from tests.evidence import every
 
-README = (ROOT / "README.md").read_text(encoding="utf-8")
 CHOOSING = (ROOT / "docs" / "CHOOSING.md").read_text(encoding="utf-8")
 ROWS: dict[str, dict[str, Any]] = {
     f"{row['subject']}, {row['destination']}, {row['policy']}": row for row in candidates.read()
@@ -31,9 +30,8 @@ def test_every_set_of_answers_has_one_choice_and_every_choice_some_answers() -> 
     assert {choice.when for choice in chosen} == {choice.when for choice in CHOICES}
 
 
-def test_readme_choosing_and_the_page_choose_alike() -> None:
+def test_choosing_and_the_page_choose_alike() -> None:
     for choice in CHOICES:
-        assert f"- {choice.when}: {choosing.title(choice)}." in README
         assert f"| {choice.when} | {choosing.title(choice)} |" in CHOOSING
     for shown in choosing.choices():
         said = Answers(**{name: answer == "yes" for name, answer in shown["answers"].items()})

@@ -20,7 +20,6 @@ from mrtr_options.tool.catalogue import all_options
 from tests.evidence import every
 
 RENEW = "stale: run python -m documents"
-WORDS = 1100
 
 
 def text_of(path: Path) -> str:
@@ -104,13 +103,6 @@ def test_the_proposal_says_what_is_found_of_each_subject(
     ):
         assert found.pop(subject_named(name).name) == {*re.findall(said, left), *runs.split(", ")}
     assert not found
-
-
-def test_the_readme_is_two_screens() -> None:
-    readme = text_of(ROOT / "README.md")
-    # A reader sees neither the marks of generated parts nor the addresses of links.
-    seen = re.sub(r"<!--.*?-->|(?<=\])\([^)]*\)", "", readme)
-    assert len([word for word in seen.split() if re.search(r"\w", word)]) <= WORDS
 
 
 @pytest.mark.parametrize("letter", all_options())

@@ -16,7 +16,7 @@ from documents import ROOT, explored
 from documents.choosing import choices
 from documents.page import costs
 from documents.page.__main__ import main
-from documents.page.document import document
+from documents.page.document import advice, document
 from documents.page.html import SCRIPTS, page
 from documents.page.runs import tell, tell_one, worlds_of
 from documents.tables import play_redeploys
@@ -38,7 +38,6 @@ pytestmark = pytest.mark.slow
 
 STALE = "stale: run make page"
 KEPT = ROOT / "docs" / "page" / "index.html"
-README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -165,11 +164,6 @@ def test_a_cell_says_what_explore_says_in_the_same_words(seen: Tab, kept: dict[s
     assert f"in {sum(row['histories'] for row in rows):,} runs" in text(seen, "#least")
 
 
-def test_the_first_screen_counts_who_charges_twice_as_the_readme_does(seen: Tab) -> None:
-    counted = [each.strip() for each in texts(seen, ".dots b")]
-    assert counted == re.findall(r"\*\*(\d+ of \d+)\*\*", README)
-
-
 def test_five_answers_end_in_one_option(seen: Tab) -> None:
     assert text(seen, ".take").startswith("Take keyed replay (J), guarded and named")
     seen.click("[data-key=store-no]")
@@ -286,13 +280,11 @@ def test_no_view_is_wider_than_the_screen_and_text_stands_out_from_what_is_behin
         assert seen.run(CONTRAST) == [], fragment
 
 
-def test_the_first_screen_tells_each_kind_of_reader_what_the_readme_does(seen: Tab) -> None:
+def test_the_first_screen_tells_each_kind_of_reader_what_to_do(seen: Tab) -> None:
     told = texts(seen, ".advice h3")
     assert told == ["You write a tool today", "You build an SDK", "You write the specification"]
     items = texts(seen, ".advice li")
-    readme = " ".join(re.sub(r"\[([^]]*)\]\([^)]*\)|<!--.*?-->", r"\1", README).split())
-    assert len(items) > 10
-    assert [item for item in items if item not in re.sub("[`*]", "", readme)] == []
+    assert items == [re.sub("[`*]", "", each) for _, *every in advice() for each in every]
 
 
 CONTRAST = """(() => {

@@ -1,0 +1,56 @@
+"""Tests of README: its tables say what runs show, and its code is what an example has."""
+
+import re
+from itertools import product
+
+import anyio
+import pytest
+
+from documents import ROOT
+from documents.front import FAULT, NOT_TOLD, TOLD, TWICE, options_table
+from mrtr_options.review.bench.faults import parse
+from mrtr_options.review.bench.run import run
+from mrtr_options.review.bench.scenario import calling
+from mrtr_options.review.bench.setup import POLICIES, Policy
+from mrtr_options.review.bench.subjects import subject_named
+from mrtr_options.review.judge.facts import observe
+from mrtr_options.tool.author_code import author_code, unified
+from mrtr_options.tool.catalogue import option_named
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+WORDS = 700
+ROWS = {row.subject: row for row in options_table()}
+
+
+@pytest.mark.parametrize(("subject", "policy"), [*product(ROWS, POLICIES)])
+def test_a_lost_result_does_what_the_table_says(subject: str, policy: Policy) -> None:
+    lost = calling(policy=policy).under(parse(FAULT))
+    seen = observe(anyio.run(run, subject_named(subject), lost))
+    told = TOLD if seen.outcome == "completed" else NOT_TOLD
+    assert ROWS[subject].lost[policy] == (TWICE if seen.effects["bill"] == 2 else told)
+
+
+def test_the_readme_is_read_once_and_begins_with_two_commands() -> None:
+    lines = README.splitlines()
+    words = " ".join(line for line in lines if not line.startswith("|")).split()
+    assert len(words) <= WORDS
+    assert {"$ make demo", "$ make test"} <= {line.split("  ")[0] for line in lines[:25]}
+    assert not re.search("[¹ⁿᵏ²ᵀ]", README)
+
+
+def test_the_code_of_the_readme_is_in_the_example() -> None:
+    (code,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    example = (ROOT / "examples" / "transfer" / "transfer_money.py").read_text(encoding="utf-8")
+    there = re.sub(r"\s", "", example)
+    assert [line for line in code.splitlines() if re.sub(r"\s|\)$", "", line) not in there] == []
+
+
+def test_the_lines_of_a_tension_are_those_that_differ() -> None:
+    page = (ROOT / "docs" / "ARGUMENT.md").read_text(encoding="utf-8")
+    shown = re.findall(
+        r"`python -m mrtr_options diff (\w) (\w)`:\n\n```diff\n(.*?)```", page, re.DOTALL
+    )
+    assert len(shown) == 6
+    for left, right, lines in shown:
+        here, there = (author_code(option_named(each).source) for each in (left, right))
+        assert {*lines.splitlines()} <= {*unified(here, there, ("", ""))}
