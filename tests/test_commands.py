@@ -14,6 +14,7 @@ from tests.commands import called, commands_in, copy_of_the_project, mentioned_i
 pytestmark = pytest.mark.slow
 
 ELSEWHERE = {
+    "make test": "it runs these tests",
     "make demo": "it is `python -m mrtr_options` behind the installation that these tests run in",
     "source .venv/bin/activate": "the environment of these tests does what it does",
     "make clients": "it installs other projects' clients and takes a quarter of an hour",
