@@ -6,7 +6,6 @@ the counted lines.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -17,7 +16,7 @@ from mrtr_options.review.explore import summary as explore
 from mrtr_options.terminal import markdown as table
 from mrtr_options.tool.catalogue import DURABLE, Option, all_options, option_named
 from mrtr_options.tool.guarantees import Guarantees
-from mrtr_options.tool.notation import DEFAULT
+from mrtr_options.tool.notation import DEFAULT, titled
 from scoreboard.clients.counts import ORDER, Charged, lost, made_again, of_model, shipped
 from scoreboard.clients.counts import Model as ClientModel
 from scoreboard.clients.kept import Report
@@ -88,7 +87,7 @@ def _row_of(option: Option) -> Row:
     own = option.guarantees
     return Row(
         subject=option.letter,
-        name=name_of(option),
+        name=titled(option.letter),
         option=option,
         is_in_papers=option.letter in PAPERS,
         writes=own.writes if own else "",
@@ -106,7 +105,7 @@ def _default() -> Row:
     inner = _row_of(option)
     return Row(
         subject="default",
-        name=f"{_title(option)}, guarded and named (the default)",
+        name=f"{titled(DEFAULT)}: the default",
         option=option,
         is_in_papers=False,
         writes=f"{inner.writes}; the argument that names the call",
@@ -117,16 +116,6 @@ def _default() -> Row:
         old_client=inner.old_client,
         lost=_lost(subject_named(DEFAULT).name),
     )
-
-
-def name_of(option: Option) -> str:
-    """Return an option's name before its letter: "once (F)"."""
-    return f"{_title(option)} ({option.letter})"
-
-
-def _title(option: Option) -> str:
-    found = re.match(r"Option \w, (.*?):", option.title)
-    return found[1] if found else option.name
 
 
 def _keeps(option: Option, own: Guarantees) -> str:
@@ -282,20 +271,12 @@ def charges_by_server(report: Report) -> list[Charges]:
     return [
         Charges(
             server,
-            _server_name(server),
+            _default().name if server == "default" else titled(server),
             Charged.of(lost(shipped(report, server))),
             Charged.of(made_again(shipped(report, server))),
         )
         for server in report.servers
     ]
-
-
-def _server_name(server: str) -> str:
-    if server == "default":
-        return _default().name
-    letter, *wrappers = server.split("+")
-    guarded = ", guarded" if wrappers else ""
-    return f"{name_of(option_named(letter))}{guarded}"
 
 
 DOES: dict[ClientModel, str] = {

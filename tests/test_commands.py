@@ -81,7 +81,6 @@ LONG = {
     "python -m mrtr_options explore --faults 2": "explore",
     "python -m mrtr_options explore F H F+guard --faults 2": "explore",
     "python -m mrtr_options explore F+guard --faults 3 --resume k3.jsonl": "explore",
-    "python -m mrtr_options explore default --destination all": "explore",
     (
         "python -m mrtr_options explore F+guard+key G+guard+key H+guard+key J+key J+guard+key L+key"
         " --faults 2 --destination honours-keys"
@@ -90,7 +89,6 @@ LONG = {
         "python -m mrtr_options explore E F G H J F+guard G+guard H+guard J+guard F+guard+named"
         " G+guard+named H+guard+named J+guard+named --destination all"
     ): "explore",
-    "python -m mrtr_options check mrtr_options/option_f_once.py": "check",
     "python -m mrtr_options check my_option.py --html report.html": "check",
     "python -m mrtr_options check http://127.0.0.1:8000/mcp --ledger ledger.sqlite": "check",
 }

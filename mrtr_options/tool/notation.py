@@ -57,7 +57,8 @@ def titled(name: str) -> str:
 
 
 def _title_of(option: Option) -> str:
-    return f"{option.name} ({option.letter})"
+    written = re.match(r"Option \w, (.*?):", option.title)
+    return f"{written[1] if written else option.name} ({option.letter})"
 
 
 def _in_words(option: str, words: Sequence[str], shim: str = "A") -> str:
