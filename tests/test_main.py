@@ -15,7 +15,7 @@ from documents.explored import FILE
 from mrtr_options.__main__ import main
 from mrtr_options.demo import tour
 from mrtr_options.tool import catalogue
-from mrtr_options.tool.catalogue import all_options, option_at, option_named
+from mrtr_options.tool.catalogue import all_options, option_at
 from tests.bounds import KEY
 from tests.commands import printed, python, refusal
 
@@ -34,24 +34,6 @@ def test_the_tour_has_the_explored_bills_of_every_option() -> None:
         assert row["clean"]["bill"] == 1
         assert row["resends"]["bill"] == (2 if (letter, "resends") in twice else 1)
         assert row["calls_again"]["bill"] == (2 if (letter, "calls again") in twice else 1)
-
-
-def test_the_tour_is_25_lines_of_at_most_100_columns_and_says_what_to_read_next(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(
-        tour, "all_options", lambda: {letter: option_named(letter) for letter in "FH"}
-    )
-    monkeypatch.setattr(tour, "interpreter", lambda: ".venv/bin/python")  # as in make demo
-    said = printed(main)
-    lines = said.splitlines()
-    assert len(lines) <= 25
-    assert max(map(len, lines)) <= 100
-    rounds = [line for line in lines if line.split()[:1] == ["3"]]
-    assert [" bill " in line for line in rounds] == [True] * 3  # one call bills once, one twice
-    assert f"{'the report is lost, the client resends':<42}   2   1" in lines
-    for what in tour.NEXT:
-        assert f"-m mrtr_options{' ' if ' ' in what else '.'}{what} " in said
 
 
 def test_a_file_in_the_tour_that_does_not_load_is_refused_in_one_line(

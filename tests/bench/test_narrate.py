@@ -1,22 +1,19 @@
 """Tests of the rows that tell a run: terminal, story and picture show the same rows."""
 
-import io
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 from mrtr_options.review.bench import history as happened
 from mrtr_options.review.bench.client import agreeable
 from mrtr_options.review.bench.history import Event, History, Received, Sent
 from mrtr_options.review.bench.messages import Reply, Request
-from mrtr_options.review.bench.narrate import narrate, outcome
+from mrtr_options.review.bench.narrate import narrate
 from mrtr_options.review.bench.run import run
 from mrtr_options.review.bench.scenario import whole_call
 from mrtr_options.review.bench.schedules import named
 from mrtr_options.review.bench.subjects import subject_named
-from mrtr_options.review.show.svg import is_drawn, svg
-from mrtr_options.review.show.transcript import Transcript
+from mrtr_options.review.show.svg import is_drawn
 
 pytestmark = pytest.mark.anyio
 
@@ -75,38 +72,6 @@ def test_a_look_at_a_task_that_shows_nothing_new_is_quiet() -> None:
         ("task", "task: completed"),
         ("response", "Fog."),
     ]
-
-
-def test_what_happens_to_the_servers_is_said_in_one_way() -> None:
-    ends = happened.Crashed(1, 1), happened.Restarted("new"), happened.Redeployed("inserted", 0)
-    history = made_up(*ends, happened.Elapsed(660), happened.Elapsed(60))
-    said = [
-        "instance 2 dies, another takes its place",
-        "every instance is replaced, with new keys",
-        "a version with one more question is deployed on instance 1",
-        "11 minutes pass",
-        "60 s pass",
-    ]
-    assert [row.text for row in narrate(history)] == said
-    out = io.StringIO()
-    for event in history.events:
-        Transcript(Console(file=out, width=100))(event)
-    assert all(line in out.getvalue() for line in said)
-    assert all(line in svg(history, "") for line in said[1:])
-
-
-@pytest.mark.parametrize(
-    ("reply", "left"),
-    [
-        (Reply(text="Fog."), ("result", "Fog.")),
-        (Reply(text="No.", is_error=True), ("error", "No.")),
-        (Reply(code=-32602, message="No."), ("error", "error -32602: No.")),
-        (Reply(nothing="lost"), ("nothing", "no response")),
-        (Reply(questions={"k": "Which?"}), ("question", "asks k")),
-    ],
-)
-def test_a_response_is_what_its_client_is_left_with(reply: Reply, left: tuple[str, str]) -> None:
-    assert outcome(reply) == left
 
 
 def test_an_answer_whose_content_is_no_object_is_told_as_it_is() -> None:

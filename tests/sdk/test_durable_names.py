@@ -129,16 +129,6 @@ async def test_a_call_that_its_user_declined_frees_its_name(engine: str, action:
     assert world.kinds() == ["charge"]
 
 
-async def test_the_reference_comes_before_a_call_key(sqlite: str) -> None:
-    world = World()
-    async with served(sqlite, world) as send:
-        asked = await send(key=new_call_key())
-        assert await send(key=new_call_key()) == asked
-        assert text_of(await send(named("Ann"), asked)) == "done"
-        assert text_of(await send(key=new_call_key())) == "done"
-    assert world.kinds() == ["charge"]
-
-
 async def test_a_call_that_its_user_declined_keeps_its_call_key(sqlite: str) -> None:
     key = new_call_key()
     async with served(sqlite, World()) as send:

@@ -113,29 +113,6 @@ async def test_another_reference_is_another_call_and_none_names_none(store: Any)
     assert bank.transfers == [100] * 4
 
 
-async def test_another_callers_reference_is_another_call(store: Any) -> None:
-    bank = Bank()
-    async with at(bank, store) as caller:
-        for bank.caller in ("ada", "bob", "ada", "bob"):
-            response = await caller.send()
-            if isinstance(response, types.InputRequiredResult):
-                await caller.send(asked=response)
-        assert bank.transfers == [100, 100]
-        bank.caller = None
-        assert await reason_of(caller.send()) == (types.INVALID_REQUEST, "caller_unknown")
-
-
-async def test_the_reference_comes_before_a_call_key(store: Any) -> None:
-    """A client that makes a new key for each call would transfer twice under one reference."""
-    bank = Bank()
-    async with at(bank, store) as caller:
-        keys = [None, sdk.new_call_key(), sdk.new_call_key()]
-        await caller.send(asked=await caller.send(key=keys[1]), key=keys[1])
-        for key in keys:
-            assert REPEAT in (await caller.send(key=key)).meta
-    assert bank.transfers == [100]
-
-
 async def test_a_call_key_names_a_call_without_a_reference(store: Any) -> None:
     bank = Bank()
     key = sdk.new_call_key()
@@ -147,31 +124,11 @@ async def test_a_call_key_names_a_call_without_a_reference(store: Any) -> None:
     assert bank.transfers == [100]
 
 
-async def test_a_call_key_names_a_call_of_an_unknown_caller(store: Any) -> None:
-    bank = Bank(caller=None)
-    key = sdk.new_call_key()
-    async with at(bank, store) as caller:
-        await caller.send(asked=await caller.send(key=key), key=key)
-        assert REPEAT in (await caller.send(key=key)).meta
-    assert bank.transfers == [100]
-
-
 async def test_a_callers_name_may_hold_what_a_database_cannot(store: Any) -> None:
     bank = Bank(caller="ada\0")
     async with at(bank, store) as caller:
         await caller.send(asked=await caller.send())
     assert bank.transfers == [100]
-
-
-async def test_a_refused_name_of_a_function_is_called_the_calls_name(store: Any) -> None:
-    def recipient(caller: str | None, arguments: Any) -> object:
-        return arguments["reference"]
-
-    bank = Bank()
-    async with calling(bank.server(sdk.single_use(store, call=recipient))) as (caller,):
-        await caller.send()
-        with pytest.raises(MCPError, match="This call's name was used with other arguments"):
-            await caller.send(amount=300)
 
 
 async def test_a_number_with_and_without_a_point_is_the_same_argument(store: Any) -> None:

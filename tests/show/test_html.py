@@ -50,17 +50,6 @@ class Loads(HTMLParser):
         self.found += [name for name, _ in attrs if name in names or name.startswith("on")]
 
 
-def test_the_report_says_risks_heading_with_a_picture_and_what_was_left_out() -> None:
-    text = write_page(report_of("my_option.py", "lost3", "twice3"))
-    assert "Keeps the contract. Under one fault: charged twice (lost3)." in text
-    assert "<h3>Charged twice</h3>" in text
-    assert "It harms the user&#x27;s money." in text
-    assert "Also under twice3." in text
-    assert "lost3: the response is lost" in text
-    assert re.findall(r">(bill \d)<", text) == ["bill 1", "bill 2"]
-    assert "7 runs that need &lt;time&gt; to pass" in text
-
-
 def test_the_report_loads_nothing_and_its_policy_allows_its_own_styles_alone() -> None:
     text = write_page(report_of("my_option.py", "lost3"))
     loads = Loads()
