@@ -169,7 +169,7 @@ def test_the_root_holds_the_options_and_what_each_of_them_needs() -> None:
 def test_a_breakpoint_hits_in_the_module_that_is_started() -> None:
     """Check that nothing in the deck compiles or rewrites the code of the file."""
     for path in (ROOT / "demo").rglob("*.py"):
-        assert not re.search(r"\b(exec|compile)\(", path.read_text(encoding="utf-8")), path
+        assert not re.search(r"(?<!re\.)\b(exec|compile)\(", path.read_text(encoding="utf-8")), path
 
 
 def test_uv_has_the_constraints_of_pip() -> None:

@@ -250,7 +250,7 @@ PUSH = "    try:\n        answer = await ctx.session.elicit_form("
 MISFIT = '        raise invalid(f"The answer to {name} does not fit.")'
 REFUSED = "    except ValueError:\n"
 ENDED = "        if choice is None:\n"
-HALF_A_MEBIBYTE = "vars(unseal)[str(len(vars(unseal)))] = bytearray(2**19)"
+MEMORY = "        vars(unseal)[str(len(vars(unseal)))] = bytearray(2**19)\n"
 A_THREAD = """            if answer["action"] == "cancel":
                 import threading
                 threading.Thread(target=threading.Event().wait, daemon=True).start()
@@ -276,12 +276,7 @@ CARELESS: dict[str, tuple[str, str, str, str]] = {
     ),
     "file at each push": (PUSH, f"    {OPENED}\n{PUSH}", FROM_THE_CONTRACT, KEPT_OPEN),
     "file at each misfit": (MISFIT, f"        {OPENED}\n{MISFIT}", FROM_THE_CONTRACT, KEPT_OPEN),
-    "memory at each refusal": (
-        REFUSED,
-        f"{REFUSED}        {HALF_A_MEBIBYTE}\n",
-        FROM_THE_CONTRACT,
-        KEPT_OPEN,
-    ),
+    "memory at each refusal": (REFUSED, REFUSED + MEMORY, FROM_THE_CONTRACT, KEPT_OPEN),
     "thread at each cancel": (ENDED, f"{ENDED}{A_THREAD}", FROM_THE_CONTRACT, KEPT_OPEN),
 }
 """Old text, new text, proposal, and a text that is printed."""
