@@ -209,23 +209,23 @@ CONFORMANCE = Source[conformance.Results](
     },
 )
 
+SERVER_DRAWS = {
+    "The first draw": FIRST_DRAW,
+    "The second draw": SECOND_DRAW,
+    "The third draw, for which nothing was mended": THIRD_DRAW,
+}
+
 SUITE_SCORE = Source[score.SuiteRuns](
     score.read,
     score.PAGES,
     {
         "suite score": score.numbers,
         "suite sections": score.scores,
-        "suite survivors": lambda kept: score.survivors(kept, "server"),
-        "suite surviving clients": lambda kept: score.survivors(kept, "client"),
-        "suite raised": lambda kept: score.raised(kept, "server"),
-        "suite raised clients": lambda kept: score.raised(kept, "client"),
-        "suite first draw": lambda kept: score.others(kept, FIRST_DRAW),
-        "suite second draw": lambda kept: score.others(kept, SECOND_DRAW),
-        "suite third draw": lambda kept: score.others(kept, THIRD_DRAW),
-        "suite other clients": lambda kept: score.others(kept, OTHER_CLIENTS),
+        "suite servers": lambda kept: score.mutants(kept, "server"),
+        "suite clients": lambda kept: score.mutants(kept, "client"),
+        "suite other servers": lambda kept: score.others(kept, SERVER_DRAWS),
+        "suite other clients": lambda kept: score.others(kept, {"Clients": OTHER_CLIENTS}),
         "suite proposed idle": lambda kept: score.idle(kept, "proposed"),
-        "suite found": lambda kept: score.killed(kept, "server"),
-        "suite found clients": lambda kept: score.killed(kept, "client"),
         "suite idle": lambda kept: score.idle(kept, "server"),
         "suite idle clients": lambda kept: score.idle(kept, "client"),
         "suite correct": score.failed_by_correct,

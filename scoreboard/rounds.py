@@ -265,7 +265,8 @@ def kept_table(rounds: Sequence[Round]) -> str:
 def changes_table(rounds: Sequence[Round]) -> str:
     """Return what changed from each round to the next, newest first."""
     pairs = [*pairwise(rounds)]
-    return "\n\n".join(_section(before, after) for before, after in reversed(pairs))
+    sections = [_section(before, after) for before, after in reversed(pairs)]
+    return "\n\n".join(sections) or "One round is kept; the next one will show what changed."
 
 
 def changed_lines(before: Round, after: Round) -> list[Change]:

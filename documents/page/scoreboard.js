@@ -90,6 +90,7 @@ function changesOf(data) {
   return [
     cards("rounds", ["round", "runs of", "commit", "rows"], [["", rounds.toReversed().map(([first, ...rest]) => [head(first), ...rest.map(text)])]]),
     h("h2", { class: "title" }, "Row by row"),
+    changes.length === 0 && h("p", {}, "One round is kept; the next one will show what changed."),
     cards("changes", ["row", "column", "before", "now"], [["", changes.map(([first, ...rest]) => [head(first), ...rest.map(text)])]]),
   ];
 }

@@ -96,7 +96,8 @@ def test_a_cell_of_a_client_opens_its_run(opened: tuple[Tab, Path]) -> None:
 def test_the_changes_are_those_of_the_last_two_rounds(opened: tuple[Tab, Path]) -> None:
     seen = show(opened, "board=changes")
     rows = texts(seen, "[aria-label=changes] tbody th")
-    assert len(rows) == len(rounds.changes(*rounds.read()[-2:]))
+    last = rounds.read()[-2:]
+    assert len(rows) == (len(rounds.changes(*last)) if len(last) > 1 else 0)
 
 
 def test_an_unknown_cell_is_said_to_be_unknown(opened: tuple[Tab, Path]) -> None:

@@ -48,7 +48,7 @@ COLUMNS = {
     ],
     "proxies": ["gone", "reset-before", "503", "reset-after", "502", "no-response", "cut"],
 }
-"""The columns of round 2026-11.3, written out: somebody may cite an address."""
+"""The columns, written out: somebody may cite an address."""
 
 
 @pytest.fixture(scope="module")

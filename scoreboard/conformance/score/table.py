@@ -9,7 +9,7 @@ import hashlib
 import inspect
 import tomllib
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Literal
@@ -211,62 +211,61 @@ def link(row: Requirement) -> str:
     return f"[{row.id}]({SPECIFICATION}{row.anchor})"
 
 
-def doc(side: Side, row: Requirement) -> str:
-    return " ".join((PROGRAMS[side][row.mutant].__doc__ or "").split())
+def doc(side: Side, name: str) -> str:
+    return " ".join((PROGRAMS[side][name].__doc__ or "").split())
 
 
-def survivors(kept: SuiteRuns, side: Side) -> str:
-    """Return a table of the mutants that no check finds, with whom they harm.
+def mutants(kept: SuiteRuns, who: Literal["server", "client"]) -> str:
+    """Return a table of the mutants of one side, with the checks that find each.
 
     It goes page by page, the sentences with MUST first.
     """
     pages = [*dict.fromkeys(row.section for row in requirements())]
     rows = sorted(
-        (row for row in broken(side) if not kept.found_by(side, row.mutant)),
-        key=lambda row: (pages.index(row.section), row.level.startswith("SHOULD")),
+        broken(who), key=lambda row: (pages.index(row.section), row.level.startswith("SHOULD"))
     )
-    return markdown(
-        ("page", "sentence", "level", f"the {side}", "harm"),
-        ([row.section, link(row), row.level, doc(side, row), row.harm] for row in rows),
-    )
+    return _table(kept, who, {row.mutant: row for row in rows})
 
 
-def raised(kept: SuiteRuns, who: Literal["server", "client"]) -> str:
-    """Return a table of the programs that only the proposed scenarios find."""
-    return markdown(
-        (f"the {who}", "found by"),
-        (
-            [
-                f"`{row.mutant}`",
-                ", ".join(f"`{each}`" for each in kept.found_by(PROPOSED[who], row.mutant))
-                or "nothing",
-            ]
-            for row in broken(who)
-            if not finds(kept, row)
-        ),
-    )
+def others(kept: SuiteRuns, draws: Mapping[str, Iterable[str]]) -> str:
+    """Return a table of programs that break a sentence in another way than its mutant.
 
-
-def others(kept: SuiteRuns, programs: Iterable[str]) -> str:
-    """Return a table of programs that break a sentence in another way than its mutant."""
+    Args:
+        kept: The kept results.
+        draws: The names of the programs, by the draw that the sentences came from.
+    """
     rows = {row.other: row for row in requirements() if row.other}
+    return "\n\n".join(
+        f"{draw}:\n\n" + _table(kept, "server", {name: rows[name] for name in names})
+        for draw, names in draws.items()
+    )
 
-    def found(side: Side, name: str) -> str:
-        return ", ".join(f"`{each}`" for each in kept.found_by(side, name))
 
+def _table(
+    kept: SuiteRuns, who: Literal["server", "client"], rows: Mapping[str, Requirement]
+) -> str:
+    """Return a table of programs, by name, that each break a sentence."""
     return markdown(
-        ("sentence", "level", "the other way", "published suite", "proposed scenarios"),
+        ("sentence", "level", f"the {who}", "published suite", "proposed scenarios"),
         (
             [
-                link(rows[name]),
-                rows[name].level,
-                " ".join((PROGRAMS[rows[name].who][name].__doc__ or "").split()),
-                found(rows[name].who, name),
-                found(PROPOSED[rows[name].who], name),
+                link(row),
+                row.level,
+                doc(row.who, name),
+                _found(kept, row.who, name),
+                _found(kept, PROPOSED[row.who], name),
             ]
-            for name in programs
+            for name, row in rows.items()
         ),
     )
+
+
+def _found(kept: SuiteRuns, side: Side, name: str) -> str:
+    """Return the first check that finds a program, and the number of the others."""
+    first, *more = kept.found_by(side, name) or [""]
+    if not first:
+        return "no"
+    return f"`{first}`" + (f" +{len(more)}" if more else "")
 
 
 def others_score(kept: SuiteRuns, programs: Iterable[str]) -> tuple[str, str]:
@@ -275,19 +274,6 @@ def others_score(kept: SuiteRuns, programs: Iterable[str]) -> tuple[str, str]:
     names = list(programs)
     alone = of(finds(kept, rows[name], name=name) for name in names)
     return alone, of(finds(kept, rows[name], name=name, proposed=True) for name in names)
-
-
-def killed(kept: SuiteRuns, side: Side) -> str:
-    """Return a table of the mutants that are found, with the checks that find them."""
-    rows = [(row, kept.found_by(side, row.mutant)) for row in broken(side)]
-    return markdown(
-        ("sentence", "level", f"the {side}", "found by"),
-        (
-            [link(row), row.level, doc(side, row), ", ".join(f"`{each}`" for each in found)]
-            for row, found in rows
-            if found
-        ),
-    )
 
 
 def idle(kept: SuiteRuns, side: Side) -> str:
