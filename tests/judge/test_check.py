@@ -80,7 +80,7 @@ def test_an_option_breaks_nothing_and_is_nearest_to_itself(
     )
 
 
-KEPT = CONTRACT.parent / "explored.json"
+KEPT = CONTRACT.parent / "data" / "explored.json"
 
 
 def test_each_anomaly_has_a_remedy_and_the_options_that_have_it_do_not_show_the_anomaly() -> None:
