@@ -6,6 +6,7 @@ import pytest
 
 from mrtr_options.tool.catalogue import option_named
 from tests.commands import python
+from tests.evidence import every
 
 pytestmark = pytest.mark.slow
 
@@ -28,27 +29,34 @@ def test_a_proposal_is_played_in_every_column_and_its_counts_are_printed(tmp_pat
     assert "AssertionError" not in said
 
 
+SPOILT = {
+    "two bills": (
+        "    return text(weather",
+        "    await desk.bill(place)\n    return text(weather",
+        "to bill 1",
+    ),
+    "no bill": (
+        '    await state.once("bill", lambda: desk.bill(place))\n',
+        "",
+        "to bill 1",
+    ),
+    "not asked": (
+        "    units = answer_to(which_units, ctx, params)\n",
+        "    units = which_units.assumed\n",
+        "the user was not asked",
+    ),
+    "another text": ("weather.report(place, units)", "place", "came     Seen("),
+}
+"""What is replaced in F, by what, and what the invariant says."""
+
+
 @pytest.mark.parametrize(
-    ("old", "new", "why"),
-    [
-        (
-            "    return text(weather",
-            "    await desk.bill(place)\n    return text(weather",
-            "to bill 1",
-        ),
-        ('    await state.once("bill", lambda: desk.bill(place))\n', "", "to bill 1"),
-        (
-            "    units = answer_to(which_units, ctx, params)\n",
-            "    units = which_units.assumed\n",
-            "the user was not asked",
-        ),
-        ("weather.report(place, units)", "place", "came     Seen("),
-    ],
-    ids=["two bills", "no bill", "not asked", "another text"],
+    "spoilt", every("proposals against the invariant", SPOILT, also=("two bills",))
 )
 def test_a_proposal_that_does_or_shows_something_else_is_red(
-    old: str, new: str, why: str, tmp_path: Path
+    spoilt: tuple[str, str, str], tmp_path: Path
 ) -> None:
+    old, new, why = spoilt
     said = held(tmp_path, old, new)
     assert "AssertionError" in said
     assert why in said

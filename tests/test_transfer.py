@@ -29,7 +29,7 @@ def played(folder: Path) -> str:
     return ran.stdout
 
 
-@pytest.mark.slow
+@pytest.mark.evidence("the nine things of a transfer")
 def test_the_nine_things_do_and_tell_what_the_page_says() -> None:
     assert played(FOLDER) == TABLE
 
