@@ -62,8 +62,9 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests as slow that need the matrix runs, or a database or engine server."""
+    """Mark tests as slow that search the model, or need matrix runs or a server of others."""
     slow = {"played", "postgres", "temporal"}
     for item in items:
-        if isinstance(item, pytest.Function) and slow & {*item.fixturenames}:
+        needs = slow & {*item.fixturenames} if isinstance(item, pytest.Function) else ()
+        if needs or item.path.parent.name == "model":
             item.add_marker(pytest.mark.slow)

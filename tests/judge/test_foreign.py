@@ -23,6 +23,8 @@ MOST = (*CLEAN, "bad-answers", "odd-arguments", "refusals", "cannot-be-asked")
 
 Kind = type[Foreign]
 
+pytestmark = pytest.mark.slow
+
 
 def judged(kind: Kind, folder: Path, only: Sequence[str] = MOST, faults: int = 0) -> targets.Report:
     ledger = folder / "ledger.sqlite"
