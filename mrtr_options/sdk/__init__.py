@@ -30,6 +30,8 @@ Ask:
     Declined               raised where the user says no
     Cancelled              raised where the user dismisses the question
     CannotAsk              raised where the client cannot be asked, and nothing is assumed
+    NotDone                raise it to end a call that did nothing: its name is free again
+    Unknown                raise it where nobody knows: the next call tries again
     NotInTime              raised where `ctx.until(...)` of H, K and L waits in vain
     BadAnswer              raised where an answer does not fit: -32602
 
@@ -85,6 +87,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mrtr_options.sdk.ask_again import ask_again as ask_again
     from mrtr_options.sdk.call_key import CALL_KEY as CALL_KEY, new_call_key as new_call_key
+    from mrtr_options.sdk.effects import NotDone as NotDone, Unknown as Unknown
     from mrtr_options.sdk.handler import (
         Context as Context,
         Handler as Handler,
@@ -169,6 +172,7 @@ NAMES = {
     "Markers": "once",
     "new_call_key": "call_key",
     "NotAHandler": "handler",
+    "NotDone": "effects",
     "NotInTime": "waiting",
     "outcome_of": "server",
     "Params": "handler",
@@ -190,6 +194,7 @@ NAMES = {
     "Tool": "server",
     "ToolBuilder": "tool_builder",
     "Unanswered": "resuming",
+    "Unknown": "effects",
     "Values": "tool_builder",
 }
 """The module of each name."""

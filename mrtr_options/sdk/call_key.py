@@ -44,18 +44,21 @@ import hashlib
 import json
 import secrets
 import time
+import unicodedata
 import uuid
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import mcp_types as types
 from mcp import MCPError
 from mcp.server import ServerRequestContext
+from pydantic import SecretBytes, SecretStr
+from pydantic_core import to_jsonable_python
 
 from mrtr_options.sdk.capabilities import is_modern
-from mrtr_options.sdk.current_request import server_of
+from mrtr_options.sdk.current_request import request_here, server_of
 from mrtr_options.sdk.handler import NAMES_CALLS, HandlerT, why_not
 from mrtr_options.sdk.reasons import Reason
 
@@ -70,6 +73,14 @@ time of the first one in ISO 8601.
 
 MAX_NOTE_CHARS = 1_000
 """The longest sentence that a repeat adds to its content."""
+
+_BECAME = {
+    None: "That call is known, and may have been done.",
+    "open": "That call waits for an answer of its user, or is at work.",
+    "ended": "That call has ended, and its result is recorded.",
+    "in doubt": "Nobody knows whether that call was done.",
+}
+"""What became of a call whose name comes with other arguments."""
 
 CallFunction = Callable[[str | None, Mapping[str, Any]], object]
 """Names a call: given the caller (None if unknown) and the arguments. None for a call that has no
@@ -103,20 +114,22 @@ class CallName:
         handle: The name: 32 hexadecimal digits, the same for all first requests of the call.
         made: When the client made its call key, by its clock; None where the server named the call.
         source: What named it, for texts: "call key", "argument 'reference'" or "call's name".
+        same: A digest of the arguments that a call made again must have, too.
     """
 
     handle: str
     made: float | None
     source: str
+    same: str = field(default="", compare=False)
 
     @property
     def is_key(self) -> bool:
         """Return whether the client made it."""
         return self.made is not None
 
-    def other_arguments(self) -> MCPError:
+    def other_arguments(self, became: str | None = None) -> MCPError:
         """Return the refusal of a request whose name came with other arguments before."""
-        return other_arguments(self.source)
+        return other_arguments(self.source, became)
 
 
 @dataclass(frozen=True)
@@ -128,15 +141,20 @@ class CallNaming:
             where only a call key does.
         call_is_secret: Whether only one caller can know what names a call, so that unknown callers
             share none.
+        same: The arguments that a call made again must have, too; None for all.
 
     Raises:
-        TypeError: `call` is neither an argument's name nor a function of two things.
+        TypeError: `same` is one text; or `call` is neither an argument's name nor a function of two
+            things.
     """
 
     call: str | CallFunction | None = None
     call_is_secret: bool = False
+    same: Sequence[str] | None = None
 
     def __post_init__(self) -> None:
+        if isinstance(self.same, str):
+            raise TypeError('same=... takes the names of arguments, as in same=("amount", "to")')
         if isinstance(self.call, str):
             is_fit = bool(self.call)
         else:
@@ -177,9 +195,10 @@ class CallNaming:
         is_for_a_caller = caller is not None or self.call_is_secret
         if names_a_call and is_for_a_caller:
             handle = _digest("name", self._source, value, caller, target)
-            return CallName(handle, None, self._source)
+            return CallName(handle, None, self._source, self.digest_of(params))
         if key is not None:
-            return CallName(key.call_of(caller, target), key.made, "call key")
+            of_key = key.call_of(caller, target)
+            return CallName(of_key, key.made, "call key", self.digest_of(params))
         if names_a_call:
             raise _caller_unknown()
         return None
@@ -190,12 +209,22 @@ class CallNaming:
 
     def _value_of(self, params: types.InputResponseRequestParams, caller: str | None) -> object:
         """Return the value by which the author names the call."""
-        arguments: dict[str, Any] = getattr(params, "arguments", None) or {}
         if self.call is None:
             return None
+        arguments = arguments_as_read(params)
         if isinstance(self.call, str):
             return arguments.get(self.call)
         return self.call(caller, arguments)
+
+    def digest_of(self, params: types.InputResponseRequestParams) -> str:
+        """Return a digest of the arguments that a call made again must have, too.
+
+        Those that have their defaults do not count, nor does the way in which a value is written.
+        """
+        arguments = arguments_as_read(params, exclude_defaults=True)
+        if self.same is not None:
+            arguments = {name: arguments[name] for name in self.same if name in arguments}
+        return digest_of(arguments)
 
 
 def naming_calls(handler: HandlerT, naming: CallNaming) -> HandlerT:
@@ -221,8 +250,10 @@ def check_naming(
     naming = getattr(handler, NAMES_CALLS, None)
     if not isinstance(naming, CallNaming) or naming.call is None:
         return
+    known = ", ".join(arguments) or "none"
+    if unknown := [each for each in naming.same or () if each not in arguments]:
+        raise ValueError(f"same=... of {tool!r} names {unknown}, and its arguments are: {known}")
     if isinstance(naming.call, str) and naming.call not in arguments:
-        known = ", ".join(arguments) or "none"
         raise ValueError(
             f"calls of {tool!r} are named by its argument {naming.call!r}, and its arguments are:"
             f" {known}"
@@ -273,14 +304,44 @@ def call_key_of(
     return CallKey(text, ((key.int >> 80) + 1) / 1000)
 
 
-def digest_of(arguments: Mapping[str, Any] | None) -> str:
-    """Return a digest of the arguments of a call.
+def arguments_as_read(
+    params: types.InputResponseRequestParams, *, exclude_defaults: bool = False
+) -> dict[str, Any]:
+    """Return the arguments of a request as its tool's model reads them, as JSON.
 
-    The order of their names makes no difference. 150 and 150.0 are one number in JSON.
+    As they were sent where no model has read them. `7` and `"7"` are one integer.
     """
-    sent = json.dumps(arguments or {})
+    read = request_here().arguments
+    if read is None:
+        return getattr(params, "arguments", None) or {}
+    said = read.model_dump(by_alias=True, exclude_defaults=exclude_defaults)
+    return json.loads(json.dumps(said, default=_plain))
+
+
+def _plain(value: Any) -> Any:
+    """Return what JSON has in the place of a value: a secret's text, a set in one order."""
+    if isinstance(value, SecretStr | SecretBytes):
+        return to_jsonable_python(value.get_secret_value())
+    if isinstance(value, set | frozenset):
+        plain = cast("list[Any]", to_jsonable_python(value))
+        return sorted(plain, key=lambda each: json.dumps(each, sort_keys=True))
+    return to_jsonable_python(value)
+
+
+def digest_of(arguments: Mapping[str, Any] | None) -> str:
+    """Return a digest of the arguments of a call; see `_canonical`."""
+    return hashlib.sha256(_canonical(arguments or {}).encode()).hexdigest()
+
+
+def _canonical(value: object) -> str:
+    """Return a value's JSON, in one form for all that mean the same.
+
+    The order of names makes no difference. 150 and 150.0 are one number. Text is in one form of
+    Unicode: an accent is the same in one character and in two.
+    """
+    sent = unicodedata.normalize("NFC", json.dumps(value, ensure_ascii=False))
     same_numbers = json.loads(sent, parse_float=_number)
-    return hashlib.sha256(json.dumps(same_numbers, sort_keys=True).encode()).hexdigest()
+    return json.dumps(same_numbers, sort_keys=True)
 
 
 def _number(text: str) -> int | float:
@@ -300,6 +361,27 @@ def as_repeat(response: ResponseT, since: float, note: str | None = None) -> Res
     meta = {**(response.meta or {}), REPEAT: {"since": _iso(since)}}
     repeat = response.model_copy(update={"meta": meta})
     return repeat if note is None else with_note(repeat, note)
+
+
+def error_as_repeat(error: MCPError, since: float) -> MCPError:
+    """Return a recorded error that says that it is one: `repeat.since` in its data.
+
+    Data that is no object, or says of a `repeat` itself, stays as it is.
+    """
+    data: Any = error.error.data
+    if data is None or (isinstance(data, dict) and "repeat" not in data):
+        data = {**cast("dict[str, Any]", data or {}), "repeat": {"since": _iso(since)}}
+    return MCPError(error.error.code, error.error.message, data)
+
+
+def error_with_note(error: MCPError, note: str) -> MCPError:
+    """Return a repeated error whose message begins with a note, with "{since}" for the time."""
+    match error.error.data:
+        case {"repeat": {"since": str(since)}}:
+            message = f"{note.replace('{since}', since)} {error.error.message}"
+            return MCPError(error.error.code, message, error.error.data)
+        case _:
+            return error
 
 
 def with_note(repeat: ResponseT, note: str) -> ResponseT:
@@ -326,13 +408,20 @@ def check_note(user: str, note: str | None) -> None:
         raise ValueError(f"{user} takes a repeat_note of 1 to {MAX_NOTE_CHARS} characters")
 
 
-def other_arguments(source: str = "call key") -> MCPError:
-    """Return the refusal of a name that came with other arguments before."""
-    other = "Make a new key" if source == "call key" else "Use another one"
+def other_arguments(source: str = "call key", became: str | None = None) -> MCPError:
+    """Return the refusal of a name that came with other arguments before.
+
+    Args:
+        source: What named the call.
+        became: What became of the call that has the name; a key of `_BECAME`.
+    """
+    other = "Make a new key" if source == "call key" else "Take another one"
     return MCPError(
         types.INVALID_PARAMS,
-        f"This {source} was used with other arguments. {other} for another call.",
-        {"reason": Reason.CALL_REUSED},
+        f"This {source} was used with other arguments before. {_BECAME[became]} To get its"
+        " result, call again with the arguments of that call. Nothing was done now."
+        f" {other} only if the user wants it done once more.",
+        {"reason": Reason.CALL_REUSED, "may_have_happened": True, "repeat": False},
     )
 
 
@@ -347,7 +436,7 @@ def too_old() -> MCPError:
 
 
 def _digest(*parts: object) -> str:
-    place = json.dumps([*parts, server_of()], sort_keys=True)
+    place = _canonical([*parts, server_of()])
     return hashlib.sha256(place.encode()).hexdigest()[:32]
 
 

@@ -1,4 +1,4 @@
-"""The request that the running code answers: its server, its caller, its protection, its refusals.
+"""The request that the running code answers: its server, its caller, its protection.
 
 What the parts of a server tell each other of a request is in one object, the `Request`, under one
 context variable. `protection.ProtectedRounds` makes it. Knows `handler`, `keys` and `reasons`.
@@ -14,33 +14,11 @@ from dataclasses import dataclass
 
 import mcp_types as types
 from mcp.server.request_state import authenticated_principal
+from pydantic import BaseModel
 
 from mrtr_options.sdk.handler import Context, Principal, refusal
 from mrtr_options.sdk.keys import ByHand
 from mrtr_options.sdk.reasons import Reason
-
-_refusals: ContextVar[list[Exception] | None] = ContextVar("refusals", default=None)
-
-
-@contextmanager
-def collect_refusals() -> Generator[list[Exception]]:
-    """Collect the refusals that end handlers in this block without their user's consent.
-
-    A refusal is a declined or dismissed question, or one that could not be asked. A wrapper only
-    sees the result that the handler made of it.
-    """
-    refusals: list[Exception] = []
-    token = _refusals.set(refusals)
-    try:
-        yield refusals
-    finally:
-        _refusals.reset(token)
-
-
-def tell_refusal(error: Exception) -> None:
-    """Tell the wrappers of this request that it ends without its user's consent."""
-    if (refusals := _refusals.get()) is not None:
-        refusals.append(error)
 
 
 @dataclass(slots=True)
@@ -56,6 +34,7 @@ class Request:
             other; 0 where it is not known.
         is_in_time: Whether its state is young enough.
         latest: The run that last read an answer by hand; None if none did.
+        arguments: Its arguments as its tool's model reads them; None if no tool has read them.
     """
 
     server: str | None = None
@@ -65,6 +44,7 @@ class Request:
     number: int = 0
     is_in_time: bool = True
     latest: ByHand | None = None
+    arguments: BaseModel | None = None
 
     def begin_call(self) -> None:
         """Make it the first round of a new call."""
@@ -74,6 +54,13 @@ class Request:
 
 current_request: ContextVar[Request | None] = ContextVar("request", default=None)
 """The request that this code runs for; None for code that runs for none."""
+
+
+def keep_arguments(arguments: BaseModel) -> None:
+    """Keep the arguments of this request as its tool's model reads them."""
+    this = request_here()
+    current_request.set(this)  # for code that runs for no request
+    this.arguments = arguments
 
 
 def request_here() -> Request:

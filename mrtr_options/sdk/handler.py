@@ -37,6 +37,8 @@ T = TypeVar("T")
 _NEEDS = "needs_while_serving"
 NAMES_CALLS = "calls_named_by"
 """The mark of a handler whose calls its author names; see `call_key`."""
+TELLS_EFFECTS = "tells_effects"
+"""The mark of a handler that tells of all its effects; see `effects`."""
 
 
 @dataclass(frozen=True, slots=True)

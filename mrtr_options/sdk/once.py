@@ -8,18 +8,21 @@ again. The final round has no checkpoint at all.
 
 An effect that is not wrapped still runs in every round.
 
-Knows `handler` and `keys`: the markers travel in whatever state the author keeps.
+Knows `effects` and `keys`: the markers travel in whatever state the author keeps.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import cached_property
+from typing import Any, TypeVar, cast
 
 from pydantic import BaseModel, Field
 
-from mrtr_options.sdk.handler import await_result
+from mrtr_options.sdk.effects import Settled, effects_here, run_effect, value_of
 from mrtr_options.sdk.keys import Uses
+
+T = TypeVar("T")
 
 
 class Markers(BaseModel):
@@ -29,16 +32,28 @@ class Markers(BaseModel):
 
     Attributes:
         done: Keys of the effects that have run, in the order in which they did.
+        returned: Their values, by key.
     """
 
     done: list[str] = Field(default_factory=list[str])
+    returned: dict[str, Any] = Field(default_factory=dict[str, Any])
+
+    def model_post_init(self, context: object) -> None:
+        """Tell the wrappers of this request which effects have run."""
+        effects_here().add(self.done)
 
     @cached_property  # pydantic takes ten times as long over a private attribute
     def _uses(self) -> Uses:
         return Uses()
 
-    async def once(self, key: str, effect: Callable[[], object]) -> None:
-        """Run an effect unless its marker is in the state.
+    async def once(
+        self,
+        key: str,
+        effect: Callable[[], Awaitable[T] | T],
+        *,
+        settled: Settled | None = None,
+    ) -> T:
+        """Run an effect unless its marker is in the state, and return what it returned, as JSON.
 
         A key is one effect's: a second use of it in one round is an error. An effect that raises
         leaves no marker and may be tried again under its key.
@@ -46,6 +61,8 @@ class Markers(BaseModel):
         Args:
             key: The effect's name; the author's own, unique in the tool, stable across versions.
             effect: Does the effect; async or not.
+            settled: Asks the destination whether it has happened, before it is tried again; see
+                `ReplayContext.once`.
 
         Raises:
             KeyUsedTwice: A ValueError; the key was used in this round. It names both places.
@@ -53,5 +70,8 @@ class Markers(BaseModel):
         """
         with self._uses.taken("effect", key):
             if key not in self.done:
-                await await_result(effect())
+                value = await run_effect(key, effect, settled)
                 self.done.append(key)
+                if value is not None:
+                    self.returned[key] = value
+            return cast("T", value_of(effect, self.returned.get(key)))

@@ -24,6 +24,8 @@ class Reason(StrEnum):
     """The outcome is not known yet. The same request may be sent again later."""
     INDETERMINATE = "indeterminate"
     """The outcome is not known and will not be: effects may have happened."""
+    NOTHING_DONE = "nothing_done"
+    """The request failed before it did anything. It may be sent again."""
     RESULT_TOO_LONG = "result_too_long"
     """The round has ended and is recorded; its response is too long to be repeated."""
     STORE_UNUSABLE = "store_unusable"

@@ -47,6 +47,7 @@ import secrets
 from collections import Counter
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Generic, NoReturn, TypeVar, cast
 
 import anyio
@@ -57,7 +58,14 @@ from pydantic import BaseModel, Field, ValidationError
 from mrtr_options.sdk.call_key import call_key_of
 from mrtr_options.sdk.capabilities import kinds
 from mrtr_options.sdk.current_request import caller_of, check_protected
-from mrtr_options.sdk.handler import await_result, check_handler, check_result
+from mrtr_options.sdk.effects import (
+    Settled,
+    effects_here,
+    keeping_effects,
+    run_effect,
+    value_of,
+)
+from mrtr_options.sdk.handler import TELLS_EFFECTS, await_result, check_handler, check_result
 from mrtr_options.sdk.keys import KeyUsedTwice, Uses
 from mrtr_options.sdk.questions import (
     AnswerT,
@@ -81,7 +89,7 @@ T = TypeVar("T")
 ParamsT = TypeVar("ParamsT", bound=types.InputResponseRequestParams)
 ResultT = TypeVar("ResultT", bound=types.Result)
 
-Effect = Callable[[str], object]
+Effect = Callable[[str], Awaitable[T] | T]
 """A function that makes an effect, async or not.
 
 It gets the idempotency key, and hands it on to the effect's destination.
@@ -124,6 +132,7 @@ class Record(BaseModel):
     asked: dict[str, _Asked] = Field(default_factory=dict[str, _Asked])
     values: dict[str, Any] = Field(default_factory=dict[str, Any])
     done: list[str] = Field(default_factory=list[str])
+    returned: dict[str, Any] = Field(default_factory=dict[str, Any])
 
 
 # --- one round ----------------------------------------------------------------------------------
@@ -144,7 +153,7 @@ class Round(Generic[DeskT]):
         key = call_key_of(ctx, params) if params.request_state is None else None
         if key is not None:
             self.record.call = key.call_of(caller_of(ctx), _target_of(params))
-        self.commits: dict[str, Effect] = {}
+        self.commits: dict[str, Effect[object]] = {}
         self._ctx = ctx
         self._fresh: dict[str, types.InputResponse] = {}
         self._uses = Uses()
@@ -154,6 +163,10 @@ class Round(Generic[DeskT]):
         self._questions: dict[str, types.InputRequest] = {}
         self._refusal: Exception | None = None
         self._finished = False
+        self.ran: set[str] = set()
+        effects = effects_here()
+        effects.is_told = True
+        effects.add(self.record.done)
         for key, response in (params.input_responses or {}).items():
             asked = self.record.asked.get(key)
             if asked is not None and asked.response is None:
@@ -319,7 +332,8 @@ class Round(Generic[DeskT]):
             return
         for number, (key, effect) in enumerate(self.commits.items()):
             try:
-                await await_result(effect(self.idempotency_key("commit", key)))
+                once = partial(effect, self.idempotency_key("commit", key))
+                await run_effect(f"{key} (on commit)", once)
             except Exception as error:
                 raise CommitFailed(
                     f"the effect {key!r} failed after {number} of {len(self.commits)} were done"
@@ -378,20 +392,38 @@ class ReplayContext(AsksTogether, Generic[DeskT]):
                 values[key] = _read_back(key, await await_result(compute()))
             return copy.deepcopy(values[key])
 
-    async def once(self, key: str, effect: Effect) -> None:
-        """Run an effect unless the record says that it has run.
+    async def once(self, key: str, effect: Effect[T], *, settled: Settled | None = None) -> T:
+        """Run an effect unless the record says that it has run, and return what it returned.
+
+        The value is recorded as JSON, and comes back in later rounds as the effect's annotation
+        says; without one, as JSON. A value of which JSON makes none is None.
 
         Args:
             key: The effect's name; the author's own, unique among effects, stable across versions.
             effect: Does the effect, with the idempotency key it is given.
-        """
-        done = self._round.record.done
-        with self._round.working("effect", key):
-            if key not in done:
-                await await_result(effect(self._round.idempotency_key("once", key)))
-                done.append(key)
+            settled: Asks the destination whether it has happened, before it is tried again: after
+                it raised, and in the guard after its process died. False if it has not, None if
+                the destination cannot say, and else what the effect returned.
 
-    def on_commit(self, effect: Effect, *, key: str | None = None) -> None:
+        Raises:
+            MCPError: -32603, it may have happened, and the destination cannot say.
+        """
+        record = self._round.record
+        with self._round.working("effect", key):
+            if key not in record.done:
+                once = partial(effect, self._round.idempotency_key("once", key))
+                value = await run_effect(key, once, settled)
+                record.done.append(key)
+                self._round.ran.add(key)
+                if value is not None:
+                    record.returned[key] = value
+            return cast("T", value_of(effect, record.returned.get(key)))
+
+    def ran(self, key: str) -> bool:
+        """Return whether an effect ran in this round; False where it is taken from the record."""
+        return key in self._round.ran
+
+    def on_commit(self, effect: Effect[object], *, key: str | None = None) -> None:
         """Run an effect when the handler has returned a result that is not an error.
 
         Args:
@@ -429,8 +461,10 @@ def keyed_replay(
     async def replayed(
         ctx: ServerRequestContext[DeskT, Any], params: ParamsT
     ) -> ResultT | types.InputRequiredResult:
-        return await Round(ctx, params).run(handler, params)
+        with keeping_effects():
+            return await Round(ctx, params).run(handler, params)
 
+    vars(replayed)[TELLS_EFFECTS] = True
     return replayed
 
 

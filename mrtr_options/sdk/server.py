@@ -39,9 +39,18 @@ from typing_extensions import TypeVar
 
 from mrtr_options.checks import check_functions
 from mrtr_options.sdk.capabilities import is_modern, kind_of_request, kinds
-from mrtr_options.sdk.current_request import tell_refusal
+from mrtr_options.sdk.current_request import keep_arguments
+from mrtr_options.sdk.effects import (
+    CallEffects,
+    NotDone,
+    Unknown,
+    in_doubt,
+    keeping_effects,
+    told_before,
+)
 from mrtr_options.sdk.handler import (
     NAMES_CALLS,
+    TELLS_EFFECTS,
     Context,
     Handler,
     Params,
@@ -87,9 +96,9 @@ def text(content: str, *, is_error: bool = False) -> types.CallToolResult:
 def outcome_of(error: Exception) -> types.CallToolResult | None:
     """Make the result of a call whose handler raised `Declined`, `Cancelled` or `CannotAsk`.
 
-    It is None for another exception. A declined or cancelled question is a plain text. A client
-    that cannot be asked gets the question's `unasked` as an error. An answer that does not fit
-    (`BadAnswer`) is the JSON-RPC error -32602.
+    So it does of `NotDone` and `Unknown`. It is None for another exception. A declined or cancelled
+    question is a plain text. A client that cannot be asked gets the question's `unasked` as an
+    error. An answer that does not fit (`BadAnswer`) is the JSON-RPC error -32602.
     """
     match error:
         case Declined():
@@ -97,6 +106,10 @@ def outcome_of(error: Exception) -> types.CallToolResult | None:
         case Cancelled():
             return text(f"The question {error.key!r} was cancelled.")
         case CannotAsk():
+            return text(str(error), is_error=True)
+        case NotDone():
+            return text(str(error))
+        case Unknown():
             return text(str(error), is_error=True)
         case _:
             return None
@@ -195,7 +208,7 @@ class Tool:
             MCPError: -32602, the arguments do not fit; -32021, the client did not declare a
                 question's kind; and what the handler raises.
         """
-        arguments_of(params, self.arguments)
+        keep_arguments(arguments_of(params, self.arguments))
         result = await self._wrapped(ctx, params)
         # Outermost: a wrapper may repeat a question that was made for a client that declared more.
         _check_declared(ctx, result)
@@ -216,20 +229,33 @@ class Tool:
 
     @cached_property
     def _wrapped(self) -> Handler:
-        wrapped: Handler = self._with_outcomes
+        async def with_outcomes(ctx: Context, params: Params) -> Result:
+            return await self._with_outcomes(ctx, params)
+
+        if hasattr(self.handler, TELLS_EFFECTS):
+            vars(with_outcomes)[TELLS_EFFECTS] = True
+        wrapped: Handler = with_outcomes
         for wrapper in self.wrappers:
             wrapped = wrapper(wrapped)
         return wrapped
 
     async def _with_outcomes(self, ctx: Context, params: Params) -> Result:
-        try:
-            return check_result(await self.handler(ctx, params))
-        except Exception as error:
-            if (result := self.outcome_of(error)) is not None:
-                if isinstance(error, Declined | Cancelled | CannotAsk):
-                    tell_refusal(error)
-                return result
-            raise
+        with keeping_effects() as effects:
+            try:
+                return check_result(await self.handler(ctx, params))
+            except Exception as error:
+                is_ending = isinstance(error, ENDINGS)
+                # An author's own `outcome_of` may know nothing of the endings.
+                result = self.outcome_of(error) or (outcome_of(error) if is_ending else None)
+                if result is not None and is_ending:
+                    effects.ending = error
+                    return with_effects(result, effects)
+                if result is not None:
+                    return result
+                if isinstance(error, MCPError) or not effects.is_in_doubt:
+                    raise
+                _logger.exception("the tool %r raised after an effect", self.name)
+                raise in_doubt(effects.names) from error
 
     def add_to(self, server: MCPServer[Any]) -> None:
         """Add the tool to a server of the SDK's high tier.
@@ -259,6 +285,20 @@ class Tool:
         from mrtr_options.sdk.high_tier import add  # a lowlevel server needs none of it
 
         add(self, server)
+
+
+ENDINGS = Declined, Cancelled, CannotAsk, NotDone, Unknown
+"""The exceptions that end a call with a text, and not with a result of its own."""
+
+
+def with_effects(result: types.CallToolResult, effects: CallEffects) -> types.CallToolResult:
+    """Return the result of a refused call. A named one says what it has done before."""
+    if not effects.is_named or not effects.keeps_name() or isinstance(effects.ending, Unknown):
+        return result
+    if isinstance(effects.ending, NotDone):
+        _logger.error("NotDone was raised after %s was done: the name is kept", effects.done)
+    sentence = types.TextContent(text=told_before(effects.names))
+    return result.model_copy(update={"content": [*result.content, sentence]})
 
 
 @lru_cache(maxsize=64)

@@ -28,7 +28,8 @@ from pydantic import BaseModel, Field
 from typing_extensions import TypeVar
 
 from mrtr_options.sdk.current_request import by_hand, check_protected
-from mrtr_options.sdk.handler import NotAHandler, await_result, why_not
+from mrtr_options.sdk.effects import in_doubt, keeping_effects
+from mrtr_options.sdk.handler import TELLS_EFFECTS, NotAHandler, await_result, why_not
 from mrtr_options.sdk.questions import (
     AnswerT,
     Inquiry,
@@ -208,6 +209,21 @@ class ToolBuilder(Generic[DeskT, ParamsT, ResultT]):
         if not any(groups) or end is None:
             raise ValueError("a tool needs at least one step and an end step")
 
+        async def end_of(
+            ctx: ServerRequestContext[DeskT, Any], params: ParamsT, values: Values
+        ) -> ResultT:
+            # Its effects are its own, so it counts as one where it fails.
+            ended: list[ResultT] = []
+            with keeping_effects() as effects:
+
+                async def run() -> None:
+                    ended.append(await await_result(end(ctx, params, values)))
+
+                await effects.run("end", run, None)
+            if not ended:  # it ran before, and its result was lost
+                raise in_doubt(["end"])
+            return ended[0]
+
         async def handler(
             ctx: ServerRequestContext[DeskT, Any], params: ParamsT
         ) -> ResultT | types.InputRequiredResult:
@@ -218,8 +234,9 @@ class ToolBuilder(Generic[DeskT, ParamsT, ResultT]):
                     check_protected()
                     state = check_fits(this.values.model_dump_json(exclude_defaults=True))
                     return types.InputRequiredResult(input_requests=asked, request_state=state)
-            return await await_result(end(ctx, params, this.values))
+            return await end_of(ctx, params, this.values)
 
+        vars(handler)[TELLS_EFFECTS] = True
         return handler
 
 

@@ -49,7 +49,6 @@ AWAY = (INVALID, "unknown_continuation")
 CLOSED = (-32050, "closed")
 INDETERMINATE = (types.INTERNAL_ERROR, "indeterminate")
 AT_WORK = (types.REQUEST_TIMEOUT, "still_at_work")
-FAILED = ("raises", "OSError")
 DIED = ("raises", "Died")
 
 Outcome = tuple[object, str]
@@ -347,10 +346,10 @@ class Guarded(RuleBasedStateMachine):
             self.came(delivery, INDETERMINATE if is_late else None)
             delivery.tries_again = not is_late
         elif ending in ("bad", "away") or (ending == "fails" and self.attempts > 1):
-            self.came(delivery, {"bad": BAD, "away": AWAY}.get(ending, FAILED))
+            self.came(delivery, {"bad": BAD, "away": AWAY}.get(ending, INDETERMINATE))
             of.taken = of.taken if is_fenced else None
         elif is_fenced:
-            self.came(delivery, FAILED if ending == "fails" else INDETERMINATE)
+            self.came(delivery, INDETERMINATE)
         else:
             self.recorded(delivery, ending)
         self.pass_time(0.25)
@@ -365,7 +364,7 @@ class Guarded(RuleBasedStateMachine):
             self.asks(of.call, delivery)
             return
         of.outcome = {"closed": CLOSED, "fails": INDETERMINATE}.get(ending, seen(result(ending)))
-        self.came(delivery, FAILED if ending == "fails" else of.outcome)
+        self.came(delivery, of.outcome)
 
     @precondition(lambda self: self.runs)
     @rule(which=which)

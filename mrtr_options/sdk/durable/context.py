@@ -24,6 +24,7 @@ from mrtr_options.sdk.durable.call_errors import refused
 from mrtr_options.sdk.durable.events import Answers, Ended, Outcome, Reply, Stepped
 from mrtr_options.sdk.durable.record import Record
 from mrtr_options.sdk.durable.sealing import MAX_BYTES, has_json, length, recordable
+from mrtr_options.sdk.effects import Settled, ask_destination
 from mrtr_options.sdk.handler import CallAbandoned, await_result
 from mrtr_options.sdk.questions import (
     AnswerT,
@@ -97,6 +98,10 @@ class Running(ABC):
             is_wait: Whether the step only looks and waits, so that it may begin any number of
                 times.
         """
+
+    def may_have_begun(self, key: str) -> bool:
+        """Return whether a step may have begun before, in a process that died."""
+        return True
 
     def is_stopping(self) -> bool:
         """Return whether the engine stops the handler that runs in this task."""
@@ -195,7 +200,17 @@ class DurableContext(AsksTogether, Generic[DeskT]):
             raise NotInTime(key, seconds)
         return found
 
-    async def step(self, key: str, effect: Callable[[str], Awaitable[T] | T]) -> T:
+    async def memo(self, key: str, compute: Callable[[], Awaitable[T] | T]) -> T:
+        """Compute a value once in a call: a step that has no effect, so that it may begin again."""
+        return await self._step(f"{key}, memo", lambda _: compute(), is_wait=True)
+
+    async def step(
+        self,
+        key: str,
+        effect: Callable[[str], Awaitable[T] | T],
+        *,
+        settled: Settled | None = None,
+    ) -> T:
         """Run an effect once. When the handler runs again, the result comes from the record.
 
         An effect that raises is recorded as failed and is not tried again. An error that another
@@ -206,14 +221,38 @@ class DurableContext(AsksTogether, Generic[DeskT]):
             effect: Does the effect; async or not. Gets an idempotency key, the same on every
                 attempt. What it returns is recorded as JSON, and comes back as JSON has it: a tuple
                 as a list.
+            settled: Asks the destination whether it has happened: after it raised, and before it is
+                tried again. False if it has not, None if the destination cannot say, and else what
+                the effect returned.
 
         Raises:
+            MCPError: -32603, it may have happened, and the destination cannot say.
             ValueError: The call has a step of that key already.
             RuntimeError: It is called in a step, or after the handler's end.
             TypeError, ValueError: The key is not a text. Or what the effect returned cannot be
                 written as JSON, or is longer than 1 MiB: then the effect has happened.
         """
-        return await self._step(key, effect, is_wait=False)
+        self._check()
+        running, effects = self._running, self._record.effects
+
+        async def run(once: str) -> T:
+            effects[key] = False
+            if settled is not None and running.may_have_begun(key):
+                found = await ask_destination(key, settled)
+                if found is not False:
+                    return cast("T", found)
+            try:
+                return await await_result(effect(once))
+            except Exception:
+                found = False if settled is None else await ask_destination(key, settled)
+                if found is False:
+                    raise
+                return cast("T", found)
+
+        effects.setdefault(key, False)
+        value = await self._step(key, run, is_wait=False)
+        effects[key] = True
+        return value
 
     async def _step(
         self, key: str, effect: Callable[[str], Awaitable[T] | T], *, is_wait: bool

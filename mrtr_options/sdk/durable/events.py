@@ -6,7 +6,7 @@ Knows MCP's types, `capabilities` and `sealing`; nothing of engines.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 import mcp_types as types
@@ -44,12 +44,14 @@ class Begun:
         caller: The client of its first round.
         at: The time.
         ttl_ms: How long its task is kept, in milliseconds; None for ever, or if it is no task.
+        same: A digest of the arguments that a call made again must have; "" without a name.
     """
 
     call: Call
     caller: Caller
     at: float
     ttl_ms: int | None = None
+    same: str = ""
 
 
 @dataclass(frozen=True)
@@ -116,11 +118,13 @@ class Ended:
     Attributes:
         outcome: The handler's outcome; None for a call that was cancelled.
         frees: Whether the call ended without its user's consent, so that its name is free.
+        effects: The steps that had begun.
     """
 
     outcome: Outcome | None
     kind: Literal["ended"] = "ended"
     frees: bool = False
+    effects: list[str] = field(default_factory=list[str])
 
 
 Output = Annotated[Asked | Handed | Ended, Field(discriminator="kind")]

@@ -124,6 +124,7 @@ class Live(Running):
         self._name = name.partition("#")[0]
         self._log = log
         self._is_again = is_again
+        self._begun_before: set[str] = set()
         self._given: dict[int, Answers] = {}
         if store.work.begins_as_task(self._name, first):  # it needs no entry in the log
             self.ahead[_TASK] = _Entry(_TASK, first.at)
@@ -158,6 +159,7 @@ class Live(Running):
             if self._attempts[again] >= ATTEMPTS - 1:
                 return Stepped(gave_up=True)
             await self._append("mrtr.again", again)
+            self._begun_before.add(key)
         await self.store.may_run()
         stepped = await run()
         await self._append(key, of, stepped)
@@ -227,6 +229,9 @@ class Live(Running):
         self._log.append(text)
         self._is_again = False
         self.record.updated = entry.at
+
+    def may_have_begun(self, key: str) -> bool:
+        return key in self._begun_before
 
     def is_stopping(self) -> bool:
         """Return whether the process ends, or its store closes.

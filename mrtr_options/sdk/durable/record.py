@@ -25,6 +25,7 @@ from mrtr_options.sdk.durable.events import (
     Reply,
 )
 from mrtr_options.sdk.durable.sealing import MAX_BYTES, length
+from mrtr_options.sdk.effects import NotDone
 from mrtr_options.sdk.questions import (
     Cancelled,
     CannotAsk,
@@ -45,6 +46,7 @@ class Record:
         updated: The time of the last event.
         outputs: All its outputs.
         answers: The answers, by the number of the output that asked for them.
+        effects: The steps that have begun, and whether each is done for certain.
         words: The author's words on the progress of the work.
         open: The open questions by key, while the call runs.
         size: The length as JSON in bytes, while the call runs.
@@ -54,6 +56,7 @@ class Record:
     updated: float
     outputs: list[Output] = field(default_factory=list[Output])
     answers: dict[int, Answers] = field(default_factory=dict[int, Answers])
+    effects: dict[str, bool] = field(default_factory=dict[str, bool])
     words: str | None = None
     open: Annotated[dict[str, Any], Field(exclude=True)] = field(default_factory=dict[str, Any])
     size: Annotated[int, Field(exclude=True)] = 0
@@ -101,7 +104,8 @@ class Record:
     def ended(self, outcome: Outcome | None) -> Ended:
         """Return how the call ends, and whether it frees its name.
 
-        It does if the user refused a question, could not be asked, or gave no answer in time.
+        It does if the user refused a question, could not be asked, or gave no answer in time, and
+        no step has begun; or if its author says that nothing was done, and no step is done.
 
         Args:
             outcome: What the handler came to; None for a call that is cancelled.
@@ -109,7 +113,12 @@ class Record:
         is_refused = isinstance(outcome, Declined | Cancelled | CannotAsk)
         is_given_up = isinstance(outcome, MCPError) and reason_of(outcome) == "unknown_call"
         is_stopped = outcome is None or is_given_up
-        return Ended(outcome, frees=is_refused or (is_stopped and isinstance(self.output, Asked)))
+        is_unanswered = is_stopped and isinstance(self.output, Asked)
+        if isinstance(outcome, NotDone):
+            frees = not any(self.effects.values())
+        else:
+            frees = (is_refused or is_unanswered) and not self.effects
+        return Ended(outcome, frees=frees, effects=[*self.effects])
 
     def ask(self, questions: dict[str, Question[Any] | Inquiry[Any]]) -> None:
         """Add an output that asks these questions.

@@ -35,6 +35,7 @@ from typing import Any, Literal, Self, TypeVar, cast
 
 import anyio
 import mcp_types as types
+from mcp import MCPError
 from mcp.server import ServerRequestContext
 from mcp.server.request_state import RequestStateCodec, authenticated_principal
 
@@ -44,7 +45,7 @@ from mrtr_options.sdk.call_key import (
     CallName,
     CallNaming,
     as_repeat,
-    digest_of,
+    error_as_repeat,
     naming_calls,
     too_old,
 )
@@ -65,6 +66,7 @@ from mrtr_options.sdk.durable.events import (
 from mrtr_options.sdk.durable.position import Position, handle_after
 from mrtr_options.sdk.durable.record import Record
 from mrtr_options.sdk.durable.sealing import MAX_BYTES, Seal, Unreadable, has_json, length
+from mrtr_options.sdk.effects import effects_here
 from mrtr_options.sdk.handler import Call, NotAHandler, check_handler, mark_need
 from mrtr_options.sdk.settings import DATABASE_VARIABLE
 from mrtr_options.sdk.waiting import GO_ON
@@ -289,6 +291,7 @@ class DurableStore:
         """Return the function that answers the rounds of this handler's calls."""
 
         async def durable(ctx: ServerRequestContext[Any, Any], params: Params) -> types.Result:
+            effects_here().is_named = naming.call is not None
             named: CallName | None = None
             if params.request_state is None:
                 named = naming.name_of(ctx, params, self._principal(ctx))
@@ -353,13 +356,14 @@ class DurableStore:
             if not has_json(params.arguments):
                 raise refused("number_out_of_range")
             call = Call(params.name, None if params.arguments is None else {**params.arguments})
-            begun = Begun(call, answers.caller, now, self._ttl_ms)
+            same = "" if named is None else named.same
+            begun = Begun(call, answers.caller, now, self._ttl_ms, same)
             if length(begun) > MAX_BYTES:
                 raise refused("too_long")
             found, record = await self._begin(name, position, begun, named)
         since: float | None = None
         if named is not None and record is not None:
-            if digest_of(record.begun.call.arguments) != digest_of(params.arguments):
+            if record.begun.same != named.same:
                 raise named.other_arguments()
             since = record.updated if record.begun.at < now else None
             found = await self._look_up_output(record, position, answers) or found
@@ -368,7 +372,10 @@ class DurableStore:
             found = found.reply(position.number)
         if found is None:
             raise refused("unknown_call")
-        result = await self.result_of(ctx, position.handle, found)
+        try:
+            result = await self.result_of(ctx, position.handle, found)
+        except MCPError as error:
+            raise error if since is None else error_as_repeat(error, since) from None
         if since is None or not isinstance(found.output, Ended):
             return result
         return as_repeat(result, since)
@@ -435,7 +442,10 @@ class DurableStore:
                 return types.InputRequiredResult(input_requests=dict(requests), request_state=state)
             case Ended(outcome=None):
                 raise refused("unknown_call")
-            case Ended(outcome=Exception() as error):
+            case Ended(outcome=Exception() as error, effects=effects):
+                here = effects_here()
+                here.add(effects)
+                here.is_in_doubt = bool(effects)
                 raise error
             case Ended(outcome=types.Result() as result):
                 return result

@@ -45,9 +45,11 @@ round is taken like any other, under the name:
 - A call whose question nobody answered while its state was valid frees a name of the server's, too:
   the question can be answered no more.
 - A call that ended because the user declined or dismissed its question, or could not be asked
-  (`Declined`, `Cancelled` or `CannotAsk` left the handler), frees a name of the server's: a user
-  who wants it after all is asked again. A call key stays with its call: another intention has
-  another key.
+  (`Declined`, `Cancelled` or `CannotAsk` left the handler), or because its author says so
+  (`NotDone`), frees a name of the server's: a user who wants it is asked again. A call key
+  stays with its call: another intention has another key.
+- A call that has had an effect frees no name. Its refusal is recorded, and says what was done
+  before. A question of such a call that nobody answered in time is asked again, in the same call.
 
 What a name costs: two calls that are meant to be two, under one name, are one. The second gets the
 first one's result, which says that it is a repeat; `repeat_note` says so to the model as well.
@@ -67,13 +69,14 @@ returns its questions.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import wraps
 from typing import cast
 
 import anyio
 import mcp_types as types
+from mcp import MCPError
 from mcp.server.session import ServerSession
 
 from mrtr_options.checks import check_numbers, check_whole
@@ -83,14 +86,24 @@ from mrtr_options.sdk.call_key import (
     CallNaming,
     check_note,
     digest_of,
+    error_with_note,
     naming_calls,
     too_old,
     with_note,
 )
 from mrtr_options.sdk.current_request import caller_of
-from mrtr_options.sdk.handler import Context, Handler, Params, Result, check_handler, check_result
+from mrtr_options.sdk.effects import CallEffects
+from mrtr_options.sdk.handler import (
+    TELLS_EFFECTS,
+    Context,
+    Handler,
+    Params,
+    Result,
+    check_handler,
+    check_result,
+)
 from mrtr_options.sdk.protection import state_expired
-from mrtr_options.sdk.single_use.outcomes import read_outcome
+from mrtr_options.sdk.single_use.outcomes import read_outcome, write_response
 from mrtr_options.sdk.single_use.refusals import (
     answered_differently,
     indeterminate,
@@ -106,10 +119,12 @@ from mrtr_options.sdk.single_use.reservations import (
     Pending,
     Spent,
     Store,
+    Unanswered,
     Unusable,
 )
 from mrtr_options.sdk.single_use.round_state import (
     RoundState,
+    asked_afresh,
     check_answers,
     digest_of_answers,
     load,
@@ -133,6 +148,7 @@ def single_use(  # noqa: PLR0913
     call: str | CallFunction | None = None,
     call_seconds: float = CALL_SECONDS,
     call_is_secret: bool = False,
+    same: Sequence[str] | None = None,
     repeat_note: str | None = None,
     wait_seconds: float = 10.0,
     round_seconds: float = 60.0,
@@ -157,6 +173,8 @@ def single_use(  # noqa: PLR0913
         call_is_secret: Whether only one caller can know what `call` takes for a name. Without it a
             server that does not know its callers is refused, since two strangers would share a
             call.
+        same: The arguments that a call made again must have, too, such as ("amount", "to"); by
+            default all. Any others may be worded anew.
         repeat_note: A sentence for the model, put before the content of a result that a call gets
             because an earlier one had its name; "{since}" in it is the time of the first. None to
             say so in `_meta` alone.
@@ -182,7 +200,7 @@ def single_use(  # noqa: PLR0913
             "single_use takes a store first and goes around a handler then:"
             ' single_use(SqliteStore("rounds.sqlite"))(handler)'
         )
-    naming = CallNaming(call, call_is_secret)
+    naming = CallNaming(call, call_is_secret, same)
 
     def wrap(handler: Handler) -> Handler:
         check_handler(handler, "single_use")
@@ -195,6 +213,7 @@ def single_use(  # noqa: PLR0913
             wait_seconds=wait_seconds,
             round_seconds=round_seconds,
             attempts=attempts,
+            tells_effects=hasattr(handler, TELLS_EFFECTS),
         )
 
         @wraps(handler)
@@ -222,6 +241,7 @@ class _Guard:
     wait_seconds: float
     round_seconds: float
     attempts: int
+    tells_effects: bool
     waiting: Counter[str] = field(default_factory=Counter[str])
 
     async def deliver(self, ctx: Context, params: Params) -> Result:
@@ -241,7 +261,7 @@ class _Guard:
 
         async def look() -> str | None:
             taking.begin()
-            return await self.take(claim, name)
+            return await self.take(claim, name, taking)
 
         recorded = await self.wait(claim.number, look)
         if recorded is not None:
@@ -251,10 +271,18 @@ class _Guard:
         )
         guest = replace(ctx, session=cast("ServerSession", SessionOfGuest(ctx.session)))
 
+        effects = CallEffects(
+            state.effects, is_named=state.call is not None, may_repeat=self.attempts > 1
+        )
+        effects.read(taking.effects)
+
         async def handle() -> Result:
+            effects.fresh.clear()
             return check_result(await self.handler(guest, request))
 
-        taken = TakenRound(self.store, self.attempts, claim, state, taking.until)
+        taken = TakenRound(
+            self.store, self.attempts, claim, state, taking.until, effects, self.tells_effects
+        )
         done: Result | None = None
         with anyio.CancelScope(shield=True):
             done = await taken.run(handle)
@@ -282,6 +310,7 @@ class _Guard:
         claim = Claim(
             number=state.number,
             answers="" if state.is_first else digest_of_answers(answers),
+            effects=CallEffects(state.effects).write(),
             begins=state.begins,
             lease_seconds=self.round_seconds,
             caller=None if caller is None else digest_of({"caller": caller}),
@@ -289,7 +318,7 @@ class _Guard:
         )
         if state.call is None:
             return claim
-        arguments = digest_of(params.arguments)
+        arguments = self.naming.digest_of(params)
         is_key = state.call.made is not None
         return replace(
             claim,
@@ -300,7 +329,7 @@ class _Guard:
             call_seconds=0.0 if is_key else self.call_seconds,
         )
 
-    async def take(self, claim: Claim, name: CallName | None) -> str | None:
+    async def take(self, claim: Claim, name: CallName | None, taking: _Taking) -> str | None:
         """Take a round.
 
         Returns:
@@ -311,22 +340,43 @@ class _Guard:
             Pending, Abandoned, Unusable: The store says so.
         """
         try:
-            return await self.reserve(claim)
+            return await self.reserve(claim, taking)
+        except Unanswered as call:
+            return await self.ask_afresh(claim, call.question)
         except Forgotten:
             raise (state_expired() if name is None else too_old()) from None
-        except Spent:
-            raise (answered_differently() if name is None else name.other_arguments()) from None
+        except Spent as error:
+            if name is None:
+                raise answered_differently() from None
+            raise name.other_arguments(error.became) from None
         except Full:
             raise store_full() from None
 
-    async def reserve(self, claim: Claim) -> str | None:
-        """Reserve a round. With several attempts, one whose process died may be taken over."""
+    async def ask_afresh(self, claim: Claim, question: str) -> str:
+        """Ask the open question of a call again, since it was too old. Its round stays the same."""
+        stamp = await self.store.stamp()
+        outcome = read_outcome(question)
+        assert isinstance(outcome, types.InputRequiredResult)
+        text = write_response(asked_afresh(outcome, stamp))
+        await self.store.ask_afresh(replace(claim, asked_at=stamp.at), text)
+        return text
+
+    async def reserve(self, claim: Claim, taking: _Taking) -> str | None:
+        """Reserve a round. One whose process died is taken over where it may run again."""
         try:
             return await self.store.reserve(claim)
         except Abandoned:
-            if self.attempts == 1:
+            taking.effects = await self.store.effects(claim)
+            if not self.may_run_again(taking.effects):
                 raise
             return await self.take_abandoned(claim)
+
+    def may_run_again(self, recorded: str | None) -> bool:
+        """Return whether a round that had these effects may run again."""
+        effects = CallEffects()
+        effects.read(recorded)
+        is_known = self.tells_effects or bool(effects.now)
+        return self.attempts > 1 or (is_known and effects.may_run_again)
 
     async def take_abandoned(self, claim: Claim) -> str | None:
         """Take a round whose process died, to run it again.
@@ -354,7 +404,12 @@ class _Guard:
         Raises:
             MCPError: An error is recorded, or what is recorded cannot be read.
         """
-        outcome = read_outcome(recorded)
+        try:
+            outcome = read_outcome(recorded)
+        except MCPError as error:
+            if name is None or self.repeat_note is None:
+                raise
+            raise error_with_note(error, self.repeat_note) from None
         is_of_another_request = name is not None
         if is_of_another_request and self.repeat_note is not None:
             return with_note(outcome, self.repeat_note)
@@ -403,10 +458,12 @@ class _Taking:
 
     Attributes:
         until: Its end, by the event loop's clock: not after the lease that the store gives.
+        effects: The effects that it began when another delivery ran it.
     """
 
     round_seconds: float
     until: float = 0.0
+    effects: str | None = None
 
     def begin(self) -> None:
         self.until = anyio.current_time() + self.round_seconds

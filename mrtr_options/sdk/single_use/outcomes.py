@@ -13,7 +13,7 @@ import mcp_types as types
 from mcp import MCPError
 from pydantic import TypeAdapter
 
-from mrtr_options.sdk.call_key import as_repeat
+from mrtr_options.sdk.call_key import as_repeat, error_as_repeat
 from mrtr_options.sdk.single_use.refusals import indeterminate, result_too_long
 
 MAX_RESPONSE_BYTES = 256 * 1024
@@ -58,8 +58,9 @@ def write_response(response: types.Result) -> str:
 
 
 def write_error(error: MCPError) -> str:
-    """Return an error as it is recorded."""
-    text = _Refusal(**error.error.model_dump()).model_dump_json(exclude_none=True)
+    """Return an error as it is recorded: it says that it is handed out again, and since when."""
+    repeat = error_as_repeat(error, time.time())
+    text = _Refusal(**repeat.error.model_dump()).model_dump_json(exclude_none=True)
     is_too_long = len(text.encode()) > MAX_RESPONSE_BYTES
     return write_error(indeterminate()) if is_too_long else text
 

@@ -52,6 +52,15 @@ def still_at_work() -> MCPError:
     )
 
 
+def nothing_done() -> MCPError:
+    """Return the error for a round that failed before it did anything; it is not recorded."""
+    return MCPError(
+        types.INTERNAL_ERROR,
+        "This request failed, and nothing was done for it. It may be sent again.",
+        {"reason": Reason.NOTHING_DONE, "may_have_happened": False, "repeat": True},
+    )
+
+
 def indeterminate(*, may_run_again: bool = False) -> MCPError:
     """Return the error for a round that has begun and has no recorded outcome.
 

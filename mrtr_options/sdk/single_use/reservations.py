@@ -13,7 +13,21 @@ from mrtr_options.errors import UsageError
 
 
 class Spent(Exception):
-    """A round that has run with other answers, or a call that was begun with other arguments."""
+    """A round that has run with other answers, or a call that was begun with other arguments.
+
+    Attributes:
+        became: "open", "ended" or "in doubt": what became of that call. None for a round.
+    """
+
+    became: str | None = None
+
+
+class OtherArguments(Spent):
+    """A call that was begun with other arguments."""
+
+    def __init__(self, became: str) -> None:
+        super().__init__()
+        self.became = became
 
 
 class Full(Exception):
@@ -29,6 +43,18 @@ class Pending(Exception):
 
 class Abandoned(Exception):
     """A reserved round without an outcome whose lease has ended: its process died."""
+
+
+class Unanswered(Exception):
+    """A call that has had effects, whose open question is too old to be answered.
+
+    Attributes:
+        question: The recorded outcome that asks it.
+    """
+
+    def __init__(self, question: str) -> None:
+        super().__init__()
+        self.question = question
 
 
 class Forgotten(Exception):
@@ -75,6 +101,8 @@ class Claim:
         asked_at: When the outcome's question was handed out, by the store's clock; None for an
             outcome without one. A call whose question is too old to be answered frees its name in
             the same way. Set with the outcome.
+        effects: The effects of the call up to now, as `effects.CallEffects` writes them; None if it
+            has none. A call that has effects does not give its name away.
     """
 
     number: str
@@ -90,6 +118,7 @@ class Claim:
     call_seconds: float = 0.0
     frees: bool = False
     asked_at: float | None = None
+    effects: str | None = None
 
     @property
     def is_first(self) -> bool:
@@ -130,6 +159,26 @@ class Store(Protocol):
         Returns:
             Whether it is now the delivery's.
         """
+        ...
+
+    async def effects(self, claim: Claim) -> str | None:
+        """Return the effects of a round; for a first round, of its call's latest round."""
+        ...
+
+    async def begin_effect(self, claim: Claim) -> bool:
+        """Record the effects of a claim before the last one begins.
+
+        Returns:
+            Whether the round is still this delivery's.
+        """
+        ...
+
+    async def suspend(self, claim: Claim) -> None:
+        """Leave a delivery's round without an outcome, to be taken over at once."""
+        ...
+
+    async def ask_afresh(self, claim: Claim, outcome: str) -> None:
+        """Record that the open question of a named call, which was too old, is asked again."""
         ...
 
     async def record(self, claim: Claim, outcome: str) -> bool:

@@ -9,11 +9,12 @@ import hashlib
 import json
 import logging
 import secrets
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
 import mcp_types as types
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from mrtr_options.sdk.call_key import CALL, CallName
 from mrtr_options.sdk.current_request import check_protected
@@ -59,6 +60,7 @@ class RoundState(BaseModel):
         asked: The questions of the round, by key: the schema of a form, unless it is long; None for
             what the handler alone can check.
         state: The handler's own.
+        effects: The effects of the call up to now.
     """
 
     number: str
@@ -67,6 +69,7 @@ class RoundState(BaseModel):
     call: NamedCall | None = None
     asked: dict[str, dict[str, Any] | None]
     state: str | None
+    effects: list[str] = Field(default_factory=list[str])
 
     @staticmethod
     def of_first_round(name: CallName) -> RoundState:
@@ -129,7 +132,12 @@ def digest_of_answers(answers: types.InputResponses) -> str:
     return hashlib.sha256(json.dumps(_plain(answers), sort_keys=True).encode()).hexdigest()
 
 
-def put_in_new_round(result: Result, stamp: Stamp, call: NamedCall | None = None) -> Result:
+def put_in_new_round(
+    result: Result,
+    stamp: Stamp,
+    call: NamedCall | None = None,
+    effects: Sequence[str] = (),
+) -> Result:
     """Return a result with a new round's number in its state, if it asks.
 
     Raises:
@@ -147,9 +155,23 @@ def put_in_new_round(result: Result, stamp: Stamp, call: NamedCall | None = None
         result = result.model_copy(update={"meta": {**(result.meta or {}), CALL: call.told}})
     number = secrets.token_urlsafe(16)
     state = RoundState(
-        number=number, begins=stamp.at, mark=stamp.mark, call=call, asked={}, state=None
+        number=number,
+        begins=stamp.at,
+        mark=stamp.mark,
+        call=call,
+        asked={},
+        state=None,
+        effects=[*effects],
     )
     return put_in_round(result, state)
+
+
+def asked_afresh(question: types.InputRequiredResult, stamp: Stamp) -> types.InputRequiredResult:
+    """Return a question that was too old to be answered, as it is asked again in the same round."""
+    state = RoundState.model_validate_json(question.request_state or "")
+    state = state.model_copy(update={"begins": stamp.at, "mark": stamp.mark})
+    text = state.model_dump_json(exclude_defaults=True)
+    return question.model_copy(update={"request_state": text})
 
 
 def put_in_round(result: types.InputRequiredResult, state: RoundState) -> types.InputRequiredResult:

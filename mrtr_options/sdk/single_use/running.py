@@ -16,11 +16,11 @@ import mcp_types as types
 from mcp import MCPError
 from mcp.server.session import ServerSession
 
-from mrtr_options.sdk.current_request import collect_refusals
+from mrtr_options.sdk.effects import CallEffects, Unknown, in_doubt, keeping_effects
 from mrtr_options.sdk.handler import Result
 from mrtr_options.sdk.questions import NotBegun, question_of_bad_answer
 from mrtr_options.sdk.single_use.outcomes import write_error, write_response
-from mrtr_options.sdk.single_use.refusals import indeterminate, store_unusable
+from mrtr_options.sdk.single_use.refusals import indeterminate, nothing_done, store_unusable
 from mrtr_options.sdk.single_use.reservations import Claim, Stamp, Store, Unusable
 from mrtr_options.sdk.single_use.round_state import (
     RoundState,
@@ -56,6 +56,9 @@ class TakenRound:
         claim: Its reservation.
         state: The state that came with it.
         until: Its deadline, by the event loop's clock. After that its outcome is indeterminate.
+        effects: The effects of its call.
+        tells_effects: Whether its handler tells of all its effects, so that a round without any has
+            done nothing.
     """
 
     store: Store
@@ -63,19 +66,28 @@ class TakenRound:
     claim: Claim
     state: RoundState
     until: float
+    effects: CallEffects
+    tells_effects: bool
 
     async def run(self, handle: Handle) -> Result:
         """Return the handler's result, recorded; or raise its error, recorded or not."""
         if anyio.current_time() >= self.until:
             await self._give_back_unbegun()
-        with collect_refusals() as refusals:
+        self.effects.save = self._begin_effect
+        with keeping_effects(self.effects):
             result = await self._handle(handle)
         if result is None:
-            raise await self._end_late()
+            _logger.warning("a round took longer than its lease; its outcome is not known")
+            raise await self._end_unknown(is_late=True)
         if self._asks_again(result):  # the user may still answer this round
             await self._release()
             return put_in_round(result, self.state)
-        claim = replace(self.claim, frees=bool(refusals))
+        ending = self.effects.ending
+        if isinstance(ending, Unknown):
+            await self._suspend()
+            return result
+        frees = ending is not None and not self.effects.keeps_name()
+        claim = replace(self._claim, frees=frees)
         if isinstance(result, types.InputRequiredResult):
             stamp = await self._stamp()
             result = await self._put_in_next_round(result, stamp)
@@ -111,13 +123,12 @@ class TakenRound:
             else:
                 await self._record(write_error(error))
             raise
-        except (Exception, *ENDS):
-            if self.attempts > 1:
-                await self._release()
-            else:
-                # The handler failed half-way: which of its effects happened is not known.
-                await self._record(write_error(indeterminate()))
+        except ENDS:
+            await self._end_unknown()
             raise
+        except Exception as error:
+            _logger.warning("a round failed", exc_info=error)
+            raise await self._end_unknown() from error
         return result
 
     async def _try_handler(self, handle: Handle) -> Result:
@@ -134,12 +145,19 @@ class TakenRound:
             pause *= 2
         return await handle()
 
-    async def _end_late(self) -> MCPError:
-        """Return the error of a round that took longer than its lease."""
-        _logger.warning("a round took longer than its lease; its outcome is not known")
-        may_run_again = self.attempts > 1
-        error = indeterminate(may_run_again=may_run_again)
-        if not may_run_again:
+    async def _end_unknown(self, *, is_late: bool = False) -> MCPError:
+        """Return the error of a round that failed half-way, or took longer than its lease."""
+        effects = self.effects
+        if (effects.is_told or self.tells_effects) and not effects.now:
+            await self._release()
+            return nothing_done()
+        may_run_again = self.attempts > 1 or (effects.is_told and effects.may_run_again)
+        error = in_doubt(effects.now, may_run_again=may_run_again)
+        if may_run_again and (effects.now or is_late):
+            await self._suspend()
+        elif may_run_again:
+            await self._release()
+        else:
             await self._record(write_error(error))
         return error
 
@@ -162,7 +180,7 @@ class TakenRound:
 
     async def _put_in_next_round(self, result: types.InputRequiredResult, stamp: Stamp) -> Result:
         try:
-            return put_in_new_round(result, stamp, self.state.call)
+            return put_in_new_round(result, stamp, self.state.call, self.effects.names)
         except MCPError as error:
             await self._record(write_error(error))
             raise
@@ -172,9 +190,10 @@ class TakenRound:
     async def _record_response(self, response: types.Result, claim: Claim) -> None:
         try:
             text = write_response(response)
-        except ValueError:
-            await self._record(write_error(indeterminate()))
-            raise
+        except ValueError as error:
+            unknown = in_doubt(self.effects.now)
+            await self._record(write_error(unknown))
+            raise unknown from error
         await self._record(text, claim)
 
     async def _record(self, outcome: str, claim: Claim | None = None) -> None:
@@ -187,9 +206,27 @@ class TakenRound:
         Raises:
             MCPError: -32603, its lease ended, and the outcome of another run of it is recorded.
         """
-        record = partial(self.store.record, claim or self.claim, outcome)
+        record = partial(self.store.record, claim or self._claim, outcome)
         if not await self._insist(record, self.until):
             raise indeterminate(may_run_again=self.attempts > 1)
+
+    @property
+    def _claim(self) -> Claim:
+        """The round's claim, with the effects of its call."""
+        return replace(self.claim, effects=self.effects.write())
+
+    async def _begin_effect(self, effects: CallEffects) -> None:
+        """Record that an effect begins.
+
+        Raises:
+            MCPError: -32603, this delivery does not run the round any more.
+        """
+        if not await self._insist(partial(self.store.begin_effect, self._claim), self.until):
+            raise in_doubt(effects.now)
+
+    async def _suspend(self) -> None:
+        """Leave the round to the next delivery, which runs it again."""
+        await self._insist(partial(self.store.suspend, self._claim), self.until)
 
     async def _release(self) -> None:
         await self._insist(partial(self.store.release, self.claim), self.until)

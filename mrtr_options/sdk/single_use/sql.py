@@ -48,9 +48,11 @@ from mrtr_options.sdk.single_use.reservations import (
     Claim,
     Forgotten,
     Full,
+    OtherArguments,
     Pending,
     Spent,
     Stamp,
+    Unanswered,
     Unusable,
 )
 
@@ -75,7 +77,7 @@ _TABLES = (
         begins DOUBLE PRECISION NOT NULL, ends DOUBLE PRECISION NOT NULL, outcome TEXT,
         owner TEXT NOT NULL, caller TEXT, nth BIGINT, call TEXT, arguments TEXT NOT NULL,
         made DOUBLE PRECISION, frees INTEGER NOT NULL DEFAULT 0, keeps DOUBLE PRECISION NOT NULL,
-        answer_by DOUBLE PRECISION, lasts BIGINT NOT NULL
+        answer_by DOUBLE PRECISION, lasts BIGINT NOT NULL, effects TEXT
     )""",
     """CREATE TABLE IF NOT EXISTS guard_horizon (
         id INTEGER PRIMARY KEY CHECK (id = 1), until DOUBLE PRECISION NOT NULL,
@@ -91,13 +93,14 @@ _TABLES = (
 )
 _NAME = "UPDATE guard_horizon SET store = :store, started = {now} WHERE store = ''"
 _EPOCH = "SELECT {now}, store, epoch FROM guard_horizon"
+_LATEST = "seq = (SELECT max(seq) FROM guard_rounds WHERE call = :call)"
 _SEEN = """
 SELECT {now}, store, epoch, started, until, seq, answers, arguments, outcome, ends <= {now},
-    keeps <= {now}, frees, answer_by < {now}, owner
+    keeps <= {now}, frees, answer_by < {now}, owner, effects
 FROM guard_horizon LEFT JOIN guard_rounds ON
 """
 _SEE_ROUND = f"{_SEEN} number = :number"
-_SEE_CALL = f"{_SEEN} seq = (SELECT max(seq) FROM guard_rounds WHERE call = :call)"
+_SEE_CALL = f"{_SEEN} {_LATEST}"
 _END_EPOCH = """
 UPDATE guard_horizon SET
     epoch = epoch + CASE WHEN started <= {now} THEN 1 ELSE 0 END, started = {now}
@@ -128,10 +131,10 @@ _HAS_ROOM = f"SELECT {_ROOM}"
 # The conflict is for two at once; an epoch may have ended while this process was paused.
 _TAKE = f"""
 INSERT INTO guard_rounds (
-    number, answers, owner, begins, ends, caller, nth, call, arguments, made, keeps, lasts
+    number, answers, owner, begins, ends, caller, nth, call, arguments, made, effects, keeps, lasts
 )
 SELECT :number, :answers, :owner, :begins, {{now}} + :lease_seconds, :caller,
-    coalesce({_LAST_OF_CALLER}, 0) + 1, :call, :arguments, :made,
+    coalesce({_LAST_OF_CALLER}, 0) + 1, :call, :arguments, :made, :effects,
     :keeps + CASE WHEN :keeps_from_now = 1 THEN {{now}} ELSE 0 END,
     (SELECT epoch FROM guard_horizon) + :epochs
 WHERE :good_from_epoch >= (SELECT epoch FROM guard_horizon)
@@ -153,9 +156,24 @@ UPDATE guard_rounds SET ends = {now} + :lease_seconds, owner = :owner
 WHERE number = :number AND answers = :answers AND outcome IS NULL
     AND (ends <= {now} OR owner = :owner)
 """
+_EFFECTS = "SELECT effects FROM guard_rounds WHERE number = :number"
+_EFFECTS_OF_CALL = f"SELECT effects FROM guard_rounds WHERE {_LATEST}"
+_BEGIN_EFFECT = """
+UPDATE guard_rounds SET effects = :effects
+WHERE number = :number AND owner = :owner AND outcome IS NULL
+"""
+_SUSPEND = """
+UPDATE guard_rounds SET effects = :effects, ends = {now}
+WHERE number = :number AND owner = :owner AND outcome IS NULL
+"""
+_ASK_AFRESH = f"""
+UPDATE guard_rounds SET outcome = :outcome, answer_by = :answer_by
+WHERE {_LATEST} AND answer_by < {{now}}
+"""
 # The same outcome is no other one: the connection may have broken after it was recorded.
 _RECORD = """
-UPDATE guard_rounds SET outcome = :outcome, frees = :frees, answer_by = :answer_by
+UPDATE guard_rounds SET outcome = :outcome, frees = :frees, answer_by = :answer_by,
+    effects = :effects
 WHERE number = :number AND owner = :owner AND coalesce(outcome, :outcome) = :outcome
 """
 _RELEASE = "DELETE FROM guard_rounds WHERE number = :number AND owner = :owner AND outcome IS NULL"
@@ -183,6 +201,7 @@ class _Seen(NamedTuple):
     frees: bool
     is_unanswerable: bool | None
     owner: str | None
+    effects: str | None
 
     def is_free(self, claim: Claim) -> bool:
         """Return whether a round is not taken, or a call's name may begin another call."""
@@ -190,23 +209,32 @@ class _Seen(NamedTuple):
             return True
         if not claim.is_first or claim.made is not None:
             return False
-        if self.frees or self.is_unanswerable:
+        if self.frees or (self.is_unanswerable and self.effects is None):
             return True
         is_at_work = self.outcome is None and not self.is_over
         return bool(self.is_late) and not is_at_work
+
+    def _became(self) -> str:
+        """Return what became of the call of this round."""
+        if self.outcome is None:
+            return "in doubt" if self.is_over else "open"
+        return "ended" if self.is_unanswerable is None else "open"
 
     def recorded(self, claim: Claim) -> str:
         """Return the recorded outcome of a round that is taken.
 
         Raises:
             Spent, Pending, Abandoned: There is none for this claim.
+            Unanswered: It is a question that is too old.
         """
         if claim.is_first and self.arguments != claim.arguments:
-            raise Spent
+            raise OtherArguments(self._became())
         if self.outcome is None:
             raise Abandoned if self.is_over else Pending
         if not claim.is_first and self.answers != claim.answers:
             raise Spent
+        if claim.is_first and claim.made is None and self.is_unanswerable:
+            raise Unanswered(self.outcome)
         return self.outcome
 
 
@@ -368,6 +396,24 @@ class SqlStore:
 
     async def take_over(self, claim: Claim) -> bool:
         return await self._changed(_TAKE_OVER, claim)
+
+    async def effects(self, claim: Claim) -> str | None:
+        statement = _EFFECTS_OF_CALL if claim.is_first else _EFFECTS
+
+        def look() -> str | None:
+            found = self._execute(statement, vars(claim)).fetchone()
+            return None if found is None else found[0]
+
+        return await self._use(look)
+
+    async def begin_effect(self, claim: Claim) -> bool:
+        return await self._changed(_BEGIN_EFFECT, claim)
+
+    async def suspend(self, claim: Claim) -> None:
+        await self._changed(_SUSPEND, claim)
+
+    async def ask_afresh(self, claim: Claim, outcome: str) -> None:
+        await self._changed(_ASK_AFRESH, claim, outcome)
 
     async def record(self, claim: Claim, outcome: str) -> bool:
         return await self._changed(_RECORD, claim, outcome)

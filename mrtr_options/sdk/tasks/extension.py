@@ -50,9 +50,10 @@ from mrtr_options.sdk.durable.events import (
 from mrtr_options.sdk.durable.record import Record
 from mrtr_options.sdk.durable.sealing import MAX_BYTES, length
 from mrtr_options.sdk.durable.store import DurableStore, Params
+from mrtr_options.sdk.effects import CallEffects, in_doubt
 from mrtr_options.sdk.handler import Call, check_handler, mark_need
 from mrtr_options.sdk.questions import BadAnswer
-from mrtr_options.sdk.server import outcome_of
+from mrtr_options.sdk.server import ENDINGS, outcome_of, with_effects
 from mrtr_options.sdk.tasks.wire import (
     IDENTIFIER,
     CreateTaskResult,
@@ -227,10 +228,15 @@ class TaskStore(DurableStore, Extension):
         outcome = await context.outcome(self.handlers[name](context, running.record.begun.call))
         ended = running.record.ended(outcome)
         if isinstance(outcome, Exception) and running.record.task_at is not None:
-            outcome = self.outcome_of(outcome) or outcome
+            effects = CallEffects(ended.effects, is_named=True, ending=outcome)
+            told = self.outcome_of(outcome)
+            if told is not None and isinstance(outcome, ENDINGS):
+                told = with_effects(told, effects)
+            outcome = told or outcome
             if not isinstance(outcome, MCPError | types.Result):
                 logger.error("task %s failed", running.handle, exc_info=outcome)
-                outcome = MCPError(types.INTERNAL_ERROR, "Internal server error")
+                failed = MCPError(types.INTERNAL_ERROR, "Internal server error")
+                outcome = in_doubt(ended.effects) if ended.effects else failed
         return replace(ended, outcome=outcome)
 
     async def result_of(

@@ -1,0 +1,307 @@
+"""The effects of a call, as its stand-in tells of them, and how its handler ends.
+
+A stand-in with a record of effects (`replay`, `once`, `tool_builder`, `durable`) runs each effect
+through `run_effect`. A wrapper, such as the guard, opens a `CallEffects` for each round and
+reads there what has happened: a call that has done something does not give its name away, and one
+that has done nothing may begin again. A handler that does its effects by itself tells nothing, so
+nothing is known of them.
+
+Three endings are told to the user and mean something to the name of the call:
+
+- a result: the call is done;
+- `NotDone`: nothing was done, so the name is free;
+- `Unknown`: nobody knows. The next call under the name tries again, and asks `settled` first.
+
+Knows `handler`, `questions` and `reasons`.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Awaitable, Callable, Generator, Iterable
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeVar, cast
+
+import mcp_types as types
+from mcp import MCPError
+from pydantic import TypeAdapter
+from pydantic_core import to_jsonable_python
+
+from mrtr_options.sdk.handler import await_result
+from mrtr_options.sdk.questions import Cancelled, CannotAsk, Declined
+from mrtr_options.sdk.reasons import Reason
+
+T = TypeVar("T")
+
+Settled = Callable[[], Awaitable[object] | object]
+"""Asks the destination whether an effect has happened. It returns False if not, None if it cannot
+say, and else what the effect returned.
+"""
+
+MAX_VALUE_BYTES = 64 * 1024
+"""The longest value of an effect that is recorded with it."""
+
+
+class NotDone(Exception):
+    """The end of a call that has done nothing. The text is told, and the name is free again."""
+
+
+class Unknown(Exception):
+    """The end of a call of which nobody knows whether it was done. The text is for the caller.
+
+    The next call under the name tries again, and asks `settled` first.
+    """
+
+
+@dataclass
+class Standing:
+    """How an effect stands in the round that runs it.
+
+    Attributes:
+        word: "begun" while it runs, and for ever if its process dies; "failed" if it raised.
+        value: What it returned, as JSON has it.
+        has_value: Whether the value is recorded.
+        can_be_settled: Whether its destination can be asked.
+    """
+
+    word: Literal["begun", "done", "failed"] = "begun"
+    value: Any = None
+    has_value: bool = False
+    can_be_settled: bool = False
+
+
+_STANDINGS = TypeAdapter(dict[str, Standing])
+
+
+async def _save_nowhere(effects: CallEffects) -> None:
+    """Save nothing: no wrapper keeps a record."""
+
+
+@dataclass
+class CallEffects:
+    """The effects of a call in one of its rounds.
+
+    Attributes:
+        before: The effects of earlier rounds.
+        now: The effects that this round has begun, also when it was run before.
+        is_told: Whether the stand-in tells of its effects.
+        is_named: Whether the call has a name, under which it is known when it is made again.
+        is_in_doubt: Whether the handler failed after an effect, in a process that recorded it.
+        may_repeat: Whether an effect may be done again, since its destination honours keys.
+        save: Saves them before an effect begins.
+        ending: The exception that ended the handler without an effect, or without its user's
+            consent.
+        fresh: The effects that this run of the handler has begun. Its author may try them again.
+    """
+
+    before: list[str] = field(default_factory=list[str])
+    now: dict[str, Standing] = field(default_factory=dict[str, Standing])
+    is_told: bool = False
+    is_named: bool = False
+    is_in_doubt: bool = False
+    may_repeat: bool = False
+    save: Callable[[CallEffects], Awaitable[None]] = _save_nowhere
+    ending: Exception | None = None
+    fresh: set[str] = field(default_factory=set[str])
+
+    @property
+    def names(self) -> list[str]:
+        """The effects that have happened, or may have."""
+        return list(dict.fromkeys([*self.before, *self.now]))
+
+    @property
+    def done(self) -> list[str]:
+        """The effects that have happened for certain."""
+        return [*self.before, *(key for key, each in self.now.items() if each.word == "done")]
+
+    @property
+    def may_run_again(self) -> bool:
+        """Whether the round can run again without doing an effect twice."""
+        return self.may_repeat or all(
+            each.can_be_settled or (each.word == "done" and each.has_value)
+            for each in self.now.values()
+        )
+
+    def keeps_name(self) -> bool:
+        """Return whether the call keeps its name although its handler ended so.
+
+        `NotDone` is the author's word on an effect that raised; nothing takes back one that is
+        done.
+        """
+        return bool(self.done if isinstance(self.ending, NotDone) else self.names)
+
+    def write(self) -> str | None:
+        """Return them as text; None if there are none."""
+        if not self.names:
+            return None
+        now = _STANDINGS.dump_python(self.now, mode="json")
+        return json.dumps({"before": self.before, "now": now})
+
+    def read(self, text: str | None) -> None:
+        """Take what an earlier run of this round wrote."""
+        if text is not None:
+            said = json.loads(text)
+            self.before = said["before"]
+            self.now = _STANDINGS.validate_python(said["now"])
+
+    def add(self, names: Iterable[str]) -> None:
+        """Add effects of earlier rounds."""
+        self.before += [name for name in names if name not in self.names]
+
+    async def run(
+        self, key: str, effect: Callable[[], Awaitable[T] | T], settled: Settled | None
+    ) -> Any:
+        """Run an effect, unless it has happened, and return its value as JSON has it.
+
+        Raises:
+            MCPError: -32603, it may have happened, and nothing says whether it did.
+        """
+        self.is_told = True
+        known = self.now.get(key)
+        if known is not None and key not in self.fresh:
+            if known.word == "done" and known.has_value:
+                return known.value
+            if await self._is_settled(key, known, settled):
+                return known.value
+        standing = self.now[key] = Standing(can_be_settled=settled is not None)
+        self.fresh.add(key)
+        try:
+            await self.save(self)
+            value = await await_result(effect())
+        except (Declined, Cancelled, CannotAsk, NotDone):
+            del self.now[key]  # the author says that it did not happen
+            raise
+        except Exception:
+            standing.word = "failed"
+            if settled is None or not await self._is_settled(key, standing, settled):
+                raise
+            return standing.value
+        _keep(standing, value)
+        return standing.value
+
+    async def _is_settled(self, key: str, standing: Standing, settled: Settled | None) -> bool:
+        """Ask the destination about an effect that has begun; False if it may be done now.
+
+        Raises:
+            MCPError: -32603, the destination cannot say, or cannot be asked.
+        """
+        if settled is None:
+            if self.may_repeat:
+                return False
+            raise in_doubt([key])
+        try:
+            found = await ask_destination(key, settled)
+        except MCPError:
+            standing.can_be_settled = False  # until somebody settles it
+            self.fresh.discard(key)
+            raise
+        if found is False:
+            del self.now[key]
+            return False
+        _keep(standing, found)
+        return True
+
+
+async def ask_destination(key: str, settled: Settled) -> object:
+    """Return what a destination says of an effect that may have happened; False if it has not.
+
+    Raises:
+        MCPError: -32603, it cannot say.
+    """
+    found = await await_result(settled())
+    if found is None:
+        raise in_doubt([key])
+    return found
+
+
+def _keep(standing: Standing, value: object) -> None:
+    """Keep the value of an effect that is done, as JSON has it; without it if JSON has none."""
+    standing.word = "done"
+    try:
+        plain = to_jsonable_python(value)
+        text = json.dumps(plain, allow_nan=False)
+    except (TypeError, ValueError, RecursionError):
+        standing.value, standing.has_value = None, True
+        return
+    standing.value = plain
+    standing.has_value = len(text) <= MAX_VALUE_BYTES
+
+
+def value_of(effect: Callable[..., object], value: Any) -> Any:
+    """Return a recorded value as the effect's own annotation has it; as JSON if it has none."""
+    try:
+        kind = inspect.signature(effect, eval_str=True).return_annotation
+        if kind in (inspect.Signature.empty, None) or value is None:
+            return value
+        return TypeAdapter(kind).validate_python(value)
+    except (NameError, TypeError, ValueError):
+        return value
+
+
+# --- of the request that runs -------------------------------------------------------------------
+
+_here: ContextVar[CallEffects | None] = ContextVar("effects", default=None)
+
+
+def effects_here() -> CallEffects:
+    """Return the effects of the call that this code runs for."""
+    return _here.get() or CallEffects()
+
+
+@contextmanager
+def keeping_effects(effects: CallEffects | None = None) -> Generator[CallEffects]:
+    """Mark a block in which a stand-in tells of a call's effects; a block around it stays."""
+    here = _here.get()
+    token = _here.set(effects or here or CallEffects())
+    try:
+        yield cast("CallEffects", _here.get())
+    finally:
+        _here.reset(token)
+
+
+async def run_effect(
+    key: str, effect: Callable[[], Awaitable[T] | T], settled: Settled | None = None
+) -> Any:
+    """Run an effect of the call that this code runs for; see `CallEffects.run`."""
+    return await effects_here().run(key, effect, settled)
+
+
+# --- what is said -------------------------------------------------------------------------------
+
+
+def told_before(names: Iterable[str]) -> str:
+    """Return the sentence about the effects of a call that ends without its user's consent."""
+    known = ", ".join(map(repr, names))
+    return (
+        f"Before that, this call did something, or may have: {known}. It is recorded, and a call"
+        " with the same name gets this answer. Tell the user before anything is done once more."
+    )
+
+
+def in_doubt(names: Iterable[str] = (), *, may_run_again: bool = False) -> MCPError:
+    """Return the error of a call whose effects may have happened.
+
+    Args:
+        names: The effects.
+        may_run_again: Whether the same request may be sent again.
+    """
+    known = ", ".join(map(repr, names))
+    what = f" It may have happened: {known}." if known else " Its effects may have happened."
+    then = (
+        "Send it again later."
+        if may_run_again
+        else "It will not be retried. Look where it would be done, or ask the user, before you"
+        " call the tool for it under another name."
+    )
+    return MCPError(
+        types.INTERNAL_ERROR,
+        f"Outcome unknown: this round started but no result was recorded.{what} {then}",
+        {
+            "reason": Reason.INDETERMINATE,
+            "may_have_happened": True,
+            "repeat": may_run_again,
+        },
+    )
