@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import logging
 from collections.abc import Awaitable, Callable, Generator, Iterable
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -36,9 +37,12 @@ from mrtr_options.sdk.reasons import Reason
 
 T = TypeVar("T")
 
+_logger = logging.getLogger(__name__)
+
 Settled = Callable[[], Awaitable[object] | object]
-"""Asks the destination whether an effect has happened. It returns False if not, None if it cannot
-say, and else what the effect returned.
+"""Asks the destination whether an effect has happened: after it raised, and in the guard or on an
+engine after its process died. It returns False if not, None if the destination cannot say, and else
+what the effect returned.
 """
 
 MAX_VALUE_BYTES = 64 * 1024
@@ -54,6 +58,10 @@ class Unknown(Exception):
 
     The next call under the name tries again, and asks `settled` first.
     """
+
+
+ENDINGS = Declined, Cancelled, CannotAsk, NotDone, Unknown
+"""The exceptions that end a call with a text, and not with a result of its own."""
 
 
 @dataclass
@@ -305,3 +313,48 @@ def in_doubt(names: Iterable[str] = (), *, may_run_again: bool = False) -> MCPEr
             "repeat": may_run_again,
         },
     )
+
+
+def with_effects(result: types.CallToolResult, effects: CallEffects) -> types.CallToolResult:
+    """Return the result of a refused call. A named one says what it has done before."""
+    if not effects.is_named or not effects.keeps_name() or isinstance(effects.ending, Unknown):
+        return result
+    if isinstance(effects.ending, NotDone):
+        _logger.error("NotDone was raised after %s was done: the name is kept", effects.done)
+    sentence = types.TextContent(text=told_before(effects.names))
+    return result.model_copy(update={"content": [*result.content, sentence]})
+
+
+# --- results ---------------------------------------------------------------------------------
+
+
+def text(content: str, *, is_error: bool = False) -> types.CallToolResult:
+    """Make a result of one text.
+
+    Args:
+        content: The text, for the model that called the tool.
+        is_error: Whether the tool could not do what it was called for.
+    """
+    return types.CallToolResult(content=[types.TextContent(text=content)], is_error=is_error)
+
+
+def outcome_of(error: Exception) -> types.CallToolResult | None:
+    """Make the result of a call whose handler raised `Declined`, `Cancelled` or `CannotAsk`.
+
+    So it does of `NotDone` and `Unknown`. It is None for another exception. A declined or cancelled
+    question is a plain text. A client that cannot be asked gets the question's `unasked` as an
+    error. An answer that does not fit (`BadAnswer`) is the JSON-RPC error -32602.
+    """
+    match error:
+        case Declined():
+            return text(f"The question {error.key!r} was declined.")
+        case Cancelled():
+            return text(f"The question {error.key!r} was cancelled.")
+        case CannotAsk():
+            return text(str(error), is_error=True)
+        case NotDone():
+            return text(str(error))
+        case Unknown():
+            return text(str(error), is_error=True)
+        case _:
+            return None

@@ -82,7 +82,7 @@ from mrtr_options.sdk.questions import (
     response_to,
 )
 from mrtr_options.sdk.together import AsksTogether
-from mrtr_options.sdk.writing import is_same
+from mrtr_options.sdk.writing import read_back
 
 DeskT = TypeVar("DeskT")
 T = TypeVar("T")
@@ -94,7 +94,6 @@ Effect = Callable[[str], Awaitable[T] | T]
 
 It gets the idempotency key, and hands it on to the effect's destination.
 """
-
 
 MAX_READS = 1_000
 """The most reads of one answer in a round, recorded or assumed.
@@ -389,21 +388,19 @@ class ReplayContext(AsksTogether, Generic[DeskT]):
         values = self._round.record.values
         with self._round.working("memo", key):
             if key not in values:
-                values[key] = _read_back(key, await await_result(compute()))
+                values[key] = read_back(key, await await_result(compute()))
             return copy.deepcopy(values[key])
 
     async def once(self, key: str, effect: Effect[T], *, settled: Settled | None = None) -> T:
         """Run an effect unless the record says that it has run, and return what it returned.
 
-        The value is recorded as JSON, and comes back in later rounds as the effect's annotation
-        says; without one, as JSON. A value of which JSON makes none is None.
+        The value is recorded as JSON, and comes back as the effect's annotation says; without one,
+        as JSON. A value of which JSON makes none is None.
 
         Args:
             key: The effect's name; the author's own, unique among effects, stable across versions.
             effect: Does the effect, with the idempotency key it is given.
-            settled: Asks the destination whether it has happened, before it is tried again: after
-                it raised, and in the guard after its process died. False if it has not, None if
-                the destination cannot say, and else what the effect returned.
+            settled: Asks the destination before it is tried again: see `effects.Settled`.
 
         Raises:
             MCPError: -32603, it may have happened, and the destination cannot say.
@@ -495,20 +492,6 @@ def _read(
     except ValidationError:
         raise BadAnswer(question.key, f"it is not of the type {model.__name__}") from None
     return read_answer(question, cast("types.InputResponse", answer))
-
-
-def _read_back(key: str, value: Any) -> Any:
-    """Return a memo's value after a round trip through JSON.
-
-    Raises:
-        TypeError, ValueError: It is another value.
-    """
-    text = json.dumps(value, allow_nan=False, ensure_ascii=False)
-    text.encode()  # half of a surrogate pair has no place in a state
-    held = json.loads(text)
-    if not is_same(value, held):
-        raise ValueError(f"the memo {key!r} would be {held!r} in a later round, and is {value!r}")
-    return held
 
 
 def _digest(shown: types.InputRequest) -> str:

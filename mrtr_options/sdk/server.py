@@ -41,13 +41,13 @@ from mrtr_options.checks import check_functions
 from mrtr_options.sdk.capabilities import is_modern, kind_of_request, kinds
 from mrtr_options.sdk.current_request import keep_arguments
 from mrtr_options.sdk.effects import (
-    CallEffects,
-    NotDone,
-    Unknown,
+    ENDINGS,
     in_doubt,
     keeping_effects,
-    told_before,
+    outcome_of,
+    with_effects,
 )
+from mrtr_options.sdk.effects import text as text
 from mrtr_options.sdk.handler import (
     NAMES_CALLS,
     TELLS_EFFECTS,
@@ -62,7 +62,6 @@ from mrtr_options.sdk.handler import (
     needed_by,
 )
 from mrtr_options.sdk.protection import AgingCodec, ProtectedRounds, make_codec, new_key
-from mrtr_options.sdk.questions import Cancelled, CannotAsk, Declined
 from mrtr_options.sdk.settings import (
     Resource,
     Settings,
@@ -78,41 +77,6 @@ LifespanT = TypeVar("LifespanT", default=None)
 CACHE_HINTS: dict[CacheableMethod, CacheHint] = {
     "tools/list": CacheHint(ttl_ms=3_600_000, scope="public")
 }
-
-
-# --- results ------------------------------------------------------------------------------------
-
-
-def text(content: str, *, is_error: bool = False) -> types.CallToolResult:
-    """Make a result of one text.
-
-    Args:
-        content: The text, for the model that called the tool.
-        is_error: Whether the tool could not do what it was called for.
-    """
-    return types.CallToolResult(content=[types.TextContent(text=content)], is_error=is_error)
-
-
-def outcome_of(error: Exception) -> types.CallToolResult | None:
-    """Make the result of a call whose handler raised `Declined`, `Cancelled` or `CannotAsk`.
-
-    So it does of `NotDone` and `Unknown`. It is None for another exception. A declined or cancelled
-    question is a plain text. A client that cannot be asked gets the question's `unasked` as an
-    error. An answer that does not fit (`BadAnswer`) is the JSON-RPC error -32602.
-    """
-    match error:
-        case Declined():
-            return text(f"The question {error.key!r} was declined.")
-        case Cancelled():
-            return text(f"The question {error.key!r} was cancelled.")
-        case CannotAsk():
-            return text(str(error), is_error=True)
-        case NotDone():
-            return text(str(error))
-        case Unknown():
-            return text(str(error), is_error=True)
-        case _:
-            return None
 
 
 # --- tools --------------------------------------------------------------------------------------
@@ -285,20 +249,6 @@ class Tool:
         from mrtr_options.sdk.high_tier import add  # a lowlevel server needs none of it
 
         add(self, server)
-
-
-ENDINGS = Declined, Cancelled, CannotAsk, NotDone, Unknown
-"""The exceptions that end a call with a text, and not with a result of its own."""
-
-
-def with_effects(result: types.CallToolResult, effects: CallEffects) -> types.CallToolResult:
-    """Return the result of a refused call. A named one says what it has done before."""
-    if not effects.is_named or not effects.keeps_name() or isinstance(effects.ending, Unknown):
-        return result
-    if isinstance(effects.ending, NotDone):
-        _logger.error("NotDone was raised after %s was done: the name is kept", effects.done)
-    sentence = types.TextContent(text=told_before(effects.names))
-    return result.model_copy(update={"content": [*result.content, sentence]})
 
 
 @lru_cache(maxsize=64)

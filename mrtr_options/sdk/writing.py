@@ -5,6 +5,7 @@ Knows `handler` for its texts of errors.
 
 from __future__ import annotations
 
+import json
 from functools import lru_cache
 from typing import Any, cast
 
@@ -65,3 +66,17 @@ def _travelling(model: BaseModel) -> dict[str, Any]:
 @lru_cache(maxsize=128)
 def _excluded(model: type[BaseModel]) -> frozenset[str]:
     return frozenset(name for name, field in model.model_fields.items() if field.exclude)
+
+
+def read_back(key: str, value: Any) -> Any:
+    """Return a memo's value after a round trip through JSON.
+
+    Raises:
+        TypeError, ValueError: It is another value.
+    """
+    text = json.dumps(value, allow_nan=False, ensure_ascii=False)
+    text.encode()  # half of a surrogate pair has no place in a state
+    held = json.loads(text)
+    if not is_same(value, held):
+        raise ValueError(f"the memo {key!r} would be {held!r} in a later round, and is {value!r}")
+    return held

@@ -142,6 +142,22 @@ class GatedStore:
         """See `Store`."""
         return await self.store.take_over(claim)
 
+    async def effects(self, claim: Claim) -> str | None:
+        """See `Store`."""
+        return await self.store.effects(claim)
+
+    async def begin_effect(self, claim: Claim) -> bool:
+        """See `Store`."""
+        return await self.store.begin_effect(claim)
+
+    async def suspend(self, claim: Claim) -> None:
+        """See `Store`."""
+        await self.store.suspend(claim)
+
+    async def ask_afresh(self, claim: Claim, outcome: str) -> None:
+        """See `Store`."""
+        await self.store.ask_afresh(claim, outcome)
+
     async def record(self, claim: Claim, outcome: str) -> bool:
         """Record an outcome when the model does."""
         await self.gate.stop("record")

@@ -161,6 +161,18 @@ class WatchedStore:
         self._report("takes it over" if taken else "leaves it")
         return taken
 
+    async def effects(self, claim: Claim) -> str | None:
+        return await self._store.effects(claim)
+
+    async def begin_effect(self, claim: Claim) -> bool:
+        return await self._store.begin_effect(claim)
+
+    async def suspend(self, claim: Claim) -> None:
+        await self._store.suspend(claim)
+
+    async def ask_afresh(self, claim: Claim, outcome: str) -> None:
+        await self._store.ask_afresh(claim, outcome)
+
     async def record(self, claim: Claim, outcome: str) -> bool:
         kept = await self._store.record(claim, outcome)
         self._report("keeps the outcome" if kept else "leaves the outcome")

@@ -50,10 +50,10 @@ from mrtr_options.sdk.durable.events import (
 from mrtr_options.sdk.durable.record import Record
 from mrtr_options.sdk.durable.sealing import MAX_BYTES, length
 from mrtr_options.sdk.durable.store import DurableStore, Params
-from mrtr_options.sdk.effects import CallEffects, in_doubt
+from mrtr_options.sdk.effects import ENDINGS, CallEffects, in_doubt, with_effects
 from mrtr_options.sdk.handler import Call, check_handler, mark_need
 from mrtr_options.sdk.questions import BadAnswer
-from mrtr_options.sdk.server import ENDINGS, outcome_of, with_effects
+from mrtr_options.sdk.server import outcome_of
 from mrtr_options.sdk.tasks.wire import (
     IDENTIFIER,
     CreateTaskResult,
