@@ -200,7 +200,7 @@ class Secret(BaseModel):
 async def test_a_secret_and_an_accent_name_calls_by_their_text(store: Any) -> None:
     guard = sdk.single_use(store, call="reference", call_is_secret=True)
     tool = sdk.Tool("pay", "Pays.", Secret, replaying(Till()), [guard]).call
-    asked = [await deliver(tool, reference=each) for each in ("caf\u00e9", "cafe\u0301", "tea")]
+    asked = [await deliver(tool, reference=each) for each in ("\u00e9", "e\u0301", "tea")]
     assert asked[0] == asked[1]
     assert asked[0] != asked[2]
 
