@@ -290,3 +290,22 @@ def test_a_terminal_without_utf_8_gets_ascii() -> None:
     assert ran.returncode == 0
     assert ran.stderr == ""
     assert "not seen (<= 0)" in ran.stdout
+
+
+WITHOUT_THE_EXTRA = """
+import sys
+
+sys.modules["time_machine"] = None
+from mrtr_options import option_f_once, sdk
+from mrtr_options.__main__ import main
+
+sys.exit(main(["check"]))
+"""
+
+
+def test_only_the_review_needs_its_extra_and_names_it() -> None:
+    ran = python("-c", WITHOUT_THE_EXTRA)
+    assert ran.returncode == 2
+    assert ran.stderr == (
+        "mrtr-options: the review needs time-machine: pip install 'mrtr-options[review]'\n"
+    )
