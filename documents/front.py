@@ -167,8 +167,8 @@ def ways() -> str:
 def options() -> str:
     """Return README's table of all options."""
     rows = options_table()
-    shown = [_cells(row) for row in rows if row.is_in_papers]
-    others = [_cells(row) for row in rows if not row.is_in_papers]
+    shown = [cells(row) for row in rows if row.is_in_papers]
+    others = [cells(row) for row in rows if not row.is_in_papers]
     blank = ("*beyond the design papers*", *[""] * (len(HEADS) - 1))
     shared = size_of(option_named("F")).shared
     return "\n".join(
@@ -204,7 +204,8 @@ HEADS = (
 )
 
 
-def _cells(row: Row) -> Sequence[str]:
+def cells(row: Row) -> Sequence[str]:
+    """Return a row of the table, in Markdown."""
     is_default = row.subject == "default"
     name = f"[{row.name}](mrtr_options/{row.option.path.name})"
     return (

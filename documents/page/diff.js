@@ -29,14 +29,14 @@ function cleanLines(data, letter) {
 
 function diffView(data, state, set) {
   const { left, right } = state;
-  const letters = Object.entries(data.options).map(([letter, { name }]) => [letter, `${letter} ${name}`]);
+  const letters = Object.entries(data.options).map(([letter, { title }]) => [letter, title]);
   return [
-    h("h1", { class: "small" }, `${left} to ${right}: ${plural(data.diffs[left + right].changed_lines, "changed line")} of what the author writes`),
+    h("h1", { class: "small" }, `${data.options[left].title} to ${data.options[right].title}: ${plural(data.diffs[left + right].changed_lines, "changed line")} of what the author writes`),
     arguingPairs(data, state),
     h("form", { class: "filters", onsubmit: (event) => event.preventDefault() },
       select("From", left, letters, (value) => set({ left: value }), "left"),
       select("to", right, letters, (value) => set({ right: value }), "right"),
-      h("a", { href: runAt(DEFAULTS, `${left},${right}`, "lost3") }, "play both with the result lost")),
+      h("a", { href: runAt(DEFAULTS, `${left},${right}`, "lost3") }, `play both: result lost, and the client ${DEFAULTS.policy}`)),
     h("p", { class: "caption" }, "Without imports, docstrings and the lines that run the file. The last line builds the server; another name of it is no change."),
     h("p", { class: "key" }, h("span", { class: "hazard" }, "audit in every round"), " an effect that is repeated in a clean call; ",
       h("span", { class: "eachround" }, "every round"), " a line that runs in each round of it."),
@@ -52,7 +52,7 @@ function arguingPairs(data, state) {
       href: fragmentOf({ ...DEFAULTS, policy: state.policy, view: "diff", left, right }),
       "data-key": `pair-${left}${right}`,
       "aria-current": left === state.left && right === state.right && "true",
-    }, h("b", {}, `${left} ${right}`), " ", marked(says)))));
+    }, h("b", {}, `${data.options[left].title}, ${data.options[right].title}`), ": ", marked(says)))));
 }
 
 /** What two authors write: beside each other, and in one column where there is no room. */
@@ -77,7 +77,7 @@ function authorCode(data, left, right) {
     h("table", { class: "diff single" }, h("tbody", {}, single)),
     h("table", { class: "diff beside" },
       h("thead", {}, h("tr", {}, sides.map(({ letter, option }) =>
-        h("th", { colspan: 4, scope: "colgroup" }, `${letter} ${option.name}, ${plural(option.code.length, "line")}`)))),
+        h("th", { colspan: 4, scope: "colgroup" }, `${option.title}, ${plural(option.code.length, "line")}`)))),
       h("tbody", {}, rows)));
 }
 
@@ -85,9 +85,9 @@ function authorCode(data, left, right) {
 function standIns(data, left, right) {
   const { stand_ins: files, is_handler_same: isOpen } = data.diffs[left + right];
   const columns = [left, right].map((letter, place) => h("section", { "data-standins": letter },
-    h("h2", {}, h("b", {}, letter), ` ${standInsInWords(data, files[place])}`),
+    h("h2", {}, h("b", {}, data.options[letter].title), `: ${standInsInWords(data, files[place])}`),
     files[place].map((file) => h("details", { open: isOpen },
-      h("summary", {}, h("a", { href: `../../mrtr_options/${file}` }, file), `, ${plural(data.sdk[file].length, "line")}`),
+      h("summary", {}, fileLink(`mrtr_options/${file}`, file), `, ${plural(data.sdk[file].length, "line")}`),
       listing(file, data.sdk[file])))));
   return [
     h("h2", { class: "title" }, "The stand-ins: what an SDK would have to ship"),

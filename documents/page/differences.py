@@ -15,11 +15,15 @@ from mrtr_options.tool.catalogue import DECK, Option
 
 ARGUING = {
     ("E", "F"): "each effect in `once`",
-    ("B", "J"): "a key per effect",
-    ("B", "H"): "one handler: run again in each round, or kept in memory",
-    ("H", "L"): "kept in memory, or by an engine",
+    ("E", "A"): "one handler; old clients are asked",
+    ("B", "H"): "one handler, run again in each round or kept in memory",
+    ("C", "D"): "one handler with a branch, or two",
+    ("A", "C"): "the SDK asks old clients, or the author does",
+    ("F", "G"): "a line for each effect, or a structure",
+    ("H", "E"): "the call in memory, or in the state",
+    ("B", "J"): "a key for each effect",
+    ("H", "L"): "the call in memory, or in an engine",
     ("L", "K"): "a call that waits, or a task",
-    ("E", "C"): "old clients are asked, too",
 }
 """Pairs that the page offers, and what each shows. A pair is left out if an option is missing."""
 

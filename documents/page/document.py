@@ -12,17 +12,19 @@ from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from typing import Any
 
+from documents import front
 from documents.advice import FOR_SDKS, FOR_THE_SPECIFICATION
-from documents.choosing import title
-from documents.explored import FILE, read
+from documents.explored import FILE
 from documents.page.boards import boards
 from documents.page.differences import differences, pairs
 from documents.page.runs import FAULTS, Told
 from documents.page.stories import Step, Story, spans
-from documents.tables import charged_twice, compare_redeploys
+from documents.tables import compare_redeploys
+from mrtr_options.demo.diff import written
 from mrtr_options.review.bench.fault_words import in_words
 from mrtr_options.review.bench.faults import EXPLORED, Faults, parse
 from mrtr_options.review.bench.schedules import SCHEDULES
+from mrtr_options.review.bench.setup import Era
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.review.explore.counterexamples import weakest_of
 from mrtr_options.review.explore.summary import (
@@ -35,8 +37,9 @@ from mrtr_options.review.judge.anomalies import ANOMALIES
 from mrtr_options.review.judge.observation import Observation
 from mrtr_options.tool.author_code import author_code
 from mrtr_options.tool.catalogue import Option, whole_deck
-from mrtr_options.tool.choosing import CHOICES, QUESTIONS
-from mrtr_options.tool.notation import in_text, titled
+from mrtr_options.tool.choosing import QUESTIONS
+from mrtr_options.tool.notation import DEFAULT, in_text, titled
+from scoreboard.clients.kept import Report
 from scoreboard.clients.kept import read as read_clients
 from scoreboard.clients.page import addresses, by_server, overview
 from scoreboard.cost import report as costs
@@ -66,8 +69,12 @@ def document(
     deck = whole_deck()
     return {
         "made": made(),
-        "dots": charged_twice(read()),
-        "advice": advice(),
+        "default": DEFAULT,
+        "advice": {
+            "docs/FOR_SDKS.md": [each.says for each in FOR_SDKS],
+            "docs/FOR_THE_SPECIFICATION.md": [each.says for each in FOR_THE_SPECIFICATION],
+        },
+        "front": front_table(),
         "questions": QUESTIONS,
         "chooser": list(chooser),
         "clients": addresses(read_clients()),
@@ -112,13 +119,17 @@ def made() -> dict[str, str]:
     return dict(zip(names, map(version, names), strict=True)) | {"commit": commit, "date": date}
 
 
-def advice() -> list[list[str]]:
-    """Return the advice in Markdown: for each kind of reader a heading and its items."""
-    return [
-        ["You write a tool today", *(f"{each.when}: {title(each)}." for each in CHOICES)],
-        ["You build an SDK", *(each.says for each in FOR_SDKS)],
-        ["You write the specification", *(each.says for each in FOR_THE_SPECIFICATION)],
-    ]
+def front_table() -> dict[str, Any]:
+    """Return README's table of all options: its heads, and its rows in Markdown by heading."""
+    groups = {True: "In the design papers", False: "Beyond the papers"}
+    rows = front.options_table()
+    return {
+        "heads": front.HEADS,
+        "groups": [
+            [title, [front.cells(row) for row in rows if row.is_in_papers == is_in_papers]]
+            for is_in_papers, title in groups.items()
+        ],
+    }
 
 
 def kept_tables(redeploys: Sequence[Observation]) -> dict[str, list[list[str]]]:
@@ -127,11 +138,21 @@ def kept_tables(redeploys: Sequence[Observation]) -> dict[str, list[list[str]]]:
     return {
         "clients": overview(report, "modern"),
         "old clients": overview(report, "legacy"),
-        "clients and servers": by_server(report, "modern"),
-        "old clients and servers": by_server(report, "legacy"),
+        "clients and servers": _servers(report, "modern"),
+        "old clients and servers": _servers(report, "legacy"),
         "redeploys": cells_of(compare_redeploys(redeploys)),
         "costs": cells_of(costs.with_notes(count_again(costs.read()))),
     }
+
+
+def _servers(report: Report, era: Era) -> list[list[str]]:
+    """Return the outcomes by client and server; servers with equal outcomes share a row."""
+    names = {title: titled(server) for server, title in report.servers.items()}
+    head, *rows = by_server(report, era)
+    found: dict[tuple[str, ...], list[str]] = {}
+    for client, server, *cells in rows:
+        found.setdefault((client, *cells), []).append(names[server])
+    return [head, *([each[0], "; ".join(servers), *each[1:]] for each, servers in found.items())]
 
 
 def cells_of(table: str) -> list[list[str]]:
@@ -219,14 +240,22 @@ def _subject(subject: Subject) -> dict[str, Any]:
         "option": subject.option.letter,
         "wrappers": subject.wrappers,
         "title": titled(subject.name),
+        "around": _around(subject),
     }
+
+
+def _around(subject: Subject) -> list[str]:
+    """Return the lines that put an option into its wrappers."""
+    own = {line.text.strip() for line in author_code(subject.option.source)}
+    lines = author_code(written(subject.name).source)
+    return [line.text for line in lines if line.text.strip() not in own]
 
 
 def _option(option: Option) -> dict[str, Any]:
     source = option.source
     own = option.guarantees
     return {
-        "name": option.name,
+        "title": titled(option.letter),
         "file": option.path.name,
         "code": [[line.line, line.text] for line in author_code(source)],
         "spans": spans(source),

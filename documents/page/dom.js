@@ -14,16 +14,16 @@ function h(tag, attributes, ...within) {
 
 const plural = (number, noun) => `${number.toLocaleString("en")} ${noun}${number === 1 ? "" : "s"}`;
 
-/** The command `play` and this page have the same client by default: one that resends. */
+/** The client of the first screen calls the tool again, as some of today's do. */
 const DEFAULTS = {
   view: "overview", policy: "calls again", open: "",
   subjects: "", faults: "", round: "", step: "", left: "E", right: "F", board: "servers", cell: "",
   money: "yes", changes: "yes", store: "yes", business_key: "no", one: "no",
 };
 
-/** The state that a fragment encodes. */
+/** The state that a fragment encodes; a plus is part of a name, as in a command. */
 function stateOf(fragment) {
-  const given = Object.fromEntries(new URLSearchParams(fragment.replace(/^#/, "")));
+  const given = Object.fromEntries(new URLSearchParams(fragment.replace(/^#/, "").replaceAll("+", "%2B")));
   return { ...DEFAULTS, ...given };
 }
 
@@ -31,13 +31,16 @@ function stateOf(fragment) {
 function fragmentOf(state) {
   const unusual = Object.entries(state).filter(([name, value]) => DEFAULTS[name] !== value);
   const text = new URLSearchParams(unusual.filter(([name]) => name in DEFAULTS)).toString();
-  return `#${text.replaceAll("%2C", ",").replaceAll("%40", "@")}`;
+  return `#${text.replaceAll("+", "%20").replaceAll("%2B", "+").replaceAll("%2C", ",").replaceAll("%40", "@").replaceAll("%2F", "/")}`;
 }
 
-/** The fragment of a run in the player. */
+/** The fragment of a run in the player, which shows it whole. */
 const runAt = ({ policy }, subjects, faults) => fragmentOf({
-  ...DEFAULTS, policy, view: "play", subjects, faults: faults.replaceAll(" ", ","),
+  ...DEFAULTS, policy, view: "play", subjects, faults: faults.replaceAll(" ", ","), step: "end",
 });
+
+/** A link to a file of the repository, which is elsewhere where this page is a site. */
+const fileLink = (path, text) => h("a", { href: document.documentElement.dataset.repository + path }, text ?? path);
 
 /** A group of radio buttons that sets one part of the state. */
 function choice(legend, name, options, state, set) {
@@ -74,6 +77,16 @@ function cards(label, head, groups) {
       groups.map(([heading, rows]) => h("tbody", { role: "rowgroup" },
         heading && h("tr", { class: "heading", role: "row" }, h("th", { colspan: head.length, role: "rowheader" }, heading)),
         rows.map(rowOf)))));
+}
+
+/** What the address of a cell opens: its words, the run or what it rests on, and the command that shows it. */
+function openedCell(title, within, command, set) {
+  const panel = h("section", { class: "answer", id: "run", "aria-label": "the run" },
+    h("p", { class: "take" }, title), within,
+    h("p", { class: "caption" }, h("code", {}, command)),
+    h("button", { "data-key": "close", onclick: () => set({ cell: "" }) }, "Close"));
+  requestAnimationFrame(() => panel.scrollIntoView({ block: "nearest" }));
+  return panel;
 }
 
 /** Lines of code with their numbers. */

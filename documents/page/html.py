@@ -45,6 +45,7 @@ def page(data: Mapping[str, Any], measured: Sequence[Mapping[str, Any]]) -> str:
     The data of the script is JSON, deflated, in base64. The costs and the guard are drawn here.
     """
     names = {each["name"]: each["title"] for each in data["subjects"]}
+    names["default"] = f"{names.get(data['default'], '')}: the default"
     text = {
         name: (HERE / name).read_text(encoding="utf-8")
         for name in ("page.html", "page.css", *SCRIPTS)

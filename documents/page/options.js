@@ -1,7 +1,7 @@
 // The options by behaviour: for each the fewest faults that cause each failure.
 
-const CLIENTS = { stops: "stops, and reports the error (today's)", "calls again": "calls the tool again, by itself or when told to (today's)", resends: "resends the lost request" };
-const GROUPS = [["", "Options"], ["guard", "In the single-use guard"], ["call-key", "Called with a call key"]];
+const CLIENTS = { stops: "stops (today's)", "calls again": "calls the tool again (today's)", resends: "resends the request" };
+const GROUPS = [["", "As they are"], ["guard", "In the guard"], ["call-key", "Called with a call key"]];
 
 /** The subjects, those of one behaviour together. */
 function behavioursOf(data, state) {
@@ -22,13 +22,13 @@ function optionsView(data, state, set) {
   const runs = worlds.reduce((sum, { histories }) => sum + histories, 0);
   const open = state.open.split(",");
   const rows = (subjects) => {
-    const key = subjects.map(({ short }) => short).join(" ");
+    const key = subjects.map(({ name }) => name).join(" ");
     const isOpen = open.includes(key);
     const others = open.filter((each) => each && each !== key);
     const head = h("th", { scope: "row" }, h("button", {
       type: "button", class: "fold", "aria-expanded": String(isOpen), "data-key": `row-${key}`,
       onclick: () => set({ open: (isOpen ? others : [...others, key]).join(",") }, true),
-    }, isOpen ? "▾ " : "▸ ", h("b", {}, key)));
+    }, isOpen ? "▾" : "▸", h("span", {}, subjects.map(({ title }) => h("b", {}, title)))));
     const cells = shown.map((anomaly) => optionCell(data, subjects, anomaly, state));
     return [[head, ...cells], ...(isOpen ? subjects.map((each) => letterRow(data, each, state, shown.length)) : [])];
   };
@@ -37,13 +37,14 @@ function optionsView(data, state, set) {
   return [
     h("h1", {}, "What goes wrong, by option"),
     h("form", { class: "filters", onsubmit: (event) => event.preventDefault() }, client(state, set)),
-    h("p", { class: "caption", id: "least" }, `The fewest faults that cause each failure, in ${plural(runs, "run")}. Options in one row fail under the same sets of faults. A redeploy here adds a question; Redeploys has the others. The destination ignores idempotency keys. Click a cell to watch it, a row to see its options.`),
+    h("p", { class: "caption", id: "least" }, `The fewest faults that cause each failure, in ${plural(runs, "run")}. Options in one row fail under the same sets of faults. A redeploy here adds a question; Redeploys has the others. The destination ignores idempotency keys. Click a cell to see its run, a row to see its options.`),
+    state.cell && openedOption(data, state, set),
     cards("failures by option", ["options", ...shown.map(({ words }) => words)], groups.filter(([, each]) => each.length)),
     h("p", { class: "key" },
       h("span", { class: "every" }, "✗ every call"), h("span", { class: "one" }, "✗ one fault"), h("span", { class: "two" }, "✗ two faults"),
-      h("span", { class: "unseen" }, "✓ not seen (≤ 2)"), " in no run with up to two faults ",
-      data.untried.length > 0 && [h("span", { class: "untried" }, "not tried"), " a kind of fault was left out; see below "],
-      h("span", { class: "never" }, "✓ never"), " and in no state of the model, with any number of faults; see Method"),
+      h("span", { class: "unseen" }, "✓ not seen (≤ 2)"), " in no run with up to two faults. ",
+      data.untried.length > 0 && [h("span", { class: "untried" }, "not tried"), " a kind of fault was left out; see below. "],
+      h("span", { class: "never" }, "✓ never"), " in no run, and in no state of the model with any number of faults; see Method."),
     data.untried.map((line) => h("p", { class: "caption" }, `${line}.`)),
     unseen.length > 0 && h("p", { class: "caption" }, `${data.untried.length ? "Shown by none" : "Not seen in any"} of these runs: ${unseen.map(({ words }) => words).join(", ")}.`),
   ];
@@ -57,29 +58,51 @@ function letterRow(data, subject, state, columns) {
     h("td", { colspan: columns, class: "letter" }, marked(option.writes), ` · ${plural(option.code.length, "line")} · old clients ${option.asks ? "are asked" : "get an error"} · `,
       h("a", { href: runAt(state, subject.name, "") }, "play"), " · ",
       h("a", { href: fragmentOf({ ...DEFAULTS, view: "diff", left: "E", right: subject.option }) }, "diff against E"), " · ",
-      h("a", { href: `../../mrtr_options/${option.file}` }, option.file)),
+      fileLink(`mrtr_options/${option.file}`, option.file)),
   ];
 }
 
-/** One cell: the fewest faults that cause a failure of subjects that behave alike. */
-function optionCell(data, subjects, anomaly, state) {
-  const [subject] = subjects;
-  const { weakest, bound, untried } = worldOf(data, subject.name, state);
-  const about = `${subject.short}, ${anomaly.words}`, faults = weakest[anomaly.name];
-  if (faults === undefined && untried) {
-    return h("td", { class: "untried" }, h("a", { href: "#view=method", title: untried, "aria-label": `${about}: ${untried}` }, untried));
+/** The address of a cell: a subject and an anomaly. */
+const optionAddress = (subject, anomaly) => `options/${subject.name}/${anomaly.name.replaceAll(" ", "-")}`;
+
+/** What a cell says of one subject: its class, its text, and the same in a sentence. */
+function saysOf(data, subject, anomaly, state) {
+  const { weakest, bound, untried, never } = worldOf(data, subject.name, state), faults = weakest[anomaly.name];
+  if (faults !== undefined) {
+    const size = faults ? faults.split(" ").length : 0;
+    return { look: ["every", "one", "two"][Math.min(size, 2)], text: `✗ ${wordsOf(data, faults)}`, says: sentence(data, faults), faults };
   }
-  if (faults === undefined) {
-    const never = subjects.every(({ name }) => worldOf(data, name, state).never.includes(anomaly.name));
-    const title = never ? "never: in no run and in no state of the model, with any number of faults" : `in no run with up to ${plural(bound, "fault")}`;
-    return h("td", { class: never ? "never" : "unseen" },
-      h("a", { href: "#view=method", title, "aria-label": `${about}: ${title}` }, `✓ ${never ? "never" : `not seen (≤\u00a0${bound})`}`));
-  }
-  const size = faults ? faults.split(" ").length : 0, kind = ["every", "one", "two"][Math.min(size, 2)];
-  return h("td", { class: kind }, h("a", {
-    href: runAt(state, subject.name, faults), title: faults || "no fault", "aria-label": `${about}: ${sentence(data, faults)}`,
-    "data-key": `cell-${subject.name}-${anomaly.name}`, "data-cell": `${subject.name}|${anomaly.name}`,
-  }, `✗ ${wordsOf(data, faults)}`));
+  if (untried) return { look: "untried", text: untried, says: untried };
+  return never.includes(anomaly.name)
+    ? { look: "never", text: "✓ never", says: "never: in no run, and in no state of the model with any number of faults" }
+    : { look: "unseen", text: `✓ not seen (≤\u00a0${bound})`, says: `in no run with up to ${plural(bound, "fault")}` };
+}
+
+/** One cell, of subjects that behave alike; it opens the first one's run. */
+function optionCell(data, [subject], anomaly, state) {
+  const { look, text, says, faults } = saysOf(data, subject, anomaly, state), cell = optionAddress(subject, anomaly);
+  return h("td", { class: look, id: cell, "data-open": state.cell === cell }, h("a", {
+    href: fragmentOf({ ...state, cell }), title: says, "aria-label": `${subject.title}, ${anomaly.words}: ${says}`,
+    "data-key": cell, "data-faults": faults,
+  }, text));
+}
+
+/** The subject and the anomaly of a cell's address; undefined where there is no such cell. */
+function optionAt(data, cell) {
+  const [, name, slug] = /^options\/([^/]+)\/([^/]+)$/.exec(cell) ?? [];
+  const subject = data.bySubject.get(name), anomaly = data.anomalies.find((each) => each.name.replaceAll(" ", "-") === slug);
+  return subject && anomaly && { subject, anomaly };
+}
+
+/** The run of a cell, or what its tick rests on. */
+function openedOption(data, state, set) {
+  const { subject, anomaly } = optionAt(data, state.cell), { says, faults } = saysOf(data, subject, anomaly, state);
+  const client = `--client ${state.policy.replace(" ", "-")}`;
+  return openedCell([h("b", {}, subject.title), `: ${anomaly.words}`], faults === undefined
+    ? h("p", {}, `${anomaly.says} Here: ${says}.`)
+    : [h("p", {}, `${anomaly.says} Fewest faults: ${says}. `, h("a", { href: runAt(state, subject.name, faults) }, "Play it, and break it further"), "."),
+      picture(data, subject.name, faults, state)],
+  faults === undefined ? `python -m mrtr_options explore ${subject.name} ${client}` : commandOf([subject.name], faults.split(" ").filter(Boolean), state), set);
 }
 
 /** The choice that table and player have in common. */

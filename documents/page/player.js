@@ -7,14 +7,14 @@ const namesOf = (state) => state.subjects.split(",").filter(Boolean).slice(0, 2)
 
 function playView(data, state, set) {
   const names = namesOf(state);
-  if (!names.length) names.push("E", "F+guard");
+  if (!names.length) names.push("E", data.default);
   const faults = faultsOf(state);
   const panels = names.map((name) => panelOf(data, name, faults, state));
   const slots = slotsOf(panels.map(({ run }) => run));
   const most = heightOf(slots);
   const step = state.step === "end" ? most : Math.min(Number(state.step), most);
   const go = (to) => set({ step: to >= most ? "end" : to <= 0 ? "" : String(to), round: "" }, true);
-  const options = data.subjects.map(({ name, short, says }) => [name, `${short} ${says}`]);
+  const options = data.subjects.map(({ name, title }) => [name, title]);
   const choose = (place) => (value) => {
     const chosen = [...names];
     if (value) chosen[place] = value;
@@ -23,7 +23,7 @@ function playView(data, state, set) {
   };
   const button = (key, text, label, to, disabled) => h("button", { type: "button", "data-key": key, "aria-label": label, disabled, onclick: () => go(to) }, text);
   return [
-    h("h1", { class: "small" }, names.map((name) => data.bySubject.get(name).short).join(" and "), ": ",
+    h("h1", { class: "small" }, names.map((name) => data.bySubject.get(name).title).join(" beside "), ": ",
       faults.length ? sentence(data, faults.join(" ")) : "no fault"),
     h("form", { class: "filters", onsubmit: (event) => event.preventDefault() },
       select("Option", names[0], options, choose(0), "subject-0"),
@@ -35,7 +35,8 @@ function playView(data, state, set) {
       button("start", "|◀", "to the start", 0, step <= 0), button("back", "◀", "one step back", step - 1, step <= 0),
       button("forth", "▶", "next step", step + 1, step >= most), button("end", "▶|", "to the end", most, step >= most),
       h("output", {}, `step ${step} of ${most}`), h("small", {}, "keys: ← → space"),
-      copier("link", () => location.href), copier("command", () => commandOf(data, names, faults, state))),
+      copier("link", () => location.href)),
+    h("p", { class: "caption" }, "The same in a terminal: ", h("code", {}, commandOf(names, faults, state))),
     h("p", { class: "hint" }, "Click an arrow or an effect (○) to let something go wrong there. Click a round's number to mark its lines."),
     h("div", { class: `panels ${panels.length > 1 ? "double" : "single"}` },
       panels.map((panel, place) => panelView(data, panel, { state, set, slots, over: step >= most, step, place, faults }))),
@@ -51,9 +52,8 @@ function copier(what, text) {
 }
 
 /** The command that shows the same in a terminal. */
-function commandOf(data, names, faults, state) {
-  return `python -m mrtr_options play ${names.join(" ")}${faults.length ? ` --faults "${faults.join(" ")}"` : ""}`
-    + ` --client ${state.policy.replace(" ", "-")}`;
+function commandOf(names, faults, { policy }) {
+  return `python -m mrtr_options play ${names.join(" ")}${faults.length ? ` --faults "${faults.join(" ")}"` : ""} --client ${policy.replace(" ", "-")}`;
 }
 
 /** What a panel shows: the subject, its world, and the run under these faults or most of them. */
@@ -86,14 +86,14 @@ function panelView(data, { name, subject, world, run }, { state, set, slots, ove
   canvas.append(diagram(run, slots, place, seen, {
     round, choose, offer: (where, at, element) => menu(data, { where, at, element, canvas, world, faults, set }),
   }));
-  return h("section", { class: "panel", "data-panel": name, "aria-label": subject.short },
+  return h("section", { class: `panel ${over ? verdict(run) : ""}`, "data-panel": name, "aria-label": subject.title },
     h("h2", {}, h("b", {}, subject.title)),
     shortest(data, world, state, set, name),
     ways(data, world, state, name),
     left(data, run, world, faults),
     counters(data, steps, run, over),
-    h("div", { class: "pair" }, canvas, code(option, steps, round, steps.find((each) => each.round === round)?.place)),
-    copier("SVG", () => svgOf(run, `${subject.short}: ${sentence(data, run.faults.join(" "))}`)));
+    h("div", { class: "pair" }, canvas, code(subject, option, steps, round, steps.find((each) => each.round === round)?.place)),
+    copier("SVG", () => svgOf(run, `${subject.title}: ${sentence(data, run.faults.join(" "))}`)));
 }
 
 /** What is different from what was chosen, in a sentence: a set that was not played, or a point that is not there. */
@@ -137,12 +137,11 @@ function counters(data, steps, run, over) {
     h("div", { class: "end" }, over
       ? [h("span", {}, "The client ends with "), h("b", { class: run.end.what }, run.end.what === "nothing" ? "no response" : run.end.text)]
       : "the call goes on"),
-    over && h("div", { class: "shown", "data-shown": true }, run.anomalies.length
-      ? run.anomalies.map((name) => h("span", { class: "anomaly" }, data.inWords.get(name))) : "no failure"));
+    over && h("div", { class: "shown", "data-shown": true }, failures(data, run)));
 }
 
 /** The author code with the lines that ran in a round, and how often each has run by then. */
-function code(option, steps, round, place) {
+function code(subject, option, steps, round, place) {
   const times = new Map(), now = new Set(), before = new Set(), skipped = new Set();
   for (const { round: at, lines, skipped: not } of steps) {
     if (not && at === round) skipped.add(not);
@@ -158,7 +157,7 @@ function code(option, steps, round, place) {
     h("span", { class: "ran" }, !now.size && place ? `no line ran in round ${place}` : place ? `ran in round ${place}` : "ran"), " ",
     h("span", { class: "again" }, "ran again"), " ", h("span", { class: "times" }, "×3"), " times so far ", h("span", { class: "times" }, "◇"), " effect not repeated"),
     h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": `author code of ${option.file}` },
-      h("table", {}, option.code.map(([line, text]) => h("tr", {
+      h("table", {}, [...option.code, ...aroundOf(subject)].map(([line, text]) => h("tr", {
         class: now.has(line) ? (before.has(line) ? "again" : "ran") : skipped.has(line) ? "skipped" : "", "data-line": line,
       }, h("td", { class: "number" }, String(line)), h("td", {}, h("code", {}, text)),
       h("td", { class: "times" }, skipped.has(line) ? "◇" : times.get(line) > 1 ? `×${times.get(line)}` : ""))))));

@@ -85,7 +85,8 @@ function known(data, given) {
     unknown.push(...all.filter((each) => !kept.includes(each)));
     state[name] = kept.join(",");
   }
-  if (state.cell && !isCell(data, state.cell)) {
+  const cellAt = { options: optionAt, redeploys: redeployAt, clients: isCell, scoreboard: isCell }[state.view];
+  if (state.cell && !cellAt?.(data, state.cell)) {
     unknown.push(state.cell);
     state.cell = "";
   }

@@ -7,7 +7,7 @@ const BOARDS = {
 const ABOUT = {
   servers: "The weather tool on the servers of others, written as the guide of each library says. An arrow is what the library's own options add. Counts are audits/bills; a call should be 1/1. Resent: the last round is sent once more; none of the clients played and no proxy with its defaults does so.",
   frameworks: "The same tool outside of MCP, in each form that a framework documents. Each delivery is a process of its own. Counts are audits/bills. Ignored answer: one answer was taken for two questions. Other user: another user answers with the first user's pause; only Google ADK knows its users.",
-  proxies: "Two instances behind a proxy, and one fault in the last round. Was the POST sent again? How often was the user charged by E, F, and F in the single-use guard? What did the client get? A run is not kept: python -m scoreboard.proxies --only NAME --fault FAULT plays a cell.",
+  proxies: "Two instances behind a proxy, and one fault in the last round. Was the POST sent again? How often was the user charged by the tool by hand (E), with once (F), and with once in the guard? What did the client get? A run is not kept: python -m scoreboard.proxies --only NAME --fault FAULT plays a cell.",
   failures: "The least that has to go wrong for each failure, of every fault that can be made from outside. Each run that is kept can be opened; of servers these are the runs of a client that resends.",
   changes: "A round is what every row said at a commit.",
 };
@@ -73,7 +73,7 @@ function boardOf(data, state) {
   return [
     h("p", { class: "key" }, h("span", { class: "one" }, "somebody is harmed"), h("span", { class: "two" }, "harmed with what options add"), h("span", { class: "good" }, "as it should be"), h("span", { class: "untried" }, "nothing known")),
     grid(data, state, BOARDS[state.board], heads, rows, state.board !== "proxies"),
-    h("p", { class: "caption" }, h("a", { href: `../../docs/results/SCOREBOARD_${state.board === "proxies" ? "PROXIES" : "LIBRARIES"}.md` }, "What the documentation says, and what an author can do"), ". A cell's address stays from round to round."),
+    h("p", { class: "caption" }, fileLink(`docs/results/SCOREBOARD_${state.board === "proxies" ? "PROXIES" : "LIBRARIES"}.md`, "What the documentation says, and what an author can do"), ". A cell's address stays from round to round."),
   ];
 }
 
@@ -113,19 +113,16 @@ function grid(data, state, label, heads, rows, asksUpstream, opens = true) {
     head(row), ...columns.map((column) => cellOf(row, column)), ...(asksUpstream ? [known(row)] : [])])]]);
 }
 
-/** The run of the chosen cell, with its address and the command that prints it. */
-function opened(data, state, set) {
-  const { cell } = state, found = cellAt(data, cell);
-  const [says, adds] = found?.row.cells[found.column] ?? ["", ""];
-  const panel = h("section", { class: "answer", id: "run", "aria-label": "the run" },
-    h("p", { class: "take" }, found ? [h("b", {}, nameOf(found.row)), ` ${found.row.version}: ${found.head}`] : h("b", {}, cell)),
+/** What is different in another run of a cell: the server, or the library's own options. */
+const settingOf = (data, name) => data.bySubject.get(name === "default" ? data.default : name)?.title ?? `other settings (${name})`;
+
+/** The run of the chosen cell. */
+function opened(data, { cell }, set) {
+  const found = cellAt(data, cell), [says, adds] = found?.row.cells[found.column] ?? ["", ""], runs = runsAt(data, cell);
+  return openedCell(found ? [h("b", {}, nameOf(found.row)), ` ${found.row.version}: ${found.head}`] : h("b", {}, cell), [
     found && h("p", {}, plain(says), adds && ` → ${plain(adds)}`),
-    runsAt(data, cell).map((address) => [
-      address === cell ? "" : h("p", { class: "caption" }, `With other settings (${address.slice(cell.length + 1)}):`),
+    runs.map((address) => [
+      address !== cell && h("p", { class: "caption" }, `With ${settingOf(data, address.slice(cell.length + 1))}:`),
       listing(`run of ${address}`, data.scoreboard.runs[address].map((number, place) => [place + 1, data.scoreboard.lines[number]])),
-    ]),
-    h("p", { class: "caption" }, h("code", {}, `python -m scoreboard.rounds --run ${runsAt(data, cell)[0] ?? cell}`)),
-    h("button", { "data-key": "close", onclick: () => set({ cell: "" }) }, "Close"));
-  requestAnimationFrame(() => panel.scrollIntoView({ block: "nearest" }));
-  return panel;
+    ])], `python -m scoreboard.rounds --run ${runs[0] ?? cell}`, set);
 }

@@ -13,10 +13,11 @@ import anyio
 import pytest
 
 from documents import ROOT, explored
+from documents.advice import FOR_SDKS, FOR_THE_SPECIFICATION
 from documents.choosing import choices
 from documents.page import costs
 from documents.page.__main__ import main
-from documents.page.document import advice, document
+from documents.page.document import document
 from documents.page.html import SCRIPTS, page
 from documents.page.runs import tell, tell_one, worlds_of
 from documents.tables import play_redeploys
@@ -28,9 +29,10 @@ from mrtr_options.review.bench.scenario import calling
 from mrtr_options.review.bench.setup import POLICIES, Policy
 from mrtr_options.review.bench.subjects import subject_named
 from mrtr_options.review.explore.counterexamples import weakest_of
-from mrtr_options.review.judge.anomalies import anomalies_in
+from mrtr_options.review.judge.anomalies import ANOMALIES, anomalies_in
 from mrtr_options.review.judge.facts import observe
 from mrtr_options.review.show.svg import is_drawn
+from mrtr_options.tool.notation import DEFAULT
 from tests.browser import Tab, tab
 from tests.commands import refusal
 
@@ -106,8 +108,10 @@ def test_a_story_is_the_run_that_play_makes(
     assert said == [row.label or row.text for row in drawn]
 
 
-def story_of(told: Mapping[str, Any], faults: str, policy: Policy = "resends") -> dict[str, Any]:
-    (row,) = (row for row in told["worlds"] if row["policy"] == policy)
+def story_of(
+    told: Mapping[str, Any], faults: str, policy: Policy = "resends", subject: str = "F"
+) -> dict[str, Any]:
+    (row,) = (row for row in told["worlds"] if (row["policy"], row["subject"]) == (policy, subject))
     names = [*told["names"]]
     added = [names[number] if number >= 0 else "" for number in row["added"]]
     _, steps, _, _, audits, bills, _, shown = told["stories"][row["stories"][added.index(faults)]]
@@ -150,13 +154,16 @@ def test_what_the_guard_keeps_is_a_step_of_its_round() -> None:
 def test_a_cell_says_what_explore_says_in_the_same_words(seen: Tab, kept: dict[str, Any]) -> None:
     show(seen, "view=options&policy=resends")
     cells = seen.run(
-        "Object.fromEntries([...document.querySelectorAll('[data-cell]')]"
-        ".map((each) => [each.dataset.cell, [each.textContent, each.title]]))"
+        "Object.fromEntries([...document.querySelectorAll('td a[data-faults]')]"
+        ".map((each) => [each.closest('td').id, [each.textContent, each.dataset.faults]]))"
     )
     rows = [row for row in kept["worlds"] if row["policy"] == "resends"]
     first = {row["behaviour"]: row for row in reversed(rows)}  # a cell shows a behaviour's first
     assert cells == {
-        f"{row['subject']}|{name}": [f"✗ {in_words(parse(faults))}", faults or "no fault"]
+        f"options/{row['subject']}/{name.replace(' ', '-')}": [
+            f"✗ {in_words(parse(faults))}",
+            faults,
+        ]
         for row in first.values()
         for name, sets in row["witnesses"].items()
         for faults in [weakest_of(sets)]
@@ -164,11 +171,71 @@ def test_a_cell_says_what_explore_says_in_the_same_words(seen: Tab, kept: dict[s
     assert f"in {sum(row['histories'] for row in rows):,} runs" in text(seen, "#least")
 
 
+def test_a_cell_of_ours_has_an_address_that_opens_its_run_and_the_command(seen: Tab) -> None:
+    show(seen, "view=options")
+    seen.click("[id='options/F/duplicate-bill'] a")
+    seen.open(seen.run("location.href"))
+    assert "charged twice" in text(seen, "#run h2")
+    assert texts(seen, "#run code")[-1] == (
+        'python -m mrtr_options play F --faults "lost3" --client calls-again'
+    )
+    show(seen, f"view=options&cell=options/{DEFAULT}/duplicate-bill")
+    assert texts(seen, "#run code") == [
+        f"python -m mrtr_options explore {DEFAULT} --client calls-again"
+    ]
+    show(seen, "view=redeploys&cell=redeploys/J/reworded-mixed")
+    assert texts(seen, "#run code") == ["python -m mrtr_options play J redeploy-reworded-mixed"]
+
+
+def test_the_first_pictures_have_the_words_of_the_runs_that_they_show(
+    seen: Tab, kept: dict[str, Any]
+) -> None:
+    titles = texts(seen, "[data-picture] h2")
+    for subject, title in zip(("E", DEFAULT), titles, strict=True):
+        (row,) = (
+            each
+            for each in kept["worlds"]
+            if each["subject"] == subject and f"the client {each['policy']}" in title
+        )
+        found = story_of(kept, "lost3", row["policy"], subject)["anomalies"]
+        assert in_words(parse("lost3")) in title
+        assert {each.words for each in ANOMALIES if each.words in title} == {
+            each.words for each in ANOMALIES if each.name in found
+        }
+    assert ["charged twice" in title for title in titles] == [True, False]
+
+
+def test_the_button_opens_one_column_red_and_one_green(seen: Tab) -> None:
+    seen.click(".act")
+    assert texts(seen, ".panel.harmed h2") == ["MRTR-native (E)"]
+    assert texts(seen, ".panel.unharmed h2") == ["keyed replay (J), guarded and named"]
+
+
+DRAWN = """[...document.querySelectorAll('.auto .row')].map((each) => getComputedStyle(each))
+  .map(({ animationName, animationDelay, animationDuration }) =>
+    animationName === 'none' ? 0 : parseFloat(animationDelay) + parseFloat(animationDuration))"""
+
+
+def test_the_first_pictures_are_drawn_within_two_seconds_or_at_once(seen: Tab) -> None:
+    assert 0 < max(seen.run(DRAWN)) < 2
+    still = {"name": "prefers-reduced-motion", "value": "reduce"}
+    for media, features in (("", [still]), ("print", [])):
+        seen.send("Emulation.setEmulatedMedia", media=media, features=features)
+        assert set(seen.run(DRAWN)) == {0}
+    seen.send("Emulation.setEmulatedMedia", media="", features=[])
+
+
+def test_the_first_screen_tells_each_kind_of_reader_what_to_do(seen: Tab) -> None:
+    assert len(texts(seen, ".readers h3")) == 4
+    said = [each.says for each in (*FOR_SDKS, *FOR_THE_SPECIFICATION)]
+    assert texts(seen, ".readers li") == [each.replace("`", "") for each in said]
+
+
 def test_five_answers_end_in_one_option(seen: Tab) -> None:
-    assert text(seen, ".take").startswith("Take keyed replay (J), guarded and named")
+    assert text(seen, ".take") == "Take keyed replay (J), guarded and named"
     seen.click("[data-key=store-no]")
     seen.click("[data-key=one-yes]")
-    assert text(seen, ".take").startswith("Take continuation store (H)")
+    assert text(seen, ".take") == "Take continuation store (H)"
     assert "store=no" in seen.run("location.hash")
 
 
@@ -249,7 +316,9 @@ def test_a_diff_counts_as_diff_does_and_marks_code_of_every_round(
 ) -> None:
     show(seen, "view=diff&left=F&right=H")
     changed = kept["diffs"]["FH"]["changed_lines"]
-    assert text(seen, "h1") == f"F to H: {changed} changed lines of what the author writes"
+    assert text(seen, "h1") == (
+        f"once (F) to continuation store (H): {changed} changed lines of what the author writes"
+    )
     lines = seen.run(
         "[...document.querySelectorAll('.beside .eachround')]"
         ".map((each) => each.closest('td').previousSibling.textContent.trim())"
@@ -258,33 +327,41 @@ def test_a_diff_counts_as_diff_does_and_marks_code_of_every_round(
     assert "await desk.audit(location)" not in lines  # H's first line runs once
 
 
+VIEWS = (
+    "view=overview",
+    "view=options&open=F&cell=options/F/duplicate-bill",
+    "view=play&subjects=F,H&faults=lost3&step=end",
+    "view=diff",
+    "view=diff&left=E&right=A",
+    "view=clients",
+    "view=redeploys&cell=redeploys/J/reworded",
+    "view=scoreboard",
+    "view=costs",
+    "view=method",
+)
+
+
 @pytest.mark.parametrize(("width", "dark"), [(390, False), (900, True), (1400, True)])
 def test_no_view_is_wider_than_the_screen_and_text_stands_out_from_what_is_behind_it(
     seen: Tab, width: int, dark: bool
 ) -> None:
     seen.resize(width, 900, dark=dark)
-    for fragment in (
-        "view=overview",
-        "view=options&open=F",
-        "view=play&subjects=F,H&faults=lost3&step=end",
-        "view=diff",
-        "view=diff&left=E&right=A",
-        "view=clients",
-        "view=redeploys",
-        "view=scoreboard",
-        "view=costs",
-        "view=method",
-    ):
+    for fragment in VIEWS:
         show(seen, fragment)
         assert not seen.run("document.documentElement.scrollWidth > innerWidth"), fragment
         assert seen.run(CONTRAST) == [], fragment
 
 
-def test_the_first_screen_tells_each_kind_of_reader_what_to_do(seen: Tab) -> None:
-    told = texts(seen, ".advice h3")
-    assert told == ["You write a tool today", "You build an SDK", "You write the specification"]
-    items = texts(seen, ".advice li")
-    assert items == [re.sub("[`*]", "", each) for _, *every in advice() for each in every]
+DANGLING = """[...document.querySelectorAll('#view :is(p, li, dt, dd, h1, h2, h3)')]
+  .filter((each) => each.textContent.trim().endsWith(':') && !each.nextElementSibling)
+  .map((each) => each.textContent)"""
+
+
+def test_no_sentence_ends_in_a_colon_before_nothing_and_no_name_in_a_mark(seen: Tab) -> None:
+    for fragment in VIEWS:
+        show(seen, fragment)
+        assert seen.run(DANGLING) == [], fragment
+        assert not set("¹²ⁿᵏᵀ") & set(text(seen, "#view")), fragment
 
 
 CONTRAST = """(() => {
@@ -344,8 +421,9 @@ def without_runs(data: Mapping[str, Any]) -> dict[str, Any]:
     return {"tables": tables} | {
         name: data[name]
         for name in (
-            "dots",
+            "default",
             "advice",
+            "front",
             "why",
             "anomalies",
             "options",
