@@ -106,6 +106,18 @@ def changed(known: Mapping[str, Who], kept: Mapping[str, Kept[Any]]) -> list[Who
     ]
 
 
+def kept_of(
+    known: Mapping[str, Who], kept: Mapping[str, Kept[Results]]
+) -> list[tuple[Who, Kept[Results]]]:
+    """Return the libraries that have kept results, with these, in the order of their folders."""
+    return [(who, kept[name]) for name, who in known.items() if name in kept]
+
+
+def not_built(known: Mapping[str, Described], kept: Mapping[str, Kept[Any]]) -> list[str]:
+    """Return a line for each library that could not be built, with the reason."""
+    return [f"{who.title}: {each.cannot}" for who, each in kept_of(known, kept) if each.cannot]
+
+
 OLDER = "its files have changed since"
 """The remark on a page about results of other sources than the present ones."""
 

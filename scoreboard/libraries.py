@@ -5,13 +5,13 @@ Knows the descriptions in the folders and the kept results; nothing of any libra
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mrtr_options.review.judge.anomalies import ANOMALIES
 from mrtr_options.terminal import markdown
-from scoreboard.board import Kept, date_of
-from scoreboard.rows import Board, Row, slug
+from scoreboard.board import Kept, date_of, kept_of
+from scoreboard.rows import Board, Row, Runs, slug
 from scoreboard.servers.peers import Described
 
 FAILURES = {slug(each.name): each.words for each in ANOMALIES}
@@ -32,20 +32,17 @@ def table(
         kept: Their kept results.
         failures: A row for each form of each library, with a cell for each failure.
     """
-    rows: list[Sequence[str]] = []
-    for name, who in known.items():
-        if name in kept:
-            forms = [row for row in failures if row.id.split("/")[1] == name]
-            rows.append(
-                (
-                    f'<a id="{board}-{name}"></a>{who.title}',
-                    who.language,
-                    f"`{who.package}` {who.version}",
-                    f"[page]({who.documentation})",
-                    _date(who, kept[name]),
-                    _failures(forms),
-                )
-            )
+    rows = [
+        (
+            f'<a id="{board}-{who.name}"></a>{who.title}',
+            who.language,
+            f"`{who.package}` {who.version}",
+            f"[page]({who.documentation})",
+            _date(who, found),
+            _failures([row for row in failures if row.id.split("/")[1] == who.name]),
+        )
+        for who, found in kept_of(known, kept)
+    ]
     heads = ("library", "language", "package", "written after", "run", "failures")
     return markdown(heads, rows)
 
@@ -64,14 +61,27 @@ def _failures(forms: Sequence[Row]) -> str:
     return ", ".join(found) or "none found"
 
 
-def about(who: Described, kept: Kept[Any], forms: Iterable[str]) -> list[str]:
-    """Return what is known of a library, a line for each thing.
+def about(
+    board: Board,
+    known: Mapping[str, Described],
+    kept: Mapping[str, Kept[Any]],
+    forms: Mapping[str, Sequence[str]],
+) -> Runs:
+    """Return what is known of each library, by its address, a line for each thing.
 
     Args:
-        who: The library.
-        kept: Its kept results.
-        forms: A line for each of its settings or forms.
+        board: The board of the libraries.
+        known: The libraries, by name.
+        kept: Their kept results.
+        forms: A line for each setting or form, by the library's name.
     """
+    return {
+        f"{board}/{who.name}/about": [*_about(who, found), *forms.get(who.name, ())]
+        for who, found in kept_of(known, kept)
+    }
+
+
+def _about(who: Described, kept: Kept[Any]) -> list[str]:
     quote = who.quote
     says = f'"{quote.says}"' if quote.says else "does not mention them"
     seconds = sum(each.seconds for each in kept.variants.values())
@@ -84,7 +94,6 @@ def about(who: Described, kept: Kept[Any], forms: Iterable[str]) -> list[str]:
         f"the build took {_took(kept.build_seconds, kept.build_cpu_seconds)};"
         f" the runs took {_took(seconds, cpu_seconds)}",
         *([f"could not be built: {kept.cannot}"] if kept.cannot else []),
-        *forms,
     ]
 
 

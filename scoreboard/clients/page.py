@@ -132,7 +132,7 @@ COLUMNS: dict[str, Callable[[Seen], str]] = {
     "usable": usable,
     "requests": lambda seen: "?" if seen.requests is None else str(seen.requests),
     "asked": lambda seen: str(seen.asked),
-    "ledger": ledger,
+    "audits/bills": ledger,
 }
 """The columns of a client's table: the text of each run."""
 
@@ -198,13 +198,8 @@ def runs(report: Report) -> Runs:
 
 
 def _lines(seen: Seen) -> list[str]:
-    """Return the requests and responses of a call, a line for each, and its end."""
-    end = f"the application gets {gets(seen)}, {after(seen)}"
-    if seen.audits is not None:
-        end += f"; audits: {seen.audits}, bills: {seen.bills}"
-    counts = "?" if seen.requests is None else str(seen.requests)
-    more = f"sends more: {sends(seen)}; usable afterwards: {usable(seen)}"
-    return [*seen.history, end, f"{more}; requests: {counts}; the user was asked: {seen.asked}"]
+    """Return the requests and responses of a call, a line for each, and what came of it."""
+    return [*seen.history, "; ".join(f"{name}: {said(seen)}" for name, said in COLUMNS.items())]
 
 
 def history(report: Report, seen: Seen) -> str:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from scoreboard.board import Scoreboard
 from scoreboard.frameworks.frameworks import Variant
-from scoreboard.frameworks.page import FATES, address, attack, fate, outcome, rows, said
+from scoreboard.frameworks.page import FATES, attack, fate, outcome, row, rows, said
 from scoreboard.frameworks.play import FrameworkReview, Played
-from scoreboard.rows import Cell, Row, charged_twice, upstream_of
+from scoreboard.rows import Row, charged_twice
 
 HEADS = {
     "clean": "clean call",
@@ -35,15 +35,7 @@ LEFT_OUT = ("divergent replies",)
 def first(board: Scoreboard) -> list[Row]:
     """Return a row for each documented form."""
     return [
-        Row(
-            id=address(framework, variant),
-            title=framework.title,
-            form=variant.name,
-            version=found.version,
-            date=found.date,
-            cells={case: Cell(says=_cell(case, variant, found)) for case in HEADS},
-            upstream=upstream_of(framework.upstream),
-        )
+        row(framework, variant, found, {case: _cell(case, variant, found) for case in HEADS})
         for framework, variant, found in rows(board)
     ]
 

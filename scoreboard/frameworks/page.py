@@ -12,13 +12,14 @@ from rich.table import Table
 
 from mrtr_options.review.judge.anomalies import ANOMALIES, WORDS
 from mrtr_options.terminal import markdown
-from scoreboard.board import Scoreboard
+from scoreboard.board import Scoreboard, kept_of
+from scoreboard.board import not_built as unbuilt
 from scoreboard.frameworks.cases import ATTACKS, CASES
 from scoreboard.frameworks.frameworks import Framework, Variant, frameworks
 from scoreboard.frameworks.play import NOT_THE_END, FrameworkReview, Played
-from scoreboard.libraries import about as about_library
+from scoreboard.libraries import about as about_libraries
 from scoreboard.libraries import table as table_of
-from scoreboard.rows import Cell, Row, Runs, slug
+from scoreboard.rows import Cell, Row, Runs, slug, upstream_of
 
 Result = tuple[Framework, Variant, FrameworkReview]
 
@@ -28,22 +29,17 @@ WORDS_OF = {case.name: case.words for case in CASES}
 
 def rows(board: Scoreboard) -> list[Result]:
     """Return the results, in the order of the frameworks."""
-    found: list[Result] = []
-    for framework in frameworks().values():
-        kept = board.frameworks.get(framework.name)
-        results = {} if kept is None else kept.variants
-        found += [
-            (framework, variant, results[variant.name])
-            for variant in framework.variants
-            if variant.name in results
-        ]
-    return found
+    return [
+        (framework, variant, kept.variants[variant.name])
+        for framework, kept in kept_of(frameworks(), board.frameworks)
+        for variant in framework.variants
+        if variant.name in kept.variants
+    ]
 
 
 def reasons(board: Scoreboard) -> list[str]:
     """Return a line for each framework that could not be built or started, with the reason."""
-    kept = ((each, board.frameworks.get(name)) for name, each in frameworks().items())
-    return [f"{each.title}: {found.cannot}" for each, found in kept if found and found.cannot]
+    return unbuilt(frameworks(), board.frameworks)
 
 
 # --- words --------------------------------------------------------------------------------------
@@ -156,26 +152,19 @@ def libraries(board: Scoreboard) -> str:
 
 def about(board: Scoreboard) -> Runs:
     """Return what is known of each framework, by its address, a line for each thing."""
-    return {
-        f"frameworks/{name}/about": about_library(
-            framework,
-            board.frameworks[name],
-            (
-                f"{variant.name}: {found.lines} lines, {found.processes} processes; the caller"
-                f" holds {variant.pause}; an author today: {variant.author}"
-                for of, variant, found in rows(board)
-                if of.name == name
-            ),
+    forms: dict[str, list[str]] = {}
+    for framework, variant, found in rows(board):
+        forms.setdefault(framework.name, []).append(
+            f"{variant.name}: {found.lines} lines, {found.processes} processes; the caller holds"
+            f" {variant.pause}; an author today: {variant.author}"
         )
-        for name, framework in frameworks().items()
-        if name in board.frameworks
-    }
+    return about_libraries("frameworks", frameworks(), board.frameworks, forms)
 
 
 def case_rows(board: Scoreboard) -> list[Row]:
     """Return a row for each way to write the tool, with the outcome of each case."""
     return [
-        _row(
+        row(
             framework,
             variant,
             found,
@@ -188,9 +177,10 @@ def case_rows(board: Scoreboard) -> list[Row]:
     ]
 
 
-def _row(
+def row(
     framework: Framework, variant: Variant, found: FrameworkReview, cells: Mapping[str, str]
 ) -> Row:
+    """Return a row for a way to write the tool."""
     return Row(
         id=address(framework, variant),
         title=framework.title,
@@ -198,6 +188,7 @@ def _row(
         version=found.version,
         date=found.date,
         cells={name: Cell(says=says) for name, says in cells.items()},
+        upstream=upstream_of(framework.upstream),
     )
 
 
@@ -215,7 +206,7 @@ def failure_rows(board: Scoreboard) -> list[Row]:
     """Return a row for each way to write the tool, with the least case of each anomaly."""
     names = shown_anomalies(board)
     return [
-        _row(
+        row(
             framework,
             variant,
             found,

@@ -17,8 +17,9 @@ from mrtr_options.review.explore.counterexamples import weakest_of
 from mrtr_options.review.judge.anomalies import ANOMALIES
 from mrtr_options.review.judge.contract import RULES
 from scoreboard import ROOT
-from scoreboard.board import Scoreboard
-from scoreboard.libraries import about as about_library
+from scoreboard.board import Scoreboard, kept_of
+from scoreboard.board import not_built as unbuilt
+from scoreboard.libraries import about as about_libraries
 from scoreboard.libraries import table as table_of
 from scoreboard.rows import Cell, Row, Runs, slug
 from scoreboard.servers.cells import read as read_cells
@@ -54,16 +55,12 @@ Result = tuple[Peer, Variant, ServerReview]
 
 def rows(board: Scoreboard) -> list[Result]:
     """Return the results, in the order of the servers, default settings first."""
-    found: list[Result] = []
-    for peer in peers().values():
-        kept = board.servers.get(peer.name)
-        results = {} if kept is None else kept.variants
-        found += [
-            (peer, variant, results[variant.name])
-            for variant in peer.variants
-            if variant.name in results
-        ]
-    return found
+    return [
+        (peer, variant, kept.variants[variant.name])
+        for peer, kept in kept_of(peers(), board.servers)
+        for variant in peer.variants
+        if variant.name in kept.variants
+    ]
 
 
 def played(board: Scoreboard) -> list[Result]:
@@ -73,9 +70,7 @@ def played(board: Scoreboard) -> list[Result]:
 
 def reasons(board: Scoreboard) -> list[str]:
     """Return a line for each server that could not be built or started, with the reason."""
-    kept = [(peer, board.servers.get(name)) for name, peer in peers().items()]
-    built = [f"{peer.title}: {each.cannot}" for peer, each in kept if each and each.cannot]
-    return built + [
+    return unbuilt(peers(), board.servers) + [
         f"{peer.title}, {variant.name}: {found.cannot}"
         for peer, variant, found in rows(board)
         if found.cannot
@@ -182,18 +177,13 @@ def libraries(board: Scoreboard) -> str:
 
 def about(board: Scoreboard) -> Runs:
     """Return what is known of each server, by its address, a line for each thing."""
-    return {
-        f"servers/{name}/about": about_library(
-            peer,
-            board.servers[name],
-            (_setting(*each) for each in played(board) if each[0].name == name),
-        )
-        for name, peer in peers().items()
-        if name in board.servers
-    }
+    forms: dict[str, list[str]] = {}
+    for peer, variant, found in played(board):
+        forms.setdefault(peer.name, []).append(_setting(variant, found))
+    return about_libraries("servers", peers(), board.servers, forms)
 
 
-def _setting(_: Peer, variant: Variant, found: ServerReview) -> str:
+def _setting(variant: Variant, found: ServerReview) -> str:
     """Return what is known of a server with some settings."""
     one, two = (old_client(found.old.get(name)) for name in OLD_CALLS)
     return (

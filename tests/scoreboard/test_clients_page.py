@@ -134,7 +134,7 @@ def test_the_first_screen_has_the_numbers_of_the_clients_that_were_played() -> N
     called = re.search(r"(\d+) of (\d+)", again)
     assert called is not None
     assert f"0 of {called[2]} clients resend the lost round" in resending
-    says = f"None of the [{called[2]} clients played](CLIENTS.md), of which {called[1]} call"
+    says = f"None of the [{called[2]} clients played](CLIENTS.md) does; {called[1]} call the tool"
     assert says in SCOREBOARD.read_text(encoding="utf-8")
 
 
@@ -230,10 +230,10 @@ def test_a_client_that_no_trouble_is_for_is_left_out(
 
 def test_an_engine_calls_again_by_itself_and_the_default_charges_once() -> None:
     kept = runs(read())
-    for server, bills in (("", 2), ("/default", 1)):
+    for server, counts in (("", "2/2"), ("/default", "1/1")):
         shown = "\n".join(kept[f"clients/temporal/legacy/cut-final{server}"])
         assert shown.count("begins a call") == 2
-        assert f"bills: {bills}" in shown
+        assert f"audits/bills: {counts}" in shown
 
 
 def test_every_run_that_is_kept_has_an_address() -> None:
