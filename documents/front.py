@@ -312,7 +312,7 @@ def clients(report: Report) -> str:
 
 
 def _number(clients: Clients) -> str:
-    by_setting = f", {clients.switched} of them if you switch it on" if clients.switched else ""
+    by_setting = f" ({clients.switched} only if you switch that on)" if clients.switched else ""
     return f"{clients.number} of {clients.of}{by_setting}"
 
 
@@ -328,7 +328,7 @@ def charges(report: Report) -> str:
         (
             "the tool",
             "lost responses that charge twice",
-            "the same, where the application then calls again",
+            "charge twice where the application then calls again",
         ),
         [
             (

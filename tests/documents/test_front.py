@@ -1,6 +1,7 @@
 """Tests of README: its tables say what runs show, and its code is what an example has."""
 
 import re
+import shlex
 from itertools import product
 
 import anyio
@@ -8,6 +9,7 @@ import pytest
 
 from documents import ROOT
 from documents.front import FAULT, NOT_TOLD, TOLD, TWICE, options_table
+from mrtr_options.__main__ import main
 from mrtr_options.review.bench.faults import parse
 from mrtr_options.review.bench.run import run
 from mrtr_options.review.bench.scenario import calling
@@ -54,3 +56,16 @@ def test_the_lines_of_a_tension_are_those_that_differ() -> None:
     for left, right, lines in shown:
         here, there = (author_code(option_named(each).source) for each in (left, right))
         assert {*lines.splitlines()} <= {*unified(here, there, ("", ""))}
+
+
+def test_a_count_of_the_argument_is_printed_by_a_command_beside_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    page = (ROOT / "docs" / "ARGUMENT.md").read_text(encoding="utf-8")
+    for part in re.split(r"\n- |\n\n|\n\| ", page):
+        commands = re.findall(r"`python -m mrtr_options (play [^`]*)`", " ".join(part.split()))
+        counts = {*re.findall(r"\b\d/\d\b", part)}
+        if commands and counts:
+            for command in commands:
+                assert main(shlex.split(command)) == 0
+            assert counts <= {*re.findall(r"audit/bill (\d/\d)", capsys.readouterr().out)}, part
