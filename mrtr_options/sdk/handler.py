@@ -37,6 +37,8 @@ T = TypeVar("T")
 _NEEDS = "needs_while_serving"
 NAMES_CALLS = "calls_named_by"
 """The mark of a handler whose calls its author names; see `call_key`."""
+TIMES = "times"
+"""The mark of a handler whose calls are known for some time; see `check_times`."""
 TELLS_EFFECTS = "tells_effects"
 """The mark of a handler that tells of all its effects; see `effects`."""
 
@@ -184,6 +186,28 @@ def why_not(given: object, takes: tuple[type, ...], *, is_async: bool = False) -
     if is_async and not any(map(inspect.iscoroutinefunction, (given, given.__call__))):
         return "yields" if inspect.isasyncgenfunction(given) else "is not async"
     return None
+
+
+def mark_times(handler: HandlerT, **seconds: float) -> HandlerT:
+    """Mark a handler with the times for which its calls are known, by their settings' names."""
+    vars(handler)[TIMES] = {**vars(handler).get(TIMES, {}), **seconds}
+    return handler
+
+
+def check_times(user: str, handler: object, ttl_seconds: float) -> None:
+    """Check that the calls of a handler are known for as long as a state is good.
+
+    Raises:
+        ValueError: They are not: a question would be open that nobody can answer, or a call would
+            begin again while its question is open.
+    """
+    times: dict[str, float] = getattr(handler, TIMES, {})
+    for name, seconds in times.items():
+        if seconds < ttl_seconds:
+            raise ValueError(
+                f"{user}: {name}={seconds:g} is shorter than the {ttl_seconds:g} s for which a"
+                " state is good; make it longer, or give Settings a shorter ttl_seconds"
+            )
 
 
 def mark_need(handler: HandlerT, resource: object) -> HandlerT:

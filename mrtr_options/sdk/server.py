@@ -51,6 +51,7 @@ from mrtr_options.sdk.effects import text as text
 from mrtr_options.sdk.handler import (
     NAMES_CALLS,
     TELLS_EFFECTS,
+    TIMES,
     Context,
     Handler,
     Params,
@@ -58,6 +59,7 @@ from mrtr_options.sdk.handler import (
     check_handler,
     check_result,
     check_server,
+    check_times,
     first_error,
     needed_by,
 )
@@ -196,8 +198,9 @@ class Tool:
         async def with_outcomes(ctx: Context, params: Params) -> Result:
             return await self._with_outcomes(ctx, params)
 
-        if hasattr(self.handler, TELLS_EFFECTS):
-            vars(with_outcomes)[TELLS_EFFECTS] = True
+        for mark in (TELLS_EFFECTS, TIMES):
+            if hasattr(self.handler, mark):
+                vars(with_outcomes)[mark] = getattr(self.handler, mark)
         wrapped: Handler = with_outcomes
         for wrapper in self.wrappers:
             wrapped = wrapper(wrapped)
@@ -220,6 +223,10 @@ class Tool:
                     raise
                 _logger.exception("the tool %r raised after an effect", self.name)
                 raise in_doubt(effects.names) from error
+
+    def check_times(self, ttl_seconds: float) -> None:
+        """Refuse calls that are known for less time than a state; see `handler.check_times`."""
+        check_times(f"the tool {self.name!r}", self._wrapped, ttl_seconds)
 
     def add_to(self, server: MCPServer[Any]) -> None:
         """Add the tool to a server of the SDK's high tier.
@@ -331,8 +338,9 @@ def build_server(  # noqa: PLR0913 - each is a choice of its own, given by name
 
     Raises:
         TypeError: Something else is given for a tool, a resource, an extension, or the settings.
-        ValueError: Two tools have one name; a handler needs a store that is not among the
-            resources; or calls are named for callers that the server does not know.
+        ValueError: Two tools have one name; a call is known for less time than a state; a handler
+            needs a store that is not among the resources; or calls are named for callers that the
+            server does not know.
         SystemExit: The environment cannot be used; one line on standard error says why.
     """
     settings = settings_or_environment(settings)
@@ -341,6 +349,7 @@ def build_server(  # noqa: PLR0913 - each is a choice of its own, given by name
     for tool in tools:
         _check_resources(tool, resources, extensions)
         tool.check_naming(knows_callers=settings.knows_callers)
+        tool.check_times(settings.ttl_seconds)
     server = Server(
         name,
         version="1",

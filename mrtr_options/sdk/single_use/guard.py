@@ -68,6 +68,7 @@ returns its questions.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -101,6 +102,7 @@ from mrtr_options.sdk.handler import (
     Result,
     check_handler,
     check_result,
+    mark_times,
 )
 from mrtr_options.sdk.protection import state_expired
 from mrtr_options.sdk.single_use.outcomes import read_outcome, write_response
@@ -220,7 +222,10 @@ def single_use(  # noqa: PLR0913
         async def guarded(ctx: Context, params: Params) -> Result:
             return await guard.deliver(ctx, params)
 
-        return naming_calls(guarded, naming)
+        times = {"keep_seconds": getattr(store, "keep_seconds", math.inf)}
+        if call is not None:
+            times["call_seconds"] = call_seconds
+        return naming_calls(mark_times(guarded, **times), naming)
 
     return wrap
 

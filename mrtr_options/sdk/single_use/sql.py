@@ -272,6 +272,11 @@ class SqlStore:
         self._thread = anyio.CapacityLimiter(1)
         self._lock = threading.Lock()
 
+    @property
+    def keep_seconds(self) -> float:
+        """For how long a call key is good, and a state after it was first handed out."""
+        return self._keep
+
     # --- what a database has to say ---
 
     def _execute(self, statement: str, values: Values) -> Any:

@@ -52,7 +52,7 @@ from mcp.server import ServerRequestContext
 from mrtr_options.checks import check_numbers
 from mrtr_options.sdk.capabilities import kinds
 from mrtr_options.sdk.current_request import caller_of, check_protected
-from mrtr_options.sdk.handler import Call, check_handler, check_result, mark_need
+from mrtr_options.sdk.handler import Call, check_handler, check_result, mark_need, mark_times
 from mrtr_options.sdk.questions import Cancelled, Declined, NotBegun, read_answer, request_for
 from mrtr_options.sdk.suspended.detached import Task, parking, spawn, stop
 from mrtr_options.sdk.suspended.frame import Asked, DeskT, Frame, LinearContext
@@ -219,7 +219,7 @@ class ContinuationStore:
                 result = await self._resume(ctx, params)
             return cast("ResultT | types.InputRequiredResult", result)
 
-        return mark_need(suspended, self)
+        return mark_times(mark_need(suspended, self), idle_seconds=self._idle_seconds)
 
     async def _begin(
         self, handler: Handler[DeskT], ctx: ServerRequestContext[DeskT, Any], params: Params
