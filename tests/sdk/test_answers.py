@@ -1,5 +1,6 @@
 """Tests of answers that travel in the state: long ones, and those under a form's own names."""
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +10,7 @@ from pydantic import BaseModel, Field
 
 from mrtr_options import sdk
 from mrtr_options.sdk import exception_shim, handler, positional_replay
+from mrtr_options.sdk.questions import MAX_STATE_BYTES
 from mrtr_options.sdk.tool_builder import ToolBuilder
 from tests.sdk.fakes import Context, Name, Params, deliver, key_of, modern, named, play, result, who
 from tests.sending import text_of
@@ -70,6 +72,17 @@ async def test_an_answer_with_which_the_state_is_too_long_is_the_clients_error(s
     ) as no:
         await deliver(tool, asked, named(LONG))
     assert no.value.code == types.INVALID_PARAMS
+
+
+async def test_an_answer_may_fill_the_state_to_its_last_byte() -> None:
+    tool = by_hand()
+    asked = await deliver(tool)
+    short = await deliver(tool, asked, named("Ann"))
+    assert isinstance(short, types.InputRequiredResult)
+    room = MAX_STATE_BYTES - len(json.dumps(short.request_state)) + len("Ann")
+    assert key_of(await deliver(tool, asked, named("a" * room))) == "next"
+    with pytest.raises(sdk.BadAnswer):
+        await deliver(tool, asked, named("a" * (room + 1)))
 
 
 @pytest.mark.parametrize("style", STYLES)
