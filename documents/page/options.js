@@ -74,7 +74,7 @@ function saysOf(data, subject, anomaly, state) {
   }
   if (untried) return { look: "untried", text: untried, says: untried };
   return never.includes(anomaly.name)
-    ? { look: "never", text: "✓ never", says: "never: in no run, and in no state of the model with any number of faults" }
+    ? { look: "never", text: "✓ never", says: "in no run, and in no state of the model with any number of faults" }
     : { look: "unseen", text: `✓ not seen (≤\u00a0${bound})`, says: `in no run with up to ${plural(bound, "fault")}` };
 }
 

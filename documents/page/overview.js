@@ -14,12 +14,12 @@ function overviewView(data, state, set) {
     h("p", {}, "A tool returns its question. The answer arrives as a new request, and your code starts again at line 1. The tool charges the user after the last answer."),
     h("div", { class: "panels double" }, ["E", data.default].map((name) => picture(data, name, "lost3", DEFAULTS))),
     h("p", {}, h("a", { class: "act", href: runAt(DEFAULTS, `E,${data.default}`, "lost3") }, "Break both yourself")),
+    h("h2", { class: "title" }, "Every way to write the tool"),
+    cards("every way to write the tool", data.front.heads, data.front.groups.map(([title, rows]) => [title, rows.map(frontRow)])),
     h("h2", { class: "title" }, "What to do"),
     h("div", { class: "readers" }, READERS.map(([who, path, title, says]) => h("section", {},
       h("h3", {}, who), h("p", {}, fileLink(path, title), `. ${says}`),
       h("ul", {}, (data.advice[path] ?? []).map((item) => h("li", {}, marked(item))))))),
-    h("h2", { class: "title" }, "Every way to write the tool"),
-    cards("every way to write the tool", data.front.heads, data.front.groups.map(([title, rows]) => [title, rows.map(frontRow)])),
     ...chooserView(data, state, set),
   ];
 }
