@@ -112,3 +112,10 @@ def test_no_board_is_wider_than_a_telephone(board: str, opened: tuple[Tab, Path]
     cell = "&cell=servers/fastmcp/state-rewritten" if board == "servers" else ""
     seen = show(opened, f"board={board}{cell}".replace("board=servers&", ""), width=390)
     assert not seen.run("document.documentElement.scrollWidth > innerWidth")
+
+
+def test_the_name_of_a_library_opens_what_is_known_of_it(opened: tuple[Tab, Path]) -> None:
+    seen = show(opened, "")
+    seen.click("tbody th a[href*='neva']")
+    known = rounds.runs_of(*rounds.present())["servers/neva/about"]
+    assert texts(seen, "#run .scroll code") == known
