@@ -43,7 +43,7 @@ HIDDEN = {
 """Hidden re-entry, by what an option declares of its re-execution."""
 
 CONVERSATION = "the full conversation"
-FALLBACK = "a default or an error, as the author chooses"
+FALLBACK = "a fallback value or an error, as the author chooses"
 
 
 @dataclass(frozen=True)
@@ -175,8 +175,8 @@ def options() -> str:
         [
             table(HEADS, [*shown, blank, *others]),
             "",
-            f"Lines of the SDK come beside {shared} that all need but the resolver (I), which `mcp`"
-            " ships.",
+            f"Add {shared} shared lines to each count of the SDK's, but for the resolver (I): `mcp`"
+            " ships it.",
         ]
     )
 
@@ -186,8 +186,8 @@ def price(report: Costs) -> str:
     served = {each.subject: each.ratio.median for each in report.http if each.callers == 1}
     once, default = size_of(option_named("F")), size_of_default()
     return (
-        f"It costs a store that all instances share, {default.own:,} lines in the SDK where once"
-        f" (F) needs {once.own} (beside {once.shared}\nthat both need), and"
+        f"It costs a shared store (SQLite or PostgreSQL), {default.own:,} lines of SDK where once"
+        f" (F) needs {once.own} (both need {once.shared}\nmore), and"
         f" {served['default'] / served['F']:.1f} times the processor time of"
         " once (F) over HTTP ([costs](docs/results/COSTS.md))."
     )
@@ -282,8 +282,8 @@ def charges_by_server(report: Report) -> list[Charges]:
 
 DOES: dict[ClientModel, str] = {
     "stops": "stops: reports an error, or nothing",
-    "calls again": "calls the tool again, by itself or through its model",
-    "resends": "resends the lost request",
+    "calls again": "calls again: the tool, from its first question, by itself or through its model",
+    "resends": "resends: the lost request, with its answers",
 }
 
 
@@ -327,8 +327,8 @@ def charges(report: Report) -> str:
     return table(
         (
             "the tool",
-            "lost responses that charge twice",
-            "charge twice where the application then calls again",
+            "charged twice, of all lost responses that were played",
+            "charged twice, of those where the host program then called again",
         ),
         [
             (
