@@ -115,12 +115,14 @@ class CallName:
         made: When the client made its call key, by its clock; None where the server named the call.
         source: What named it, for texts: "call key", "argument 'reference'" or "call's name".
         same: A digest of the arguments that a call made again must have, too.
+        label: The call for who runs the server; None where its name is a secret.
     """
 
     handle: str
     made: float | None
     source: str
     same: str = field(default="", compare=False)
+    label: str | None = field(default=None, compare=False)
 
     @property
     def is_key(self) -> bool:
@@ -195,7 +197,8 @@ class CallNaming:
         is_for_a_caller = caller is not None or self.call_is_secret
         if names_a_call and is_for_a_caller:
             handle = _digest("name", self._source, value, caller, target)
-            return CallName(handle, None, self._source, self.digest_of(params))
+            label = None if self.call_is_secret else f"{target} {value} ({caller})"
+            return CallName(handle, None, self._source, self.digest_of(params), label)
         if key is not None:
             of_key = key.call_of(caller, target)
             return CallName(of_key, key.made, "call key", self.digest_of(params))

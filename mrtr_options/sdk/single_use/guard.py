@@ -262,6 +262,7 @@ class _Guard:
             state = RoundState.of_first_round(name)
         answers = check_answers(state, params.input_responses or {})
         claim = self.claim(state, answers, params, caller)
+        claim = claim if name is None else replace(claim, label=name.label)
         taking = _Taking(self.round_seconds)
 
         async def look() -> str | None:

@@ -103,6 +103,7 @@ class Claim:
             the same way. Set with the outcome.
         effects: The effects of the call up to now, as `effects.CallEffects` writes them; None if it
             has none. A call that has effects does not give its name away.
+        label: The call for who runs the server; None for a later round, or a secret.
     """
 
     number: str
@@ -119,11 +120,29 @@ class Claim:
     frees: bool = False
     asked_at: float | None = None
     effects: str | None = None
+    label: str | None = None
 
     @property
     def is_first(self) -> bool:
         """Return whether it is of the first round of a named call."""
         return self.number == self.call
+
+
+@dataclass(frozen=True)
+class Doubtful:
+    """A call of which nobody knows whether its effects happened.
+
+    Attributes:
+        id: Names it to `settle`.
+        label: Its tool, its name and its caller; None if it has no name, or that is a secret.
+        since: When its round may have ended at the latest, in seconds since 1970.
+        effects: Its effects, as `effects.CallEffects` writes them; None if none is known.
+    """
+
+    id: str
+    label: str | None
+    since: float
+    effects: str | None
 
 
 class Store(Protocol):

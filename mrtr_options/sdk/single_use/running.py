@@ -153,6 +153,9 @@ class TakenRound:
             return nothing_done()
         may_run_again = self.attempts > 1 or (effects.is_told and effects.may_run_again)
         error = in_doubt(effects.now, may_run_again=may_run_again)
+        what = self.claim.label or self.claim.number
+        begun = ", ".join(effects.now) or "nothing known"
+        _logger.error("a call is in doubt: %s; it had begun %s", what, begun)
         if may_run_again and (effects.now or is_late):
             await self._suspend()
         elif may_run_again:

@@ -46,6 +46,7 @@ from mrtr_options.checks import check_numbers
 from mrtr_options.sdk.single_use.reservations import (
     Abandoned,
     Claim,
+    Doubtful,
     Forgotten,
     Full,
     OtherArguments,
@@ -77,7 +78,8 @@ _TABLES = (
         begins DOUBLE PRECISION NOT NULL, ends DOUBLE PRECISION NOT NULL, outcome TEXT,
         owner TEXT NOT NULL, caller TEXT, nth BIGINT, call TEXT, arguments TEXT NOT NULL,
         made DOUBLE PRECISION, frees INTEGER NOT NULL DEFAULT 0, keeps DOUBLE PRECISION NOT NULL,
-        answer_by DOUBLE PRECISION, lasts BIGINT NOT NULL, effects TEXT
+        answer_by DOUBLE PRECISION, lasts BIGINT NOT NULL, effects TEXT,
+        label TEXT
     )""",
     """CREATE TABLE IF NOT EXISTS guard_horizon (
         id INTEGER PRIMARY KEY CHECK (id = 1), until DOUBLE PRECISION NOT NULL,
@@ -131,10 +133,11 @@ _HAS_ROOM = f"SELECT {_ROOM}"
 # The conflict is for two at once; an epoch may have ended while this process was paused.
 _TAKE = f"""
 INSERT INTO guard_rounds (
-    number, answers, owner, begins, ends, caller, nth, call, arguments, made, effects, keeps, lasts
+    number, answers, owner, begins, ends, caller, nth, call, arguments, made, effects, label,
+    keeps, lasts
 )
 SELECT :number, :answers, :owner, :begins, {{now}} + :lease_seconds, :caller,
-    coalesce({_LAST_OF_CALLER}, 0) + 1, :call, :arguments, :made, :effects,
+    coalesce({_LAST_OF_CALLER}, 0) + 1, :call, :arguments, :made, :effects, :label,
     :keeps + CASE WHEN :keeps_from_now = 1 THEN {{now}} ELSE 0 END,
     (SELECT epoch FROM guard_horizon) + :epochs
 WHERE :good_from_epoch >= (SELECT epoch FROM guard_horizon)
@@ -169,6 +172,23 @@ WHERE number = :number AND owner = :owner AND outcome IS NULL
 _ASK_AFRESH = f"""
 UPDATE guard_rounds SET outcome = :outcome, answer_by = :answer_by
 WHERE {_LATEST} AND answer_by < {{now}}
+"""
+IN_DOUBT = '%"reason":"indeterminate"%'
+"""The outcome of a call in doubt, as SQL's LIKE finds it."""
+
+# For who runs the server: these scan the table.
+_IN_DOUBT = """(
+    (outcome IS NULL AND ends <= {now}) OR outcome LIKE :in_doubt
+)"""
+_LIST_DOUBTFUL = f"""
+SELECT number, coalesce(label, (
+    SELECT label FROM guard_rounds AS first WHERE first.number = this.call
+)), ends, effects
+FROM guard_rounds AS this WHERE {_IN_DOUBT} ORDER BY ends
+"""
+_SETTLE = f"""
+UPDATE guard_rounds SET outcome = :outcome, frees = :frees, owner = '', answer_by = NULL
+WHERE number = :number AND {_IN_DOUBT}
 """
 # The same outcome is no other one: the connection may have broken after it was recorded.
 _RECORD = """
@@ -419,6 +439,22 @@ class SqlStore:
 
     async def ask_afresh(self, claim: Claim, outcome: str) -> None:
         await self._changed(_ASK_AFRESH, claim, outcome)
+
+    async def doubtful(self) -> list[Doubtful]:
+        """Return the calls of which nobody knows whether their effects happened."""
+        said: Values = {"in_doubt": IN_DOUBT}
+        rows = await self._use(lambda: self._execute(_LIST_DOUBTFUL, said).fetchall())
+        return [Doubtful(*row) for row in rows]
+
+    async def settle(self, number: str, outcome: str, *, is_done: bool) -> bool:
+        """End a call in doubt with a recorded outcome. One that is not done frees its name.
+
+        Returns:
+            Whether it was in doubt.
+        """
+        values: Values = {"number": number, "outcome": outcome, "frees": int(not is_done)}
+        values["in_doubt"] = IN_DOUBT
+        return await self._use(lambda: self._execute(_SETTLE, values).rowcount == 1)
 
     async def record(self, claim: Claim, outcome: str) -> bool:
         return await self._changed(_RECORD, claim, outcome)

@@ -1,0 +1,74 @@
+"""Tests of calls in doubt: who runs the server lists them and ends them."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import anyio.to_thread
+import mcp_types as types
+import pytest
+from mcp import MCPError
+
+from mrtr_options import sdk
+from mrtr_options.__main__ import main
+from mrtr_options.sdk.single_use.outcomes import write_response
+from tests.sdk.fakes import Params, called_by, deliver, result
+from tests.sdk.test_endings import Till, Wanted
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.mark.parametrize(
+    ("end", "told", "charged"),
+    [(["--result", "It was paid."], "It was paid.", 1), (["--not-done"], "charge 2", 2)],
+)
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_a_call_in_doubt_is_listed_and_ended_by_who_runs_the_server(
+    end: list[str], told: str, charged: int, path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    till = Till(trouble=TimeoutError())
+
+    async def pay(ctx: sdk.ReplayContext[Any], params: Params) -> types.CallToolResult:
+        return result(f"charge {await ctx.once('pay', till.charge)}")
+
+    with closing(sdk.SqliteStore(path)) as store, called_by(lambda: "ada"):
+        guard = sdk.single_use(store, call="reference")
+        tool = sdk.Tool("pay", "Pays.", Wanted, sdk.keyed_replay(pay), [guard]).call
+        with pytest.raises(MCPError):
+            await deliver(tool, reference=1)
+        await in_thread(["doubtful", str(path)])
+        line = capsys.readouterr().out
+        assert "tool 1 (ada)" in line
+        assert "begun: pay" in line
+        await in_thread(["doubtful", str(path), "--settle", line.split()[0], *end])
+        till.trouble = None
+        ended: Any = await deliver(tool, reference=1)
+        assert ended.content[0].text == told
+        assert till.charged == charged
+        await in_thread(["doubtful", str(path)])
+        assert capsys.readouterr().out == ""
+
+
+async def test_a_store_lists_a_call_in_doubt_and_ends_it_once(store: Any) -> None:
+    till = Till(trouble=TimeoutError())
+
+    async def pay(ctx: sdk.ReplayContext[Any], params: Params) -> types.CallToolResult:
+        return result(f"charge {await ctx.once('pay', till.charge)}")
+
+    guard = sdk.single_use(store, call="reference", call_is_secret=True)
+    tool = sdk.Tool("pay", "Pays.", Wanted, sdk.keyed_replay(pay), [guard]).call
+    with pytest.raises(MCPError):
+        await deliver(tool, reference=1)
+    (call,) = await store.doubtful()
+    assert call.label is None, "its name is a secret"
+    outcome = write_response(sdk.text("It was paid."))
+    ended = [await store.settle(call.id, outcome, is_done=True) for _ in range(2)]
+    assert ended == [True, False]
+    assert await store.doubtful() == []
+
+
+async def in_thread(arguments: list[str]) -> None:
+    """Run a command beside this event loop."""
+    assert await anyio.to_thread.run_sync(main, arguments) == 0
