@@ -260,5 +260,4 @@ def _option(option: Option) -> dict[str, Any]:
         "code": [[line.line, line.text] for line in author_code(source)],
         "spans": spans(source),
         "writes": own.writes if own else "",
-        "asks": own.asks_legacy if own else False,
     }

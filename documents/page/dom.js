@@ -16,7 +16,7 @@ const plural = (number, noun) => `${number.toLocaleString("en")} ${noun}${number
 
 /** The client of the first screen calls the tool again, as some of today's do. */
 const DEFAULTS = {
-  view: "overview", policy: "calls again", open: "",
+  view: "overview", policy: "calls again",
   subjects: "", faults: "", round: "", step: "", left: "E", right: "F", board: "servers", cell: "",
   money: "yes", changes: "yes", store: "yes", business_key: "no", one: "no",
 };
@@ -65,7 +65,6 @@ function cards(label, head, groups) {
   const rowOf = ([first, ...cells]) => {
     first.setAttribute("role", "rowheader");
     cells.forEach((cell, place) => {
-      if (cell.colSpan > 1) return;
       cell.setAttribute("role", "cell");
       cell.dataset.head = head[place + 1];
     });

@@ -20,24 +20,14 @@ function optionsView(data, state, set) {
   const worlds = data.worlds.filter(({ policy }) => policy === state.policy);
   const shown = data.anomalies.filter(({ name }) => worlds.some(({ weakest }) => name in weakest));
   const runs = worlds.reduce((sum, { histories }) => sum + histories, 0);
-  const open = state.open.split(",");
-  const rows = (subjects) => {
-    const key = subjects.map(({ name }) => name).join(" ");
-    const isOpen = open.includes(key);
-    const others = open.filter((each) => each && each !== key);
-    const head = h("th", { scope: "row" }, h("button", {
-      type: "button", class: "fold", "aria-expanded": String(isOpen), "data-key": `row-${key}`,
-      onclick: () => set({ open: (isOpen ? others : [...others, key]).join(",") }, true),
-    }, isOpen ? "▾" : "▸", h("span", {}, subjects.map(({ title }) => h("b", {}, title)))));
-    const cells = shown.map((anomaly) => optionCell(data, subjects, anomaly, state));
-    return [[head, ...cells], ...(isOpen ? subjects.map((each) => letterRow(data, each, state, shown.length)) : [])];
-  };
-  const groups = GROUPS.map(([, heading], place) => [heading, behaviours.filter((each) => groupOf(each) === place).flatMap(rows)]);
+  const rows = (subjects) => [h("th", { scope: "row" }, subjects.map((each) => h("div", {}, diffLink(each)))),
+    ...shown.map((anomaly) => optionCell(data, subjects, anomaly, state))];
+  const groups = GROUPS.map(([, heading], place) => [heading, behaviours.filter((each) => groupOf(each) === place).map(rows)]);
   const unseen = data.anomalies.filter((each) => !shown.includes(each));
   return [
     h("h1", {}, "What goes wrong, by option"),
     h("form", { class: "filters", onsubmit: (event) => event.preventDefault() }, client(state, set)),
-    h("p", { class: "caption", id: "least" }, `The fewest faults that cause each failure, in ${plural(runs, "run")}. Options in one row fail under the same sets of faults. A redeploy here adds a question; Redeploys has the others. The destination ignores idempotency keys. Click a cell to see its run, a row to see its options.`),
+    h("p", { class: "caption", id: "least" }, `The fewest faults that cause each failure, in ${plural(runs, "run")}. Options in one row fail under the same sets of faults. A redeploy here adds a question; Redeploys has the others. The destination ignores idempotency keys. Click a cell to see its run, a name to see what its author writes.`),
     state.cell && openedOption(data, state, set),
     cards("failures by option", ["options", ...shown.map(({ words }) => words)], groups.filter(([, each]) => each.length)),
     h("p", { class: "key" },
@@ -50,17 +40,8 @@ function optionsView(data, state, set) {
   ];
 }
 
-/** What the author of one option writes, and where to go from there. */
-function letterRow(data, subject, state, columns) {
-  const option = data.options[subject.option];
-  return [
-    h("th", { scope: "row", class: "letter" }, h("b", {}, subject.title)),
-    h("td", { colspan: columns, class: "letter" }, marked(option.writes), ` · ${plural(option.code.length, "line")} · old clients ${option.asks ? "are asked" : "get an error"} · `,
-      h("a", { href: runAt(state, subject.name, "") }, "play"), " · ",
-      h("a", { href: fragmentOf({ ...DEFAULTS, view: "diff", left: "E", right: subject.option }) }, "diff against E"), " · ",
-      fileLink(`mrtr_options/${option.file}`, option.file)),
-  ];
-}
+/** The name of a subject; it leads to what its author writes. */
+const diffLink = ({ title, option }) => h("a", { href: fragmentOf({ ...DEFAULTS, view: "diff", left: "E", right: option }) }, title);
 
 /** The address of a cell: a subject and an anomaly. */
 const optionAddress = (subject, anomaly) => `options/${subject.name}/${anomaly.name.replaceAll(" ", "-")}`;

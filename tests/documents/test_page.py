@@ -329,7 +329,7 @@ def test_a_diff_counts_as_diff_does_and_marks_code_of_every_round(
 
 VIEWS = (
     "view=overview",
-    "view=options&open=F&cell=options/F/duplicate-bill",
+    "view=options&cell=options/F/duplicate-bill",
     "view=play&subjects=F,H&faults=lost3&step=end",
     "view=diff",
     "view=diff&left=E&right=A",
