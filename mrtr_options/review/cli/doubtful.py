@@ -7,14 +7,14 @@ import json
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import anyio
 
-from mrtr_options.sdk.effects import text
-from mrtr_options.sdk.single_use import SqliteStore
-from mrtr_options.sdk.single_use.outcomes import write_response
-from mrtr_options.sdk.single_use.reservations import Doubtful
 from mrtr_options.terminal import console, refuse
+
+if TYPE_CHECKING:
+    from mrtr_options.sdk.single_use.reservations import Doubtful
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,6 +28,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """List the calls in doubt, or end one of them."""
+    from mrtr_options.sdk.effects import text
+    from mrtr_options.sdk.single_use import SqliteStore
+    from mrtr_options.sdk.single_use.outcomes import write_response
+
     if not args.file.is_file():
         refuse(f"there is no store {args.file}; name the file of SqliteStore(...)")
     if (args.settle is None) != (args.result is None and not args.not_done):
