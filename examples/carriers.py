@@ -61,7 +61,7 @@ async def get_packing(
     try:
         place = weather.only_place(location)
         if place is None:
-            place = (await ctx.elicit(weather.which_place(location))).place
+            place = (await ctx.elicit(weather.which_place(location, unasked="error"))).place
     except (Declined, Cancelled, CannotAsk, weather.UnknownPlace) as outcome:
         raise invalid(why(outcome)) from None
     sky = weather.REPORTS[place].sky
@@ -92,7 +92,7 @@ async def read_weather(
 
     ctx.on_commit(count, key="read")
     try:
-        units = await ctx.elicit(weather.which_units(place))
+        units = await ctx.elicit(weather.which_units(place, unasked="metric"))
     except (Declined, Cancelled) as outcome:
         raise invalid(why(outcome)) from None
     report = weather.report(place, units)

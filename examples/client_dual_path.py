@@ -36,7 +36,7 @@ from mrtr_options.sdk.resuming.open_calls import KeptCall, read, write
 from mrtr_options.terminal import Parser, run
 from mrtr_options.tool.catalogue import load, option_named
 from mrtr_options.tool.settings import Settings
-from mrtr_options.tool.weather import MemoryLedger, which_place
+from mrtr_options.tool.weather import MUST_ASK, MemoryLedger
 
 AnyServer = Server[Any] | MCPServer[Any]
 
@@ -148,8 +148,8 @@ SEEN = {
 }
 """The questions and the text that the user must see, by location."""
 SEEN_UNASKED: dict[str, tuple[list[str], str]] = {
-    "Tokyo": ([], "Tokyo, Japan: 19 °C, clear. (metric assumed: this client cannot be asked)"),
-    "Springfield": ([], f"Failed:\n{which_place('Springfield').unasked}"),
+    "Tokyo": ([], f"Failed:\n{MUST_ASK}"),
+    "Springfield": ([], f"Failed:\n{MUST_ASK}"),
 }
 """The same for a legacy server and a client that is `mrtr_only`."""
 

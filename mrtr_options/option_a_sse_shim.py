@@ -1,6 +1,6 @@
 """Option A, SSE shim: E's code, and a wrapper that asks old clients for it.
 
-What the author writes: E's handler, unchanged.
+What the author writes: E's handler, without an old client's error or default.
 
 What the SDK does: plays the modern client for a legacy one. It calls the handler again and again
 inside the one legacy request, and pushes each question to the client in between.
@@ -34,7 +34,8 @@ async def call_weather(ctx: Context, params: Params) -> Result:
     location = location_of(params)
     state = load_state(params, State)
 
-    await desk.audit(location)  # the hazard above the question: once per round
+    # The hazard above the question: once per round.
+    await desk.audit(location)
 
     place = state.place or weather.only_place(location)
     if place is None:

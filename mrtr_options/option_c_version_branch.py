@@ -34,7 +34,8 @@ async def call_weather(ctx: Context, params: Params) -> Result:
     location = location_of(params)
     state = load_state(params, State)
 
-    await desk.audit(location)  # the hazard above the question: once per round
+    # The hazard above the question: once per round.
+    await desk.audit(location)
 
     if era(ctx) == "legacy":
         place = weather.only_place(location)

@@ -1,16 +1,17 @@
 """Option E, MRTR-native: write the rounds by hand, guard first.
 
-What the author writes: guards that return a question where its answer is missing, and the state
-that later rounds need.
+What the author writes: a guard for each question, the state of later rounds, and an old client's
+error or default.
 
-What the SDK does: nothing. The protocol is in plain sight.
+What the SDK does: reads answers, builds questions and protects the state; every option has these
+two helpers and the codec. `examples/basic.py` makes the same two moves in the protocol's own words.
 
 When to reach for it: always, as the floor. It runs on any instance, needs nothing on the server,
 and every other option is measured against it.
 
 When not: an effect stands above a guard. That line runs once per round, and only the convention
 "effects below the last guard" keeps it from doing harm. A call that is made again runs its effects
-again: hand their destination a business key.
+again: let their destination refuse a second one about the same thing (a unique order number).
 """
 
 from __future__ import annotations
@@ -34,17 +35,18 @@ async def call_weather(ctx: Context, params: Params) -> Result:
     location = location_of(params)
     state = load_state(params, State)
 
-    await desk.audit(location)  # the hazard above the question: once per round
+    # The hazard above the question: once per round.
+    await desk.audit(location)
 
     place = state.place or weather.only_place(location)
     if place is None:
-        which_place = weather.which_place(location)
+        which_place = weather.which_place(location, unasked="error")
         answer = answer_to(which_place, ctx, params)
         if answer is None:
             return ask(which_place, state)
         place = answer.place
 
-    which_units = weather.which_units(place)
+    which_units = weather.which_units(place, unasked="metric")
     units = answer_to(which_units, ctx, params)
     if units is None:
         state.place = place

@@ -8,8 +8,7 @@ When to reach for it: a stateless fleet and an effect that has to stand above a 
 per effect, and a reviewer can see which lines are not wrapped.
 
 When not: the effect must never happen twice. The marker travels in a response; when that response
-is lost, the effect runs again. A call that is made again runs its effects again: hand their
-destination a business key.
+is lost, the effect runs again. A call that is made again runs its effects again: see E.
 """
 
 from __future__ import annotations
@@ -32,17 +31,18 @@ async def call_weather(ctx: Context, params: Params) -> Result:
     location = location_of(params)
     state = load_state(params, State)
 
-    await state.once("audit", lambda: desk.audit(location))  # skipped once its marker came back
+    # Skipped once its marker came back.
+    await state.once("audit", lambda: desk.audit(location))
 
     place = state.place or weather.only_place(location)
     if place is None:
-        which_place = weather.which_place(location)
+        which_place = weather.which_place(location, unasked="error")
         answer = answer_to(which_place, ctx, params)
         if answer is None:
             return ask(which_place, state)
         place = answer.place
 
-    which_units = weather.which_units(place)
+    which_units = weather.which_units(place, unasked="metric")
     units = answer_to(which_units, ctx, params)
     if units is None:
         state.place = place

@@ -11,8 +11,7 @@ question for an effect to stand on.
 
 When not: something must be recorded before the user answers. The end step is the only place for it,
 so a call that is abandoned leaves no trace. An effect in a step that asks runs twice: the step is
-entered again with its answer. A call that is made again runs its effects again: hand their
-destination a business key.
+entered again with its answer. A call that is made again runs its effects again: see E.
 """
 
 from __future__ import annotations
@@ -29,13 +28,13 @@ def place_step(ctx: Context, params: Params, values: Values) -> Question[PlaceAn
     """Which place is meant; no question if there is only one."""
     location = location_of(params)
     place = weather.only_place(location)
-    return weather.which_place(location) if place is None else PlaceAnswer(place=place)
+    return PlaceAnswer(place=place) if place else weather.which_place(location, unasked="error")
 
 
 def units_step(ctx: Context, params: Params, values: Values) -> Question[UnitsAnswer]:
     """Which units to report in."""
     place = values.get("place", PlaceAnswer).place
-    return weather.which_units(place)
+    return weather.which_units(place, unasked="metric")
 
 
 async def end_step(ctx: Context, params: Params, values: Values) -> CallToolResult:
@@ -45,7 +44,8 @@ async def end_step(ctx: Context, params: Params, values: Values) -> CallToolResu
     place = values.get("place", PlaceAnswer).place
     units = values.get("units", UnitsAnswer)
 
-    await desk.audit(location)  # no hazard: but an abandoned call is never audited
+    # No hazard: but an abandoned call is never audited.
+    await desk.audit(location)
 
     await desk.bill(place)
     return text(weather.report(place, units))

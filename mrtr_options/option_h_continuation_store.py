@@ -9,7 +9,7 @@ When to reach for it: one instance, or a fleet with sticky routing on the state;
 moved over from the old era without being rewritten.
 
 When not: instances come and go. A frame dies with its process, and the call with it. A call that is
-made again runs its effects again: hand their destination a business key.
+made again runs its effects again: see E.
 """
 
 from __future__ import annotations
@@ -28,14 +28,15 @@ async def call_weather(ctx: LinearContext[weather.Desk], params: Call) -> CallTo
     desk = ctx.lifespan_context
     location = location_of(params)
 
-    await desk.audit(location)  # no hazard: the first line runs once
+    # No hazard: the first line runs once.
+    await desk.audit(location)
 
     place = weather.only_place(location)
     if place is None:
-        answer = await ctx.elicit(weather.which_place(location))
+        answer = await ctx.elicit(weather.which_place(location, unasked="error"))
         place = answer.place
 
-    units = await ctx.elicit(weather.which_units(place))
+    units = await ctx.elicit(weather.which_units(place, unasked="metric"))
 
     await desk.bill(place)
     return text(weather.report(place, units))

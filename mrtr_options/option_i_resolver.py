@@ -20,41 +20,28 @@ from typing import Annotated
 
 from mcp.server.elicitation import AcceptedElicitation, ElicitationResult
 from mcp.server.mcpserver import Context, Elicit, Resolve
-from mcp.server.mcpserver.exceptions import ToolError
 from pydantic import Field
 
-from mrtr_options.sdk.capabilities import declares_forms
 from mrtr_options.tool import weather
-from mrtr_options.tool.server import build_high_tier
+from mrtr_options.tool.server import build_high_tier, elicit
 from mrtr_options.tool.weather import Desk, PlaceAnswer, UnitsAnswer
 
 
 async def which_place(ctx: Context[Desk], location: str) -> Elicit[PlaceAnswer] | PlaceAnswer:
     """Which place is meant; no question if there is only one."""
     # No effects in a resolver: this line runs again in every round.
-    try:
-        place = weather.only_place(location)
-    except weather.UnknownPlace as unknown:
-        raise ToolError(str(unknown)) from unknown
-    if place is not None:
-        return PlaceAnswer(place=place)
-    question = weather.which_place(location)
-    if not declares_forms(ctx.request_context):
-        raise ToolError(question.unasked)
-    return Elicit(question.message, question.answer)
+    place = weather.only_place(location)
+    return PlaceAnswer(place=place) if place else elicit(weather.which_place(location))
 
 
 Place = Annotated[ElicitationResult[PlaceAnswer], Resolve(which_place)]
 
 
-async def which_units(ctx: Context[Desk], place: Place) -> Elicit[UnitsAnswer] | UnitsAnswer | None:
+async def which_units(ctx: Context[Desk], place: Place) -> Elicit[UnitsAnswer] | None:
     """Which units to report in; no question if there is no place."""
     if not isinstance(place, AcceptedElicitation):
         return None
-    question = weather.which_units(place.data.place)
-    if not declares_forms(ctx.request_context):
-        return question.assumed
-    return Elicit(question.message, question.answer)
+    return elicit(weather.which_units(place.data.place))
 
 
 Units = Annotated[ElicitationResult[UnitsAnswer], Resolve(which_units)]
@@ -70,7 +57,8 @@ async def call_weather(ctx: Context[Desk], location: Location, place: Place, uni
     """Report the weather, once there is nothing left to ask."""
     desk = ctx.request_context.lifespan_context
 
-    await desk.audit(location)  # no hazard: but an abandoned call is never audited
+    # No hazard: but an abandoned call is never audited.
+    await desk.audit(location)
 
     if not isinstance(place, AcceptedElicitation):
         return no_lookup("place", place.action)

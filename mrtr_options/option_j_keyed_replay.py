@@ -10,8 +10,7 @@ When to reach for it: a stateless fleet, linear code, and destinations that hono
 effect happens exactly once after the first round, whatever is lost or sent again.
 
 When not: the destination honours no key. A lost response runs its effects again, as in F; and a
-line without a key runs in every round, as in B. A call that is made again has other keys: hand the
-destination a business key, too.
+line without a key runs in every round, as in B. A call that is made again has other keys: see E.
 """
 
 from __future__ import annotations
@@ -28,22 +27,21 @@ async def call_weather(ctx: ReplayContext[weather.Desk], params: Params) -> Call
     desk = ctx.lifespan_context
     location = location_of(params)
 
-    await ctx.once(
-        "audit", lambda key: desk.audit(location, key=key)
-    )  # skipped once it is recorded
+    # Skipped once it is recorded.
+    await ctx.once("audit", lambda key: desk.audit(location, key=key))
 
     place = weather.only_place(location)
     if place is None:
-        answer = await ctx.elicit(weather.which_place(location))
+        answer = await ctx.elicit(weather.which_place(location, unasked="error"))
         place = answer.place
 
-    units = await ctx.elicit(weather.which_units(place))
+    units = await ctx.elicit(weather.which_units(place, unasked="metric"))
 
     ctx.on_commit(lambda key: desk.bill(place, key=key), key="bill")
     return text(weather.report(place, units))
 
 
-server = build_server("weather-j", keyed_replay(call_weather), sealed=True)
+server = build_server("weather-j", keyed_replay(call_weather))
 
 if __name__ == "__main__":
     from mrtr_options.demo.option import demo

@@ -29,15 +29,16 @@ async def call_weather(ctx: TaskContext[weather.Desk], params: Call) -> CallTool
     desk = ctx.lifespan_context
     location = location_of(params)
 
-    await ctx.step("audit", lambda key: desk.audit(location, key=key))  # recorded, so not run again
+    # Recorded, so not run again.
+    await ctx.step("audit", lambda key: desk.audit(location, key=key))
 
     place = weather.only_place(location)
     if place is None:
-        answer = await ctx.elicit(weather.which_place(location))
+        answer = await ctx.elicit(weather.which_place(location, unasked="error"))
         place = answer.place
 
     await ctx.status(f"Found {place}.")
-    units = await ctx.elicit(weather.which_units(place))
+    units = await ctx.elicit(weather.which_units(place, unasked="metric"))
 
     await ctx.step("bill", lambda key: desk.bill(place, key=key))
     return text(weather.report(place, units))
@@ -46,7 +47,6 @@ async def call_weather(ctx: TaskContext[weather.Desk], params: Call) -> CallTool
 server = build_server(
     "weather-k",
     store.task(call_weather),
-    sealed=True,
     resources=[store.serving],
     extensions=[store],
 )

@@ -10,10 +10,7 @@ instance takes any round, and another one finishes what a dead one began.
 When to reach for it: calls that must not be lost, on a fleet that comes and goes.
 
 When not: a database in the path of every round is too much; or a step takes longer than about 50 s,
-after which the user is asked whether to go on waiting: K is for such work. And "once" has its limit
-here too: a process that dies between an effect and its record leaves an effect that is run again.
-The step is handed a key, the same on every attempt: give it to a destination that honours it. A
-call that is made again has other keys: hand the destination a business key, too.
+after which the user is asked whether to go on waiting: K is for such work.
 """
 
 from __future__ import annotations
@@ -32,22 +29,21 @@ async def call_weather(ctx: DurableContext[weather.Desk], params: Call) -> CallT
     desk = ctx.lifespan_context
     location = location_of(params)
 
-    await ctx.step("audit", lambda key: desk.audit(location, key=key))  # recorded, so not run again
+    # Recorded, so not run again.
+    await ctx.step("audit", lambda key: desk.audit(location, key=key))
 
     place = weather.only_place(location)
     if place is None:
-        answer = await ctx.elicit(weather.which_place(location))
+        answer = await ctx.elicit(weather.which_place(location, unasked="error"))
         place = answer.place
 
-    units = await ctx.elicit(weather.which_units(place))
+    units = await ctx.elicit(weather.which_units(place, unasked="metric"))
 
     await ctx.step("bill", lambda key: desk.bill(place, key=key))
     return text(weather.report(place, units))
 
 
-server = build_server(
-    "weather-l", store.linear(call_weather), sealed=True, resources=[store.serving]
-)
+server = build_server("weather-l", store.linear(call_weather), resources=[store.serving])
 
 if __name__ == "__main__":
     from mrtr_options.demo.option import demo

@@ -26,7 +26,8 @@ async def call_weather(ctx: ReplayContext[weather.Desk], params: Params) -> Call
     desk = ctx.lifespan_context
     location = location_of(params)
 
-    await desk.audit(location)  # the hazard above the question: once per round, unseen
+    # The hazard above the question: once per round, unseen.
+    await desk.audit(location)
 
     place = weather.only_place(location)
     if place is None:

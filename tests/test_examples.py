@@ -62,7 +62,7 @@ DEMONSTRATIONS = {
     "inputs": "  with the answer ",
     "business_key": "\nJ      2 ",
     "client_dual_path": "  call.json",
-    "client_dual_path --mrtr-only": "metric assumed: this client cannot be asked",
+    "client_dual_path --mrtr-only": "This tool asks its user, and this client cannot be asked.",
 }
 """The examples, and a text in their output."""
 

@@ -27,14 +27,15 @@ async def ask_weather(ctx: ReplayContext[weather.Desk], params: Params) -> Askin
     desk = ctx.lifespan_context
     location = location_of(params)
 
-    await desk.audit(location)  # the hazard above the question: once per round, unseen
+    # The hazard above the question: once per round, unseen.
+    await desk.audit(location)
 
     place = weather.only_place(location)
     if place is None:
-        answer = yield weather.which_place(location)
+        answer = yield weather.which_place(location, unasked="error")
         place = answer.place
 
-    units = yield weather.which_units(place)
+    units = yield weather.which_units(place, unasked="metric")
 
     await desk.bill(place)
     yield text(weather.report(place, units))

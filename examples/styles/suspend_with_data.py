@@ -30,18 +30,19 @@ async def call_weather(ctx: Context, params: Params) -> Result:
     state = load_state(params, Payload)
 
     if not state.begun:
-        await desk.audit(location)  # skipped once a payload came back
+        # Skipped once a payload came back.
+        await desk.audit(location)
         state.begun = True
 
     place = state.place or weather.only_place(location)
     if place is None:
-        which_place = weather.which_place(location)
+        which_place = weather.which_place(location, unasked="error")
         answer = answer_to(which_place, ctx, params)
         if answer is None:
             return ask(which_place, state)
         place = answer.place
 
-    which_units = weather.which_units(place)
+    which_units = weather.which_units(place, unasked="metric")
     units = answer_to(which_units, ctx, params)
     if units is None:
         state.place = place

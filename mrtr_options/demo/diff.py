@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 import json
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -179,9 +180,14 @@ def print_diff(left: Written, right: Written, how: How) -> None:
 
 
 def is_handler_the_same(hunks: Sequence[Hunk]) -> bool:
-    """Return whether nothing inside a function or class differs: only how the server is built."""
-    changed = [line for hunk in hunks if hunk.changed for line in (*hunk.left, *hunk.right)]
-    return not any(line.text[:1].isspace() for line in changed)
+    """Return whether two handlers differ at most in what a client gets that cannot be asked."""
+    changed = [hunk for hunk in hunks if hunk.changed]
+    return all(_inside(hunk.left) == _inside(hunk.right) for hunk in changed)
+
+
+def _inside(lines: Sequence[Line]) -> list[str]:
+    """Return the lines inside functions and classes, without what an unasked client gets."""
+    return [re.sub(r', unasked="\w+"', "", line.text) for line in lines if line.text[:1].isspace()]
 
 
 def _as_json(

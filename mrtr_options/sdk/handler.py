@@ -35,6 +35,7 @@ ResultT = TypeVar("ResultT", bound=types.Result)
 T = TypeVar("T")
 
 _NEEDS = "needs_while_serving"
+_NEEDS_SEAL = "needs_seal"
 NAMES_CALLS = "calls_named_by"
 """The mark of a handler whose calls its author names; see `call_key`."""
 TIMES = "times"
@@ -225,3 +226,14 @@ def needed_by(handler: object) -> object:
 
 
 # --- the request ---------------------------------------------------------------------------------
+
+
+def seals(handler: HandlerT) -> HandlerT:
+    """Mark a handler whose state holds values of the server's, which no client may read."""
+    vars(handler)[_NEEDS_SEAL] = True
+    return handler
+
+
+def needs_seal(handler: Callable[..., Any]) -> bool:
+    """Return whether a handler's state holds values of the server's."""
+    return getattr(handler, _NEEDS_SEAL, False)

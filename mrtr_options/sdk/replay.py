@@ -65,7 +65,7 @@ from mrtr_options.sdk.effects import (
     run_effect,
     value_of,
 )
-from mrtr_options.sdk.handler import TELLS_EFFECTS, await_result, check_handler, check_result
+from mrtr_options.sdk.handler import TELLS_EFFECTS, await_result, check_handler, check_result, seals
 from mrtr_options.sdk.keys import KeyUsedTwice, Uses
 from mrtr_options.sdk.questions import (
     AnswerT,
@@ -462,7 +462,7 @@ def keyed_replay(
             return await Round(ctx, params).run(handler, params)
 
     vars(replayed)[TELLS_EFFECTS] = True
-    return replayed
+    return seals(replayed)
 
 
 def _target_of(params: types.InputResponseRequestParams) -> str:

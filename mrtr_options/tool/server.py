@@ -17,13 +17,13 @@ import mcp_types as types
 from mcp import MCPError
 from mcp.server import Server
 from mcp.server.extension import Extension
-from mcp.server.mcpserver import MCPServer
-from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.mcpserver import Elicit, MCPServer
+from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
 from mcp.server.mcpserver.tools import Tool as HighTierTool
 
 from mrtr_options.sdk import server as sdk
-from mrtr_options.sdk.handler import Crashed, Handler
-from mrtr_options.sdk.questions import Cancelled, Declined
+from mrtr_options.sdk.handler import Crashed, Handler, needs_seal
+from mrtr_options.sdk.questions import AnswerT, Cancelled, Declined, Question
 from mrtr_options.sdk.server import HasArguments, Resource, text
 from mrtr_options.tool import weather
 from mrtr_options.tool.settings import Context, Params, Result, settings_in_force
@@ -36,6 +36,7 @@ __all__ = [
     "Result",
     "build_high_tier",
     "build_server",
+    "elicit",
     "location_of",
     "outcome_of",
     "text",
@@ -53,7 +54,7 @@ def build_server(
     name: str,
     handler: Handler,
     *,
-    sealed: bool = False,
+    sealed: bool | None = None,
     resources: Sequence[Resource] = (),
     extensions: Sequence[Extension] = (),
 ) -> Server[weather.Desk]:
@@ -62,7 +63,8 @@ def build_server(
     Args:
         name: The server's name. States are bound to it: another option refuses them.
         handler: Answers `tools/call` for the weather tool; may raise the domain's outcomes.
-        sealed: Whether clients must not be able to read the state (see `protection`).
+        sealed: Whether clients must not be able to read the state (see `protection`); by default
+            whether the handler's stand-in needs it.
         resources: See `sdk.server.build_server`.
         extensions: See `sdk.server.build_server`.
     """
@@ -74,7 +76,7 @@ def build_server(
         sdk.Tool(TOOL, _DESCRIPTION, arguments, handler, around, outcome_of),
         lifespan_context=weather.Desk(settings.ledger),
         settings=settings,
-        sealed=sealed,
+        sealed=needs_seal(handler) if sealed is None else sealed,
         resources=resources,
         extensions=extensions,
     )
@@ -84,8 +86,8 @@ def build_high_tier(name: str, tool: Callable[..., Awaitable[Any]]) -> MCPServer
     """Return the weather server on the SDK's high tier, around one option's tool.
 
     Argument check, outcomes and the texts of errors are the SDK's own here, but for an exception of
-    the tool's: it ends in an error as it does for every other option. The state is sealed, as it is
-    by default on that tier.
+    the author's: it ends as it does for every other option. The state is sealed, as it is by
+    default on that tier.
 
     Args:
         name: As for `build_server`.
@@ -97,9 +99,8 @@ def build_high_tier(name: str, tool: Callable[..., Awaitable[Any]]) -> MCPServer
     settings = settings_in_force()
     if settings.wrappers:
         raise ValueError("wrappers go around a lowlevel handler, and the high tier has none")
-    made = HighTierTool.from_function(tool, TOOL, description=_DESCRIPTION, structured_output=False)
+    made = _Tool.from_function(tool, TOOL, description=_DESCRIPTION, structured_output=False)
     made.parameters = sdk.without_names(made.parameters)
-    made.fn = _ending_in_an_error(tool)
     with _logging_as_it_is():
         server = MCPServer(
             name,
@@ -112,21 +113,25 @@ def build_high_tier(name: str, tool: Callable[..., Awaitable[Any]]) -> MCPServer
     return server
 
 
-def _ending_in_an_error(tool: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
-    """Wrap a tool so that its exceptions are errors with a code, as on the lowlevel tier."""
+class _Tool(HighTierTool):
+    """A tool of the high tier whose exceptions end a call as on the lowlevel tier."""
 
-    async def call(*args: Any, **kwargs: Any) -> Any:
+    async def run(self, *args: Any, **kwargs: Any) -> Any:
         try:
-            return await tool(*args, **kwargs)
-        except (ToolError, MCPError):
-            raise
-        except Exception as error:
-            _logger.exception("the tool raised")
-            if isinstance(error, weather.LedgerUnusable):
-                raise _without_ledger() from None
-            raise Crashed from error
+            return await super().run(*args, **kwargs)
+        except UnexpectedToolError as error:
+            match error.__cause__:
+                case weather.UnknownPlace() as unknown:
+                    raise ToolError(f"{error}: {unknown}") from unknown
+                case weather.LedgerUnusable():
+                    raise _without_ledger() from None
+                case cause:
+                    raise Crashed from cause
 
-    return call
+
+def elicit(question: Question[AnswerT]) -> Elicit[AnswerT]:
+    """Return a question as a resolver of the high tier returns it."""
+    return Elicit(question.message, question.answer)
 
 
 @contextmanager

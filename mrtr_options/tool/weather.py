@@ -107,7 +107,10 @@ class UnitsAssumed(UnitsAnswer):
     """Takes the place of an answer where the client cannot be asked; the report says so."""
 
 
-_METRIC_ASSUMED = UnitsAssumed(units="metric")
+_METRIC = UnitsAssumed(units="metric")
+
+MUST_ASK = "This tool asks its user, and this client cannot be asked."
+"""The refusal of a client that cannot be asked, where an option has nothing else for it."""
 
 
 def _one_of(labels: tuple[str, ...]) -> Any:
@@ -121,8 +124,13 @@ def _place_of(labels: tuple[str, ...]) -> type[PlaceAnswer]:
     )
 
 
-def which_place(location: str) -> Question[PlaceAnswer]:
+def which_place(location: str, *, unasked: Literal["error"] | None = None) -> Question[PlaceAnswer]:
     """Question "place": which of the places called `location` was meant?
+
+    Args:
+        location: The tool's argument.
+        unasked: What a client that cannot be asked gets: an error that names the places. Without
+            it such a client is refused.
 
     Raises:
         UnknownPlace: Nothing by that name.
@@ -132,13 +140,24 @@ def which_place(location: str) -> Question[PlaceAnswer]:
         "place",
         f"Which {location.strip()}?",
         _place_of(labels),
-        unasked=f"{location.strip()!r} is ambiguous. Call again with one of: {'; '.join(labels)}.",
+        unasked=MUST_ASK if unasked is None else _name_one_of(location, labels),
     )
 
 
-def which_units(place: str) -> Question[UnitsAnswer]:
-    """Question "units", asked about the place with this label."""
-    return Question("units", f"Which units for {place}?", UnitsAnswer, assumed=_METRIC_ASSUMED)
+def _name_one_of(location: str, labels: tuple[str, ...]) -> str:
+    return f"{location.strip()!r} is ambiguous. Call again with one of: {'; '.join(labels)}."
+
+
+def which_units(place: str, *, unasked: Literal["metric"] | None = None) -> Question[UnitsAnswer]:
+    """Question "units".
+
+    Args:
+        place: The label of the place that it is about.
+        unasked: What a client that cannot be asked gets: a report in these units. Without it such
+            a client is refused.
+    """
+    assumed = None if unasked is None else _METRIC
+    return Question("units", f"Which units for {place}?", UnitsAnswer, assumed, MUST_ASK)
 
 
 # --- texts --------------------------------------------------------------------------------------

@@ -50,12 +50,10 @@ PATIENT = """
 -store = DurableStore()
 +store = DurableStore(idle_seconds=86_400, wait_seconds=5.0, rounds=10**6, while_working="state")
 @@
--server = build_server(
--    "weather-l", store.linear(call_weather), sealed=True, resources=[store.serving]
--)
+-server = build_server("weather-l", store.linear(call_weather), resources=[store.serving])
 +with configured(replace(settings_in_force(), ttl_seconds=86_400)):
 +    handler = store.linear(call_weather)
-+    server = build_server("weather-l", handler, sealed=True, resources=[store.serving])
++    server = build_server("weather-l", handler, resources=[store.serving])
 """
 """A change to L: a question waits a day, since a busy machine takes long to begin all calls."""
 

@@ -15,6 +15,7 @@ from mcp.server.session import ServerSession
 
 from mrtr_options.review.bench.client import principal_of
 from mrtr_options.review.bench.subjects import WAIT_SECONDS
+from mrtr_options.sdk.handler import seals
 from mrtr_options.sdk.legacy_shim import legacy_shim
 from mrtr_options.sdk.protection import (
     ProtectedRounds,
@@ -112,7 +113,7 @@ def replay_on(round_type: type[Round[weather.Desk]], handler: Any) -> Handler:
     async def run(ctx: Context, params: Params) -> Result:
         return await round_type(ctx, params).run(handler, params)
 
-    return run
+    return seals(run)
 
 
 Rounds = dict[str, tuple[str, str | None]]

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -48,18 +48,21 @@ def may_bill(place: str) -> weather.Question[Consent]:
     return weather.Question("consent", f"The report for {place} is billed. Go on?", Consent)
 
 
-def _units_reworded(place: str) -> weather.Question[weather.UnitsAnswer]:
-    was = weather.which_units(place)
-    return weather.Question(was.key, f"Report {place} in which units?", was.answer, was.assumed)
+def _units_reworded(
+    place: str, *, unasked: Literal["metric"] | None = None
+) -> weather.Question[weather.UnitsAnswer]:
+    was = weather.which_units(place, unasked=unasked)
+    return replace(was, message=f"Report {place} in which units?")
 
 
 _choices: Any = Literal["metric", "imperial", "kelvin"]
 _UnitsWithKelvin = create_model("Units", __base__=weather.UnitsAnswer, units=(_choices, ...))
 
 
-def _units_with_kelvin(place: str) -> weather.Question[weather.UnitsAnswer]:
-    was = weather.which_units(place)
-    return weather.Question(was.key, was.message, _UnitsWithKelvin, was.assumed)
+def _units_with_kelvin(
+    place: str, *, unasked: Literal["metric"] | None = None
+) -> weather.Question[weather.UnitsAnswer]:
+    return replace(weather.which_units(place, unasked=unasked), answer=_UnitsWithKelvin)
 
 
 def _report_with_kelvin(place: str, answer: weather.UnitsAnswer) -> str:

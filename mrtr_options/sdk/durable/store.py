@@ -67,7 +67,7 @@ from mrtr_options.sdk.durable.position import Position, handle_after
 from mrtr_options.sdk.durable.record import Record
 from mrtr_options.sdk.durable.sealing import MAX_BYTES, Seal, Unreadable, has_json, length
 from mrtr_options.sdk.effects import effects_here
-from mrtr_options.sdk.handler import Call, NotAHandler, check_handler, mark_need, mark_times
+from mrtr_options.sdk.handler import Call, NotAHandler, check_handler, mark_need, mark_times, seals
 from mrtr_options.sdk.settings import DATABASE_VARIABLE
 from mrtr_options.sdk.waiting import GO_ON
 
@@ -314,7 +314,9 @@ class DurableStore:
                 raise
             return self._tell_to_wait(ctx, position)
 
-        needing = mark_times(mark_need(durable, self.serving), idle_seconds=self.idle_seconds)
+        needing = mark_times(
+            mark_need(seals(durable), self.serving), idle_seconds=self.idle_seconds
+        )
         return naming_calls(needing, naming)
 
     def _check_age(self, named: CallName | None) -> None:

@@ -51,7 +51,7 @@ from mrtr_options.sdk.durable.record import Record
 from mrtr_options.sdk.durable.sealing import MAX_BYTES, length
 from mrtr_options.sdk.durable.store import DurableStore, Params
 from mrtr_options.sdk.effects import ENDINGS, CallEffects, in_doubt, with_effects
-from mrtr_options.sdk.handler import Call, check_handler, mark_need
+from mrtr_options.sdk.handler import Call, check_handler, mark_need, seals
 from mrtr_options.sdk.questions import BadAnswer
 from mrtr_options.sdk.server import outcome_of
 from mrtr_options.sdk.tasks.wire import (
@@ -185,7 +185,7 @@ class TaskStore(DurableStore, Extension):
                 require_client_extension(ctx, IDENTIFIER)
             return await rounds(ctx, params)
 
-        return naming_calls(mark_need(served, self.serving), naming)
+        return naming_calls(mark_need(seals(served), self.serving), naming)
 
     def methods(self) -> Sequence[MethodBinding]:
         """Return the methods of the extension, for a server to register."""
