@@ -162,6 +162,18 @@ class RoundStore:
     async def release(self, claim: Claim) -> None:
         del self.rounds[claim.number]
 
+    async def effects(self, claim: Claim) -> str | None:
+        return None
+
+    async def begin_effect(self, claim: Claim) -> bool:
+        return True
+
+    async def suspend(self, claim: Claim) -> None:
+        _ENDS[claim.number] = 0.0
+
+    async def ask_afresh(self, claim: Claim, outcome: str) -> None:
+        self.rounds[claim.number] = (claim.answers, outcome)
+
 
 def guarded(handler: Handler, store: RoundStore) -> Handler:
     """Wrap a handler in the single-use guard."""
