@@ -23,8 +23,8 @@ from rich.text import Text
 
 from mrtr_options.errors import UsageError, refuse
 
-PROGRAM = "python -m mrtr_options"
-"""The beginning of every command line."""
+PROGRAM = "mrtr-options" if Path(sys.argv[0]).name == "mrtr-options" else "python -m mrtr_options"
+"""The beginning of every command line: the name that was used."""
 
 PIPED_COLUMNS = 100
 """The width of the output if neither a terminal nor `COLUMNS` gives one."""

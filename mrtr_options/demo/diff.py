@@ -37,7 +37,7 @@ from mrtr_options.tool.author_code import (
     unified,
 )
 from mrtr_options.tool.catalogue import DECK, TAKES_NO_WRAPPERS, CannotLoad, Option
-from mrtr_options.tool.notation import ASK_AGAIN, LEGACY_SHIM, SINGLE_USE, option_and_words
+from mrtr_options.tool.notation import ASK_AGAIN, LEGACY_SHIM, NAMED, SINGLE_USE, option_and_words
 
 WIDE = 140
 """From how many columns on two files are shown side by side."""
@@ -85,8 +85,10 @@ def written(name: str) -> Written:
         raise CannotLoad(f"{option.path} cannot be read as Python: {reason}") from error
     if wrappers:
         source = in_wrappers(option, wrappers)
+    if NAMED in words:
+        source = source.replace('"rounds.sqlite")', '"rounds.sqlite"), call="location"')
     around = f" in {', '.join(wrappers)}" if wrappers else ""
-    return Written("+".join((option.letter, *wrappers)), f"{option.path.name}{around}", source)
+    return Written("+".join((option.letter, *words)), f"{option.path.name}{around}", source)
 
 
 def in_wrappers(option: Option, wrappers: Sequence[str]) -> str:
