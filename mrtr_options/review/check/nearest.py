@@ -14,8 +14,10 @@ _played: dict[tuple[str, str, str], Observation] = {}
 """Observations of the options, by schedule, era and name; each process plays them once."""
 
 
-async def nearest(observations: Sequence[Observation], on_option: Callable[[str], None]) -> Nearest:
-    """Return the option with the fewest differences, on one instance.
+async def nearest(
+    observations: Sequence[Observation], on_option: Callable[[str], None]
+) -> Nearest | None:
+    """Return the option with the fewest differences, on one instance; None if nothing compares.
 
     The option with the fewest so far is the one that is played on. When one is through, every other
     has as many already, so most of what they do is never looked at.
@@ -36,7 +38,7 @@ async def nearest(observations: Sequence[Observation], on_option: Callable[[str]
         ]
         for subject in subjects
     }
-    while True:
+    while any(left.values()) or any(found.values()):
         name = min(found, key=lambda name: len(found[name]))
         if not left[name]:
             return Nearest(name, found[name])
@@ -48,6 +50,7 @@ async def nearest(observations: Sequence[Observation], on_option: Callable[[str]
         there = _played[key]
         if _behaviour(here) != _behaviour(there):
             found[name].append((here, there))
+    return None
 
 
 def _behaviour(seen: Observation) -> tuple[Any, ...]:

@@ -407,6 +407,6 @@ async def _judged(report: Report, on_option: OnOption) -> Report:
         report.risks = risks(report.explored, report.shown) + report.risks
     if not report.stopped_early:  # else hardly anything was seen
         found = await nearest(report.observations, on_option)
-        if len(found.differs) <= MOST_DIFFERENT * len(report.observations):
+        if found and len(found.differs) <= MOST_DIFFERENT * len(report.observations):
             report.nearest = found
     return report
