@@ -338,6 +338,7 @@ def test_the_nearest_option_has_the_fewest_differences_though_not_all_are_played
         one, other = ((each.outcome, each.effects, each.questions) for each in (here, seen))
         if one != other:
             differences["+".join((seen.option, *seen.wrappers))] += 1
+    assert found is not None
     assert len(found.differs) == differences[found.option] == min(differences.values()) > 0
     assert len(played) < len(of_options)
 
