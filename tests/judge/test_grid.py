@@ -5,6 +5,9 @@ from typing import Any
 import anyio
 import pytest
 
+from mrtr_options.review.bench.deployments.memory import Memory
+from mrtr_options.review.bench.history import History
+from mrtr_options.review.bench.scenario import Scenario
 from mrtr_options.review.bench.schedules import SCHEDULES
 from mrtr_options.review.bench.subjects import Subject, all_subjects
 from mrtr_options.review.judge import grid, guarantees
@@ -45,6 +48,23 @@ def test_a_crash_under_the_guard_has_an_open_end_and_one_run(
     assert seen.effects == {"audit": 1, "bill": 1}
     assert seen.message is not None
     assert "not known" in seen.message
+
+
+@pytest.mark.parametrize(("slug", "ways"), [("lost-final", 1), ("concurrent-final", 3)])
+def test_deliveries_at_once_are_played_in_each_order_of_turns(
+    slug: str, ways: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    turns: list[int] = []
+    run_one = grid.run_one
+
+    async def note(subject: Subject, scenario: Scenario, where: Memory) -> History:
+        turns.append(where.turns)
+        return await run_one(subject, scenario, where)
+
+    monkeypatch.setattr(grid, "run_one", note)
+    cells = grid.cells([SUBJECTS["E"]], schedules=[SCHEDULES[slug]], deployments=("one",))
+    anyio.run(grid.run, cells)
+    assert len({*turns}) == ways
 
 
 def test_a_guarantee_that_does_not_hold_is_refuted(observations: list[Observation]) -> None:
