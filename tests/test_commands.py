@@ -59,7 +59,18 @@ ELSEWHERE = {
     ),
     "python -m mrtr_options check --init my_option.py": "tests/judge/test_check.py runs it",
     "python -m mrtr_options check my_option.py": "with --html it is run as well",
-    "python -m documents": "tests/documents/test_documents.py makes the same parts",
+    **{
+        f"python -m documents{arguments}": "tests/documents/test_documents.py makes the same parts"
+        for arguments in (
+            "",
+            " --kept",
+            " --candidates",
+            " --explore all",
+            " docs/results/API.md",
+            " docs/results/CONTRACT_RULES.md",
+        )
+    },
+    "python -m scoreboard.proxies": "it needs the proxies, and keeps what it plays",
     **{found.command: "it installs a framework" for found in FINDINGS.values()},
     **{
         f"python -m scoreboard.servers --only {name}": "it needs another language's tools"

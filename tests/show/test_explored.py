@@ -7,7 +7,7 @@ from typing import Any
 import anyio
 import pytest
 
-from documents import explored
+from documents import ROOT, explored
 from documents.explored import FILE, read
 from mrtr_options.review.bench import temporal
 from mrtr_options.review.bench.fault_words import in_words
