@@ -284,11 +284,11 @@ async def test_an_open_call_is_known_by_its_latest_round(path: Path) -> None:
     now = 1_000_000_000.0
     bank = Bank()
     with closing(sdk.SqliteStore(path, clock=lambda: now)) as store:
-        async with at(bank, store, call_seconds=700) as caller:
+        async with at(bank, store, call_seconds=600) as caller:
             asked = await caller.send()
-            now += 650
+            now += 550
             await caller.send(asked=asked)
-            now += 650
+            now += 550
             assert said(await caller.send()) == "100 transferred"
     assert bank.transfers == [100]
 
