@@ -82,7 +82,7 @@ REASONS = {
     START_OVER: {"unknown_continuation", "other_version"},
     SPENT: {"answered_differently"},
     TOO_OLD: {"request_state_expired", "call_key_expired"},
-    FAILED: {"None"},
+    FAILED: {"None", "indeterminate"},
     ENDED: {"None"},
 }
 """The reasons on the wire of the model's errors."""

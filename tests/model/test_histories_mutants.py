@@ -40,6 +40,8 @@ async def reserve_what_was_left(store: SqliteStore, claim: Claim) -> str | None:
     try:
         return await reserve(store, claim)
     except Abandoned:
+        await store.take_over(claim)
+        await store.begin_effect(replace(claim, effects=None))  # forget what had begun, too
         return None
 
 

@@ -53,8 +53,11 @@ def check_step_key(key: str) -> None:
     """Raise for a key that an engine cannot store, before the step's effect happens.
 
     Raises:
+        TypeError: It is no text.
         ValueError: It is empty, too long, or has a character that no database holds.
     """
+    if not isinstance(key, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise TypeError(f"a step's key is a text, not {key!r}")
     is_text = key.isascii() or key.encode(errors="replace").decode() == key
     if "\0" in key or not is_text or not 0 < len(key) <= MAX_KEY_CHARS:
         raise ValueError(
@@ -249,6 +252,7 @@ class DurableContext(AsksTogether, Generic[DeskT]):
                     raise
                 return cast("T", found)
 
+        check_step_key(key)
         effects.setdefault(key, False)
         value = await self._step(key, run, is_wait=False)
         effects[key] = True
@@ -258,8 +262,6 @@ class DurableContext(AsksTogether, Generic[DeskT]):
         self, key: str, effect: Callable[[str], Awaitable[T] | T], *, is_wait: bool
     ) -> T:
         self._check()
-        if not isinstance(key, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise TypeError(f"a step's key is a text, not {key!r}")
         check_step_key(key)
         if key in self._steps:
             raise ValueError(
