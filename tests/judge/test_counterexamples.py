@@ -152,9 +152,10 @@ def test_leaving_out_what_cannot_happen_loses_no_anomaly(kinds: tuple[str, ...])
 
 
 def test_a_run_that_breaks_the_contract_and_shows_no_anomaly_is_kept(tmp_path: Path) -> None:
-    reworded = "replace(weather.which_units(place), message='Units?')"
+    asked = 'weather.which_units(place, unasked="metric")'
+    reworded = f"replace({asked}, message='Units?')"
     option = option_named("F")
-    source = option.source.replace("weather.which_units(place)", reworded)
+    source = option.source.replace(asked, reworded)
     future = "from __future__ import annotations\n"
     path = tmp_path / "other_words.py"
     path.write_text(source.replace(future, f"{future}from dataclasses import replace\n"))
