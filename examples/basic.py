@@ -12,7 +12,7 @@ user. Every multi-round tool is made of two moves, and the handler below makes e
 So the handler has no "before" and "after" the question. It is one function of one request, and the
 only thing it may ask is: *do I have what I need?* `multiround` adds a second question.
 
-Knows the `mcp` SDK, `rounds` and `expect` to be run. Run it: `python -m examples.basic`.
+Knows the `mcp` SDK, `printed_rounds` and `expect` to be run. Run it: `python -m examples.basic`.
 """
 
 from __future__ import annotations
