@@ -89,6 +89,7 @@ LONG = {
     "python -m mrtr_options matrix --only lost-final,fork": "matrix",
     "python -m mrtr_options matrix --options K --deployment processes": "matrix",
     "python -m mrtr_options schedules --run": "schedules",
+    "python -m mrtr_options explore --faults 2": "explore",
     "python -m mrtr_options explore F H F+guard --faults 2": "explore",
     "python -m mrtr_options explore F+guard --faults 3 --resume k3.jsonl": "explore",
     (
