@@ -14,7 +14,8 @@ The state goes through the client's hands, so without protection it would be inp
 not seal for this tool and these arguments. The handler only ever sees what some instance of it
 wrote.
 
-Knows the `mcp` SDK, `printed_rounds` and `expect` for its main. Run it: `python -m examples.multiround`.
+Knows the `mcp` SDK, `printed_rounds` and `expect` for its main. Run it:
+`python -m examples.multiround`.
 """
 
 from __future__ import annotations
