@@ -74,6 +74,9 @@ time of the first one in ISO 8601.
 MAX_NOTE_CHARS = 1_000
 """The longest sentence that a repeat adds to its content."""
 
+MAX_SHOWN_CHARS = 100
+"""How much of a name and of a caller a log line shows."""
+
 _BECAME = {
     None: "That call is known, and may have been done.",
     "open": "That call waits for an answer of its user, or is at work.",
@@ -197,7 +200,8 @@ class CallNaming:
         is_for_a_caller = caller is not None or self.call_is_secret
         if names_a_call and is_for_a_caller:
             handle = _digest("name", self._source, value, caller, target)
-            label = None if self.call_is_secret else f"{target} {value} ({caller})"
+            shown = f"{target} {printable(value)} ({printable(caller)})"
+            label = None if self.call_is_secret else shown
             return CallName(handle, None, self._source, self.digest_of(params), label)
         if key is not None:
             of_key = key.call_of(caller, target)
@@ -462,3 +466,8 @@ def _no_key() -> MCPError:
         f"{CALL_KEY} is not a UUID of version 7 in lower case.",
         {"reason": Reason.BAD_CALL_KEY},
     )
+
+
+def printable(value: object) -> str:
+    """Return a value for a log line and a database: cut short, on one line, without NUL."""
+    return repr(str(value))[1:-1][:MAX_SHOWN_CHARS]
