@@ -145,7 +145,7 @@ async def test_the_guard_holds_under_disasters() -> None:
         report = await chaos(Plan(GUARDED, "sqlite", seed=113, seconds=2.0, clients=8))
     assert report.holds, report.broken
     assert report.completed
-    assert len(report.disasters) > 1
+    assert report.disasters
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import anyio
@@ -16,7 +17,7 @@ from mrtr_options.sdk.durable.store import GO_ON
 from mrtr_options.sdk.questions import Cancelled, Declined
 from mrtr_options.sdk.tasks import TaskStore
 from tests.bounds import SECONDS
-from tests.sdk.durable_calls import Ctx, Stated, World, refused
+from tests.sdk.durable_calls import Ctx, Stated, World, asked_by, refused
 from tests.sdk.fakes import ON_ASYNCIO, deliver, key_of, modern, named, params, result, who
 from tests.sending import Response, text_of
 
@@ -167,10 +168,10 @@ async def test_a_call_that_was_stopped_at_work_keeps_its_name(sqlite: str) -> No
         return result("never")
 
     async with served(sqlite, world, handler, wait_seconds=0.3) as send:
-        held = await send(named("Ann"), await send())
+        held = await send(named("Ann"), await asked_by(send))
         with pytest.raises(MCPError, match="effects may have happened"):
             await send({GO_ON: types.ElicitResult(action="decline")}, held)
-        assert await refused(send) == "unknown_call"
+        assert await refused(partial(asked_by, send)) == "unknown_call"
     assert world.kinds() == ["charge"]
 
 
