@@ -41,7 +41,7 @@ def copy(tmp_path: Path) -> Path:
 
 def files(folder: Path) -> dict[str, str]:
     """Read the files of a project that a new option adds or must not change."""
-    wanted = ("*.*", "*/**/*.py", "mrtr_options/**/*.toml", "docs/*")
+    wanted = ("*.*", "*/**/*.py", "mrtr_options/**/*.toml", "docs/**/*")
     paths = [path for each in wanted for path in folder.glob(each)]
     return {
         str(path.relative_to(folder)): path.read_text(encoding="utf-8")

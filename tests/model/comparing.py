@@ -24,7 +24,7 @@ from mrtr_options.review.bench.messages import Request as SentRequest
 from mrtr_options.review.judge.facts import Reading
 
 ERRORS = {
-    "indeterminate": {SECOND_ERROR, FAILED},
+    "indeterminate": {SECOND_ERROR, FAILED, ENDED},
     "unknown_continuation": {START_OVER},
     "other_version": {START_OVER},
     "request_state_expired": {TOO_OLD},

@@ -83,7 +83,7 @@ REASONS = {
     SPENT: {"answered_differently"},
     TOO_OLD: {"request_state_expired", "call_key_expired"},
     FAILED: {"None", "indeterminate"},
-    ENDED: {"None"},
+    ENDED: {"None", "indeterminate"},
 }
 """The reasons on the wire of the model's errors."""
 USERS = {STRANGER: "bob"}
