@@ -127,7 +127,7 @@ class CallEffects:
 
     @property
     def may_run_again(self) -> bool:
-        """Whether the round can run again without doing an effect twice."""
+        """The answer to whether the round can run again without doing an effect twice."""
         return self.may_repeat or all(
             each.can_be_settled or (each.word == "done" and each.has_value)
             for each in self.now.values()
