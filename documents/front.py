@@ -327,8 +327,8 @@ def charges(report: Report) -> str:
     return table(
         (
             "the tool",
-            "charged twice, of all lost responses that were played",
-            "charged twice, of those where the host program then called again",
+            "a response is lost: charged twice",
+            "so, and the host program calls again (further runs): charged twice",
         ),
         [
             (
