@@ -1,5 +1,6 @@
 """Tests of the contract: it allows what the options do, and finds what a broken one does."""
 
+import json
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any, TypeGuard
 import anyio
 import pytest
 
+from mrtr_options.__main__ import main
 from mrtr_options.review.bench.answers import Nothing
 from mrtr_options.review.bench.edits import edit_state
 from mrtr_options.review.bench.history import Event, Received
@@ -72,6 +74,24 @@ def test_an_option_does_what_the_contract_allows(option: Option) -> None:
 @pytest.mark.parametrize("option", every("every case of the contract, by option", all_options()))
 def test_an_option_does_what_the_contract_allows_in_every_case(option: Option) -> None:
     _hold(option, [*systematic(), *islice(at_random(0), DRAWN)])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "letter", every("the whole review, by option", {each: each for each in all_options()})
+)
+def test_an_option_keeps_the_contract_and_its_own_guarantees(letter: str) -> None:
+    assert main(["check", letter]) == 0
+
+
+@pytest.mark.slow
+def test_a_task_whose_question_outlives_its_time_is_unknown(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["check", "K", "--json", "--only", "task-expired"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["broken"] == []
+    assert report["nearest"] is None
 
 
 @pytest.mark.parametrize(

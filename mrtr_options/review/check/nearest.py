@@ -38,7 +38,9 @@ async def nearest(
         ]
         for subject in subjects
     }
-    while any(left.values()) or any(found.values()):
+    if not any(left.values()):
+        return None
+    while True:
         name = min(found, key=lambda name: len(found[name]))
         if not left[name]:
             return Nearest(name, found[name])
@@ -50,7 +52,6 @@ async def nearest(
         there = _played[key]
         if _behaviour(here) != _behaviour(there):
             found[name].append((here, there))
-    return None
 
 
 def _behaviour(seen: Observation) -> tuple[Any, ...]:

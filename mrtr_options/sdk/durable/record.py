@@ -84,6 +84,13 @@ class Record:
         return bool(self.outputs) and isinstance(self.outputs[-1], Ended)
 
     @property
+    def ended_unanswered(self) -> bool:
+        """Return whether the call ended while a question was open."""
+        last = len(self.outputs) - 2
+        was_asked = last >= 0 and isinstance(self.outputs[last], Asked)
+        return self._has_ended and was_asked and last not in self.answers
+
+    @property
     def has_freed_its_name(self) -> bool:
         """Return whether the next first request of its name begins another call."""
         if not self.outputs:

@@ -326,9 +326,7 @@ class TaskStore(DurableStore, Extension):
         match record.output:
             case Asked():
                 return self.clock() >= ends_at
-            case Ended(outcome=MCPError() as error) if reason_of(error) == "unknown_call":
-                return self.clock() >= ends_at  # its question found no answer in time
-            case Ended() if record.updated < ends_at:
+            case Ended() if record.ended_unanswered or record.updated < ends_at:
                 return self.clock() >= ends_at
             case Ended():  # it was at work when its time was over
                 return self.clock() >= record.updated + record.begun.ttl_ms / 1000
