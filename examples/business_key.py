@@ -120,7 +120,7 @@ async def pay_g(ctx: sdk.Context, params: sdk.Params, values: sdk.Values) -> Cal
     return paid(asked)
 
 
-async def pay_h(ctx: sdk.LinearContext[Bank], params: sdk.Call) -> sdk.Result:
+async def pay_h(ctx: sdk.LinearContext[Bank], params: sdk.CallParams) -> sdk.Result:
     """Pay, as H: the effect is a line like any other."""
     asked, bank = sdk.arguments_of(params, Invoice), ctx.lifespan_context
     answer = await ctx.elicit(which_account(asked))
@@ -136,7 +136,7 @@ async def pay_j(ctx: sdk.ReplayContext[Bank], params: sdk.Params) -> sdk.Result:
     return paid(asked)
 
 
-async def pay_l(ctx: sdk.DurableContext[Bank], params: sdk.Call) -> CallToolResult:
+async def pay_l(ctx: sdk.DurableContext[Bank], params: sdk.CallParams) -> CallToolResult:
     """Pay, as L and K: the effect is a step, and is given an idempotency key."""
     asked, bank = sdk.arguments_of(params, Invoice), ctx.lifespan_context
     answer = await ctx.elicit(which_account(asked))

@@ -28,7 +28,7 @@ from pydantic import BaseModel, create_model
 
 from examples.tasks_client import TaskCancelled, TasksClient, cancel_task
 from mrtr_options import sdk
-from mrtr_options.sdk.tasks import Call
+from mrtr_options.sdk.tasks import CallParams
 from mrtr_options.terminal import Parser, refuse, run
 
 TOOL = "index_directory"
@@ -61,7 +61,7 @@ class Index(BaseModel):
     pattern: str = "*"
 
 
-async def call_index(ctx: sdk.TaskContext[Path], params: Call) -> types.CallToolResult:
+async def call_index(ctx: sdk.TaskContext[Path], params: CallParams) -> types.CallToolResult:
     """Count the files of a directory, the tool `index_directory`.
 
     Matches and counts are recorded: if another process goes on, it asks the same question.

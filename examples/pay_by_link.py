@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import mcp_types as types
 
 from mrtr_options import sdk
-from mrtr_options.sdk.durable import Call, DurableContext
+from mrtr_options.sdk.durable import CallParams, DurableContext
 
 
 @dataclass
@@ -33,7 +33,7 @@ class Shop:
     poll_seconds: float = 2.0
 
 
-async def buy(ctx: DurableContext[Shop], call: Call) -> types.CallToolResult:
+async def buy(ctx: DurableContext[Shop], call: CallParams) -> types.CallToolResult:
     """Have an order paid, and ship it."""
     shop = ctx.lifespan_context
     order = str((call.arguments or {})["order"])

@@ -16,14 +16,14 @@ from __future__ import annotations
 
 from mcp_types import CallToolResult
 
-from mrtr_options.sdk.suspended import Call, ContinuationStore, LinearContext
+from mrtr_options.sdk.suspended import CallParams, ContinuationStore, LinearContext
 from mrtr_options.tool import weather
 from mrtr_options.tool.server import build_server, location_of, text
 
 store = ContinuationStore()
 
 
-async def call_weather(ctx: LinearContext[weather.Desk], params: Call) -> CallToolResult:
+async def call_weather(ctx: LinearContext[weather.Desk], params: CallParams) -> CallToolResult:
     """Report the weather, and ask for what is missing."""
     desk = ctx.lifespan_context
     location = location_of(params)

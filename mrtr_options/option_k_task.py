@@ -17,14 +17,14 @@ from __future__ import annotations
 
 from mcp_types import CallToolResult
 
-from mrtr_options.sdk.tasks import Call, TaskContext, TaskStore
+from mrtr_options.sdk.tasks import CallParams, TaskContext, TaskStore
 from mrtr_options.tool import weather
 from mrtr_options.tool.server import build_server, location_of, outcome_of, text
 
 store = TaskStore(outcome_of=outcome_of)
 
 
-async def call_weather(ctx: TaskContext[weather.Desk], params: Call) -> CallToolResult:
+async def call_weather(ctx: TaskContext[weather.Desk], params: CallParams) -> CallToolResult:
     """Report the weather, and ask for what is missing."""
     desk = ctx.lifespan_context
     location = location_of(params)

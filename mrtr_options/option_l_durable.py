@@ -17,14 +17,14 @@ from __future__ import annotations
 
 from mcp_types import CallToolResult
 
-from mrtr_options.sdk.durable import Call, DurableContext, DurableStore
+from mrtr_options.sdk.durable import CallParams, DurableContext, DurableStore
 from mrtr_options.tool import weather
 from mrtr_options.tool.server import build_server, location_of, text
 
 store = DurableStore()
 
 
-async def call_weather(ctx: DurableContext[weather.Desk], params: Call) -> CallToolResult:
+async def call_weather(ctx: DurableContext[weather.Desk], params: CallParams) -> CallToolResult:
     """Report the weather, and ask for what is missing."""
     desk = ctx.lifespan_context
     location = location_of(params)

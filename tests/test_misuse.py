@@ -24,7 +24,7 @@ async def _three_arguments(ctx: Any, guest: str, party: int) -> str:
     return guest
 
 
-async def _in_line(ctx: sdk.LinearContext[None], params: sdk.Call) -> types.CallToolResult:
+async def _in_line(ctx: sdk.LinearContext[None], params: sdk.CallParams) -> types.CallToolResult:
     return sdk.text("")
 
 

@@ -16,7 +16,7 @@ from mrtr_options import sdk
 store = sdk.TaskStore(outcome_of=sdk.outcome_of)
 
 
-async def book_table(ctx: sdk.TaskContext[Restaurant], params: sdk.Call) -> Any:
+async def book_table(ctx: sdk.TaskContext[Restaurant], params: sdk.CallParams) -> Any:
     """Await each question, then book; the call survives the death of its process."""
     booking = sdk.arguments_of(params, Booking)
     when = await ctx.elicit(which_time(booking.party))

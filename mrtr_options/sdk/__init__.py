@@ -21,6 +21,10 @@ Serve:
     Handler                a function of these three
     NotAHandler            raised where something else is given for one
 
+Have each call done once, in one object (the default):
+    Calls                  seals, guards and names the calls of tools, and asks old clients
+    Call                   what its tools are given: `confirm`, `elicit`, `once`, `memo`
+
 Ask:
     Question               a form, with a key of your own
     sampling               a message from the client's model
@@ -54,7 +58,7 @@ Awaiting the answers (J, H, L, K):
     DurableContext         its context: `elicit`, `step`
     TaskStore              K: the same, and the client gets a task at once
     TaskContext            its context: `elicit`, `step`, `status`, `become_task`
-    Call                   what H, L and K are given for Params: the name and the arguments
+    CallParams             what H, L and K are given for Params: the name and the arguments
 
 Wrap:
     single_use             no round runs twice; what is sent again gets the recorded response
@@ -63,7 +67,7 @@ Wrap:
     ask_again              ask again where an answer does not fit
     legacy_shim            ask 2025-11-25 clients, too
 
-Call:
+Call a tool:
     ResumingClient         a client that sends again what was lost
     CallFolder             where it keeps open calls, for a process that may die
     Unanswered             raised where no response came
@@ -87,6 +91,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mrtr_options.sdk.ask_again import ask_again as ask_again
     from mrtr_options.sdk.call_key import CALL_KEY as CALL_KEY, new_call_key as new_call_key
+    from mrtr_options.sdk.calls import Call as Call, Calls as Calls
     from mrtr_options.sdk.effects import NotDone as NotDone, Unknown as Unknown
     from mrtr_options.sdk.handler import (
         Context as Context,
@@ -129,7 +134,7 @@ if TYPE_CHECKING:
     from mrtr_options.sdk.settings import Settings as Settings
     from mrtr_options.sdk.single_use import SqliteStore as SqliteStore, single_use as single_use
     from mrtr_options.sdk.suspended import (
-        Call as Call,
+        CallParams as CallParams,
         ContinuationStore as ContinuationStore,
         LinearContext as LinearContext,
     )
@@ -151,9 +156,11 @@ NAMES = {
     "ask_again": "ask_again",
     "BadAnswer": "questions",
     "build_server": "server",
-    "Call": "suspended",
+    "Call": "calls",
     "CALL_KEY": "call_key",
     "CallFolder": "resuming",
+    "CallParams": "suspended",
+    "Calls": "calls",
     "Cancelled": "questions",
     "CannotAsk": "questions",
     "Context": "handler",

@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any
 
 import mcp_types as types
+from mcp import MCPError
 from mcp.server import ServerRequestContext
 from mcp_types.version import LATEST_MODERN_VERSION, is_version_at_least
 
@@ -70,3 +71,28 @@ def can_ask(ctx: ServerRequestContext[Any, Any]) -> bool:
     That takes a modern client that can show forms.
     """
     return is_modern(ctx) and declares_forms(ctx)
+
+
+_CAPABILITIES: dict[str, dict[str, Any]] = {
+    "form": {"elicitation": {}},
+    "url": {"elicitation": {"url": {}}},
+    "sampling": {"sampling": {}},
+    "roots": {"roots": {}},
+}
+
+
+def check_declared(ctx: ServerRequestContext[Any, Any], result: types.Result) -> None:
+    """Refuse to send a question of a kind the client did not declare, whatever the handler did.
+
+    Raises:
+        MCPError: -32021, naming the capability (MCP 2026-07-28, missing client capability).
+    """
+    if not isinstance(result, types.InputRequiredResult) or not is_modern(ctx):
+        return
+    asked = {kind_of_request(request) for request in (result.input_requests or {}).values()}
+    for kind in sorted(asked - kinds(ctx)):
+        raise MCPError(
+            types.MISSING_REQUIRED_CLIENT_CAPABILITY,
+            f"This tool asks a question of the kind {kind!r}, which the client does not declare.",
+            {"requiredCapabilities": _CAPABILITIES[kind]},
+        )

@@ -2,7 +2,7 @@
 
 A handler answers `tools/call` on the lowlevel server: `async def (ctx, params)`. Everything here is
 either one, goes around one, or makes one. One that awaits its answers gets a context of its own and
-a `Call`. Effects may be async or plain functions.
+a `CallParams`. Effects may be async or plain functions.
 
 What the parts of a server tell each other of a request is in one object, the `Request`, under one
 context variable. `protection.ProtectedRounds` makes it.
@@ -45,7 +45,7 @@ TELLS_EFFECTS = "tells_effects"
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class CallParams:
     """The part of a request's parameters that all rounds of a call share.
 
     A handler that awaits its answers gets it in their place.

@@ -218,6 +218,7 @@ class ProtectedRounds(RequestStateBoundary):
 
     Attributes:
         principal: Names the caller.
+        ttl_seconds: How long a state is valid for.
     """
 
     def __init__(
@@ -232,7 +233,7 @@ class ProtectedRounds(RequestStateBoundary):
         self.principal: Principal = security.bind_principal or authenticated_principal
         self.is_ephemeral = is_ephemeral
         self._server = server
-        self._ttl = security.ttl
+        self.ttl_seconds = security.ttl
         self._clock = clock or time.time
 
     async def __call__(self, ctx: Context, call_next: CallNext) -> HandlerResult:
@@ -277,7 +278,7 @@ class ProtectedRounds(RequestStateBoundary):
             result = result.model_dump(by_alias=True, mode="json", exclude_none=True)
         if not result.get("inputRequests") or result.get("requestState") is None:
             return result
-        until = datetime.fromtimestamp(int(self._clock() + self._ttl), UTC)
+        until = datetime.fromtimestamp(int(self._clock() + self.ttl_seconds), UTC)
         meta: dict[str, Any] = result.get("_meta") or {}
         deadline = {ANSWER_BY: until.isoformat().replace("+00:00", "Z")}
         return {**result, "_meta": deadline | meta}

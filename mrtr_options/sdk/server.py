@@ -38,7 +38,7 @@ from pydantic import BaseModel, ValidationError
 from typing_extensions import TypeVar
 
 from mrtr_options.checks import check_functions
-from mrtr_options.sdk.capabilities import is_modern, kind_of_request, kinds
+from mrtr_options.sdk.capabilities import check_declared
 from mrtr_options.sdk.current_request import keep_arguments
 from mrtr_options.sdk.effects import (
     ENDINGS,
@@ -121,6 +121,7 @@ class Tool:
             error.
         annotations: Hints for clients: whether it only reads, may be repeated, ... A tool without
             hints is presumed to destroy.
+        output_schema: The model of what its results have as `structured_content`; None for none.
         listed: The tool as `tools/list` has it.
 
     Raises:
@@ -136,6 +137,7 @@ class Tool:
     wrappers: Sequence[Callable[[Handler], Handler]] = ()
     outcome_of: Callable[[Exception], types.CallToolResult | None] = outcome_of
     annotations: types.ToolAnnotations | None = None
+    output_schema: type[BaseModel] | None = None
 
     def __post_init__(self) -> None:
         user = f"Tool({self.name!r})"
@@ -165,6 +167,7 @@ class Tool:
             description=self.description,
             input_schema=schema,
             annotations=self.annotations,
+            output_schema=None if self.output_schema is None else _written_by(self.output_schema),
         )
 
     async def call(self, ctx: Context, params: Params) -> Result:
@@ -177,7 +180,7 @@ class Tool:
         keep_arguments(arguments_of(params, self.arguments))
         result = await self._wrapped(ctx, params)
         # Outermost: a wrapper may repeat a question that was made for a client that declared more.
-        _check_declared(ctx, result)
+        check_declared(ctx, result)
         return result
 
     def check_naming(self, *, knows_callers: bool) -> None:
@@ -209,7 +212,10 @@ class Tool:
     async def _with_outcomes(self, ctx: Context, params: Params) -> Result:
         with keeping_effects() as effects:
             try:
-                return check_result(await self.handler(ctx, params))
+                result = check_result(await self.handler(ctx, params))
+                if isinstance(result, types.CallToolResult):
+                    self._check_output(result)
+                return result
             except Exception as error:
                 is_ending = isinstance(error, ENDINGS)
                 # An author's own `outcome_of` may know nothing of the endings.
@@ -224,23 +230,40 @@ class Tool:
                 _logger.exception("the tool %r raised after an effect", self.name)
                 raise in_doubt(effects.names) from error
 
+    def _check_output(self, result: types.CallToolResult) -> None:
+        """Hold a result against the output schema.
+
+        Raises:
+            ValidationError: It is not what the tool says that it returns.
+        """
+        if self.output_schema is not None and not result.is_error:
+            self.output_schema.model_validate(cast("Any", result).structured_content)
+
     def check_times(self, ttl_seconds: float) -> None:
         """Refuse calls that are known for less time than a state; see `handler.check_times`."""
         check_times(f"the tool {self.name!r}", self._wrapped, ttl_seconds)
 
-    def add_to(self, server: MCPServer[Any]) -> None:
-        """Add the tool to a server of the SDK's high tier.
+    def add_to(self, server: MCPServer[Any] | Server[Any]) -> None:
+        """Add the tool to a server of your own, of either tier.
 
-        `protect` gives that server the keys of your settings. A handler of H or L needs its store
-        open: enter that in the server's lifespan.
+        Protect the server first: `protect` gives it the keys of your settings, and says who calls.
+        A handler of H or L needs its store open: enter that in the server's lifespan.
 
         Raises:
-            TypeError: The server is not an `MCPServer`.
+            TypeError: The server is neither an `MCPServer` nor a lowlevel `Server`.
             ValueError: The handler needs a store, and the server has no lifespan; or it is one of
-                K; or its calls are named for callers that the server does not know.
+                K; or its calls are named for callers that the server does not know, or known for
+                less time than a state.
         """
-        check_server(server, MCPServer)
+        check_server(server, MCPServer, Server)
         self.check_naming(knows_callers=_knows_callers(server))
+        for boundary in _boundaries(server):
+            self.check_times(boundary.ttl_seconds)
+        # A lowlevel server that `build_server` has built needs none of it.
+        from mrtr_options.sdk import tiers
+
+        if not isinstance(server, MCPServer):
+            return tiers.add_to_lowlevel(self, server)
         needed = needed_by(self.handler)
         if isinstance(_store_of(needed), Extension):
             raise ValueError(
@@ -252,10 +275,7 @@ class Tool:
                 f"the handler of {self.name!r} needs its store open: MCPServer(..., lifespan=...),"
                 " and in it `async with store`, or `async with store.serving(context)`"
             )
-
-        from mrtr_options.sdk.high_tier import add  # a lowlevel server needs none of it
-
-        add(self, server)
+        return tiers.add_to_high_tier(self, server)
 
 
 @lru_cache(maxsize=64)
@@ -264,11 +284,19 @@ def _schema_of(model: type[BaseModel]) -> dict[str, Any]:
     return model.model_json_schema()
 
 
-def _knows_callers(server: MCPServer[Any]) -> bool:
-    """Return whether a server of the high tier can tell two callers apart."""
-    principals = [each.principal for each in server.middleware if isinstance(each, ProtectedRounds)]
-    has_own = any(each is not authenticated_principal for each in principals)
-    return has_own or server.settings.auth is not None
+def _written_by(model: type[BaseModel]) -> dict[str, Any]:
+    """Make the JSON schema of what a model writes."""
+    return model.model_json_schema(mode="serialization")
+
+
+def _boundaries(server: MCPServer[Any] | Server[Any]) -> list[ProtectedRounds]:
+    return [each for each in server.middleware if isinstance(each, ProtectedRounds)]
+
+
+def _knows_callers(server: MCPServer[Any] | Server[Any]) -> bool:
+    """Return whether a server of an author's own can tell two callers apart."""
+    has_own = any(each.principal is not authenticated_principal for each in _boundaries(server))
+    return has_own or (isinstance(server, MCPServer) and server.settings.auth is not None)
 
 
 def without_names(schema: dict[str, Any]) -> dict[str, Any]:
@@ -279,31 +307,6 @@ def without_names(schema: dict[str, Any]) -> dict[str, Any]:
     }
     kept = {word: said for word, said in schema.items() if word not in ("title", "description")}
     return {**kept, "properties": properties}
-
-
-_CAPABILITIES: dict[str, dict[str, Any]] = {
-    "form": {"elicitation": {}},
-    "url": {"elicitation": {"url": {}}},
-    "sampling": {"sampling": {}},
-    "roots": {"roots": {}},
-}
-
-
-def _check_declared(ctx: Context, result: Result) -> None:
-    """Refuse to send a question of a kind the client did not declare, whatever the handler did.
-
-    Raises:
-        MCPError: -32021, naming the capability (MCP 2026-07-28, missing client capability).
-    """
-    if not isinstance(result, types.InputRequiredResult) or not is_modern(ctx):
-        return
-    asked = {kind_of_request(request) for request in (result.input_requests or {}).values()}
-    for kind in sorted(asked - kinds(ctx)):
-        raise MCPError(
-            types.MISSING_REQUIRED_CLIENT_CAPABILITY,
-            f"This tool asks a question of the kind {kind!r}, which the client does not declare.",
-            {"requiredCapabilities": _CAPABILITIES[kind]},
-        )
 
 
 # --- servers ------------------------------------------------------------------------------------

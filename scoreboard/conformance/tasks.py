@@ -15,7 +15,7 @@ from mcp_types import CallToolResult
 
 from mrtr_options.sdk.questions import Declined
 from mrtr_options.sdk.server import add_extension
-from mrtr_options.sdk.tasks import Call, TaskContext, TaskStore
+from mrtr_options.sdk.tasks import CallParams, TaskContext, TaskStore
 from mrtr_options.tool.server import text
 from mrtr_options.tool.weather import Question
 from scoreboard.conformance import fixtures
@@ -29,7 +29,7 @@ def may_delete(filename: str, key: str = "confirm") -> Question[Any]:
     return Question(key, f"Delete {filename}?", form("confirm", bool), unasked=UNASKED)
 
 
-def argument(params: Call | ToolParams, name: str, default: Any) -> Any:
+def argument(params: CallParams | ToolParams, name: str, default: Any) -> Any:
     """Return one of the call's arguments."""
     return (params.arguments or {}).get(name, default)
 
@@ -39,7 +39,7 @@ async def greet(ctx: fixtures.Context, params: ToolParams) -> CallToolResult:
     return text(f"Hello, {argument(params, 'name', 'World')}!")
 
 
-async def slow_compute(ctx: Context, params: Call) -> CallToolResult:
+async def slow_compute(ctx: Context, params: CallParams) -> CallToolResult:
     """Compute for so many seconds."""
     seconds = argument(params, "seconds", 1)
     await ctx.status(f"Computing for {seconds} s.")
@@ -47,31 +47,31 @@ async def slow_compute(ctx: Context, params: Call) -> CallToolResult:
     return text(f"{argument(params, 'label', 'slow')}: computed for {seconds} s.")
 
 
-async def failing_job(ctx: Context, params: Call) -> CallToolResult:
+async def failing_job(ctx: Context, params: CallParams) -> CallToolResult:
     """Fail with a result, as a tool may."""
     return text("This job always fails.", is_error=True)
 
 
-async def protocol_error_job(ctx: Context, params: Call) -> CallToolResult:
+async def protocol_error_job(ctx: Context, params: CallParams) -> CallToolResult:
     """Fail with an error of the protocol."""
     raise MCPError(types.INTERNAL_ERROR, "This job always ends in an error.")
 
 
-async def confirm_delete(ctx: Context, params: Call) -> CallToolResult:
+async def confirm_delete(ctx: Context, params: CallParams) -> CallToolResult:
     """Ask one question."""
     filename = argument(params, "filename", "file.txt")
     answer = await ctx.elicit(may_delete(filename))
     return text(f"{filename} was {'deleted' if answer.confirm else 'kept'}.")
 
 
-async def multi_input(ctx: Context, params: Call) -> CallToolResult:
+async def multi_input(ctx: Context, params: CallParams) -> CallToolResult:
     """Ask two questions at once, which may be answered one by one."""
     answers = await ctx.elicit_all(may_delete("one.txt", "one"), may_delete("two.txt", "two"))
     deleted = [answer for answer in answers if answer.confirm]
     return text(f"{len(deleted)} of 2 were deleted.")
 
 
-async def test_tool_with_task(ctx: Context, params: Call) -> CallToolResult:
+async def test_tool_with_task(ctx: Context, params: CallParams) -> CallToolResult:
     """Ask in one round, and go on as a task."""
     name: Any = await ctx.elicit(NAME)
     await ctx.become_task()

@@ -24,7 +24,7 @@ from mrtr_options.sdk.once import Markers
 from mrtr_options.sdk.protection import ProtectedRounds
 from mrtr_options.sdk.questions import answer_to, ask, load_state
 from mrtr_options.sdk.replay import ReplayContext, keyed_replay
-from mrtr_options.sdk.suspended import Call, ContinuationStore, LinearContext
+from mrtr_options.sdk.suspended import CallParams, ContinuationStore, LinearContext
 from mrtr_options.tool.server import TOOL, text
 from mrtr_options.tool.weather import Question
 from scoreboard.cost.calls import AnyServer, time_servers
@@ -104,7 +104,7 @@ def guards(questions: int) -> AnyServer:
 def frame(questions: int) -> AnyServer:
     """Build the tool as H: the handler waits."""
 
-    async def call(ctx: LinearContext[Any], params: Call) -> types.CallToolResult:
+    async def call(ctx: LinearContext[Any], params: CallParams) -> types.CallToolResult:
         answers: list[str] = []
         while len(answers) < questions:
             answers.append((await ctx.elicit(_question(answers))).answer)

@@ -7,11 +7,11 @@ import mcp_types as types
 import pytest
 
 from mrtr_options.sdk.questions import NotBegun
-from mrtr_options.sdk.suspended import Call, LinearContext
+from mrtr_options.sdk.suspended import CallParams, LinearContext
 from tests.sdk.fakes import deliver, result, who
 
 Linear = LinearContext[Any]
-Handler = Callable[[Linear, Call], Awaitable[types.CallToolResult]]
+Handler = Callable[[Linear, CallParams], Awaitable[types.CallToolResult]]
 
 
 async def is_unknown(*delivery: Any) -> None:
@@ -46,7 +46,7 @@ class Quit(BaseException):
 def raising(error: BaseException) -> Handler:
     """Make a handler that asks, and then raises."""
 
-    async def handler(ctx: Linear, call: Call) -> types.CallToolResult:
+    async def handler(ctx: Linear, call: CallParams) -> types.CallToolResult:
         await ctx.elicit(who())
         raise error
 
@@ -59,7 +59,7 @@ class Log(list[str]):
     def asking(self, *keys: str) -> Handler:
         """Make a handler that asks for one name after the other."""
 
-        async def handler(ctx: Linear, call: Call) -> types.CallToolResult:
+        async def handler(ctx: Linear, call: CallParams) -> types.CallToolResult:
             names: list[str] = []
             self.append("above")
             try:

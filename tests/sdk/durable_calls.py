@@ -12,7 +12,7 @@ from mcp import MCPError
 from mcp.server.request_state import RequestStateCodec
 from sqlalchemy.exc import OperationalError
 
-from mrtr_options.sdk.durable import Call, DurableContext, DurableStore
+from mrtr_options.sdk.durable import CallParams, DurableContext, DurableStore
 from mrtr_options.sdk.waiting import GO_ON
 from tests.bounds import SECONDS
 from tests.sdk.fakes import deliver, modern, named, result, who
@@ -37,7 +37,7 @@ class World:
         return f"{kind} done"
 
 
-async def couple(ctx: Ctx, call: Call) -> types.CallToolResult:
+async def couple(ctx: Ctx, call: CallParams) -> types.CallToolResult:
     """Ask for two names, one after the other, between two effects."""
     world: World = ctx.lifespan_context
     world.entered += 1
@@ -52,7 +52,7 @@ async def couple(ctx: Ctx, call: Call) -> types.CallToolResult:
 async def served(
     url: str | None,
     world: object,
-    handler: Callable[[Ctx, Call], Awaitable[types.CallToolResult]] = couple,
+    handler: Callable[[Ctx, CallParams], Awaitable[types.CallToolResult]] = couple,
     *,
     codec: RequestStateCodec | None = None,
     **bounds: Any,

@@ -14,7 +14,7 @@ from mcp.server import Server, ServerRequestContext
 from pydantic import RootModel
 
 from mrtr_options.sdk.server import add_extension
-from mrtr_options.sdk.tasks import Call, TaskContext, TaskHandler, TaskStore
+from mrtr_options.sdk.tasks import CallParams, TaskContext, TaskHandler, TaskStore
 from mrtr_options.sdk.tasks.wire import IDENTIFIER
 from tests.bounds import SECONDS
 from tests.sdk.fakes import never, result, who
@@ -40,18 +40,18 @@ class World:
         self.effects.append(effect)
 
 
-async def couple(ctx: Ctx, call: Call) -> types.CallToolResult:
+async def couple(ctx: Ctx, call: CallParams) -> types.CallToolResult:
     one = await ctx.elicit(who("one"))
     two = await ctx.elicit(who("two"))
     return result(f"{one.name} and {two.name}")
 
 
-async def pair(ctx: Ctx, call: Call) -> types.CallToolResult:
+async def pair(ctx: Ctx, call: CallParams) -> types.CallToolResult:
     one, two = await ctx.elicit_all(who("one"), who("two"))
     return result(f"{one.name} and {two.name}")
 
 
-async def asks_first(ctx: Ctx, call: Call) -> types.CallToolResult:
+async def asks_first(ctx: Ctx, call: CallParams) -> types.CallToolResult:
     world: World = ctx.lifespan_context
     one = await ctx.elicit(who("one"))
     await ctx.become_task()
@@ -60,7 +60,7 @@ async def asks_first(ctx: Ctx, call: Call) -> types.CallToolResult:
     return result(f"{one.name} and {two.name}")
 
 
-async def slow(ctx: Ctx, call: Call) -> types.CallToolResult:
+async def slow(ctx: Ctx, call: CallParams) -> types.CallToolResult:
     world: World = ctx.lifespan_context
     world.began.set()
     try:

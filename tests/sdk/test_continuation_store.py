@@ -20,7 +20,7 @@ import mcp_types as types
 import pytest
 from mcp import MCPError
 
-from mrtr_options.sdk.suspended import Call, CallAbandoned, ContinuationStore, continuations
+from mrtr_options.sdk.suspended import CallAbandoned, CallParams, ContinuationStore, continuations
 from mrtr_options.tool.server import build_server
 from mrtr_options.tool.settings import configured
 from tests import sending
@@ -64,7 +64,7 @@ async def test_handlers_have_the_calls_arguments_and_no_rounds_context(
 ) -> None:
     round_of = ContextVar("round_of", default="none")
 
-    async def handler(ctx: Linear, call: Call) -> types.CallToolResult:
+    async def handler(ctx: Linear, call: CallParams) -> types.CallToolResult:
         before = round_of.get()
         await ctx.elicit(who())
         return result(f"{before} {round_of.get()} {call.name} {call.arguments}")
@@ -79,7 +79,7 @@ async def test_handlers_have_the_calls_arguments_and_no_rounds_context(
 async def test_a_call_that_is_given_up_closes_its_task_group_and_is_no_failure_to_the_author(
     log: Log, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def handler(ctx: Linear, call: Call) -> types.CallToolResult:
+    async def handler(ctx: Linear, call: CallParams) -> types.CallToolResult:
         async def asking() -> None:
             try:
                 await ctx.elicit(who())
@@ -108,7 +108,7 @@ async def test_a_call_that_is_given_up_closes_its_task_group_and_is_no_failure_t
 async def test_shutdown_waits_for_cleanup_also_in_a_cancelled_scope_and_leaves_no_task(
     log: Log,
 ) -> None:
-    async def handler(ctx: Linear, call: Call) -> types.CallToolResult:
+    async def handler(ctx: Linear, call: CallParams) -> types.CallToolResult:
         try:
             return result((await ctx.elicit(who())).name)
         finally:
@@ -135,7 +135,7 @@ async def test_a_cleanup_that_hangs_is_cut_short(by: str, monkeypatch: pytest.Mo
         monkeypatch.setattr(continuations, "CLEANUP_SECONDS", 0.02)
     cut = anyio.Event()
 
-    async def handler(ctx: Linear, call: Call) -> types.CallToolResult:
+    async def handler(ctx: Linear, call: CallParams) -> types.CallToolResult:
         try:
             await ctx.elicit(who())
         finally:
@@ -248,7 +248,7 @@ async def test_an_error_that_cannot_be_copied_is_raised_with_its_text(
 async def test_an_answer_is_not_kept_once_the_author_read_it(
     store: ContinuationStore, log: Log
 ) -> None:
-    async def three(ctx: Linear, call: Call) -> types.CallToolResult:
+    async def three(ctx: Linear, call: CallParams) -> types.CallToolResult:
         one, two = await ctx.elicit_all(who("one"), who("two"))
         last = await ctx.elicit(who("three"))
         return result(f"{one.name} {two.name} {last.name}")
@@ -286,7 +286,7 @@ async def test_a_store_full_of_bytes_refuses_more_and_forgets_the_oldest_result(
 
 
 async def test_the_questions_of_a_call_fill_the_store_too() -> None:
-    async def asks(ctx: Linear, call: Call) -> types.CallToolResult:
+    async def asks(ctx: Linear, call: CallParams) -> types.CallToolResult:
         while True:
             await ctx.elicit(replace(who(), message="x" * 2000))
 
@@ -334,7 +334,7 @@ async def test_what_no_exception_is_ends_its_own_call_and_no_other(
 async def test_a_late_answer_hears_of_the_timeout_that_came_before_it(
     store: ContinuationStore,
 ) -> None:
-    async def handler(ctx: Linear, call: Call) -> types.CallToolResult:
+    async def handler(ctx: Linear, call: CallParams) -> types.CallToolResult:
         with anyio.move_on_after(0.02):
             return result((await ctx.elicit(who())).name)
         return result("too late")
@@ -351,7 +351,7 @@ async def test_shutdown_in_the_turn_of_one_answer_of_two_does_not_wait_for_the_o
 ) -> None:
     store = await ContinuationStore().__aenter__()
 
-    async def both_at_once(ctx: Linear, call: Call) -> types.CallToolResult:
+    async def both_at_once(ctx: Linear, call: CallParams) -> types.CallToolResult:
         try:
             await ctx.elicit_all(who("one"), who("two"))
         finally:
@@ -393,7 +393,7 @@ async def test_a_task_that_a_handler_left_behind_waits_for_no_answer_when_its_ca
 
     async with anyio.create_task_group() as elsewhere:
 
-        async def handler(ctx: Linear, call: Call) -> types.CallToolResult:
+        async def handler(ctx: Linear, call: CallParams) -> types.CallToolResult:
             elsewhere.start_soon(left_behind, ctx)
             if asks == "before":
                 await begun.wait()
@@ -415,7 +415,7 @@ async def test_a_loop_that_asks_again_and_again_holds_up_no_other_call(why: str)
     turns = 0
     enough = 10_000
 
-    async def handler(ctx: Linear, call: Call) -> types.CallToolResult:
+    async def handler(ctx: Linear, call: CallParams) -> types.CallToolResult:
         nonlocal turns
         while turns < enough:
             with suppress(CallAbandoned):
@@ -466,7 +466,7 @@ NO_JSON = types.CallToolResult(content=[], structured_content={"x": b"\xff"})
 async def test_a_handler_that_returns_no_result_is_told_what_it_returned(
     given: Any, says: str
 ) -> None:
-    async def handler(ctx: Linear, call: Call) -> Any:
+    async def handler(ctx: Linear, call: CallParams) -> Any:
         await ctx.elicit(who())
         return given
 

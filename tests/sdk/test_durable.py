@@ -22,7 +22,7 @@ from mcp import MCPError
 from pydantic import ValidationError
 
 from mrtr_options.sdk.call_key import new_call_key
-from mrtr_options.sdk.durable import Call, CallAbandoned, DurableContext
+from mrtr_options.sdk.durable import CallAbandoned, CallParams, DurableContext
 from mrtr_options.sdk.durable.events import Begun, Caller
 from mrtr_options.sdk.durable.record import Record
 from mrtr_options.sdk.durable.sealing import MAX_BYTES
@@ -193,7 +193,7 @@ DECLINED = after_a_step(asking(who("one")))
 async def test_what_ends_a_call_is_raised_at_each_delivery_and_no_effect_is_tried_again(
     engine: str, handle: Handle, error: type[Exception], says: str
 ) -> None:
-    async def handler(ctx: Ctx, call: Call) -> types.CallToolResult:
+    async def handler(ctx: Ctx, call: CallParams) -> types.CallToolResult:
         await ctx.elicit(who())
         return cast("Any", await handle(ctx))
 
@@ -219,7 +219,7 @@ async def test_code_in_a_scope_of_anyio_leaves_a_step_at_once(engine: str) -> No
         finally:
             stopped.append(key)
 
-    async def handler(ctx: Ctx, call: Call) -> types.CallToolResult:
+    async def handler(ctx: Ctx, call: CallParams) -> types.CallToolResult:
         with anyio.move_on_after(0.1):
             await ctx.step("too long", long)
         await ctx.elicit(who())
@@ -236,7 +236,7 @@ async def test_code_in_a_scope_of_anyio_leaves_a_step_at_once(engine: str) -> No
 
 async def test_a_call_that_its_engine_drops_ends_without_an_error() -> None:
     """Have the garbage collector close the coroutine of a call, in any thread."""
-    record = Record(Begun(Call("tool", None), Caller(frozenset()), 0.0), 0.0)
+    record = Record(Begun(CallParams("tool", None), Caller(frozenset()), 0.0), 0.0)
     context = DurableContext(None, cast("Any", SimpleNamespace(record=record)), idle_seconds=1.0)
     work = context.outcome(anyio.lowlevel.checkpoint())
     work.send(None)
@@ -244,7 +244,7 @@ async def test_a_call_that_its_engine_drops_ends_without_an_error() -> None:
 
 
 async def test_a_step_gives_back_what_its_record_has(engine: str) -> None:
-    async def handler(ctx: Ctx, call: Call) -> types.CallToolResult:
+    async def handler(ctx: Ctx, call: CallParams) -> types.CallToolResult:
         return result(repr(await ctx.step("effect", lambda key: ("a", {1: None}))))
 
     async with served(engine, None, handler) as send:
@@ -263,7 +263,7 @@ async def test_what_a_round_brings_is_refused_where_the_call_has_no_room_for_it(
 
 
 async def test_what_is_asked_again_takes_room_too(sqlite: str) -> None:
-    async def handler(ctx: Ctx, call: Call) -> types.CallToolResult:
+    async def handler(ctx: Ctx, call: CallParams) -> types.CallToolResult:
         text = "x" * (MAX_BYTES // 4)
         await ctx.elicit_all(*(Question(key, text, Name) for key in ("one", "two", "three")))
         return result("done")
@@ -285,7 +285,7 @@ async def test_a_state_that_names_no_call_is_refused(engine: str) -> None:
 async def test_work_longer_than_a_clients_rounds_ends_in_what_can_be_resumed(sqlite: str) -> None:
     done = anyio.Event()
 
-    async def handler(ctx: Ctx, call: Call) -> types.CallToolResult:
+    async def handler(ctx: Ctx, call: CallParams) -> types.CallToolResult:
         for key in ("one", "who"):
             await ctx.elicit(who(key))
         await done.wait()
@@ -306,7 +306,7 @@ async def test_work_longer_than_a_clients_rounds_ends_in_what_can_be_resumed(sql
 async def test_a_call_without_an_answer_is_given_up(sqlite: str) -> None:
     given_up = anyio.Event()
 
-    async def handler(ctx: Ctx, call: Call) -> types.CallToolResult:
+    async def handler(ctx: Ctx, call: CallParams) -> types.CallToolResult:
         try:
             await ctx.elicit(who())
         except Exception:
@@ -326,7 +326,7 @@ async def test_a_first_request_that_is_cancelled_takes_its_call_along(sqlite: st
     began = anyio.Event()
     ends = list[str]()
 
-    async def handler(ctx: Ctx, call: Call) -> types.CallToolResult:
+    async def handler(ctx: Ctx, call: CallParams) -> types.CallToolResult:
         try:
             began.set()
             await anyio.sleep_forever()
@@ -361,7 +361,7 @@ async def test_a_restarted_process_goes_on_with_what_was_left_unasked(sqlite: st
     done = anyio.Event()
     may_end = anyio.Event()
 
-    async def handler(ctx: Ctx, call: Call) -> types.CallToolResult:
+    async def handler(ctx: Ctx, call: CallParams) -> types.CallToolResult:
         await ctx.elicit(who())
         await may_end.wait()
 

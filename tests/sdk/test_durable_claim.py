@@ -12,7 +12,7 @@ import mcp_types as types
 import psycopg
 import pytest
 
-from mrtr_options.sdk.durable import Call
+from mrtr_options.sdk.durable import CallParams
 from mrtr_options.sdk.durable.claim import GRACE_SECONDS, taken, try_url
 from mrtr_options.sdk.durable.embedded import process
 from mrtr_options.sdk.durable.engine import WrongDatabase
@@ -123,7 +123,7 @@ async def test_a_database_that_takes_no_calls_is_refused_in_one_line_at_start(
 async def test_a_step_whose_key_no_database_holds_does_nothing(engine: str, key: str) -> None:
     world = World()
 
-    async def handler(ctx: Ctx, call: Call) -> types.CallToolResult:
+    async def handler(ctx: Ctx, call: CallParams) -> types.CallToolResult:
         await ctx.elicit(who())
         await ctx.step(key, lambda once: world.do("charge", once))
         return result("done")
@@ -143,7 +143,7 @@ async def test_a_handler_that_does_something_else_does_no_effect_when_it_runs_ag
     world = World()
     now = ["old"]
 
-    async def handler(ctx: Ctx, call: Call) -> types.CallToolResult:
+    async def handler(ctx: Ctx, call: CallParams) -> types.CallToolResult:
         for kind in now:
             await ctx.step(kind, lambda key, kind=kind: world.do(kind, key))
         await ctx.elicit(who("one"))
@@ -187,7 +187,7 @@ async def test_a_handler_that_cancels_its_own_task_ends_its_call(
         task.cancel()
         await anyio.lowlevel.checkpoint()
 
-    async def handler(ctx: Ctx, call: Call) -> types.CallToolResult:
+    async def handler(ctx: Ctx, call: CallParams) -> types.CallToolResult:
         await ctx.elicit(who())
         await (ctx.step("odd", cancel_self) if in_step else cancel_self())
         return result("done")

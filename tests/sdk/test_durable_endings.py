@@ -12,7 +12,7 @@ from mcp import MCPError
 from pydantic import BaseModel
 
 from mrtr_options import sdk
-from mrtr_options.sdk.durable import Call, DurableStore
+from mrtr_options.sdk.durable import CallParams, DurableStore
 from tests.bounds import SECONDS
 from tests.sdk.durable_calls import Ctx
 from tests.sdk.fakes import ON_ASYNCIO, deliver, named, result, who
@@ -32,7 +32,7 @@ class Wanted(BaseModel):
 
 async def play(
     url: str,
-    handler: Callable[[Ctx, Call], Awaitable[types.CallToolResult]],
+    handler: Callable[[Ctx, CallParams], Awaitable[types.CallToolResult]],
     scene: Callable[[Send], Awaitable[None]],
 ) -> None:
     """Serve a tool whose calls are named by their reference, and play a scene with it."""
@@ -63,7 +63,7 @@ async def reason_of(call: Awaitable[object]) -> dict[str, Any]:
 async def test_a_refusal_after_a_step_keeps_the_name_and_says_what_was_done(sqlite: str) -> None:
     charged: list[str] = []
 
-    async def receipt(ctx: Ctx, call: Call) -> types.CallToolResult:
+    async def receipt(ctx: Ctx, call: CallParams) -> types.CallToolResult:
         assert await ctx.memo("price", lambda: 5) == 5
         await ctx.step("pay", charged.append)
         await ctx.elicit(who("two"))
@@ -86,7 +86,7 @@ async def test_a_refusal_before_any_step_and_a_call_that_is_not_done_free_the_na
 ) -> None:
     entered: list[int] = []
 
-    async def pay(ctx: Ctx, call: Call) -> types.CallToolResult:
+    async def pay(ctx: Ctx, call: CallParams) -> types.CallToolResult:
         entered.append(len(entered))
         await ctx.elicit(who("one"))
         if len(entered) == 2:
@@ -105,7 +105,7 @@ async def test_a_refusal_before_any_step_and_a_call_that_is_not_done_free_the_na
 async def test_a_step_that_raised_is_told_as_in_doubt_at_once_and_again(sqlite: str) -> None:
     charged: list[str] = []
 
-    async def pay(ctx: Ctx, call: Call) -> types.CallToolResult:
+    async def pay(ctx: Ctx, call: CallParams) -> types.CallToolResult:
         def charge(key: str) -> None:
             charged.append(key)
             raise TimeoutError
@@ -128,7 +128,7 @@ async def test_the_destination_is_asked_about_a_step_that_raised(
     def charge(key: str) -> int:
         raise TimeoutError
 
-    async def pay(ctx: Ctx, call: Call) -> types.CallToolResult:
+    async def pay(ctx: Ctx, call: CallParams) -> types.CallToolResult:
         return result(f"charge {await ctx.step('pay', charge, settled=lambda: found)}")
 
     async def scene(send: Send) -> None:

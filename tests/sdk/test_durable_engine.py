@@ -25,7 +25,7 @@ from sqlalchemy.exc import OperationalError
 from mrtr_options.review.bench.deployments.processes import CALLS, ProcessInstances
 from mrtr_options.review.bench.messages import Request
 from mrtr_options.review.bench.subjects import Subject
-from mrtr_options.sdk.durable import Call, DurableStore, live
+from mrtr_options.sdk.durable import CallParams, DurableStore, live
 from mrtr_options.sdk.durable.claim import taken
 from mrtr_options.sdk.durable.embedded import process
 from mrtr_options.sdk.durable.engine import WrongDatabase
@@ -121,7 +121,7 @@ async def test_a_call_begins_on_its_own_store_though_another_has_a_handler_of_it
     sqlite: str,
 ) -> None:
     def says(name: str) -> Any:
-        async def handler(ctx: Ctx, call: Call) -> types.CallToolResult:
+        async def handler(ctx: Ctx, call: CallParams) -> types.CallToolResult:
             return result(name)
 
         return handler
@@ -143,7 +143,7 @@ async def test_a_step_that_is_fatal_is_given_up(
     monkeypatch.setattr(live, "ATTEMPTS", 2)
     tries: list[str] = []
 
-    async def handler(ctx: Ctx, call: Call) -> types.CallToolResult:
+    async def handler(ctx: Ctx, call: CallParams) -> types.CallToolResult:
         await ctx.elicit(who())
 
         async def effect(key: str) -> None:
@@ -225,7 +225,7 @@ async def test_a_result_is_told_once_it_is_on_record(sqlite: str) -> None:
     file = sqlite.removeprefix("sqlite:///")
     with closing(sqlite3.connect(file, isolation_level=None)) as other:
 
-        async def handler(ctx: Ctx, call: Call) -> types.CallToolResult:
+        async def handler(ctx: Ctx, call: CallParams) -> types.CallToolResult:
             await ctx.elicit(who())
             other.execute("BEGIN IMMEDIATE")
             return result("done")
@@ -244,7 +244,7 @@ async def test_an_effect_that_happened_is_put_on_record_though_its_store_closes(
     file = sqlite.removeprefix("sqlite:///")
     with closing(sqlite3.connect(file, isolation_level=None)) as other:
 
-        async def handler(ctx: Ctx, call: Call) -> types.CallToolResult:
+        async def handler(ctx: Ctx, call: CallParams) -> types.CallToolResult:
             async def effect(key: str) -> None:
                 await world.do("effect", key)
                 if len(world.effects) == 1:

@@ -11,7 +11,7 @@ import pytest
 from mcp import MCPError
 
 from mrtr_options.sdk.call_key import REPEAT, check_naming, new_call_key
-from mrtr_options.sdk.durable import Call, CallAbandoned, DurableStore
+from mrtr_options.sdk.durable import CallAbandoned, CallParams, DurableStore
 from mrtr_options.sdk.durable.embedded import process
 from mrtr_options.sdk.durable.store import GO_ON
 from mrtr_options.sdk.questions import Cancelled, Declined
@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.anyio, ON_ASYNCIO]
 NO = {"decline": Declined, "cancel": Cancelled}
 
 
-async def charge(ctx: Ctx, call: Call) -> types.CallToolResult:
+async def charge(ctx: Ctx, call: CallParams) -> types.CallToolResult:
     """Ask, and then charge."""
     world: World = ctx.lifespan_context
     await ctx.elicit(who())
@@ -38,7 +38,7 @@ async def charge(ctx: Ctx, call: Call) -> types.CallToolResult:
 async def served(
     url: str,
     world: World,
-    handler: Callable[[Ctx, Call], Awaitable[types.CallToolResult]] = charge,
+    handler: Callable[[Ctx, CallParams], Awaitable[types.CallToolResult]] = charge,
     **bounds: Any,
 ) -> AsyncGenerator[Stated]:
     """Open a store whose calls are named by their reference; the function sends it a round."""
@@ -97,7 +97,7 @@ async def test_a_call_that_is_made_again_gets_a_result_that_says_so(sqlite: str)
 async def test_a_server_whose_unknown_callers_would_share_named_calls_is_not_built(
     kind: str,
 ) -> None:
-    async def handler(ctx: Any, call: Call) -> types.CallToolResult:
+    async def handler(ctx: Any, call: CallParams) -> types.CallToolResult:
         return result("done")
 
     store = TaskStore()
@@ -143,7 +143,7 @@ async def test_a_call_whose_question_found_no_answer_in_time_frees_its_name(sqli
     given_up = anyio.Event()
     world = World()
 
-    async def handler(ctx: Ctx, call: Call) -> types.CallToolResult:
+    async def handler(ctx: Ctx, call: CallParams) -> types.CallToolResult:
         try:
             return await charge(ctx, call)
         except CallAbandoned:
@@ -162,7 +162,7 @@ async def test_a_call_whose_question_found_no_answer_in_time_frees_its_name(sqli
 async def test_a_call_that_was_stopped_at_work_keeps_its_name(sqlite: str) -> None:
     world = World()
 
-    async def handler(ctx: Ctx, call: Call) -> types.CallToolResult:
+    async def handler(ctx: Ctx, call: CallParams) -> types.CallToolResult:
         await charge(ctx, call)
         await anyio.sleep_forever()
         return result("never")

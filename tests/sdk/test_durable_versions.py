@@ -8,7 +8,7 @@ import anyio
 import mcp_types as types
 import pytest
 
-from mrtr_options.sdk.durable import Call
+from mrtr_options.sdk.durable import CallParams
 from mrtr_options.sdk.durable.events import Begun, Ended
 from mrtr_options.sdk.durable.sealing import Seal, Unreadable
 from mrtr_options.sdk.questions import Question
@@ -29,10 +29,10 @@ pytestmark = [pytest.mark.anyio, ON_ASYNCIO]
 
 def a_price_that_rises(
     may_pay: anyio.Event,
-) -> Callable[[Ctx, Call], Awaitable[types.CallToolResult]]:
+) -> Callable[[Ctx, CallParams], Awaitable[types.CallToolResult]]:
     prices = itertools.count(10)
 
-    async def handler(ctx: Ctx, call: Call) -> types.CallToolResult:
+    async def handler(ctx: Ctx, call: CallParams) -> types.CallToolResult:
         price = next(prices)
         await ctx.elicit(Question("who", f"Who pays {price}?", Name))
         await ctx.step("wait", lambda key: may_pay.wait())
@@ -88,7 +88,7 @@ async def test_a_call_ends_whose_handler_does_otherwise_when_it_runs_again(
     world = World()
     kinds = ["old"]
 
-    async def handler(ctx: Ctx, call: Call) -> types.CallToolResult:
+    async def handler(ctx: Ctx, call: CallParams) -> types.CallToolResult:
         for kind in kinds:
             await ctx.step(kind, lambda key, kind=kind: world.do(kind, key))
         await ctx.elicit(who("one"))
@@ -114,7 +114,7 @@ async def test_a_text_can_be_read_in_its_place_only() -> None:
             Seal(None).read(kind, text, place)
 
 
-async def another(ctx: Ctx, call: Call) -> types.CallToolResult:
+async def another(ctx: Ctx, call: CallParams) -> types.CallToolResult:
     return await couple(ctx, call)
 
 

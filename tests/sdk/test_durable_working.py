@@ -8,7 +8,7 @@ import mcp_types as types
 import pytest
 from mcp import MCPError
 
-from mrtr_options.sdk.durable import Call, DurableStore
+from mrtr_options.sdk.durable import CallParams, DurableStore
 from mrtr_options.sdk.waiting import GO_ON
 from tests.sdk.durable_calls import Ctx, World, asked_by, refused, served
 from tests.sdk.fakes import ON_ASYNCIO, key_of, named, result, who
@@ -27,7 +27,7 @@ def go_on(action: Any) -> types.InputResponses:
 def works_until(done: anyio.Event) -> Any:
     """Make a handler that asks, and then works until it may end."""
 
-    async def handler(ctx: Ctx, call: Call) -> types.CallToolResult:
+    async def handler(ctx: Ctx, call: CallParams) -> types.CallToolResult:
         answer = await ctx.elicit(who())
         await done.wait()
         return result(answer.name)
@@ -69,7 +69,7 @@ async def test_no_response_by_default_has_a_state_and_no_question_where_a_form_c
     with pytest.raises(ValueError, match="while_working"):
         DurableStore(while_working="task")  # pyright: ignore[reportArgumentType]
 
-    async def handler(ctx: Ctx, call: Call) -> types.CallToolResult:
+    async def handler(ctx: Ctx, call: CallParams) -> types.CallToolResult:
         await anyio.sleep_forever()
         return result("never")
 
@@ -98,7 +98,7 @@ async def test_a_number_that_json_cannot_carry_is_refused_before_the_call_begins
 async def test_a_result_with_a_number_that_json_cannot_carry_is_refused_where_it_is_made(
     engine: str,
 ) -> None:
-    async def handler(ctx: Ctx, call: Call) -> types.CallToolResult:
+    async def handler(ctx: Ctx, call: CallParams) -> types.CallToolResult:
         return types.CallToolResult(content=[], structured_content={"a": math.inf})
 
     async with served(engine, None, handler) as send:

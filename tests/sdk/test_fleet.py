@@ -17,7 +17,7 @@ from mcp import MCPError
 from mcp.server.request_state import AESGCMRequestStateCodec
 
 from mrtr_options.review.bench.temporal import Server
-from mrtr_options.sdk.durable import Call, DurableStore
+from mrtr_options.sdk.durable import CallParams, DurableStore
 from mrtr_options.sdk.durable.engine import WrongDatabase
 from mrtr_options.sdk.durable.events import Ended, Stepped
 from mrtr_options.sdk.durable.position import Position
@@ -95,7 +95,7 @@ async def test_steps_at_once_run_once_each_also_where_another_worker_has_some(
     url = temporal.apart()
     kinds = [f"{number}" for number in range(12)]
 
-    async def handler(ctx: Ctx, call: Call) -> types.CallToolResult:
+    async def handler(ctx: Ctx, call: CallParams) -> types.CallToolResult:
         async def do(kind: str) -> None:
             await ctx.step(kind, lambda key: world.do(kind, key))
 
@@ -123,7 +123,7 @@ async def test_a_step_whose_worker_falls_silent_each_time_is_given_up(
         tries.append(key)
         await is_left.wait()
 
-    async def fatal(ctx: Ctx, call: Call) -> types.CallToolResult:
+    async def fatal(ctx: Ctx, call: CallParams) -> types.CallToolResult:
         await ctx.step("fatal", effect)
         return result("done")
 
@@ -141,7 +141,7 @@ async def test_an_effect_that_holds_up_its_worker_for_too_long_is_done_once(
     monkeypatch.setattr("mrtr_options.sdk.durable.activities.ALIVE_SECONDS", 1.0)
     tries = list[str]()
 
-    async def handler(ctx: Ctx, call: Call) -> types.CallToolResult:
+    async def handler(ctx: Ctx, call: CallParams) -> types.CallToolResult:
         await ctx.step("blocks", lambda key: tries.append(key) or time.sleep(12))
         return result("done")
 
@@ -168,7 +168,7 @@ async def test_a_call_says_how_it_stands_and_can_be_stopped_while_a_step_takes_l
             raise
         return "done"
 
-    async def slow(ctx: Ctx, call: Call) -> types.CallToolResult:
+    async def slow(ctx: Ctx, call: CallParams) -> types.CallToolResult:
         return result(await ctx.step("slow", effect))
 
     store = DurableStore(version="1", wait_seconds=0.2)

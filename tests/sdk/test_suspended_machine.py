@@ -18,7 +18,7 @@ from hypothesis.stateful import invariant, precondition, rule, run_state_machine
 from mcp import MCPError
 
 from mrtr_options.sdk.questions import Declined
-from mrtr_options.sdk.suspended import Call, ContinuationStore, LinearContext
+from mrtr_options.sdk.suspended import CallParams, ContinuationStore, LinearContext
 from tests.sdk.fakes import Params, called_by, modern, named, result, who
 from tests.sdk.stopped_time import StoppedTime
 from tests.sending import text_of
@@ -84,7 +84,7 @@ class Suspended(stateful.RuleBasedStateMachine):
         self.time.close()
         self.callers.stop()
 
-    async def tool(self, ctx: LinearContext[Any], call: Call) -> types.CallToolResult:
+    async def tool(self, ctx: LinearContext[Any], call: CallParams) -> types.CallToolResult:
         number: int = (call.arguments or {})["number"]
         done = self.done[number]
         gate = self.calls[number].gate

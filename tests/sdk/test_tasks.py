@@ -20,7 +20,7 @@ from pydantic import RootModel
 from examples.tasks_client import TasksClient, cancel_task, get_task, update_task
 from mrtr_options.sdk.call_key import CALL_KEY, new_call_key
 from mrtr_options.sdk.durable.embedded import process
-from mrtr_options.sdk.tasks import Call
+from mrtr_options.sdk.tasks import CallParams
 from mrtr_options.sdk.tasks.extension import MAX_STATUS
 from mrtr_options.sdk.tasks.wire import IDENTIFIER
 from tests.bounds import SECONDS
@@ -135,7 +135,7 @@ async def test_questions_asked_at_once_are_answered_one_by_one_or_at_once(engine
 
 
 async def test_a_question_that_is_asked_again_has_another_key(engine: str) -> None:
-    async def handler(ctx: Ctx, call: Call) -> types.CallToolResult:
+    async def handler(ctx: Ctx, call: CallParams) -> types.CallToolResult:
         return result(" ".join([(await ctx.elicit(who("one"))).name for _ in range(3)]))
 
     async with served(engine, None, handler) as here, here.taker() as client:
@@ -146,7 +146,7 @@ async def test_a_question_that_is_asked_again_has_another_key(engine: str) -> No
 
 
 async def test_an_answer_is_acknowledged_when_it_is_taken_and_the_work_goes_on(sqlite: str) -> None:
-    async def handler(ctx: Ctx, call: Call) -> types.CallToolResult:
+    async def handler(ctx: Ctx, call: CallParams) -> types.CallToolResult:
         await ctx.elicit(who())
         return await slow(ctx, call)
 
@@ -181,7 +181,7 @@ NO_WAY: dict[str, Any] = {"code": -32000, "message": "no way", "data": {"why": "
 async def test_an_error_of_the_tool_is_a_completed_task_and_one_of_the_call_a_failed_one(
     engine: str, outcome: types.CallToolResult | Exception, status: str, ends: dict[str, Any]
 ) -> None:
-    async def handler(ctx: Ctx, call: Call) -> types.CallToolResult:
+    async def handler(ctx: Ctx, call: CallParams) -> types.CallToolResult:
         if isinstance(outcome, Exception):
             raise outcome
         return outcome
@@ -292,7 +292,7 @@ async def test_cancelling_stops_the_work_and_is_idempotent(sqlite: str) -> None:
 
 
 async def test_work_that_only_says_how_far_it_is_can_be_cancelled(sqlite: str) -> None:
-    async def handler(ctx: Ctx, call: Call) -> types.CallToolResult:
+    async def handler(ctx: Ctx, call: CallParams) -> types.CallToolResult:
         while True:
             await ctx.status("on and on")
 
@@ -306,7 +306,7 @@ async def test_work_that_only_says_how_far_it_is_can_be_cancelled(sqlite: str) -
 
 
 async def test_an_author_may_say_how_far_the_work_is_as_often_as_they_like(sqlite: str) -> None:
-    async def handler(ctx: Ctx, call: Call) -> types.CallToolResult:
+    async def handler(ctx: Ctx, call: CallParams) -> types.CallToolResult:
         for number in range(2000):
             await ctx.status(f"{number} of 2000")
         for odd in 3, "x" * (MAX_STATUS + 1):
@@ -379,7 +379,7 @@ async def test_a_task_whose_effect_is_under_way_is_not_forgotten_when_its_time_i
         may_end.wait(SECONDS)
         charges.append(key)
 
-    async def handler(ctx: Ctx, call: Call) -> types.CallToolResult:
+    async def handler(ctx: Ctx, call: CallParams) -> types.CallToolResult:
         async def effect(key: str) -> None:
             began.set()
             await anyio.to_thread.run_sync(charge, key)

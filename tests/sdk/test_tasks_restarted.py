@@ -10,7 +10,7 @@ import mcp_types as types
 import pytest
 from mcp import MCPError
 
-from mrtr_options.sdk.tasks import Call, TaskContext
+from mrtr_options.sdk.tasks import CallParams, TaskContext
 from tests.sdk.fakes import ON_ASYNCIO, result, who
 from tests.sdk.task_server import (
     Ctx,
@@ -29,7 +29,7 @@ async def test_an_answer_waits_until_a_restarted_task_is_back_at_its_question(sq
     may_ask = anyio.Event()
     may_ask.set()
 
-    async def handler(ctx: Ctx, call: Call) -> types.CallToolResult:
+    async def handler(ctx: Ctx, call: CallParams) -> types.CallToolResult:
         await ctx.step("first", lambda key: None)
         back.set()
         await may_ask.wait()
@@ -71,7 +71,7 @@ async def test_a_restarted_task_is_known_before_its_handler_becomes_a_task_again
         await may_go_on.wait()
         await become_task(ctx)
 
-    async def handler(ctx: Ctx, call: Call) -> types.CallToolResult:
+    async def handler(ctx: Ctx, call: CallParams) -> types.CallToolResult:
         await ctx.become_task()
         await anyio.sleep_forever()
         raise AssertionError

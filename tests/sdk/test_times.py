@@ -23,12 +23,12 @@ async def pay(ctx: sdk.ReplayContext[Any], params: Params) -> types.CallToolResu
     return result("paid")
 
 
-async def hold(ctx: sdk.LinearContext[Any], call: sdk.Call) -> types.CallToolResult:
+async def hold(ctx: sdk.LinearContext[Any], call: sdk.CallParams) -> types.CallToolResult:
     """Pay, by option H."""
     return result("paid")
 
 
-async def keep(ctx: sdk.DurableContext[Any], call: sdk.Call) -> types.CallToolResult:
+async def keep(ctx: sdk.DurableContext[Any], call: sdk.CallParams) -> types.CallToolResult:
     """Pay, by option L."""
     return result("paid")
 

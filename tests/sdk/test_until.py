@@ -12,7 +12,7 @@ import mcp_types as types
 import pytest
 
 from examples.pay_by_link import Shop, buy
-from mrtr_options.sdk.durable import Call, DurableStore
+from mrtr_options.sdk.durable import CallParams, DurableStore
 from mrtr_options.sdk.suspended import ContinuationStore, LinearContext
 from mrtr_options.sdk.waiting import NotInTime
 from tests.sdk.fakes import ON_ASYNCIO, capabilities, deliver, key_of, modern, result
@@ -142,7 +142,7 @@ async def test_a_frame_in_memory_waits_as_long_as_its_process_lives(is_paid: boo
         looks.append(1)
         return "receipt 7" if is_paid and len(looks) > 3 else None
 
-    async def handler(ctx: LinearContext[Any], call: Call) -> types.CallToolResult:
+    async def handler(ctx: LinearContext[Any], call: CallParams) -> types.CallToolResult:
         try:
             found = await ctx.until("payment", check, seconds=0.3, poll_seconds=0.02)
         except NotInTime as error:

@@ -23,7 +23,7 @@ booked: list[str] = []
 store = sdk.ContinuationStore()
 
 
-async def book_table(ctx: sdk.LinearContext[Any], params: sdk.Call) -> Any:
+async def book_table(ctx: sdk.LinearContext[Any], params: sdk.CallParams) -> Any:
     guest = sdk.arguments_of(params, Arguments).guest
     when = await ctx.elicit(sdk.Question("time", "When?", Time))
     message = f"How will you leave the deposit for {when.time}?"

@@ -31,7 +31,7 @@ from mrtr_options.demo.own_tool.default import (
 )
 
 
-async def call_tool(ctx: sdk.LinearContext[World], params: sdk.Call) -> sdk.Result:
+async def call_tool(ctx: sdk.LinearContext[World], params: sdk.CallParams) -> sdk.Result:
     """Ask, then act. It waits here while its user answers."""
     world, caller = ctx.lifespan_context, ctx.caller
     wanted = sdk.arguments_of(params, Arguments)

@@ -7,6 +7,6 @@ engines run and keep calls: `embedded` (DBOS) and `fleet` (Temporal); `engine` i
 
 from mrtr_options.sdk.durable.context import DurableContext
 from mrtr_options.sdk.durable.store import DurableStore
-from mrtr_options.sdk.handler import Call, CallAbandoned
+from mrtr_options.sdk.handler import CallAbandoned, CallParams
 
-__all__ = ["Call", "CallAbandoned", "DurableContext", "DurableStore"]
+__all__ = ["CallAbandoned", "CallParams", "DurableContext", "DurableStore"]

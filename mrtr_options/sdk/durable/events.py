@@ -14,7 +14,7 @@ from pydantic import Field
 
 from mrtr_options.sdk.capabilities import Kinds
 from mrtr_options.sdk.durable.sealing import Error, Seal
-from mrtr_options.sdk.handler import Call
+from mrtr_options.sdk.handler import CallParams
 
 Outcome = types.CallToolResult | types.GetPromptResult | Error
 """The end of a handler."""
@@ -47,7 +47,7 @@ class Begun:
         same: A digest of the arguments that a call made again must have; "" without a name.
     """
 
-    call: Call
+    call: CallParams
     caller: Caller
     at: float
     ttl_ms: int | None = None

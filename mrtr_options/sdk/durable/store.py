@@ -67,7 +67,14 @@ from mrtr_options.sdk.durable.position import Position, handle_after
 from mrtr_options.sdk.durable.record import Record
 from mrtr_options.sdk.durable.sealing import MAX_BYTES, Seal, Unreadable, has_json, length
 from mrtr_options.sdk.effects import effects_here
-from mrtr_options.sdk.handler import Call, NotAHandler, check_handler, mark_need, mark_times, seals
+from mrtr_options.sdk.handler import (
+    CallParams,
+    NotAHandler,
+    check_handler,
+    mark_need,
+    mark_times,
+    seals,
+)
 from mrtr_options.sdk.settings import DATABASE_VARIABLE
 from mrtr_options.sdk.waiting import GO_ON
 
@@ -86,7 +93,7 @@ _GO_ON = types.ElicitRequest(
 _SAID_CHARS = 8 * 1024
 """The longest answers that a state carries, in characters."""
 
-AnyHandler = Callable[[Any, Call], Awaitable[types.CallToolResult | types.GetPromptResult]]
+AnyHandler = Callable[[Any, CallParams], Awaitable[types.CallToolResult | types.GetPromptResult]]
 Params = types.CallToolRequestParams | types.GetPromptRequestParams
 Principal = Callable[[ServerRequestContext[Any, Any]], str | None]
 
@@ -184,7 +191,7 @@ class DurableStore:
 
     def linear(
         self,
-        handler: Callable[[DurableContext[DeskT], Call], Awaitable[ResultT]],
+        handler: Callable[[DurableContext[DeskT], CallParams], Awaitable[ResultT]],
         *,
         call: str | CallFunction | None = None,
         call_is_secret: bool = False,
@@ -206,7 +213,7 @@ class DurableStore:
         Raises:
             NotAHandler: It is not a handler, or has no name of its own.
         """
-        check_handler(handler, "store.linear", (DurableContext, Call))
+        check_handler(handler, "store.linear", (DurableContext, CallParams))
         naming = CallNaming(call, call_is_secret)
         return self.in_rounds(self.register(handler, "rounds"), naming)
 
@@ -358,7 +365,9 @@ class DurableStore:
         else:
             if not has_json(params.arguments):
                 raise refused("number_out_of_range")
-            call = Call(params.name, None if params.arguments is None else {**params.arguments})
+            call = CallParams(
+                params.name, None if params.arguments is None else {**params.arguments}
+            )
             same = "" if named is None else named.same
             begun = Begun(call, answers.caller, now, self._ttl_ms, same)
             if length(begun) > MAX_BYTES:

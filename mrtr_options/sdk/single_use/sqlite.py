@@ -71,7 +71,7 @@ class SqliteStore(SqlStore):
         clock: Callable[[], float] | None = None,
     ) -> None:
         super().__init__(keep_seconds, max_rounds, max_rounds_per_caller)
-        self._path = path
+        self.path = path
         self._is_in_memory = str(path) == ":memory:"
         self._clock = clock or _machine_time
         self._file: os.stat_result | None = None
@@ -151,7 +151,7 @@ class SqliteStore(SqlStore):
             Unusable: It was deleted or replaced.
         """
         # A deleted file can still be written to, and other processes see nothing of it.
-        if why := replaced(self._path, self._file):
+        if why := replaced(self.path, self._file):
             raise Unusable(why)
         try:
             return use()
@@ -202,9 +202,7 @@ class SqliteStore(SqlStore):
             raise Unusable(self._why(error)) from error
 
     def _why(self, error: BaseException) -> str:
-        return (
-            f"cannot use {self._path} as a store of rounds ({error}); name a writable SQLite file"
-        )
+        return f"cannot use {self.path} as a store of rounds ({error}); name a writable SQLite file"
 
 
 class _Busy(Exception):

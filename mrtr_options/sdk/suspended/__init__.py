@@ -4,8 +4,8 @@
 has the tasks and futures below anyio that calls park on.
 """
 
-from mrtr_options.sdk.handler import Call, CallAbandoned
+from mrtr_options.sdk.handler import CallAbandoned, CallParams
 from mrtr_options.sdk.suspended.continuations import ContinuationStore
 from mrtr_options.sdk.suspended.frame import LinearContext
 
-__all__ = ["Call", "CallAbandoned", "ContinuationStore", "LinearContext"]
+__all__ = ["CallAbandoned", "CallParams", "ContinuationStore", "LinearContext"]

@@ -14,7 +14,7 @@ What was traded
   the answer that comes later gets whatever the handler then said.
 - The task parks on a bare future below anyio (`detached`), not on an `anyio.Event` in a task group:
   about half the memory. Nothing of the first request is kept but the tool's name and arguments.
-- The handler belongs to a call, not to a round: it gets a `Call` in place of a request's
+- The handler belongs to a call, not to a round: it gets a `CallParams` in place of a request's
   parameters, and starts with the context variables of the store, not of the first request. A
   round's principal or trace would be the wrong one two rounds later (and cost half a kilobyte).
 - A frame is parked at one `await`. Questions that are asked together (`elicit_all`) share it and
@@ -52,7 +52,7 @@ from mcp.server import ServerRequestContext
 from mrtr_options.checks import check_numbers
 from mrtr_options.sdk.capabilities import kinds
 from mrtr_options.sdk.current_request import caller_of, check_protected
-from mrtr_options.sdk.handler import Call, check_handler, check_result, mark_need, mark_times
+from mrtr_options.sdk.handler import CallParams, check_handler, check_result, mark_need, mark_times
 from mrtr_options.sdk.questions import Cancelled, Declined, NotBegun, read_answer, request_for
 from mrtr_options.sdk.suspended.detached import Task, parking, spawn, stop
 from mrtr_options.sdk.suspended.frame import Asked, DeskT, Frame, LinearContext
@@ -65,7 +65,7 @@ logger = logging.getLogger("mrtr_options.suspended")
 CLEANUP_SECONDS = 5.0
 """The time that the author's `finally` blocks get in `aclose` before they are cancelled."""
 
-Handler = Callable[[LinearContext[DeskT], Call], Awaitable[types.Result]]
+Handler = Callable[[LinearContext[DeskT], CallParams], Awaitable[types.Result]]
 Params = types.CallToolRequestParams | types.GetPromptRequestParams
 
 
@@ -197,7 +197,7 @@ class ContinuationStore:
             self._sweeper = None
 
     def linear(
-        self, handler: Callable[[LinearContext[DeskT], Call], Awaitable[ResultT]]
+        self, handler: Callable[[LinearContext[DeskT], CallParams], Awaitable[ResultT]]
     ) -> Callable[
         [ServerRequestContext[DeskT, Any], Params], Awaitable[ResultT | types.InputRequiredResult]
     ]:
@@ -207,7 +207,7 @@ class ContinuationStore:
 
         While the store is not open, that handler refuses every call (-32603).
         """
-        check_handler(handler, "store.linear", (LinearContext, Call))
+        check_handler(handler, "store.linear", (LinearContext, CallParams))
 
         async def suspended(
             ctx: ServerRequestContext[DeskT, Any], params: Params
@@ -227,7 +227,7 @@ class ContinuationStore:
         if not self._entered:  # nothing would end the call
             raise _not_entered()
         frame = self._admitted(ctx, params)
-        call = Call(params.name, None if params.arguments is None else {**params.arguments})
+        call = CallParams(params.name, None if params.arguments is None else {**params.arguments})
         context = LinearContext(ctx.lifespan_context, frame)
         frame.task = spawn(lambda: self._run(handler, context, call, frame), self._context)
         try:
@@ -238,7 +238,7 @@ class ContinuationStore:
             raise
 
     async def _run(
-        self, handler: Handler[DeskT], context: LinearContext[DeskT], call: Call, frame: Frame
+        self, handler: Handler[DeskT], context: LinearContext[DeskT], call: CallParams, frame: Frame
     ) -> None:
         try:
             output = check_result(await handler(context, call))

@@ -3,7 +3,7 @@
 `extension` is the server's side with what the handler sees, and `wire` is what travels.
 """
 
-from mrtr_options.sdk.durable import Call
+from mrtr_options.sdk.durable import CallParams
 from mrtr_options.sdk.tasks.extension import TaskContext, TaskHandler, TaskStore
 
-__all__ = ["Call", "TaskContext", "TaskHandler", "TaskStore"]
+__all__ = ["CallParams", "TaskContext", "TaskHandler", "TaskStore"]

@@ -51,7 +51,7 @@ from mrtr_options.sdk.durable.record import Record
 from mrtr_options.sdk.durable.sealing import MAX_BYTES, length
 from mrtr_options.sdk.durable.store import DurableStore, Params
 from mrtr_options.sdk.effects import ENDINGS, CallEffects, in_doubt, with_effects
-from mrtr_options.sdk.handler import Call, check_handler, mark_need, seals
+from mrtr_options.sdk.handler import CallParams, check_handler, mark_need, seals
 from mrtr_options.sdk.questions import BadAnswer
 from mrtr_options.sdk.server import outcome_of
 from mrtr_options.sdk.tasks.wire import (
@@ -120,7 +120,7 @@ class TaskContext(DurableContext[DeskT], Generic[DeskT]):
         self._running.notify()
 
 
-TaskHandler = Callable[[TaskContext[DeskT], Call], Awaitable[types.CallToolResult]]
+TaskHandler = Callable[[TaskContext[DeskT], CallParams], Awaitable[types.CallToolResult]]
 
 
 @dataclass(kw_only=True, eq=False)
@@ -177,7 +177,7 @@ class TaskStore(DurableStore, Extension):
             call_is_secret: Whether only one caller can know what names a call.
         """
         naming = CallNaming(call, call_is_secret)
-        check_handler(handler, "store.task", (TaskContext, Call))
+        check_handler(handler, "store.task", (TaskContext, CallParams))
         rounds = self.in_rounds(self.register(handler, "asks" if asks_first else "task"), naming)
 
         async def served(ctx: ServerRequestContext[Any, Any], params: Params) -> types.Result:

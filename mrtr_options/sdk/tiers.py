@@ -1,14 +1,18 @@
-"""A tool of ours on the SDK's high tier. Knows `handler` and `current_request`."""
+"""A tool of ours on a server of its author's, of either tier of the SDK.
+
+Knows `handler` and `current_request`.
+"""
 
 from __future__ import annotations
 
 import inspect
 import logging
+from functools import cached_property
 from typing import Annotated, Any, Protocol, cast
 
 import mcp_types as types
 from mcp import MCPError
-from mcp.server import MCPServer
+from mcp.server import MCPServer, Server
 from mcp.server.mcpserver import Context as HighTierContext
 from mcp.server.mcpserver.exceptions import ToolError
 from pydantic import BaseModel
@@ -30,10 +34,14 @@ class Tool(Protocol):
     def arguments(self) -> type[BaseModel]: ...
     @property
     def annotations(self) -> types.ToolAnnotations | None: ...
+    @property
+    def output_schema(self) -> type[BaseModel] | None: ...
+    @cached_property
+    def listed(self) -> types.Tool: ...
     async def call(self, ctx: Context, params: Params) -> Result: ...
 
 
-def add(tool: Tool, server: MCPServer[Any]) -> None:
+def add_to_high_tier(tool: Tool, server: MCPServer[Any]) -> None:
     """Add a tool to a server whose tools are functions with a parameter for each argument."""
     name_of_context = "ctx"
     while name_of_context in tool.arguments.model_fields:
@@ -51,14 +59,17 @@ def add(tool: Tool, server: MCPServer[Any]) -> None:
             raise Crashed from error
 
     parameters = _parameters_of(tool, name_of_context)
-    cast("Any", call).__signature__ = inspect.Signature(parameters)
+    returned: Any = None
+    if tool.output_schema is not None:
+        returned = Annotated[types.CallToolResult, tool.output_schema]
+    cast("Any", call).__signature__ = inspect.Signature(parameters, return_annotation=returned)
     call.__annotations__ = {each.name: each.annotation for each in parameters}
     server.add_tool(
         call,
         tool.name,
         description=tool.description,
         annotations=tool.annotations,
-        structured_output=False,
+        structured_output=tool.output_schema is not None,
     )
 
 
@@ -84,3 +95,28 @@ def _parameters_of(tool: Tool, name_of_context: str) -> list[inspect.Parameter]:
             for name, field in tool.arguments.model_fields.items()
         ),
     ]
+
+
+def add_to_lowlevel(tool: Tool, server: Server[Any]) -> None:
+    """Add a tool beside those that a lowlevel server lists and calls by itself."""
+    others_listed = server.get_request_handler("tools/list")
+    others_called = server.get_request_handler("tools/call")
+
+    async def list_tools(ctx: Context, params: types.PaginatedRequestParams) -> Any:
+        if others_listed is None:
+            return types.ListToolsResult(tools=[tool.listed])
+        listed: Any = await others_listed.handler(ctx, params)
+        is_last = listed.next_cursor is None
+        return (
+            listed.model_copy(update={"tools": [*listed.tools, tool.listed]}) if is_last else listed
+        )
+
+    async def call_tool(ctx: Context, params: Params) -> Any:
+        if params.name == tool.name:
+            return await tool.call(ctx, params)
+        if others_called is None:
+            raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {params.name!r}.")
+        return await others_called.handler(ctx, params)
+
+    server.add_request_handler("tools/list", types.PaginatedRequestParams, list_tools)
+    server.add_request_handler("tools/call", Params, call_tool)

@@ -1,0 +1,314 @@
+"""One object for tools whose calls are done once: it puts the parts that exist in their order.
+
+    calls = Calls(SqliteStore("calls.sqlite"), keys=[key], caller=clerk_of)
+
+    @calls.tool(server, name_by="reference")
+    async def refund(call: Call, order: str, reference: str, amount: int) -> str:
+        if not await call.confirm(f"Refund {amount} on {order}?"):
+            raise NotDone("Nothing was refunded.")
+        done = await call.once("refund", psp.refund, reference, amount, settled=psp.find)
+        return f"Refunded: {done.id}"
+
+This is the default: keyed replay in the guard, with named calls. Old clients are asked, too. Each
+round runs the function from its first line, with the recorded answers and effects.
+
+Knows the parts: `protect` seals, `single_use` guards and names, `keyed_replay` asks and does each
+effect once, `legacy_shim` asks old clients.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import (
+    Any,
+    Concatenate,
+    Literal,
+    ParamSpec,
+    TypedDict,
+    TypeVar,
+    TypeVarTuple,
+    Unpack,
+    cast,
+)
+
+import mcp_types as types
+from mcp.server import MCPServer, Server
+from pydantic import BaseModel, create_model
+
+from mrtr_options.sdk.call_key import CallFunction
+from mrtr_options.sdk.effects import Settled, value_of
+from mrtr_options.sdk.handler import Params, Principal, check_server
+from mrtr_options.sdk.legacy_shim import legacy_shim
+from mrtr_options.sdk.protection import KEYS_VARIABLE, ProtectedRounds, new_key
+from mrtr_options.sdk.questions import AnswerT, Cancelled, Declined, Inquiry, Question
+from mrtr_options.sdk.replay import ReplayContext, keyed_replay
+from mrtr_options.sdk.server import Tool, arguments_of, protect, text
+from mrtr_options.sdk.settings import Settings, settings_or_environment
+from mrtr_options.sdk.single_use import single_use
+from mrtr_options.sdk.single_use.reservations import Store
+from mrtr_options.sdk.together import AsksTogether
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+Told = str | BaseModel | types.CallToolResult
+ToldT = TypeVar("ToldT", bound=Told)
+"""What a tool returns: a text, or what its output schema says, or a whole result."""
+
+REPEAT_NOTE = "This call was made before, at {since}. Nothing was done now; its result was:"
+"""What the model is told in front of the result of an earlier call."""
+
+_KINDS = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
+_logger = logging.getLogger(__name__)
+
+
+class Consent(BaseModel):
+    """The form of `confirm`."""
+
+    go_ahead: Literal["yes", "no"]
+
+
+class Guarding(TypedDict, total=False):
+    """What else the guard can be told of a tool's calls; see `single_use`."""
+
+    same: Sequence[str]
+    call_is_secret: bool
+    call_seconds: float
+    repeat_note: str | None
+    wait_seconds: float
+    round_seconds: float
+    attempts: int
+
+
+class Call(AsksTogether):
+    """A call, as its tool is given it: who calls, how to ask, how to do a thing once.
+
+    Attributes:
+        caller: The name of the caller, by the settings of the server; None for an unknown one.
+        lifespan_context: What the server's lifespan yields.
+        memo: Computes a value once in a call; see `ReplayContext.memo`.
+        ran: Returns whether an effect ran in this round; see `ReplayContext.ran`.
+    """
+
+    def __init__(self, ctx: ReplayContext[Any]) -> None:
+        self._ctx = ctx
+        self.caller = ctx.caller
+        self.lifespan_context: Any = ctx.lifespan_context
+        self.memo = ctx.memo
+        self.ran = ctx.ran
+
+    async def elicit(self, question: Question[AnswerT] | Inquiry[AnswerT]) -> AnswerT:
+        """Ask the user, or the client; see `ReplayContext.elicit`."""
+        return await self._ctx.elicit(question)
+
+    async def _answers_to(
+        self, questions: Sequence[Question[Any] | Inquiry[Any]]
+    ) -> tuple[Any, ...]:
+        return await self._ctx.elicit_all(*questions)
+
+    async def confirm(self, message: str) -> bool:
+        """Ask the user for a yes. A no, a declined and a dismissed question are none.
+
+        The words are the question's key: other words are asked anew.
+
+        Raises:
+            CannotAsk: The client cannot be asked.
+        """
+        key = f"confirm {hashlib.sha256(message.encode()).hexdigest()[:8]}"
+        unasked = f"This client cannot ask its user: {message}"
+        try:
+            answer = await self.elicit(Question(key, message, Consent, unasked=unasked))
+        except (Declined, Cancelled):
+            return False
+        return answer.go_ahead == "yes"
+
+    async def once(
+        self,
+        key: str,
+        effect: Callable[[*Ts], Awaitable[T] | T],
+        *given: *Ts,
+        settled: Callable[[*Ts], Awaitable[object] | object] | None = None,
+    ) -> T:
+        """Do a thing once in this call, and return what it returned, in later rounds, too.
+
+        The value comes back as the effect's annotation says; without one, as JSON.
+
+        Args:
+            key: The effect's name; the author's own, unique in the tool, stable across versions.
+            effect: Does it, async or not.
+            given: What the effect is given.
+            settled: Asks the destination whether it was done, and is given the same. It returns
+                what the effect returned; False if it was not done, None if that cannot be said.
+
+        Raises:
+            TypeError: The effect, or `settled`, does not take what is given.
+            MCPError: -32603, it may have been done, and nothing says whether it was.
+        """
+        look: Settled | None = None
+        inspect.signature(effect).bind(*given)
+        if settled is not None:
+            inspect.signature(settled).bind(*given)
+            look = partial(settled, *given)
+        value: Any = await self._ctx.once(key, lambda _: effect(*given), settled=look)
+        return cast("T", value_of(effect, value))
+
+
+class Calls:
+    """The calls of a server's tools, each known by its name and done once.
+
+    Args:
+        store: Where they are recorded; shared by all instances.
+        keys: The ring of state keys, the signing one first; shared by all instances. None for
+            those of the environment.
+        caller: Names who calls; None for a stranger. Over stdio `ctx.request` is None, and the one
+            caller is who started the process.
+        settings: All that an instance is run with, in place of the environment. What is given
+            above counts.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        keys: Sequence[bytes] | None = None,
+        caller: Principal | None = None,
+        settings: Settings | None = None,
+    ) -> None:
+        settings = settings_or_environment(settings)
+        keys = keys or settings.keys
+        for warning in _differences(store, keys):
+            _logger.warning(warning)
+        self.store = store
+        self.settings = replace(
+            settings, keys=keys or [new_key()], principal=caller or settings.principal
+        )
+
+    def tool(
+        self,
+        server: MCPServer[Any] | Server[Any],
+        *,
+        name_by: str | CallFunction,
+        description: str | None = None,
+        annotations: types.ToolAnnotations | None = None,
+        **guarding: Unpack[Guarding],
+    ) -> Callable[
+        [Callable[Concatenate[Call, P], Awaitable[ToldT]]],
+        Callable[Concatenate[Call, P], Awaitable[ToldT]],
+    ]:
+        """Make a decorator that serves an async function as a tool of a server of either tier.
+
+        Its first parameter is the `Call`; the others are the tool's arguments.
+
+        Args:
+            server: States are bound to its name. It is protected with the settings of this object.
+            name_by: What names a call; see `call` of `single_use`.
+            description: For the model; by default the function's docstring.
+            annotations: Hints for clients; by default that the tool may be called again.
+            **guarding: What else the guard is told.
+
+        Raises:
+            TypeError: It is no such server or function.
+            ValueError: Its calls cannot be named so; or the server is protected otherwise.
+        """
+        self._protect(server)
+        options: Guarding = {"repeat_note": REPEAT_NOTE, **guarding}
+        guard = single_use(self.store, call=name_by, **options)
+        hints = annotations or types.ToolAnnotations(idempotent_hint=True)
+
+        def add(
+            function: Callable[Concatenate[Call, P], Awaitable[ToldT]],
+        ) -> Callable[Concatenate[Call, P], Awaitable[ToldT]]:
+            arguments, output = _models_of(function)
+            tool = Tool(
+                function.__name__,
+                description or inspect.getdoc(function) or "",
+                arguments,
+                keyed_replay(_handler_of(function, arguments)),
+                [guard, legacy_shim],
+                annotations=hints,
+                output_schema=output,
+            )
+            tool.add_to(server)
+            return function
+
+        return add
+
+    def _protect(self, server: MCPServer[Any] | Server[Any]) -> None:
+        """Protect the server, unless this object has done so."""
+        check_server(server, MCPServer, Server)
+        others = [each for each in server.middleware if isinstance(each, ProtectedRounds)]
+        if not others:
+            protect(server, self.settings)
+        elif any(each.principal is not self.settings.principal for each in others):
+            raise ValueError(
+                f"the server {server.name!r} is protected with other settings: leave out"
+                " build_server and protect, and give Calls these settings"
+            )
+
+
+def _differences(store: Store, keys: Sequence[bytes] | None) -> list[str]:
+    """Say in what two instances that are started like this one would differ."""
+    path: Path | str | None = getattr(store, "path", None)
+    said: list[str] = []
+    if not keys:
+        said.append(
+            f"{KEYS_VARIABLE} is not set: the states of calls are refused after a restart, and by"
+            " other instances"
+        )
+    if path == ":memory:":
+        said.append("calls are kept in this process: a restart and other instances know none")
+    elif path is not None:
+        said.append(
+            f"calls are kept in {Path(path).resolve()}: an instance with another file, or on"
+            " another machine, knows none of them (PostgresStore is for several machines)"
+        )
+    return said
+
+
+# --- from a function to a tool ------------------------------------------------------------------
+
+
+def _models_of(function: Callable[..., Any]) -> tuple[type[BaseModel], type[BaseModel] | None]:
+    """Return the model of a function's arguments, and that of what it returns, if it has one."""
+    signature = inspect.signature(function, eval_str=True)
+    _, *parameters = signature.parameters.values()
+    told: Any = signature.return_annotation
+    is_told = isinstance(told, type) and issubclass(told, Told)
+    is_fit = all(each.annotation is not each.empty and each.kind in _KINDS for each in parameters)
+    if not (inspect.iscoroutinefunction(function) and is_told and is_fit):
+        raise TypeError(
+            f"calls.tool takes `async def {function.__name__}(call: Call, reference: str, ...) ->"
+            " str`, with a type for each argument; it may return a model or a CallToolResult, too"
+        )
+    fields: dict[str, Any] = {
+        each.name: (each.annotation, ... if each.default is each.empty else each.default)
+        for each in parameters
+    }
+    is_model = not issubclass(told, str | types.CallToolResult)
+    return create_model(function.__name__, **fields), cast("Any", told) if is_model else None
+
+
+def _handler_of(
+    function: Callable[..., Awaitable[Told]], arguments: type[BaseModel]
+) -> Callable[[ReplayContext[Any], Params], Awaitable[types.CallToolResult]]:
+    """Return the handler of keyed replay that calls a function with its arguments."""
+
+    async def handler(ctx: ReplayContext[Any], params: Params) -> types.CallToolResult:
+        wanted = arguments_of(params, arguments)
+        given = {name: getattr(wanted, name) for name in arguments.model_fields}
+        told = await function(Call(ctx), **given)
+        if isinstance(told, types.CallToolResult):
+            return told
+        if isinstance(told, str):
+            return text(told)
+        plain = told.model_dump(mode="json", by_alias=True)
+        return text(json.dumps(plain)).model_copy(update={"structured_content": plain})
+
+    return handler

@@ -1,0 +1,325 @@
+"""Tests of `sdk.Calls`: a decorated function is sealed, guarded, named, and asks old clients."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+
+import mcp_types as types
+import pytest
+from mcp import Client, MCPError
+from mcp.server import MCPServer, Server
+from pydantic import BaseModel, Field
+
+from mrtr_options import sdk
+from mrtr_options.review.bench.client import MODES
+from mrtr_options.sdk.protection import new_key
+from tests.sending import text_of
+
+pytestmark = pytest.mark.anyio
+
+KEY = new_key()
+WANTED = {"order": "o-1", "reference": "r-1", "amount": 40}
+TIERS = pytest.mark.parametrize("make", [MCPServer, Server], ids=["high", "lowlevel"])
+Make = Callable[[str], Any]
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+class Paid(BaseModel):
+    """What the bank returns."""
+
+    id: str
+    amount: int
+
+
+@dataclass
+class Bank:
+    """A bank without idempotency keys, whose payments can be looked up.
+
+    Attributes:
+        paid: The payments, in order.
+        trouble: Raised by the next payment, after it was made.
+    """
+
+    paid: list[Paid] = field(default_factory=list[Paid])
+    trouble: BaseException | None = None
+
+    async def pay(self, reference: str, amount: int) -> Paid:
+        self.paid.append(Paid(id=f"p-{len(self.paid) + 1}", amount=amount))
+        if self.trouble is not None:
+            trouble, self.trouble = self.trouble, None
+            raise trouble
+        return self.paid[-1]
+
+    async def find(self, reference: str, amount: int) -> Paid | bool:
+        return self.paid[-1] if self.paid else False
+
+
+@dataclass
+class User:
+    """Answers each question with a yes or a no, and keeps its words."""
+
+    go_ahead: str = "yes"
+    action: Any = "accept"
+    asked: list[str] = field(default_factory=list[str])
+
+    async def __call__(self, context: Any, params: Any) -> types.ElicitResult:
+        self.asked.append(params.message)
+        content: Any = {"go_ahead": self.go_ahead} if self.action == "accept" else None
+        return types.ElicitResult(action=self.action, content=content)
+
+
+def calls_in(path: Path, caller: str | None = "clerk", **more: Any) -> sdk.Calls:
+    return sdk.Calls(sdk.SqliteStore(path), keys=[KEY], caller=lambda ctx: caller, **more)
+
+
+def instance(make: Make, path: Path, bank: Bank, fee: str = "") -> Any:
+    """Build an instance; all of them share a file and a bank."""
+    server = make("shop")
+
+    @calls_in(path).tool(server, name_by="reference")
+    async def refund(call: sdk.Call, order: str, reference: str, amount: int = 40) -> str:
+        """Refund an order."""
+        if not await call.confirm(f"Refund {amount} on {order}{fee}?"):
+            raise sdk.NotDone("Nothing was refunded.")
+        done = await call.once("refund", bank.pay, reference, amount, settled=bank.find)
+        receipt = await call.confirm("Send a receipt?")
+        return f"Refunded {done.amount}: {done.id}, receipt {receipt}, by {call.caller}"
+
+    return server
+
+
+async def told(server: Any, user: User, era: Any = "modern", **arguments: Any) -> str:
+    """Make a call and return what is told; an error begins with "error: "."""
+    async with Client(server, mode=MODES[era], elicitation_callback=user) as client:
+        try:
+            result = await client.call_tool("refund", WANTED | arguments)
+            return " ".join(each.text for each in result.content if each.type == "text")
+        except MCPError as error:
+            return f"error: {error}"
+
+
+async def one_round(server: Any, asked: Any = None, go_ahead: str = "yes") -> Any:
+    """Send one round, at whichever instance."""
+    more: dict[str, Any] = {}
+    if asked is not None:
+        yes = types.ElicitResult(action="accept", content={"go_ahead": go_ahead})
+        more = {
+            "input_responses": dict.fromkeys(asked.input_requests, yes),
+            "request_state": asked.request_state,
+        }
+    async with Client(server, mode=MODES["modern"], elicitation_callback=User()) as client:
+        call = client.session.call_tool
+        try:
+            return await call("refund", WANTED, allow_input_required=True, **more)
+        except MCPError as error:  # raised outside the client's groups
+            refusal = error
+    raise refusal
+
+
+DONE = "Refunded 40: p-1, receipt True, by clerk"
+
+
+@TIERS
+@pytest.mark.parametrize("era", ["modern", "legacy"])
+async def test_both_tiers_ask_both_eras_the_whole_conversation(
+    make: Make, era: str, tmp_path: Path
+) -> None:
+    bank, user = Bank(), User()
+    assert await told(instance(make, tmp_path / "calls", bank), user, era) == DONE
+    assert user.asked == ["Refund 40 on o-1?", "Send a receipt?"]
+
+
+@TIERS
+async def test_a_call_is_known_by_its_name_at_another_instance(make: Make, tmp_path: Path) -> None:
+    bank, again = Bank(), User()
+    one, two = (instance(make, tmp_path / "calls", bank) for _ in range(2))
+    await told(one, User())
+    said = await told(two, again)
+    assert said.startswith("This call was made before, at ")
+    assert said.endswith(DONE)
+    assert (len(bank.paid), again.asked) == (1, [])
+
+
+@TIERS
+async def test_the_rounds_of_a_call_go_to_any_instance_and_a_resent_one_is_answered(
+    make: Make, tmp_path: Path
+) -> None:
+    bank = Bank()
+    one, two = (instance(make, tmp_path / "calls", bank) for _ in range(2))
+    consent = await one_round(one)
+    receipt = await one_round(two, consent)
+    assert (await one_round(one, consent)).input_requests == receipt.input_requests
+    assert text_of(await one_round(two, receipt)) == DONE
+    assert len(bank.paid) == 1
+
+
+@TIERS
+async def test_states_are_sealed(make: Make, tmp_path: Path) -> None:
+    server = instance(make, tmp_path / "calls", Bank())
+    asked = await one_round(server)
+    assert "o-1" not in asked.request_state
+    asked.request_state = f"{asked.request_state[:-4]}AAAA"
+    with pytest.raises(MCPError, match="Invalid or expired requestState"):
+        await one_round(server, asked)
+
+
+@pytest.mark.parametrize("action", ["accept", "decline", "cancel"])
+async def test_no_yes_is_not_done_and_frees_the_name(action: str, tmp_path: Path) -> None:
+    bank = Bank()
+    server = instance(MCPServer, tmp_path / "calls", bank)
+    assert await told(server, User("no", action)) == "Nothing was refunded."
+    assert bank.paid == []
+    assert await told(server, User()) == DONE
+
+
+async def test_an_effect_that_was_done_and_reported_as_failed_is_found(tmp_path: Path) -> None:
+    bank = Bank(trouble=TimeoutError())
+    assert await told(instance(MCPServer, tmp_path / "calls", bank), User()) == DONE
+    assert len(bank.paid) == 1
+
+
+async def test_two_versions_ask_once_each_in_their_words(tmp_path: Path) -> None:
+    bank = Bank()
+    old, new = (instance(Server, tmp_path / "calls", bank, fee) for fee in ("", ", fee 2"))
+    again = await one_round(new, await one_round(old))
+    assert [each.params.message for each in again.input_requests.values()] == [
+        "Refund 40 on o-1, fee 2?"
+    ]
+    # Either version finds the consent to its own words.
+    assert "Send a receipt?" in str((await one_round(old, again)).input_requests)
+
+
+async def test_a_client_that_cannot_be_asked_is_told_so(tmp_path: Path) -> None:
+    server = instance(MCPServer, tmp_path / "calls", Bank())
+    async with Client(server, mode=MODES["modern"]) as client:
+        result = await client.call_tool("refund", WANTED)
+    assert result.is_error
+    assert text_of(result) == "This client cannot ask its user: Refund 40 on o-1?"
+
+
+@TIERS
+async def test_a_tool_is_listed_beside_others_as_its_function_says(
+    make: Make, tmp_path: Path
+) -> None:
+    server = make("shop")
+    calls = calls_in(tmp_path / "calls")
+
+    @calls.tool(server, name_by="reference")
+    async def find(
+        call: sdk.Call, reference: Annotated[str, Field(description="Yours")], near: int = 3
+    ) -> Paid:
+        """Find a payment."""
+        return Paid(id=reference, amount=near)
+
+    @calls.tool(server, name_by="reference")
+    async def other(call: sdk.Call, reference: str) -> types.CallToolResult:
+        """Do another thing."""
+        return sdk.text("other")
+
+    async with Client(server, mode=MODES["modern"], elicitation_callback=User()) as client:
+        listed = {each.name: each for each in (await client.list_tools()).tools}
+        result = await client.call_tool("find", {"reference": "r-9"})
+        assert text_of(await client.call_tool("other", {"reference": "r-9"})) == "other"
+    assert set(listed) == {"find", "other"}
+    assert listed["find"].description == "Find a payment."
+    assert listed["find"].input_schema["required"] == ["reference"]
+    assert "Yours" in listed["find"].input_schema["properties"]["reference"]["description"]
+    assert set((listed["find"].output_schema or {})["properties"]) == {"id", "amount"}
+    assert result.structured_content == {"id": "r-9", "amount": 3}
+
+
+# --- what cannot work is refused when it is written -----------------------------------------------
+
+
+async def _untyped(call: sdk.Call, reference: Any = None) -> str:
+    return ""
+
+
+async def _silent(call: sdk.Call, reference: str) -> None:
+    pass
+
+
+def _plain(call: sdk.Call, reference: str) -> str:
+    return ""
+
+
+async def _many(call: sdk.Call, *references: str) -> str:
+    return ""
+
+
+del _untyped.__annotations__["reference"]
+NO_TOOLS: list[Any] = [_untyped, _silent, _plain, _many]
+
+
+@pytest.mark.parametrize("function", NO_TOOLS)
+def test_a_function_that_is_no_tool_is_refused(function: Any, tmp_path: Path) -> None:
+    add: Any = calls_in(tmp_path / "calls").tool(MCPServer("shop"), name_by="reference")
+    with pytest.raises(TypeError, match=r"calls.tool takes `async def"):
+        add(function)
+
+
+async def _fit(call: sdk.Call, reference: str) -> str:
+    return ""
+
+
+@TIERS
+def test_a_name_of_no_argument_or_of_unknown_callers_is_refused(make: Make, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="its arguments are: reference"):
+        calls_in(tmp_path / "calls").tool(make("shop"), name_by="order")(_fit)
+    strangers = sdk.Calls(sdk.SqliteStore(tmp_path / "calls"), keys=[KEY])
+    with pytest.raises(ValueError, match="two strangers would share a call"):
+        strangers.tool(make("shop"), name_by="reference")(_fit)
+    strangers.tool(make("shop"), name_by="reference", call_is_secret=True)(_fit)
+
+
+@TIERS
+def test_a_call_is_not_forgotten_before_its_question(make: Make, tmp_path: Path) -> None:
+    tool = calls_in(tmp_path / "calls").tool(make("shop"), name_by="reference", call_seconds=1)
+    with pytest.raises(ValueError, match="call_seconds=1 is shorter"):
+        tool(_fit)
+
+
+def test_a_server_that_is_protected_otherwise_is_refused(tmp_path: Path) -> None:
+    server = MCPServer("shop")
+    sdk.protect(server, sdk.Settings(keys=[KEY]))
+    with pytest.raises(ValueError, match="protected with other settings"):
+        calls_in(tmp_path / "calls").tool(server, name_by="reference")
+
+
+async def test_what_settled_cannot_be_given_is_refused_before_the_effect(tmp_path: Path) -> None:
+    bank, server = Bank(), MCPServer("shop")
+    look: Any = lambda: False  # noqa: E731
+
+    @calls_in(tmp_path / "calls").tool(server, name_by="reference")
+    async def refund(call: sdk.Call, reference: str, order: str, amount: int) -> str:
+        return str(await call.once("refund", bank.pay, reference, amount, settled=look))
+
+    assert "nothing was done" in await told(server, User())
+    assert bank.paid == []
+
+
+def warnings_of(log: pytest.LogCaptureFixture, make: Callable[[], object]) -> list[str]:
+    with log.at_level(logging.WARNING, "mrtr_options.sdk.calls"):
+        make()
+    return [each.getMessage() for each in log.records]
+
+
+def test_it_says_at_the_start_where_two_instances_would_differ(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("MRTR_STATE_KEYS", raising=False)
+    no_key, in_memory = warnings_of(caplog, lambda: sdk.Calls(sdk.SqliteStore(":memory:")))
+    assert "MRTR_STATE_KEYS is not set" in no_key
+    assert "calls are kept in this process" in in_memory
+    caplog.clear()
+    (in_file,) = warnings_of(caplog, lambda: calls_in(tmp_path / "calls"))
+    assert str(tmp_path / "calls") in in_file
+    assert "PostgresStore" in in_file
