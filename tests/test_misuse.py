@@ -131,7 +131,7 @@ MISTAKES: list[tuple[str, Callable[[Any], object]]] = [
         lambda of: task(of, lambda made, _: high_tier(made)),
     ),
     (r"MCPServer\(\.\.\., lifespan=\.\.\.\)", lambda of: high_tier(of(handler=CONTINUED))),
-    ("not an MCPServer of the package mcp", lambda of: of().add_to(FOREIGN)),
+    ("not an MCPServer or Server of the package mcp", lambda of: of().add_to(FOREIGN)),
     *(
         ("not an MCPServer or Server of the package mcp", lambda of, use=use: use(FOREIGN))
         for use in (sdk.protect, sdk.serve)
