@@ -276,7 +276,7 @@ def test_a_reply_of_no_kind_is_put_into_words() -> None:
     assert Reply().is_result is False
 
 
-def test_a_bill_for_a_stolen_state_follows_from_that_whoever_else_calls(tmp_path: Path) -> None:
+def test_a_bill_for_a_stolen_state_is_due_as_that_is_a_recommendation(tmp_path: Path) -> None:
     taker = tmp_path / "taker.py"
     source = (Path(__file__).parent / "corpus" / "hmac_json.py").read_text(encoding="utf-8")
     of_anybody = source.replace(
@@ -292,4 +292,5 @@ def test_a_bill_for_a_stolen_state_follows_from_that_whoever_else_calls(tmp_path
             held.hold(await run(taken, case))
 
     anyio.run(play)
-    assert held.first["bills-are-due"].follows == "state-is-bound-to-its-principal"
+    assert [each.rule for each in held.departures] == ["state-is-bound-to-its-principal"]
+    assert held.holds

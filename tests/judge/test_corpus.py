@@ -24,7 +24,7 @@ from mrtr_options.review.bench.setup import Era
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.review.check.cases import systematic
 from mrtr_options.review.check.drawn import at_random
-from mrtr_options.review.judge.contract import violations
+from mrtr_options.review.check.report import Report
 from mrtr_options.tool.catalogue import option_at
 from tests.bounds import SECONDS
 from tests.evidence import every
@@ -105,18 +105,17 @@ def source_of(name: str) -> str:
 
 
 async def broken_rules(name: str, folder: Path, cases: list[Scenario]) -> set[str]:
-    """Return the rules that a proposal breaks when it is run as `check` runs it."""
+    """Return the rules that `check` reports of a proposal, without what follows from others."""
     file = folder / f"{name}.py"
     file.write_text(source_of(name), encoding="utf-8")
     subject = Subject(option_at(file))
-    found: set[str] = set()
+    report = Report(name)
     with scratch() as shared, anyio.fail_after(SECONDS):
         children = Children(subject.option, shared)
         async with children.running():
             for case in cases:
-                history = await run(subject, case, children)
-                found |= {each.property for each in violations(history)}
-    return found
+                report.hold(await run(subject, case, children))
+    return {each.rule for each in (*report.findings, *report.departures)}
 
 
 @pytest.mark.slow

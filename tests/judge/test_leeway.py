@@ -138,10 +138,10 @@ DUE = "bills-are-due"
 @pytest.mark.parametrize(
     ("slug", "changes", "rule", "following"),
     [
-        ("settled-answer", IN_MISSOURI, "settled-answers-stay", [DUE]),
+        ("settled-answer", IN_MISSOURI, "settled-answers-stay", []),
         ("odd-arguments", [without_bounds], "the-tool-is-listed", []),
-        (SPRINGFIELD, [IN_PORTLAND], "state-is-bound-to-its-call", ["audit-comes-first", DUE]),
-        (SPRINGFIELD, [spelled("", " " * MAX_TOKEN_BYTES)], "states-are-short", [DUE]),
+        (SPRINGFIELD, [IN_PORTLAND], "state-is-bound-to-its-call", ["audit-comes-first"]),
+        (SPRINGFIELD, [spelled("", " " * MAX_TOKEN_BYTES)], "states-are-short", []),
     ],
 )
 def test_what_an_sdk_decides_is_told_with_what_follows_and_turns_no_verdict(

@@ -28,12 +28,10 @@ from mrtr_options.review.bench.scenario import (
 from mrtr_options.review.check.calls import rounds
 from mrtr_options.review.explore.combinations import Play
 from mrtr_options.review.judge.contract import RULES, violations
+from mrtr_options.review.judge.contract.rules import Rule
 from mrtr_options.review.judge.properties import Problem
 
 T = TypeVar("T")
-
-FORM = rules.CONTENT_IS_ONE_TEXT.name
-"""The rule about the form of a result."""
 
 SHRINK_REQUESTS = 3_000
 """The number of requests, about, that may be sent to find the smallest case of one rule."""
@@ -103,36 +101,50 @@ def findings(history: History, tools: dict[str, dict[str, Any]]) -> list[Finding
     """Return the rules that a run breaks.
 
     A wrong effect follows from a wrong response, and so does the form of a result that must not
-    come.
+    come. A bill follows only from a response that turns the verdict: what a server may do against
+    a recommendation, and what it may bill then, is allowed in `Exchange.excused`.
 
     Args:
         history: The run.
         tools: The server's listing.
     """
     found = violations(history, tools=tools)
-    causes: dict[int | None, str] = {}
+    causes: dict[int | None, Rule] = {}
     for each in found:
-        is_about_effects = RULES[each.property].about_effects
-        if not is_about_effects and causes.get(each.exchange, FORM) == FORM:
-            causes[each.exchange] = each.property
+        rule = RULES[each.property]
+        if rule.about == "responses" and _comes_before(rule, causes.get(each.exchange)):
+            causes[each.exchange] = rule
 
     calls = {sent.exchange: sent.call for sent, _ in history.exchanges}
-    forged = [at for at, rule in causes.items() if rule == rules.STATE_IS_GENUINE.name]
-    misled = {calls.get(at or 0): rules.STATE_IS_GENUINE.name for at in forged}
-
-    def cause_of(each: Problem) -> str:
-        if causes.get(each.exchange):
-            return causes[each.exchange]
-        return "" if each.exchange is None else misled.get(calls.get(each.exchange), "")
+    forged = [at for at, rule in causes.items() if rule == rules.STATE_IS_GENUINE]
+    misled = {calls.get(at or 0): rules.STATE_IS_GENUINE for at in forged}
 
     def followed_rule(each: Problem) -> str:
-        cause = cause_of(each)
-        if RULES[each.property].about_effects:
-            return cause
-        is_about_form = each.property == FORM
-        return cause if is_about_form and cause != FORM else ""
+        rule = RULES[each.property]
+        cause = causes.get(each.exchange)
+        if cause is None and each.exchange is not None:
+            cause = misled.get(calls.get(each.exchange))
+        return cause.name if cause is not None and _follows(rule, cause) else ""
 
     return [Finding(history, each, followed_rule(each)) for each in found]
+
+
+def _comes_before(rule: Rule, other: Rule | None) -> bool:
+    """Return whether a rule is a likelier cause of what else is wrong at a request."""
+    if other is None:
+        return True
+    if other == rules.CONTENT_IS_ONE_TEXT:
+        return True
+    return rule.in_verdict and not other.in_verdict and rule != rules.CONTENT_IS_ONE_TEXT
+
+
+def _follows(rule: Rule, cause: Rule) -> bool:
+    """Return whether a breach of a rule follows from that of another at the same request."""
+    if rule == rules.BILLS_ARE_DUE:
+        return cause.in_verdict
+    if rule == rules.CONTENT_IS_ONE_TEXT:
+        return cause != rule
+    return rule.about == "effects"
 
 
 async def smallest(

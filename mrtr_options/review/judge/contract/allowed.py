@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import mcp_types as types
 
@@ -60,12 +60,14 @@ class Ruling:
         responses: The responses.
         problems: The problems of what was pushed to the client before the response.
         refusing: The rule that an error breaks, if that is another one.
+        excused: See `Exchange.excused`.
     """
 
     rule: Rule
     responses: list[Allowed]
     problems: tuple[Problem, ...] = ()
     refusing: Rule | None = None
+    excused: list[Allowed] = field(default_factory=list[Allowed])
 
 
 def rule_on(calls: Calls, one: Exchange) -> Ruling:
@@ -131,7 +133,7 @@ def _rule_on_modern(calls: Calls, one: Exchange) -> Ruling:
         return Ruling(rules.STATE_IS_GENUINE, [*as_first, refused])
     broken = _broken_by_state(one)
     if broken is not None:
-        return Ruling(broken, [refused])
+        return Ruling(broken, [refused], excused=_allow_if_taken(calls, one))
     special = _special_rule(calls, one)
     ruling = _allow_all_places(calls, one)
     rule = ruling.rule
@@ -143,8 +145,23 @@ def _rule_on_modern(calls: Calls, one: Exchange) -> Ruling:
         allowed.append(Refused(UNREADABLE))
         rule = rules.ANSWERS_ARE_CHECKED
     if not rule.is_ordinary:
-        return Ruling(rule, allowed)
-    return Ruling(special or rule, allowed, refusing=special or _rule_against_refusal(one))
+        return Ruling(rule, allowed, excused=ruling.excused)
+    refusing = special or _rule_against_refusal(one)
+    return Ruling(special or rule, allowed, refusing=refusing, excused=ruling.excused)
+
+
+def _allow_if_taken(calls: Calls, one: Exchange) -> list[Allowed]:
+    """Return what is allowed where a state is taken that should be refused.
+
+    The server may go on with the request's arguments or with those of its state.
+    """
+    assert one.token is not None
+    requests = [one.request]
+    if fits_the_schema(one.token.request):
+        arguments = one.token.request.sent_arguments
+        requests.append(replace(one.request, arguments=arguments))
+    taken = [replace(one, sent=replace(one.sent, request=each)) for each in requests]
+    return [each for other in taken for each in _allow_all_places(calls, other).responses]
 
 
 def _broken_by_state(one: Exchange) -> Rule | None:
@@ -343,12 +360,14 @@ def _allow_all_places(calls: Calls, one: Exchange) -> Ruling:
     """
     location = location_of(one.request)
     allowed: list[Allowed] = []
+    excused: list[Allowed] = []
     rule = rules.QUESTIONS_ARE_ASKED_IN_ORDER
     for matches in places_meant(location):
         step = _NextStep(calls, one, location, matches)
         allowed += step.allow()
+        excused += step.excused
         rule = step.rule
-    return Ruling(rule, list(dict.fromkeys(allowed)))
+    return Ruling(rule, list(dict.fromkeys(allowed)), excused=excused)
 
 
 class _NextStep:
@@ -367,9 +386,10 @@ class _NextStep:
         self.is_under_other_keys = calls.has_unasked(one)
         self.names_of = calls.names_of
         self.rule = rules.QUESTIONS_ARE_ASKED_IN_ORDER
+        self.excused: list[Allowed] = []
 
     def allow(self) -> list[Allowed]:
-        """Return the allowed responses, and set `rule`."""
+        """Return the allowed responses, and set `rule` and `excused`."""
         if not self.matches:
             self.rule = rules.UNKNOWN_PLACES_ARE_ERRORS
             unknown: list[Allowed] = [ToolError()]
@@ -380,12 +400,14 @@ class _NextStep:
             return unknown
         if len(self.matches) == 1:
             return self._allow_at_units(self.matches[0])
+        question = asks_place(self.location, self.matches)
         if self.settled is not None:
             allowed = self._allow_at_units(self.settled)
             if self.answers.cold["place"]:
                 self.rule = rules.SETTLED_ANSWERS_STAY
+            for answer in self.answers.cold["place"]:
+                self.excused += self._allow_after(question, answer, self._allow_at_units)
             return allowed
-        question = asks_place(self.location, self.matches)
         unasked: list[Allowed] = [ToolError()]
         allowed = self._allow_at_question(question, unasked, self._allow_at_units)
         if self.later and not self.asks:

@@ -39,9 +39,9 @@ def _count_audits(one: Exchange) -> dict[str, int]:
 def _count_bills(one: Exchange) -> dict[str, int]:
     """Return how often each place may be billed for a request."""
     reply = one.reply
-    fitting = one.allowed
+    fitting = [*one.allowed, *one.excused]
     if reply.nothing is None and not reply.later and not one.failed:
-        fitting = [each for each in one.allowed if each.fits(reply)] or one.allowed
+        fitting = [each for each in fitting if each.fits(reply)] or one.allowed
     bills = [each.bill for each in fitting if isinstance(each, Reports) and each.bill is not None]
     return dict.fromkeys(bills, _count_begun(one))
 

@@ -107,6 +107,8 @@ class Exchange:
         saw_crash: Whether any instance died: another one may be at work on its call.
         asked, answered: The questions pushed to its client, and the user's answers to them.
         allowed: The responses that it may get, once they were computed.
+        excused: Further responses that break a recommendation alone, so that a bill is due for
+            them.
     """
 
     sent: Sent
@@ -127,6 +129,7 @@ class Exchange:
     asked: list[Asked] = field(default_factory=list[Asked])
     answered: list[Answered] = field(default_factory=list[Answered])
     allowed: list[Allowed] = field(default_factory=list[Allowed])
+    excused: list[Allowed] = field(default_factory=list[Allowed])
 
     @property
     def request(self) -> Request:

@@ -66,6 +66,7 @@ def _check_response(
     ruling = rule_on(calls, one)
     rule = ruling.rule
     one.allowed = ruling.responses
+    one.excused = ruling.excused
     if ruling.refusing and reply.is_refusal:
         rule = ruling.refusing
     yield from ruling.problems

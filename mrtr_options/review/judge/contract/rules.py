@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 from mrtr_options.review.judge.properties import Problem, Property
 
@@ -31,14 +31,14 @@ class Rule(Property):
             basic/patterns/mrtr.
         in_verdict: Whether a breach turns the verdict. Rules that the specification recommends or
             that an SDK decides are reported only.
-        about_effects: Whether it is about effects. Where a response is wrong, its wrong effects
-            follow from that.
+        about: The subject of the rule. Where a response is wrong, its wrong effects follow from
+            that; a leak causes no effect.
         is_ordinary: Whether it is the rule of a request with nothing special about it.
     """
 
     source: str = ""
     in_verdict: bool = True
-    about_effects: bool = False
+    about: Literal["responses", "effects", "leaks"] = "responses"
     is_ordinary: bool = False
 
     def problems(self, reading: HasProblems) -> Iterator[Problem]:
@@ -183,35 +183,38 @@ CONTENT_IS_ONE_TEXT = Rule(
 AUDIT_COMES_FIRST = Rule(
     "audit-comes-first",
     "An audit of the location as given comes before the bill, once a delivery.",
-    about_effects=True,
+    about="effects",
 )
 BILLS_ARE_DUE = Rule(
     "bills-are-due",
     "Only a call that reports is billed, for its place, once a delivery.",
-    about_effects=True,
+    about="effects",
 )
 A_REPORT_IS_BILLED = Rule(
     "a-report-is-billed",
     "A call that reports has at least one bill of its place.",
-    about_effects=True,
+    about="effects",
 )
 NO_OTHER_EFFECTS = Rule(
     "no-other-effects",
     "There are two kinds of effect, and none outside a call.",
-    about_effects=True,
+    about="effects",
 )
 NOTHING_IS_KEPT = Rule(
     "nothing-is-kept",
     "A process lets go of a call's files, tasks, threads and memory once it is over.",
+    about="leaks",
 )
 EXCEPTIONS_STAY_INSIDE = Rule(
     "exceptions-stay-inside",
     "An error is in the server's words, without the text of an exception.",
     in_verdict=False,
+    about="leaks",
 )
 NOTHING_LEAKS = Rule(
     "nothing-leaks",
     "No trace, no key and nothing of another user's shows in a response or a state.",
+    about="leaks",
 )
 
 RULES = {each.name: each for each in [*globals().values()] if isinstance(each, Rule)}
