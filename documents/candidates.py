@@ -6,10 +6,10 @@ again in two minutes. CANDIDATES, CHOOSING, README and the page show it.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from documents import ROOT
 from documents.explored import never_from
@@ -18,6 +18,7 @@ from mrtr_options.review.bench.setup import POLICIES, Policy
 from mrtr_options.review.bench.subjects import subject_named
 from mrtr_options.review.explore import summary as explore
 from mrtr_options.review.explore.counterexamples import weakest_of
+from mrtr_options.review.explore.kept import KeptFile
 from mrtr_options.review.explore.workers import Called, explore_all
 from mrtr_options.review.judge.anomalies import ANOMALIES, WORDS
 from mrtr_options.review.show.progress import sharing
@@ -64,14 +65,14 @@ def keep(path: Path = FILE) -> int:
     with sharing(calls, quiet=False) as on_share:
         done = explore_all(calls, None, on_share)
     rows = [each.as_json() for each in done]
-    path.write_text(json.dumps(rows, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+    KeptFile(path, list[Any]).write(rows)
     return explore.print_unclassified(done)
 
 
 @cache
 def read() -> Sequence[explore.Row]:
     """Return the kept rows, with what never happens."""
-    return explore.with_never(json.loads(FILE.read_text(encoding="utf-8")))
+    return explore.with_never(KeptFile(FILE, list[Any]).read())
 
 
 def row_of(subject: str, destination: Destination, policy: Policy) -> explore.Row:

@@ -5,9 +5,9 @@ Knows how to explore and how the rows are kept.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Sequence
 from pathlib import Path
+from typing import Any
 
 from documents import ROOT
 from mrtr_options.review.bench.scenario import calling
@@ -21,6 +21,7 @@ from mrtr_options.review.bench.subjects import (
     temporal_subjects,
 )
 from mrtr_options.review.explore import summary as explore
+from mrtr_options.review.explore.kept import KeptFile
 from mrtr_options.review.explore.workers import explore_all
 from mrtr_options.review.show.progress import sharing
 from mrtr_options.tool.notation import LEGACY_SHIM
@@ -39,7 +40,7 @@ NEVER = never_from("")
 
 def read(path: Path = FILE) -> list[explore.Row]:
     """Return the kept rows, with what never happens."""
-    return explore.with_never(json.loads(path.read_text(encoding="utf-8")))
+    return explore.with_never(KeptFile(path, list[Any]).read())
 
 
 def keep(names: Collection[str], most: int, path: Path = FILE) -> int:
@@ -66,8 +67,8 @@ def keep(names: Collection[str], most: int, path: Path = FILE) -> int:
     }
     with sharing(calls, quiet=False) as on_share:
         done = explore_all(calls, None, on_share)
-    kept: list[explore.Row] = json.loads(path.read_text(encoding="utf-8"))
-    found = {_key(row): row for row in kept}
+    file = KeptFile(path, list[Any])
+    found = {_key(row): row for row in file.read()}
     for row in (each.as_json() for each in done):
         found[_key(row)] = leave_out_races(row, found.get(_key(row), {}).get("races", ()))
     here = [subject.name for subject in subjects]
@@ -75,7 +76,7 @@ def keep(names: Collection[str], most: int, path: Path = FILE) -> int:
     on_temporal = [subject.name for subject in temporal_subjects()]
     order = [(name, policy) for name in dict.fromkeys(here + on_temporal) for policy in POLICIES]
     rows = [found[key] for key in order if key in found]
-    path.write_text(json.dumps(rows, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+    file.write(rows)
     return explore.print_unclassified(done)
 
 

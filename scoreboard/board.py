@@ -5,17 +5,15 @@ Knows what a review of a server or a framework records; nothing of any library.
 
 from __future__ import annotations
 
-import fcntl
-import os
 import sys
-from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import anyio
 from pydantic import BaseModel
 
+from mrtr_options.review.explore.kept import KeptFile
 from scoreboard import ROOT
 from scoreboard.frameworks.frameworks import frameworks
 from scoreboard.frameworks.play import FrameworkReview
@@ -59,7 +57,7 @@ class Scoreboard(BaseModel):
 
 def read(path: Path = FILE) -> Scoreboard:
     """Return the kept results."""
-    return Scoreboard.model_validate_json(path.read_bytes()) if path.is_file() else Scoreboard()
+    return KeptFile(path, Scoreboard).read(Scoreboard())
 
 
 def keep(found: Scoreboard, path: Path = FILE) -> Scoreboard:
@@ -68,35 +66,23 @@ def keep(found: Scoreboard, path: Path = FILE) -> Scoreboard:
     The order is that of the folders. They are listed now, since a folder may have been added, and
     its results kept, after the command began.
     """
-    with _alone(path):
-        board = read(path)
+    kept = KeptFile(path, Scoreboard)
+    with kept.locked():
+        board = kept.read(Scoreboard())
         board.servers = _renewed(board.servers, found.servers, peers())
         board.frameworks = _renewed(board.frameworks, found.frameworks, frameworks())
-        path.write_text(board.model_dump_json(indent=1) + "\n", encoding="utf-8")
+        kept.write(board)
     return board
-
-
-@contextmanager
-def _alone(path: Path) -> Generator[None]:
-    """Lock a file's folder for the block, so that commands that write at one time lose nothing.
-
-    The file need not be there yet, and is not made.
-    """
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        fcntl.flock(folder, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(folder)
 
 
 def keep_proxy(name: str, found: ProxyResults, path: Path = FILE) -> None:
     """Add the results of one proxy to the file."""
-    with _alone(path):
-        board = read(path)
+    kept = KeptFile(path, Scoreboard)
+    with kept.locked():
+        board = kept.read(Scoreboard())
         every = board.proxies | {name: found}
         board.proxies = {each: every[each] for each in proxies() if each in every}
-        path.write_text(board.model_dump_json(indent=1) + "\n", encoding="utf-8")
+        kept.write(board)
 
 
 def changed(known: Mapping[str, Who], kept: Mapping[str, Kept[Any]]) -> list[Who]:

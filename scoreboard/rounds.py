@@ -22,6 +22,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel, Field
 
+from mrtr_options.review.explore.kept import KeptFile
 from mrtr_options.terminal import Parser, markdown, plural, refuse
 from mrtr_options.terminal import run as run_command
 from scoreboard import ROOT
@@ -130,7 +131,7 @@ def schema() -> str:
 def read(folder: Path = FOLDER) -> list[Round]:
     """Return the kept rounds, oldest first."""
     files = (path for path in folder.glob("*.json") if path.name != SCHEMA.name)
-    found = [Round.model_validate_json(path.read_bytes()) for path in files]
+    found = [KeptFile(path, Round).read() for path in files]
     return sorted(found, key=lambda each: _place(each.name))
 
 
@@ -181,8 +182,7 @@ def _git(*arguments: str) -> str:
 def keep(found: Round, folder: Path = FOLDER) -> None:
     """Write a round and the schema."""
     folder.mkdir(exist_ok=True)
-    text = found.model_dump_json(indent=1) + "\n"
-    (folder / f"{found.name}.json").write_text(text, encoding="utf-8")
+    KeptFile(folder / f"{found.name}.json", Round).write(found)
     (folder / SCHEMA.name).write_text(schema(), encoding="utf-8")
 
 

@@ -7,8 +7,6 @@ files, so that an interrupted run goes on and changed code is played again.
 Knows pytest and the reports that processes send, and nothing of the tests themselves.
 """
 
-import hashlib
-import json
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -19,6 +17,8 @@ from typing import Any
 import pytest
 from _pytest.mark import ParameterSet
 from _pytest.terminal import TerminalReporter
+
+from mrtr_options.review.explore.kept import KeptLines, digest_of
 
 REPOSITORY = Path(__file__).parent.parent
 FOLDER = REPOSITORY / ".evidence"
@@ -76,19 +76,17 @@ class Played:
 @cache
 def kept_in() -> Path:
     """Return the file of results; its name changes with every file that results depend on."""
-    digest = hashlib.sha256()
     files = [path for path in REPOSITORY.iterdir() if path.is_file()]
     for folder in READ:
         files += [path for path in (REPOSITORY / folder).rglob("*") if path.is_file()]
-    for path in sorted(path for path in files if "__pycache__" not in path.parts):
-        digest.update(f"{path.relative_to(REPOSITORY)}\0".encode() + path.read_bytes() + b"\0")
-    return FOLDER / f"{digest.hexdigest()[:16]}.jsonl"
+    known = sorted(path for path in files if "__pycache__" not in path.parts)
+    parts = [part for path in known for part in (f"{path.relative_to(REPOSITORY)}\0", path, "\0")]
+    return FOLDER / f"{digest_of(*parts)}.jsonl"
 
 
 def read(file: Path) -> list[Played]:
-    """Read the stored results; leave out half a line at the end, which a killed run left."""
-    lines = file.read_text(encoding="utf-8").splitlines(keepends=True) if file.exists() else []
-    return [Played(**json.loads(line)) for line in lines if line.endswith("\n")]
+    """Read the stored results."""
+    return [Played(**row) for row in KeptLines(file).read()]
 
 
 @dataclass(eq=False)
@@ -139,9 +137,7 @@ class Summary:
         played = Played(report.nodeid, str(section), report.duration, differs)
         self.now.append(played)
         if not differs:
-            FOLDER.mkdir(exist_ok=True)
-            with kept_in().open("a", encoding="utf-8") as file:
-                file.write(json.dumps(asdict(played), ensure_ascii=False) + "\n")
+            KeptLines(kept_in()).add(asdict(played))
 
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         """End with success if no test is left because all results are stored."""

@@ -11,6 +11,7 @@ from pathlib import Path
 from pydantic import BaseModel, ValidationError
 
 from mrtr_options.review.bench.setup import Era
+from mrtr_options.review.explore.kept import KeptFile
 from scoreboard import ROOT
 from scoreboard.clients.peers import peers
 from scoreboard.clients.play import Seen
@@ -66,7 +67,7 @@ class Report(BaseModel):
 
 def read(path: Path = FILE) -> Report:
     """Return the kept runs."""
-    return Report.model_validate_json(path.read_bytes())
+    return KeptFile(path, Report).read()
 
 
 def keep(report: Report, path: Path = FILE) -> None:
@@ -83,7 +84,7 @@ def keep(report: Report, path: Path = FILE) -> None:
             if seen.client == name
         ],
     )
-    path.write_text(merged.model_dump_json(indent=1) + "\n", encoding="utf-8")
+    KeptFile(path, Report).write(merged)
 
 
 def _earlier(path: Path) -> Report:

@@ -1,7 +1,7 @@
-"""A proxy on loopback that breaks one response of one call, or makes responses up.
+"""What happens on the wire between a client and a server: one response breaks, or is made up.
 
-It stands between any client and any MCP server over streamable HTTP, records the client's requests,
-and passes everything else on unchanged. Knows HTTP/1.1 and JSON-RPC; nothing of options or SDKs.
+It stands between any client and any MCP server over streamable HTTP, and records the client's
+requests. Knows JSON-RPC; nothing of options or SDKs.
 
 The *messages of a call* are its questions and its result. A modern client gets one message with
 each response; a legacy client gets all messages on one stream. A fault happens at the first, at a
@@ -11,19 +11,13 @@ later (interim) or at the last message.
 from __future__ import annotations
 
 import json
-import socket
-import struct
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-import anyio
-import anyio.abc
-import h11
-import httpx2
-
 from scoreboard.clients.hostile import Answer
+from scoreboard.wire import JSON, STREAM, Board, Fault, MadeUp, Request, event, message_in, wire
 
 How = Literal[
     "cut",
@@ -38,50 +32,43 @@ How = Literal[
     "502",
     "503",
 ]
-"""The kinds of faults.
-
-- "cut", "reset": the connection is closed, or reset, before the response.
-- "half-json", "empty": the JSON is cut off, or the body is empty.
-- "stream-cut", "stream-end": the event stream is cut off, or ends cleanly, before the response.
-- "stream-id-cut": the event stream has an event id, and is cut off before the response.
-- "half-event": the event stream is cut off in the middle of the response.
-- "slow": the response is late.
-- "502", "503": a gateway answers. With 502 the server did the work, with 503 it was not reached.
-"""
+"""The kinds of faults, by name."""
 
 SLOW_SECONDS = 75.0
 """The delay of a slow response."""
 
-BROKEN: dict[How, str] = {
-    "cut": "the connection is closed before the response",
-    "reset": "the connection is reset before the response",
-    "half-json": "the connection is closed in the middle of the response",
-    "empty": "the response has an empty body",
-    "stream-cut": "the event stream is cut off before the response",
-    "stream-end": "the event stream ends before the response",
-    "stream-id-cut": "the event stream, which has event ids, is cut off before the response",
-    "half-event": "the event stream is cut off in the middle of the response",
-    "slow": f"the response is {SLOW_SECONDS:.0f} s late",
-    "502": "a gateway answers 502; the server did the work",
-    "503": "a gateway answers 503; the server was not reached",
+FAULTS: dict[How, tuple[Fault, str]] = {
+    "cut": (Fault("after", "cut"), "the connection is closed before the response"),
+    "reset": (Fault("after", "reset"), "the connection is reset before the response"),
+    "half-json": (
+        Fault("during", "cut"),
+        "the connection is closed in the middle of the response",
+    ),
+    "empty": (Fault("after", 200), "the response has an empty body"),
+    "stream-cut": (
+        Fault("during", "cut", as_stream=True, begins=b": open\n\n"),
+        "the event stream is cut off before the response",
+    ),
+    "stream-end": (
+        Fault("during", "end", as_stream=True, begins=b": open\n\n"),
+        "the event stream ends before the response",
+    ),
+    "stream-id-cut": (
+        Fault("during", "cut", as_stream=True, begins=b"id: 1\ndata: \n\n"),
+        "the event stream, which has event ids, is cut off before the response",
+    ),
+    "half-event": (
+        Fault("during", "cut", as_stream=True),
+        "the event stream is cut off in the middle of the response",
+    ),
+    "slow": (
+        Fault("after", "silence", seconds=SLOW_SECONDS),
+        f"the response is {SLOW_SECONDS:.0f} s late",
+    ),
+    "502": (Fault("after", 502), "a gateway answers 502; the server did the work"),
+    "503": (Fault("before", 503), "a gateway answers 503; the server was not reached"),
 }
-"""What a history says of each fault."""
-
-_HEAD_BYTES = 64 * 1024
-_OF_THE_CONNECTION = (
-    "host",
-    "content-length",
-    "transfer-encoding",
-    "connection",
-    "accept-encoding",
-)
-"""Headers of a request that are not passed on: the proxy's own connection has its own."""
-
-_PRIMING = {
-    "stream-cut": b": open\n\n",
-    "stream-end": b": open\n\n",
-    "stream-id-cut": b"id: 1\ndata: \n\n",
-}
+"""Each fault, and what a history says of it."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +103,7 @@ class Sent:
 
 
 @dataclass
-class Proxy:
+class Proxy(Board):
     """A proxy for one call. Enter `running` to use it.
 
     Args:
@@ -145,218 +132,59 @@ class Proxy:
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[str]:
         """Listen on a free port, and yield the origin. All connections close with the block."""
-        async with (
-            httpx2.AsyncClient(timeout=None, trust_env=False) as self._http,
-            await anyio.create_tcp_listener(local_host="127.0.0.1") as listener,
-            anyio.create_task_group() as group,
-        ):
-            group.start_soon(listener.serve, self._serve)
-            yield f"http://127.0.0.1:{listener.extra(anyio.abc.SocketAttribute.local_port)}"
-            group.cancel_scope.cancel()
+        async with wire(self.upstream, self) as port:
+            yield f"http://127.0.0.1:{port}"
 
-    async def _serve(self, stream: anyio.abc.SocketStream) -> None:
-        connection = _Connection(stream)
-        async with stream:
-            try:
-                while (request := await connection.request()) is not None:
-                    with suppress(_Answered):
-                        await self._respond(connection, *request)
-                    if not connection.goes_on():
-                        return
-            except (anyio.BrokenResourceError, anyio.ClosedResourceError, h11.ProtocolError):
-                return  # the client has gone
-            except (_Ended, httpx2.TransportError):
-                return  # the connection ends with the fault, or with the server
-
-    async def _respond(self, connection: _Connection, request: h11.Request, body: bytes) -> None:
-        headers = {name.decode(): value.decode() for name, value in request.headers}
-        if request.method == b"GET" and "last-event-id" in headers:
+    def takes(self, request: Request) -> Fault | MadeUp | None:
+        if request.method == "GET" and "last-event-id" in request.headers:
             self.resumed += 1
             self.history.append("the client asks for the rest of the event stream")
-        message = _message(body) if request.method == b"POST" else {}
-        is_call = message.get("method") == "tools/call"
-        if is_call:
-            params = {name: value for name, value in message["params"].items() if name != "_meta"}
-            sent = Sent(message["id"], params)
-            self.sent.append(sent)
-            self.history.append(f"request {len(self.sent)}: {_round(sent)}")
-            if self.answer is not None:
-                await self._make_up(connection, message["id"])
-                return
-            if self.fault is not None and self.fault.how == "503" and self._is_due():
-                await self._break(connection, self.fault.how, b"")
-        for name in _OF_THE_CONNECTION:
-            headers.pop(name, None)
-        url = self.upstream + request.target.decode()
-        method = request.method.decode()
-        async with self._http.stream(method, url, headers=headers, content=body) as response:
-            await self._pass_on(connection, response, message.get("id") if is_call else None)
+        message = request.message
+        if not _is_call(message):
+            return None
+        params = {name: value for name, value in message["params"].items() if name != "_meta"}
+        sent = Sent(message["id"], params)
+        self.sent.append(sent)
+        self.history.append(f"request {len(self.sent)}: {_round(sent)}")
+        if self.answer is not None:
+            return self._make_up(self.answer, message["id"])
+        return self._next_fault("before")
 
-    async def _make_up(self, connection: _Connection, request: Any) -> None:
-        assert self.answer is not None
-        result = self.answer(len(self.sent))
+    def _make_up(self, answer: Answer, request: Any) -> MadeUp:
+        result = answer(len(self.sent))
         message = json.dumps({"jsonrpc": "2.0", "id": request, "result": result}).encode()
-        if self.as_stream:
-            await connection.send_whole(200, "text/event-stream", _event(message))
-        else:
-            await connection.send_whole(200, "application/json", message)
+        return MadeUp(STREAM, event(message)) if self.as_stream else MadeUp(JSON, message)
 
-    async def _pass_on(
-        self, connection: _Connection, response: httpx2.Response, call: Any | None
-    ) -> None:
-        """Send the server's response to the client. `call` is the id of the call, or None."""
-        head = [
-            (name, value)
-            for name, value in response.headers.items()
-            if name in ("content-type", "mcp-session-id", "cache-control", "allow")
-        ]
-        if not response.headers.get("content-type", "").startswith("text/event-stream"):
-            body = await response.aread()
-            if call is not None:
-                await self._message(connection, body)
-            await connection.send_head(
-                response.status_code, [*head, ("content-length", str(len(body)))]
-            )
-            await connection.send_body(body)
-            await connection.send_end()
-            return
-        # The head goes with the first event, so that a response can be lost as a whole.
-        open_ = call is None
-        if open_:
-            await connection.send_head(response.status_code, head)
-        async for event in _events(response):
-            data = _data(event)
-            if call is not None and _is_message(data, call):
-                await self._message(connection, data)
-            if not open_:
-                await connection.send_head(response.status_code, head)
-                open_ = True
-            await connection.send_body(event)
-        if not open_:
-            await connection.send_head(response.status_code, head)
-        await connection.send_end()
-
-    def _is_due(self) -> bool:
-        return self.fault is not None and not self.happened and self._messages + 1 == self.fault.at
-
-    async def _message(self, connection: _Connection, message: bytes) -> None:
+    def sends(self, request: Request, message: bytes) -> Fault | None:
         """Count the next message of the call; if the fault is due, it happens here."""
-        if self._is_due():
-            assert self.fault is not None
-            await self._break(connection, self.fault.how, message)
-        self.history.append(f"response: {_kind(message)}")
-        self._messages += 1
+        if not _is_call(request.message) or not _is_of_the_call(message_in(message)):
+            return None
+        fault = self._next_fault("during", "after")
+        if fault is None:
+            self.history.append(f"response: {_kind(message)}")
+            self._messages += 1
+        return fault
 
-    async def _break(self, connection: _Connection, how: How, message: bytes) -> None:
+    def _next_fault(self, *where: str) -> Fault | None:
+        """Return the fault if it is due at the next message, and happens there."""
+        if self.fault is None or self.happened or self._messages + 1 != self.fault.at:
+            return None
+        fault, said = FAULTS[self.fault.how]
+        if fault.where not in where:
+            return None
         self.happened = True
-        self.history.append(BROKEN[how])
-        if how == "slow":
-            await anyio.sleep(SLOW_SECONDS)
-            return
-        if how in ("502", "503"):
-            await connection.send_head(
-                int(how),
-                [("retry-after", "1"), ("content-type", "text/plain"), ("content-length", "4")],
-            )
-            await connection.send_body(b"busy")
-            await connection.send_end()
-            raise _Answered
-        if how == "empty":
-            await connection.send_whole(200, "application/json", b"")
-            raise _Answered
-        if how == "half-json":
-            length = ("content-length", str(len(message)))
-            await connection.send_head(200, [("content-type", "application/json"), length])
-            await connection.send_body(message[: len(message) // 2])
-        elif how not in ("cut", "reset"):
-            if not connection.has_begun:
-                await connection.send_head(200, [("content-type", "text/event-stream")])
-            event = _event(message)
-            await connection.send_body(_PRIMING.get(how, event[: len(event) // 2]))
-            if how == "stream-end":
-                await connection.send_end()
-                raise _Answered
-        if how == "reset":
-            connection.reset_at_end()
-        raise _Ended
+        self.history.append(said)
+        return fault
 
 
-class _Answered(Exception):
-    """The signal that the client got a whole response from the proxy; the connection stays open."""
+def _is_call(message: dict[str, Any]) -> bool:
+    return message.get("method") == "tools/call"
 
 
-class _Ended(Exception):
-    """The signal to close the connection at once."""
-
-
-class _Connection:
-    """The server's side of one connection of HTTP/1.1."""
-
-    def __init__(self, stream: anyio.abc.SocketStream) -> None:
-        self._stream = stream
-        self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=_HEAD_BYTES)
-
-    @property
-    def has_begun(self) -> bool:
-        """Return whether a part of the response has been sent."""
-        return self._http.our_state not in (h11.SEND_RESPONSE, h11.IDLE)
-
-    async def request(self) -> tuple[h11.Request, bytes] | None:
-        """Return the next request and its body; None if the client has closed."""
-        head: h11.Request | None = None
-        body = b""
-        while True:
-            event = self._http.next_event()
-            match event:
-                case h11.NEED_DATA:
-                    if self._http.they_are_waiting_for_100_continue:
-                        await self._send(h11.InformationalResponse(status_code=100, headers=[]))
-                    try:
-                        self._http.receive_data(await self._stream.receive())
-                    except anyio.EndOfStream:
-                        self._http.receive_data(b"")
-                case h11.Request():
-                    head = event
-                case h11.Data():
-                    body += event.data
-                case h11.EndOfMessage():
-                    assert head is not None
-                    return head, body
-                case _:
-                    return None
-
-    async def _send(
-        self, event: h11.Response | h11.InformationalResponse | h11.Data | h11.EndOfMessage
-    ) -> None:
-        data = self._http.send(event)  # pyright: ignore[reportUnknownMemberType]
-        if data:
-            await self._stream.send(data)
-
-    async def send_head(self, status: int, headers: list[tuple[str, str]]) -> None:
-        await self._send(h11.Response(status_code=status, headers=headers))
-
-    async def send_body(self, data: bytes) -> None:
-        await self._send(h11.Data(data=data))
-
-    async def send_end(self) -> None:
-        await self._send(h11.EndOfMessage())
-
-    async def send_whole(self, status: int, kind: str, body: bytes) -> None:
-        await self.send_head(status, [("content-type", kind), ("content-length", str(len(body)))])
-        await self.send_body(body)
-        await self.send_end()
-
-    def goes_on(self) -> bool:
-        """Prepare for the next request; return False if the connection cannot take another."""
-        if self._http.our_state is not h11.DONE or self._http.their_state is not h11.DONE:
-            return False
-        self._http.start_next_cycle()
-        return True
-
-    def reset_at_end(self) -> None:
-        """Make the connection end in a reset (RFC 9293, section 3.5.2)."""
-        raw: socket.socket = self._stream.extra(anyio.abc.SocketAttribute.raw_socket)
-        raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+def _is_of_the_call(message: dict[str, Any]) -> bool:
+    """Return whether a message asks the user something, or is the response to the call."""
+    is_response = bool(message) and "method" not in message
+    return is_response or message.get("method") == "elicitation/create"
 
 
 def _round(sent: Sent) -> str:
@@ -369,7 +197,7 @@ def _round(sent: Sent) -> str:
 
 def _kind(message: bytes) -> str:
     """Return what a message of a call is, in a word."""
-    found = _message(message)
+    found = message_in(message)
     if found.get("method") == "elicitation/create":
         return "question"
     if "error" in found:
@@ -378,37 +206,3 @@ def _kind(message: bytes) -> str:
     if result.get("isError"):
         return "result that is an error"
     return "question" if result.get("resultType") == "input_required" else "result"
-
-
-def _message(body: bytes) -> dict[str, Any]:
-    message: Any = json.loads(body or b"{}")
-    return message if isinstance(message, dict) else {}  # pyright: ignore[reportUnknownVariableType]
-
-
-def _event(message: bytes) -> bytes:
-    return b"event: message\ndata: " + message + b"\n\n"
-
-
-async def _events(response: httpx2.Response) -> AsyncIterator[bytes]:
-    """Yield the events of a stream. An event includes the empty line that ends it."""
-    rest = b""
-    async for chunk in response.aiter_bytes():
-        rest = (rest + chunk).replace(b"\r\n", b"\n")
-        *whole, rest = rest.split(b"\n\n")
-        for event in whole:
-            yield event + b"\n\n"
-
-
-def _data(event: bytes) -> bytes:
-    lines = [
-        line.partition(b":")[2].strip() for line in event.split(b"\n") if line.startswith(b"data:")
-    ]
-    return b"\n".join(lines)
-
-
-def _is_message(data: bytes, call: Any) -> bool:
-    """Return whether an event asks the user something, or is the response to the call."""
-    message = _message(data)
-    return message.get("method") == "elicitation/create" or (
-        message.get("id") == call and "method" not in message
-    )

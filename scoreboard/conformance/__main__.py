@@ -18,7 +18,7 @@ from pathlib import Path
 
 from mrtr_options.terminal import Parser, refuse, run
 from scoreboard.conformance import require_node, serving
-from scoreboard.conformance.report import EXPECTED, RESULTS, SUITE, Results
+from scoreboard.conformance.report import EXPECTED, KEPT, SUITE, Results
 
 # npx caches the packages. The suite needs Node 22.
 SUITE_COMMAND = (
@@ -66,7 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     unknown = [name for name in names if name not in EXPECTED]
     if unknown:
         refuse(f"there is no server {unknown[0]!r}; there are {', '.join(EXPECTED)}")
-    if not RESULTS.parent.is_dir():
+    if not KEPT.path.parent.is_dir():
         refuse("the suite is run in a clone of the repository; this is not one")
     require_node()
     return run(lambda: _conformance(names))
@@ -82,7 +82,7 @@ def _conformance(names: Sequence[str]) -> int:
         print(", ".join(f"{found.count(each)} {each}" for each in dict.fromkeys(found)), flush=True)
         wrong = wrong or not good
     if not names and not wrong:
-        write(Results(suite=SUITE, results=results))
+        KEPT.write(Results(suite=SUITE, results=results))
     return 1 if wrong else 0
 
 
@@ -119,11 +119,6 @@ def status_of(checks: Path) -> str:
     if "FAILURE" in found or "SUCCESS" not in found:
         return "failed"
     return "warned" if "WARNING" in found else "passed"
-
-
-def write(kept: Results) -> None:
-    """Keep the results of a complete run."""
-    RESULTS.write_text(kept.model_dump_json(indent=2) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel
 
+from mrtr_options.review.explore.kept import KeptFile
 from mrtr_options.terminal import markdown
 from scoreboard import ROOT
 
@@ -37,9 +38,13 @@ class Results(BaseModel):
     results: dict[str, dict[str, str]]
 
 
+KEPT = KeptFile(RESULTS, Results)
+"""The results of the last complete run."""
+
+
 def read() -> Results:
-    """Return the results of the last complete run."""
-    return Results.model_validate_json(RESULTS.read_bytes())
+    """Return the kept results."""
+    return KEPT.read()
 
 
 def passed(results: dict[str, str]) -> dict[str, str]:

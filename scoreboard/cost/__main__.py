@@ -16,6 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from mrtr_options.review.bench.deployments import quiet_servers
+from mrtr_options.review.explore.kept import KeptFile
 from mrtr_options.terminal import Parser, console, run
 from scoreboard.cost.bounds import measure_bounds, steps
 from scoreboard.cost.measure import measure
@@ -71,7 +72,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     for line in report.left_out:
         print(f"not measured: {line}", file=sys.stderr)
     if FILE.parent.is_dir() and not report.left_out:
-        FILE.write_text(text + "\n", encoding="utf-8")
+        KeptFile(FILE, Report).write(report)
         print(f"kept in {FILE.parent.name}/{FILE.name}", file=sys.stderr)
     return 0
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
+from mrtr_options.review.explore.kept import KeptFile
 from mrtr_options.terminal import markdown
 from mrtr_options.tool import notation
 from mrtr_options.tool.notation import in_text
@@ -201,7 +202,7 @@ def read(path: Path = FILE) -> Report:
         OSError: The file cannot be read.
         ValueError: The file is no report.
     """
-    return Report.model_validate_json(path.read_text(encoding="utf-8"))
+    return KeptFile(path, Report).read()
 
 
 # --- as one table -------------------------------------------------------------------------------

@@ -17,10 +17,10 @@ from mrtr_options.terminal import run as run_command
 from scoreboard import chosen
 from scoreboard.board import keep_proxy
 from scoreboard.proxies.play import install, proxies, review
-from scoreboard.proxies.upstream import FAULTS, Fault
+from scoreboard.proxies.upstream import FAULTS, Name
 from scoreboard.servers.peers import Unavailable
 
-KNOWN_FAULTS: dict[str, Fault] = {name: name for name in FAULTS}
+KNOWN_FAULTS: dict[str, Name] = {name: name for name in FAULTS}
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -34,7 +34,7 @@ from mrtr_options.tool.catalogue import load
 from mrtr_options.tool.server import TOOL
 from mrtr_options.tool.settings import Settings
 from mrtr_options.tool.weather import SqliteLedger
-from scoreboard.proxies.upstream import CALLS, FAULTS, Breaking, Fault, Round, digest, instance
+from scoreboard.proxies.upstream import CALLS, FAULTS, Breaking, Instance, Name, Round, digest
 from scoreboard.servers.peers import (
     Unavailable,
     cache,
@@ -44,6 +44,7 @@ from scoreboard.servers.peers import (
     run_step,
     start,
 )
+from scoreboard.wire import wire
 
 FOLDER = Path(__file__).parent
 SUBJECTS = ("E", "F", "F+guard")
@@ -239,7 +240,7 @@ async def _server(subject: str, folder: Path) -> AsyncGenerator[list[str]]:
         yield origins
 
 
-async def passed(about: ProxyAbout, setting: Setting, fault: Fault, subject: str) -> Passed:
+async def passed(about: ProxyAbout, setting: Setting, fault: Name, subject: str) -> Passed:
     """Make one call through a proxy, whose last round meets a fault; retry if it does not."""
     for _ in range(TRIES):
         found = await _once(about, setting, fault, subject)
@@ -283,8 +284,8 @@ async def _two_gateways(
     """Run two processes of a gateway in front of a server for the block; yield their addresses."""
     async with AsyncExitStack() as stack:
         first, second = await stack.enter_async_context(_server(subject, folder))
-        a = await stack.enter_async_context(instance("a", first, shared))
-        b = await stack.enter_async_context(instance("b", second, shared))
+        a = await stack.enter_async_context(wire(first, Instance("a", shared)))
+        b = await stack.enter_async_context(wire(second, Instance("b", shared)))
         urls: list[str] = []
         for name in ("gateway", "other"):
             (folder / name).mkdir()
@@ -300,7 +301,7 @@ async def _bills(folder: Path) -> int:
     return len([each for each in await ledger.effects() if each.kind == "bill"])
 
 
-async def _once(about: ProxyAbout, setting: Setting, fault: Fault, subject: str) -> Passed | None:
+async def _once(about: ProxyAbout, setting: Setting, fault: Name, subject: str) -> Passed | None:
     """Make one call; return None if the fault did not happen, or the counts are of another call."""
     shared = Breaking(fault)
     with scratch() as folder:
@@ -308,8 +309,8 @@ async def _once(about: ProxyAbout, setting: Setting, fault: Fault, subject: str)
             first, second = await stack.enter_async_context(_server(subject, folder))
             a = free_port()
             if fault != "gone":
-                a = await stack.enter_async_context(instance("a", first, shared))
-            b = await stack.enter_async_context(instance("b", second, shared))
+                a = await stack.enter_async_context(wire(first, Instance("a", shared)))
+            b = await stack.enter_async_context(wire(second, Instance("b", shared)))
             port = await stack.enter_async_context(_proxy(about, setting, folder, a, b))
             said = await _call([f"http://127.0.0.1:{port}/mcp"])
         bills = await _bills(folder)
@@ -445,14 +446,14 @@ async def _user(context: Any, params: Any) -> types.ElicitResult:
 
 
 async def review(
-    about: ProxyAbout, tell: Callable[[str], None], faults: Sequence[Fault] = tuple(FAULTS)
+    about: ProxyAbout, tell: Callable[[str], None], faults: Sequence[Name] = tuple(FAULTS)
 ) -> ProxyResults:
     """Play every fault on a proxy, with each of its settings."""
     date = datetime.now(UTC).date().isoformat()
     results = ProxyResults(version=version_of(about), date=date)
     limit = anyio.CapacityLimiter(3)
 
-    async def one(setting: Setting, fault: Fault, subject: str) -> None:
+    async def one(setting: Setting, fault: Name, subject: str) -> None:
         async with limit:
             tell(f"{about.title}, {setting.name}: {fault}, {subject}")
             cells = results.settings[setting.name].setdefault(fault, {})

@@ -35,6 +35,7 @@ from mrtr_options.review.bench.scenario import (
 )
 from mrtr_options.review.bench.scratch import scratch
 from mrtr_options.review.bench.subjects import Subject
+from mrtr_options.review.explore.kept import KeptFile
 from mrtr_options.tool.catalogue import Option
 from mrtr_options.tool.weather import SqliteLedger
 from scoreboard import ROOT
@@ -146,14 +147,14 @@ class AllRuns(BaseModel):
 
 def read(path: Path = FILE) -> AllRuns:
     """Return the kept runs."""
-    return AllRuns.model_validate_json(path.read_bytes()) if path.is_file() else AllRuns()
+    return KeptFile(path, AllRuns).read(AllRuns())
 
 
 def keep(name: str, found: dict[str, CellRuns], order: Sequence[str], path: Path = FILE) -> AllRuns:
     """Add the runs of one server to the file, and return all runs."""
     every = read(path).servers | {name: found}
     kept = AllRuns(servers={each: every[each] for each in order if each in every})
-    path.write_text(kept.model_dump_json(indent=1) + "\n", encoding="utf-8")
+    KeptFile(path, AllRuns).write(kept)
     return kept
 
 

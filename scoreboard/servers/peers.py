@@ -6,7 +6,6 @@ outside the repository, which can be deleted. Knows nothing of the review, and n
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -24,6 +23,7 @@ from anyio.abc import Process
 from pydantic import BaseModel, ConfigDict
 
 from mrtr_options.review.bench.deployments.remote import listens
+from mrtr_options.review.explore.kept import digest_of
 from mrtr_options.sdk.serving import listen
 from scoreboard.rows import Upstream
 
@@ -180,12 +180,9 @@ class Described(_Strict):
 
         Notes and quotations do not.
         """
-        found = hashlib.sha256()
-        for path in self.sources:
-            if path.name not in TELLING:
-                found.update(f"{path.relative_to(self.root)}\n".encode() + path.read_bytes())
-        found.update(json.dumps(self.programs).encode())
-        return found.hexdigest()[:16]
+        own = [path for path in self.sources if path.name not in TELLING]
+        files = [part for path in own for part in (f"{path.relative_to(self.root)}\n", path)]
+        return digest_of(*files, json.dumps(self.programs))
 
     @property
     def programs(self) -> list[Any]:

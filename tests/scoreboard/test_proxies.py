@@ -23,7 +23,7 @@ from scoreboard.proxies.play import (
     passed,
     proxies,
 )
-from scoreboard.proxies.upstream import FAULTS, Fault
+from scoreboard.proxies.upstream import FAULTS, Name
 from scoreboard.servers.peers import Unavailable
 
 ABOUT = ProxyAbout(
@@ -59,7 +59,7 @@ async def no_proxy(
     ],
 )
 async def test_an_instance_breaks_the_last_round_once_and_does_what_the_fault_says(
-    fault: Fault, bills: int, end: str, monkeypatch: pytest.MonkeyPatch
+    fault: Name, bills: int, end: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(play, "_proxy", no_proxy)
     found = await passed(ABOUT, Setting(name="", words={}), fault, "E")
@@ -101,7 +101,7 @@ async def test_faults_are_played_only_with_a_gateway_through_which_calls_end_in_
     async def played(about: ProxyAbout, setting: Setting, subject: str) -> Crossed:
         return crossing(end="result" if setting.name == "passes" else "`isError`")
 
-    async def fault(about: ProxyAbout, setting: Setting, fault: Fault, subject: str) -> Passed:
+    async def fault(about: ProxyAbout, setting: Setting, fault: Name, subject: str) -> Passed:
         return seen("a")
 
     def version(about: ProxyAbout) -> str:

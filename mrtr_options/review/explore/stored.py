@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from dataclasses import dataclass, field
 from functools import cache
@@ -15,6 +14,7 @@ from mrtr_options.review.bench.redeploys import next_versions
 from mrtr_options.review.bench.scenario import Scenario
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.review.explore.counterexamples import Explored
+from mrtr_options.review.explore.kept import KeptLines, digest_of
 
 PACKAGE = Path(__file__).parents[2]
 
@@ -45,7 +45,7 @@ class Share:
         option = self.subject.option
         about = Explored(self.subject, self.scenario, self.bound).as_json()
         files = option.source + next_versions(option)
-        about["source"] = hashlib.sha256(files.encode()).hexdigest()
+        about["source"] = digest_of(files)
         return json.dumps([*about.values(), names_of(self.first)])
 
 
@@ -100,27 +100,21 @@ class StoredShares:
             "witnesses": written["witnesses"],
             "unclassified": {names_of(at): what for at, what in result.unclassified.items()},
         }
-        with self.path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(row, ensure_ascii=False) + "\n")
+        KeptLines(self.path).add(row)
 
 
 def _read_rows(path: Path) -> dict[str, dict[str, Any]]:
-    """Read the results in a file, by their keys. Begin the file if it is new.
-
-    A last line without an end is cut off: the command that wrote it was killed.
-    """
-    with path.open("a+b") as file:
-        file.seek(0)
-        lines = file.read().splitlines(keepends=True)
-        if not lines:
-            file.write(json.dumps({"code": _digest_code()}).encode() + b"\n")
-            return {}
-        if json.loads(lines[0])["code"] != _digest_code():
-            raise CannotResume(f"{path} was started with other code; name a new file")
-        if not lines[-1].endswith(b"\n"):
-            lines.pop()
-            file.truncate(sum(map(len, lines)))
-    return {row["share"]: row for row in map(json.loads, lines[1:])}
+    """Read the results in a file, by their keys. Begin the file if it is new."""
+    file = KeptLines(path)
+    rows = file.read()
+    if not rows:
+        if path.exists() and path.stat().st_size:
+            raise ValueError  # half a line is no file of ours
+        file.add({"code": _digest_code()})
+        return {}
+    if rows[0]["code"] != _digest_code():
+        raise CannotResume(f"{path} was started with other code; name a new file")
+    return {row["share"]: row for row in rows[1:]}
 
 
 def _parse_all(text: str) -> Faults:
@@ -130,7 +124,4 @@ def _parse_all(text: str) -> Faults:
 @cache
 def _digest_code() -> str:
     """Return a digest that changes with any file of this package."""
-    digest = hashlib.sha256()
-    for path in sorted(PACKAGE.rglob("*.py")):
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
+    return digest_of(*sorted(PACKAGE.rglob("*.py")))

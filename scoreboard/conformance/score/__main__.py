@@ -27,8 +27,8 @@ from scoreboard.conformance import require_node, serving
 from scoreboard.conformance.report import SUITE
 from scoreboard.conformance.score.table import (
     BAD,
+    KEPT,
     PROGRAMS,
-    RESULTS,
     ROOT,
     SCENARIOS,
     Outcome,
@@ -36,7 +36,6 @@ from scoreboard.conformance.score.table import (
     SuiteRuns,
     code_of,
     numbers,
-    read,
 )
 
 INSTALLED = ROOT / "build" / "suite"
@@ -91,7 +90,7 @@ def _judge(url: str) -> int:
 
 
 def _score(again: Sequence[str]) -> int:
-    kept = read() if RESULTS.exists() else SuiteRuns()
+    kept = KEPT.read(SuiteRuns())
     if kept.suite != SUITE:
         kept = SuiteRuns()
     to_run: list[tuple[Side, str, str]] = []
@@ -129,7 +128,7 @@ def keep(kept: SuiteRuns, side: Side, name: str, outcome: Outcome) -> None:
             check: status for check, status in outcome.checks.items() if before.get(check) != status
         }
     kept.of(side)[name] = outcome
-    RESULTS.write_text(kept.model_dump_json(indent=1) + "\n", encoding="utf-8")
+    KEPT.write(kept)
 
 
 def install() -> None:

@@ -5,7 +5,6 @@ Knows `requirements.toml`, the mutants and their code; runs nothing, so it needs
 
 from __future__ import annotations
 
-import hashlib
 import inspect
 import tomllib
 from collections import Counter
@@ -16,6 +15,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from mrtr_options.review.explore.kept import KeptFile, digest_of
 from mrtr_options.terminal import markdown
 from scoreboard.conformance.report import SUITE
 from scoreboard.conformance.score import client, correct
@@ -121,6 +121,10 @@ class SuiteRuns(BaseModel):
         )
 
 
+KEPT = KeptFile(RESULTS, SuiteRuns)
+"""The kept results."""
+
+
 @cache
 def requirements() -> list[Requirement]:
     """Return the table's rows, in the order of the pages."""
@@ -130,7 +134,7 @@ def requirements() -> list[Requirement]:
 
 def read() -> SuiteRuns:
     """Return the kept results."""
-    return SuiteRuns.model_validate_json(RESULTS.read_bytes())
+    return KEPT.read()
 
 
 def code_of(side: Side, name: str) -> str:
@@ -141,7 +145,7 @@ def code_of(side: Side, name: str) -> str:
             encoding="utf-8"
         )
     parts = [SUITE, whole, *(inspect.getsource(of) for of in PROGRAMS[side][name].__mro__[:-2])]
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+    return digest_of("\n".join(parts))
 
 
 # --- the page -----------------------------------------------------------------------------------
