@@ -17,11 +17,11 @@ from mrtr_options.terminal import markdown as table
 from mrtr_options.tool.catalogue import DURABLE, Option, all_options, option_named
 from mrtr_options.tool.guarantees import Guarantees
 from mrtr_options.tool.notation import DEFAULT, titled
+from mrtr_options.tool.sizes import Size, size_of
 from scoreboard.clients.counts import ORDER, Charged, lost, made_again, of_model, shipped
 from scoreboard.clients.counts import Model as ClientModel
 from scoreboard.clients.kept import Report
 from scoreboard.clients.peers import RETRYING
-from scoreboard.cost.lines import Size, size_of, size_of_default
 from scoreboard.cost.report import Report as Costs
 
 PAPERS = "ABCDEFGH"
@@ -101,7 +101,8 @@ def _row_of(option: Option) -> Row:
 
 
 def _default() -> Row:
-    option = subject_named(DEFAULT).option
+    subject = subject_named(DEFAULT)
+    option = subject.option
     inner = _row_of(option)
     return Row(
         subject="default",
@@ -110,11 +111,11 @@ def _default() -> Row:
         is_in_papers=False,
         writes=f"{inner.writes}; the argument that names the call",
         does=f"{inner.does}; answers a repeated round or call from a record",
-        size=size_of_default(),
+        size=size_of(option, subject.wrappers),
         reentry=inner.reentry,
         keeps="each response, in a shared store",
         old_client=inner.old_client,
-        lost=_lost(subject_named(DEFAULT).name),
+        lost=_lost(subject.name),
     )
 
 
@@ -184,7 +185,8 @@ def options() -> str:
 def price(report: Costs) -> str:
     """Return a sentence on the cost of the default, against F."""
     served = {each.subject: each.ratio.median for each in report.http if each.callers == 1}
-    once, default = size_of(option_named("F")), size_of_default()
+    guarded = subject_named(DEFAULT)
+    once, default = size_of(option_named("F")), size_of(guarded.option, guarded.wrappers)
     return (
         f"It costs a shared store (SQLite or PostgreSQL), {default.own:,} lines of SDK where once"
         f" (F) needs {once.own} (both need {once.shared}\nmore), and"

@@ -15,9 +15,10 @@ from mrtr_options import terminal
 from mrtr_options.__main__ import main
 from mrtr_options.demo.diff import written
 from mrtr_options.tool import catalogue
-from mrtr_options.tool.author_code import author_code, stat
+from mrtr_options.tool.author_code import author_code
 from mrtr_options.tool.catalogue import all_options, load, option_named, whole_deck
 from mrtr_options.tool.settings import Settings
+from mrtr_options.tool.sizes import stand_ins
 from mrtr_options.tool.weather import MemoryLedger
 from tests.commands import printed, refusal
 
@@ -100,15 +101,35 @@ def test_stat_counts_every_option_against_e() -> None:
     assert changed["E"] == 0
     assert changed["F"] == 6
     assert rows["A"]["author_lines"] == rows["E"]["author_lines"]
-    assert list(rows.values()) == stat()
     assert any("continuation store" in line for line in shown("--stat"))
+
+
+def test_stat_counts_a_file_like_the_option_that_it_is_a_copy_of(tmp_path: Path) -> None:
+    copy = tmp_path / "my_option.py"
+    copy.write_text(option_named("J").source, encoding="utf-8")
+    (of_copy, of_j) = diffed("--stat", str(copy), "J")
+    assert of_copy == of_j | {"option": "my_option.py", "name": ""}
+    assert of_j["sdk_lines"] > 0
+
+
+@pytest.mark.parametrize(
+    "uses",
+    [
+        "from mrtr_options.sdk.single_use import single_use",
+        "from mrtr_options.sdk import single_use",
+        "from mrtr_options import sdk\nguard = sdk.single_use(store)",
+    ],
+)
+def test_the_lines_of_the_sdk_are_counted_however_a_file_names_it(uses: str) -> None:
+    assert stand_ins(uses) == stand_ins("from mrtr_options.sdk.single_use import SqliteStore")
+    assert stand_ins(uses)
 
 
 def test_what_needs_an_extra_is_text_like_any_other(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(catalogue, "installed", Mock(return_value=False))
     assert not {"K", "L"} & set(all_options())
     assert [diffed("E", other)["changed_lines"] for other in "EL"] == [0, 25]
-    assert {"K", "L"} <= {row["option"] for row in stat()}
+    assert {"K", "L"} <= {row["option"] for row in diffed("--stat")}
 
 
 def test_diff_runs_no_file_of_a_stranger(tmp_path: Path) -> None:
@@ -116,7 +137,7 @@ def test_diff_runs_no_file_of_a_stranger(tmp_path: Path) -> None:
     for code, file in enumerate(files):
         file.write_text(f"raise SystemExit({code})\n", encoding="utf-8")
     found = diffed(*map(str, files))
-    assert found["left"] == {"option": "?", "file": "left.py"}
+    assert found["left"] == {"option": "left.py", "file": "left.py"}
     assert found["changed_lines"] == 2
 
 

@@ -41,6 +41,7 @@ MAY_IMPORT = {
 """The folders that the modules of each folder may import from. CONTRIBUTING draws the same."""
 
 KNOWN_OF_SDK = {
+    "NAMES",
     "capabilities",
     "files",
     "handler",

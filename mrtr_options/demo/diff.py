@@ -12,7 +12,7 @@ import ast
 import json
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,6 @@ from rich.text import Text
 
 from mrtr_options.terminal import console, paged, plural
 from mrtr_options.tool.author_code import (
-    BASELINE,
     Hunk,
     Line,
     all_lines,
@@ -33,11 +32,12 @@ from mrtr_options.tool.author_code import (
     changed_lines,
     code_lines,
     compare,
-    stat,
     unified,
 )
-from mrtr_options.tool.catalogue import DECK, TAKES_NO_WRAPPERS, CannotLoad, Option
-from mrtr_options.tool.notation import ASK_AGAIN, LEGACY_SHIM, NAMED, SINGLE_USE, option_and_words
+from mrtr_options.tool.catalogue import DECK, Option
+from mrtr_options.tool.notation import option_and_words
+from mrtr_options.tool.sizes import BASELINE, stat
+from mrtr_options.tool.wrapped import AROUND, source_of
 
 WIDE = 140
 """From how many columns on two files are shown side by side."""
@@ -48,7 +48,7 @@ class Written:
     """What an author writes.
 
     Attributes:
-        name: As in "F", "F+guard"; "?" for a stranger's file.
+        name: As in "F", "F+guard", "my_option.py".
         file: What the file is called.
         source: Its text.
     """
@@ -58,17 +58,6 @@ class Written:
     source: str
 
 
-AROUND = {
-    SINGLE_USE: (
-        'single_use(SqliteStore("rounds.sqlite"))',
-        "single_use import SqliteStore, single_use",
-    ),
-    LEGACY_SHIM: ("legacy_shim", "legacy_shim import legacy_shim"),
-    ASK_AGAIN: ("ask_again", "ask_again import ask_again"),
-}
-"""For each wrapper what makes it, and what is imported for it from `sdk`."""
-
-
 def written(name: str) -> Written:
     """Return the author code of an option, alone or in wrappers ("F", "F+guard").
 
@@ -76,62 +65,10 @@ def written(name: str) -> Written:
         CannotLoad: There is no such option, or its file cannot be read.
     """
     option, words = option_and_words(name)
-    wrappers = tuple(word for word in words if word in AROUND)
-    try:
-        source = option.source
-        ast.parse(source, option.path.name)
-    except (SyntaxError, ValueError, OSError) as error:
-        reason = f"{type(error).__name__}: {error}"
-        raise CannotLoad(f"{option.path} cannot be read as Python: {reason}") from error
-    if wrappers:
-        source = in_wrappers(option, wrappers)
-    if NAMED in words:
-        source = source.replace('"rounds.sqlite")', '"rounds.sqlite"), call="location"')
+    wrappers = [word for word in words if word in AROUND]
     around = f" in {', '.join(wrappers)}" if wrappers else ""
-    return Written("+".join((option.letter, *words)), f"{option.path.name}{around}", source)
-
-
-def in_wrappers(option: Option, wrappers: Sequence[str]) -> str:
-    """Return an option's file with wrappers around the server that it builds, innermost first.
-
-    Raises:
-        CannotLoad: It does not build the shared server.
-    """
-    lines = option.source.splitlines()
-    body = ast.parse(option.source).body
-    imports = [node.lineno for node in body if isinstance(node, ast.ImportFrom)]
-    built = [node for node in body if isinstance(node, ast.Assign) and "server" in _names(node)]
-    shared = [
-        node for node in body if isinstance(node, ast.ImportFrom) and _SHARED in _imported(node)
-    ]
-    if len(imports) < 2 or not built or not shared:
-        raise CannotLoad(TAKES_NO_WRAPPERS.format(option.path))
-    first = built[0].lineno - 1
-    last = built[0].end_lineno
-    imported = [
-        "from dataclasses import replace\n",
-        *(f"from mrtr_options.sdk.{AROUND[each][1]}" for each in wrappers),
-        "from mrtr_options.tool.settings import configured, settings_in_force",
-    ]
-    around = [
-        f"wrappers = [{', '.join(AROUND[each][0] for each in wrappers)}]",
-        "with configured(replace(settings_in_force(), wrappers=wrappers)):",
-        *(f"    {line}" for line in lines[first:last]),
-    ]
-    begin = imports[1] - 1  # the first is of __future__
-    parts = [*lines[:begin], *imported, *lines[begin:first], *around, *lines[last:]]
-    return "\n".join([*parts, ""])
-
-
-_SHARED = "mrtr_options.tool.server.build_server"
-
-
-def _imported(node: ast.ImportFrom) -> list[str]:
-    return [f"{node.module}.{each.name}" for each in node.names]
-
-
-def _names(node: ast.Assign) -> list[str]:
-    return [each.id for each in node.targets if isinstance(each, ast.Name)]
+    source = source_of(option, words)
+    return Written("+".join((option.label, *words)), f"{option.path.name}{around}", source)
 
 
 @dataclass(frozen=True)
@@ -322,18 +259,23 @@ def _cells(
     return Text(str(line.line)), Text(mark, "bold"), text
 
 
-def print_stat(*, as_json: bool) -> None:
-    """Print the counts of `author_code.stat`, as a table or as JSON."""
-    rows = stat()
+def print_stat(options: Iterable[Option], *, as_json: bool) -> None:
+    """Print the counts of `sizes.stat`, as a table or as JSON."""
+    rows = stat(options)
     if as_json:
         print(json.dumps(rows, indent=2))
         return
     table = Table(box=box.SIMPLE_HEAD)
     table.add_column("option")
-    table.add_column("author lines", justify="right")
-    table.add_column(f"changed against {BASELINE}", justify="right")
+    counts = {
+        "author_lines": "author lines",
+        "changed_lines": f"changed against {BASELINE}",
+        "sdk_lines": "SDK lines",
+        "shared_sdk_lines": f"shared with {BASELINE}",
+    }
+    for heading in counts.values():
+        table.add_column(heading, justify="right")
     for row in rows:
-        table.add_row(
-            f"{row['option']} {row['name']}", str(row["author_lines"]), str(row["changed_lines"])
-        )
+        name = f"{row['option']} {row['name']}".rstrip()
+        table.add_row(name, *(f"{row[count]:,}" for count in counts))
     console().print(table)

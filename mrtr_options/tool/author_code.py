@@ -2,7 +2,7 @@
 
 The line that builds the server belongs to it: a wrapper or a store stands there.
 
-Reads files as text and runs none of them. Knows the catalogue.
+Reads files as text and runs none of them.
 """
 
 from __future__ import annotations
@@ -14,12 +14,6 @@ import tokenize
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from typing import Any
-
-from mrtr_options.tool.catalogue import whole_deck
-
-BASELINE = "E"
-"""The option that the others are counted against: what an author writes without help."""
 
 _NO_CODE = {
     tokenize.ENCODING,
@@ -158,18 +152,3 @@ def unified(left: Sequence[Line], right: Sequence[Line], names: tuple[str, str])
 def changed_lines(hunks: Iterable[Hunk]) -> int:
     """Count the lines removed and added, as a unified diff counts them."""
     return sum(len(hunk.left) + len(hunk.right) for hunk in hunks if hunk.changed)
-
-
-def stat() -> list[dict[str, Any]]:
-    """Return each option's letter, name, lines of author code, and lines changed against E."""
-    options = whole_deck()
-    lines = {letter: author_code(option.source) for letter, option in options.items()}
-    return [
-        {
-            "option": letter,
-            "name": option.name,
-            "author_lines": len(lines[letter]),
-            "changed_lines": changed_lines(compare(lines[BASELINE], lines[letter])),
-        }
-        for letter, option in options.items()
-    ]

@@ -86,6 +86,13 @@ class Option:
         return self.letter == "?"
 
     @property
+    def label(self) -> str:
+        """The letter; of a stranger's proposal the name of its file, or its URL."""
+        if not self.is_foreign:
+            return self.letter
+        return self.path.name if self.path.suffix == ".py" else self.name
+
+    @property
     def source(self) -> str:
         """The text of the file."""
         return self.path.read_text(encoding="utf-8")

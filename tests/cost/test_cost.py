@@ -23,9 +23,10 @@ from mrtr_options.review.bench.client import MODES
 from mrtr_options.review.bench.subjects import subject_named
 from mrtr_options.tool.catalogue import all_options, option_named
 from mrtr_options.tool.server import TOOL
+from mrtr_options.tool.sizes import stand_ins
 from scoreboard.cost import __main__ as command
 from scoreboard.cost import bounds, calls, engines, guard, http, named, parked, report
-from scoreboard.cost.lines import count_again, count_lines, stand_ins
+from scoreboard.cost.lines import count_again, count_lines
 from scoreboard.cost.questions import WAYS
 from scoreboard.cost.report import BY_HAND, DEFAULT, ENGINES_HEAD, FLOOR, SHARED, Spread
 from scoreboard.cost.timing import in_turns, ratio, spread
@@ -200,7 +201,7 @@ def test_rounds_of_l_are_timed_beside_the_tool_by_hand(name: str, workers: int) 
 
 def test_lines_are_counted_from_the_files() -> None:
     found = {each.subject: each for each in count_lines(list(all_options().values()))}
-    of_e = {path.stem for path in stand_ins(option_named("E").path)}
+    of_e = {path.stem for path in stand_ins(option_named("E").source)}
     assert of_e == {
         "capabilities",
         "current_request",
@@ -210,12 +211,12 @@ def test_lines_are_counted_from_the_files() -> None:
         "reasons",
         "writing",
     }
-    assert {path.stem for path in stand_ins(option_named("H").path)} >= {
+    assert {path.stem for path in stand_ins(option_named("H").source)} >= {
         "questions",
         "continuations",
         "frame",
     }
-    assert {path.stem for path in stand_ins(option_named("L").path)} >= {
+    assert {path.stem for path in stand_ins(option_named("L").source)} >= {
         "engine",
         "embedded",
         "fleet",

@@ -67,13 +67,13 @@ class Subject:
 
     @property
     def name(self) -> str:
-        """The letter and the wrappers: "E", "E+guard"."""
-        return "+".join((self.option.letter, *self.wrappers))
+        """The option and the wrappers: "E", "E+guard", "my_option.py+guard"."""
+        return "+".join((self.option.label, *self.wrappers))
 
     @property
     def title(self) -> str:
-        """The name as texts have it; a stranger's file has the file's name in it."""
-        return in_text(self.name.replace("?", self.option.path.stem, 1))
+        """The name as texts have it."""
+        return in_text(self.name)
 
     @property
     def on_temporal(self) -> bool:

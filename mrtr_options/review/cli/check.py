@@ -118,7 +118,7 @@ def _review(args: argparse.Namespace, extent: Extent) -> Report:
     from mrtr_options.review.show.progress import progress, stepping
 
     with progress(quiet=args.json) as bar:
-        own = bar.add_task("runs", total=None)
+        own = bar.add_task(f"runs of {args.target}", total=None)
         others = bar.add_task("the options, to compare with", total=None)
         step = stepping(bar, own)
 
