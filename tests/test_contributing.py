@@ -89,18 +89,19 @@ def test_an_option_is_a_file_with_its_next_versions_and_is_everywhere(copy: Path
     )
 
 
-FAULT = "A fault", "review/bench/faults.py", '    Kind(\n        "lost",'
+FAULT = "A fault", "review/bench/faults/before.py", '@fault(\n    "other",'
 SCHEDULE = "A schedule", "review/bench/schedules.py", "        # other versions of the code\n"
 PROPERTY = "A property", "review/judge/anomalies.py", '    Anomaly(\n        "lost call",'
 
 
 def add_row(heading: str, table: str, before: str, copy: Path) -> str:
-    """Put the row of a section into a table, and return the command that the section runs next."""
+    """Put a section's row or function into a file. Return the section's next command."""
     file = copy / "mrtr_options" / table
     text = file.read_text(encoding="utf-8")
     assert text.count(before) == 1
     part = section(heading)
-    entry = indent(code_in(part).rstrip(), before[: len(before) - len(before.lstrip())]) + ",\n"
+    entry = indent(code_in(part).rstrip(), before[: len(before) - len(before.lstrip())])
+    entry += "\n\n\n" if before.startswith("@") else ",\n"
     file.write_text(text.replace(before, entry + before), encoding="utf-8")
     (command,) = commands_in(part)
     return command

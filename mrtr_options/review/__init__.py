@@ -9,17 +9,19 @@ Take `python -m mrtr_options play E --faults lost3 --client resends`: the loss o
 response, for option E and a client that resends. Without `--client` the client of `play` stops, and
 its user is charged and told of an error.
 
-- A *fault* is a row of the table in `bench.faults`, a round, and an attempt at that round. `lost3`
-  is the row "lost" at round 3, at the first attempt. The row says in words what happens, when it
-  can happen, and which abilities of a deployment it needs. What it does is in the row, too. The row
-  "lost" has `lost=True`, and the client does not get the response. Other rows act before or after
-  the request (the `Moment` of `bench.fault_kinds`), or at an effect (`bench.strikes`).
+- A *fault* is a kind of fault, a round, and an attempt at that round. `lost3` is the kind "lost" at
+  round 3, at the first attempt. A kind is a function around a request, in a module of
+  `bench.faults`. It gets the request and the way on, as middleware does; "lost" sends it on over a
+  network that loses the response. Above the function stand the fault in a sentence, when it can
+  happen, and which abilities of a deployment it needs. A fault at an effect is a function around
+  the effect's arrival.
 - A *scenario* (`bench.scenario`) is the plan of a run: the caller, the client's policy, the
   instances, and the faults. It is data. `calling(...).under(faults)` makes it.
 - `bench.run.run` starts fresh instances of the subject on a deployment, here in memory, and lets
-  the default client (`bench.driver`) make the call. Each request goes through `bench.sender`,
-  which records it, and `bench.client`, which puts it on the wire. The client sends round 1 and gets
-  the question about the place. It answers in round 2 and gets the question about the units. E
+  the default client (`bench.driver`) make the call. Each request goes through its faults, then
+  through `bench.sender`, which records it, and `bench.client`, which puts it on the wire. The
+  client sends round 1 and gets the question about the place. It answers in round 2 and gets the
+  question about the units. E
   writes an audit in each of these rounds. In round 3 the server writes an audit and the bill and
   sends the report. Because of the fault the client does not receive it. This client resends: it
   sends round 3 again with the state that it holds. This second attempt has a number of its own in

@@ -28,7 +28,6 @@ from mrtr_options.review.bench.ledger_file import ForeignLedger
 from mrtr_options.review.bench.messages import HUNG, LOST, Reply, Request
 from mrtr_options.review.bench.scenario import Change, Keys, Restart, Scenario
 from mrtr_options.review.bench.scratch import scratch
-from mrtr_options.review.bench.strikes import INSTANCE_ENDS_AFTER
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.tool import weather
 from scoreboard.frameworks.frameworks import Framework, Variant
@@ -212,7 +211,7 @@ class Deliveries(Instances):
 
     async def arm(self, name: str | None, only: int | None = None) -> None:
         kind = KINDS[name] if name else None
-        assert kind is None or kind.strike is INSTANCE_ENDS_AFTER
+        assert kind is None or kind.name.startswith("crash@")
         self._crash = (kind.at or "") if kind else ""
 
     async def crash(self, instance: int) -> None:

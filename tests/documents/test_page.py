@@ -21,8 +21,8 @@ from documents.page.document import document
 from documents.page.html import SCRIPTS, page
 from documents.page.runs import tell, tell_one, worlds_of
 from documents.tables import play_redeploys
-from mrtr_options.review.bench.fault_words import in_words
 from mrtr_options.review.bench.faults import parse
+from mrtr_options.review.bench.faults.words import in_words
 from mrtr_options.review.bench.narrate import narrate as rows_of
 from mrtr_options.review.bench.run import run
 from mrtr_options.review.bench.scenario import calling

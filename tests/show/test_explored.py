@@ -10,8 +10,8 @@ import pytest
 from documents import ROOT, explored
 from documents.explored import FILE, read
 from mrtr_options.review.bench import temporal
-from mrtr_options.review.bench.fault_words import in_words
 from mrtr_options.review.bench.faults import EXPLORED, Fault, parse
+from mrtr_options.review.bench.faults.words import in_words
 from mrtr_options.review.bench.scenario import calling
 from mrtr_options.review.bench.setup import POLICIES
 from mrtr_options.review.bench.subjects import subject_named

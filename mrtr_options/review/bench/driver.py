@@ -15,9 +15,8 @@ from typing import Any
 
 import mcp_types as types
 
-from mrtr_options.review.bench.acts import BACK_OFF_SECONDS
 from mrtr_options.review.bench.answers import AGREE, Accept
-from mrtr_options.review.bench.fault_kinds import PHASES, PHASES_AFTER, Kind, Phase, Version
+from mrtr_options.review.bench.faults.kinds import BACK_OFF_SECONDS, Sending, Version, nest
 from mrtr_options.review.bench.history import Attempt
 from mrtr_options.review.bench.messages import HUNG, LOST, Reply, Request
 from mrtr_options.review.bench.scenario import WholeCall
@@ -76,7 +75,7 @@ class Driver:
         self._round = 1
         self._begun = 1
         self._first = self.request(self.scenario.setup.era)
-        self._previous: Request | None = None
+        self.last_request: Request | None = None
 
     def request(self, era: Era = "modern") -> Request:
         """Return the first request of a call, under a key of its own if the client sends one."""
@@ -103,7 +102,7 @@ class Driver:
         first = next(iter(reply.questions))
         self._failed = 0
         self._round = self._round_of(reply.name_of(first))
-        return {key: self.answer(reply.name_of(key), AGREE) for key in reply.questions}
+        return {key: self.answer(reply.name_of(key)) for key in reply.questions}
 
     async def _after_no_question(self, request: Request, reply: Reply) -> Request | None:
         """Return the request after a response that asks nothing, as the client's policy says."""
@@ -129,7 +128,7 @@ class Driver:
             if self._failed > max(RETRIES_OF_FAILURES, len(self.scenario.faults)):
                 return None
             await self.sender.wait(BACK_OFF_SECONDS)
-        return self._previous
+        return self.last_request
 
     def _begin_first_round(self) -> Request:
         """Go back to round 1. Return its request."""
@@ -142,13 +141,70 @@ class Driver:
         number = len(earlier) + 1
         at = (self._round, number)
         faults = [each.kind for each in self.scenario.faults if (each.round, each.attempt) == at]
-        moment = _Moment(self, request, self._previous, faults)
-        await moment.begin()
-        self._previous = moment.request
-        self._home = moment.instance
         answers = request.answers is not None
-        self.attempts.append(Attempt(self._round, number, self.sender.sendings + 1, answers))
-        return await moment.send()
+
+        async def send(sending: Sending) -> Reply:
+            self.last_request = sending.request
+            self._home = self.instance(elsewhere=sending.elsewhere)
+            self.attempts.append(Attempt(self._round, number, self.sender.sendings + 1, answers))
+            return await self._put_on_the_wire(sending, self._home)
+
+        return await nest(faults, send)(Sending(self, request, self.last_request))
+
+    async def _put_on_the_wire(self, sending: Sending, instance: int) -> Reply:
+        """Send a request, once or twice. Return what reaches the client."""
+        to = [instance]
+        if sending.again is not None:
+            is_free = self.scenario.setup.fleet == "free"
+            to.append((instance + 1) % self.sender.instances.instances if is_free else instance)
+        is_legacy = sending.request.era == "legacy"
+        await self.sender.instances.arm(sending.at_effect)
+        reply = await self.sender.play_round(
+            sending.request,
+            to,
+            at_once=sending.again == "at once",
+            lost=sending.lost,
+            user=self.sender.pushed(WholeCall(), sending.request) if is_legacy else None,
+        )
+        await self.sender.instances.arm(None)
+        return Reply(nothing=LOST) if sending.lost else reply
+
+    # --- what faults do (`faults.kinds.Client`) ---------------------------------------------------
+
+    async def restart(self) -> None:
+        await self.sender.restart("same")
+
+    async def redeploy(self, version: Version) -> None:
+        await self.sender.redeploy(version)
+
+    async def wait(self, seconds: float) -> None:
+        await self.sender.wait(seconds)
+
+    async def crash(self) -> None:
+        await self.sender.instances.crash(self._home)
+
+    async def deliver(
+        self, request: Request, *, elsewhere: bool = False, lost: bool = True
+    ) -> Reply:
+        instance = self.instance(elsewhere=True) if elsewhere else self._home
+        return await self.sender.play_round(request, [instance], lost=lost)
+
+    @property
+    def questions(self) -> list[str]:
+        return ["place", "units"][-(rounds_of(self.scenario.location) - 1) :]
+
+    @property
+    def next_question(self) -> str | None:
+        asked = self.questions
+        return asked[self._round - 1] if self._round <= len(asked) else None
+
+    def answer(self, question: str, *, otherwise: bool = False) -> types.InputResponse:
+        return self.say(question, CHANGED_ANSWERS if otherwise else AGREE)
+
+    def other_call(self, *, otherwise: bool = False) -> _Other:
+        return _Other(self, self.instance(), CHANGED_ANSWERS if otherwise else AGREE)
+
+    # --- the call ---------------------------------------------------------------------------------
 
     def instance(self, *, elsewhere: bool = False) -> int:
         """Return the instance of the next request: the one that asked, or another one.
@@ -164,16 +220,7 @@ class Driver:
         last = rounds_of(self.scenario.location)
         return {"units": last, "place": last - 1}.get(name, last + 1)
 
-    def questions(self) -> list[str]:
-        """Return the names of the call's questions, in order."""
-        return ["place", "units"][-(rounds_of(self.scenario.location) - 1) :]
-
-    def following(self) -> str | None:
-        """Return the name of the question that the round's response is expected to ask."""
-        asked = self.questions()
-        return asked[self._round - 1] if self._round <= len(asked) else None
-
-    def answer(self, name: str, answers: dict[str, Any], call: int = 1) -> types.InputResponse:
+    def say(self, name: str, answers: dict[str, Any], call: int = 1) -> types.InputResponse:
         """Record the user's answer to a question, and return it."""
         response = on_the_wire(Accept({name: answers.get(name)}))
         self.sender.answer(call, name, response)
@@ -183,111 +230,6 @@ class Driver:
         """Return the number of another call of the same user."""
         self._others += 1
         return 1 + self._others
-
-
-class _Moment:
-    """One request and the faults around it; see `fault_kinds.Moment`.
-
-    Attributes:
-        instance: The instance that it goes to.
-    """
-
-    def __init__(
-        self, driver: Driver, request: Request, previous: Request | None, faults: list[Kind]
-    ) -> None:
-        self.request = request
-        self.previous = previous
-        self.reply = Reply(nothing=LOST)
-        self.instance = 0
-        self._driver = driver
-        self._sender = driver.sender
-        self._faults = faults
-        self._other: _Other | None = None
-
-    async def begin(self) -> None:
-        """Let the faults act that come before the request."""
-        for phase in PHASES:
-            for kind in self._faults_of(phase):
-                await kind.act_before(self)
-        is_elsewhere = any(kind.elsewhere for kind in self._faults)
-        self.instance = self._driver.instance(elsewhere=is_elsewhere)
-
-    async def send(self) -> Reply:
-        """Send the request, and let the faults act that come after it.
-
-        Return the reply that the client goes on from.
-        """
-        instances = self._sender.instances
-        lost = any(kind.lost for kind in self._faults)
-        again = next((kind.again for kind in self._faults if kind.again), None)
-        at_effects = [kind.name for kind in self._faults if kind.strike is not None]
-        is_legacy = self.request.era == "legacy"
-        await instances.arm(at_effects[-1] if at_effects else None)
-        reply = await self._sender.play_round(
-            self.request,
-            [self.instance] if again is None else [self.instance, self._second_instance()],
-            at_once=again == "at once",
-            lost=lost,
-            user=self._sender.pushed(WholeCall(), self.request) if is_legacy else None,
-        )
-        if not lost:
-            self.reply = reply
-        await instances.arm(None)
-        for phases in PHASES_AFTER:
-            for kind in self._faults_of(*phases):
-                await kind.act_after(self)
-        return self.reply
-
-    def _faults_of(self, *phases: Phase) -> list[Kind]:
-        return [kind for kind in self._faults if kind.phase in phases]
-
-    def _second_instance(self) -> int:
-        """Return the instance of the second delivery: on a free fleet the next one."""
-        if self._driver.scenario.setup.fleet == "free":
-            return (self.instance + 1) % self._sender.instances.instances
-        return self.instance
-
-    async def restart(self) -> None:
-        await self._sender.restart("same")
-
-    async def redeploy(self, version: Version) -> None:
-        await self._sender.redeploy(version)
-
-    async def wait(self, seconds: float) -> None:
-        await self._sender.wait(seconds)
-
-    async def crash(self) -> None:
-        await self._sender.instances.crash(self.instance)
-
-    async def deliver(
-        self, request: Request, *, elsewhere: bool = False, lost: bool = True
-    ) -> Reply:
-        instance = self._driver.instance(elsewhere=True) if elsewhere else self.instance
-        return await self._sender.play_round(request, [instance], lost=lost)
-
-    @property
-    def questions(self) -> list[str]:
-        return self._driver.questions()
-
-    @property
-    def next_question(self) -> str | None:
-        return self._driver.following()
-
-    def answer(self, question: str, *, otherwise: bool = False) -> types.InputResponse:
-        return self._driver.answer(question, CHANGED_ANSWERS if otherwise else AGREE)
-
-    async def begin_other(self) -> None:
-        self._other = _Other(self._driver, self._driver.instance(), CHANGED_ANSWERS)
-        await self._other.begin()
-
-    async def finish_other(self) -> None:
-        assert self._other is not None
-        await self._other.finish()
-
-    async def call_again(self) -> None:
-        other = _Other(self._driver, self._driver.instance(), AGREE)
-        await other.begin()
-        await other.finish()
 
 
 class _Other:
@@ -323,7 +265,7 @@ class _Other:
 
     async def _answers(self, reply: Reply) -> types.InputResponses:
         said = {
-            key: self._driver.answer(reply.name_of(key), self._said, self._call)
+            key: self._driver.say(reply.name_of(key), self._said, self._call)
             for key in reply.questions
         }
         self._request = replace(self._request, answers=said, state=reply.state)

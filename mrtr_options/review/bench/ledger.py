@@ -10,9 +10,11 @@ from typing import NoReturn
 
 import anyio.lowlevel
 
-from mrtr_options.review.bench.fault_kinds import Kind
-from mrtr_options.review.bench.strikes import DESTINATION_IS_DOWN
+from mrtr_options.review.bench.faults.kinds import Kind
 from mrtr_options.tool import weather
+
+DESTINATION_IS_DOWN = "the destination is down"
+"""The error of an effect that fails."""
 
 
 class FaultyLedger:
@@ -51,10 +53,10 @@ class FaultyLedger:
             await anyio.lowlevel.checkpoint()
         fault = self.take_fault(effect)
         arrival = _Arrival(self, effect)
-        if fault is None or fault.strike is None:
+        if fault is None or fault.at_effect is None:
             await arrival.take_place()
         else:
-            await fault.strike.in_ledger(arrival)
+            await fault.at_effect(arrival, arrival.take_place)
 
     async def deliver(self, effect: weather.Effect) -> None:
         """Let an effect reach the destination, and record it."""
@@ -67,7 +69,7 @@ class FaultyLedger:
 
 @dataclass
 class _Arrival:
-    """An effect at the ledger, as a fault sees it; see `strikes.Arrival`."""
+    """An effect at the ledger, as a fault sees it; see `faults.kinds.ArrivingEffect`."""
 
     ledger: FaultyLedger
     effect: weather.Effect
@@ -75,7 +77,13 @@ class _Arrival:
     async def take_place(self) -> None:
         await self.ledger.deliver(self.effect)
 
-    def fail(self) -> NoReturn:
+    async def take_long(self, seconds: float) -> None:
+        """Take no time: runs in memory have no clock that others wait by."""
+
+    async def wait_for_lock(self, seconds: float) -> None:
+        """Wait for nobody: no one else writes."""
+
+    def fail(self, *, once: bool = False) -> NoReturn:
         self.ledger.note_failure(self.effect)
         raise OSError(DESTINATION_IS_DOWN)
 

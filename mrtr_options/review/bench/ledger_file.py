@@ -9,19 +9,24 @@ from __future__ import annotations
 import itertools
 import sqlite3
 import threading
-from collections.abc import Generator
-from contextlib import closing, contextmanager
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NoReturn, Protocol
 
 from mcp_types import INVALID_PARAMS
 
-from mrtr_options.review.bench.fault_kinds import Kind
 from mrtr_options.review.bench.faults import KINDS
+from mrtr_options.review.bench.faults.kinds import Kind
 from mrtr_options.review.bench.history import Effect, Failed, Recording
+from mrtr_options.review.bench.ledger import DESTINATION_IS_DOWN
 from mrtr_options.review.bench.messages import Reply
-from mrtr_options.review.bench.strikes import CLIENT_LEAVES, DESTINATION_IS_DOWN, PROCESS_ENDS
 from mrtr_options.tool import weather
+
+PROCESS_ENDS = "the process ends"
+CLIENT_LEAVES = "the client leaves"
+"""The texts with which a ledger's file refuses an effect after the one that a fault struck at."""
 
 _FAILS = "mrtr_down"
 _ABSORBS = "mrtr_keyed"
@@ -93,46 +98,99 @@ class Absorbs:
 _numbers = itertools.count()
 
 
+class Struck(Protocol):
+    """The instance that an effect came from, and its client."""
+
+    async def end_instance(self) -> None:
+        """End the instance."""
+        ...
+
+    async def let_client_leave(self) -> None:
+        """Make the client leave, and wait until it has."""
+        ...
+
+
+class _HasFailed(BaseException):
+    """The end of a fault's way with an effect that fails."""
+
+
 @dataclass
 class Arming:
-    """The faults of a ledger's file, for effects of one kind; see `strikes.LedgerFile`.
+    """The fault of a ledger's file, for effects of one kind (`faults.kinds.ArrivingEffect`).
+
+    We go through the fault's function once, before any effect arrives, and note what the database
+    has to do. The bench does the rest once the effect is in the file.
 
     Attributes:
         kind: The kind of effect.
         last: The number of the last effect before the fault was armed.
         triggers: The triggers that the database gets, by name.
         lock_seconds: The time for which somebody else writes to the file.
+        afterwards: The end of an instance or a client once the effect is in the file; None for a
+            fault before the effect.
+        ends_process: Whether the armed database ends the process.
+        is_late: Whether the effect takes place although the request that made it may fail.
     """
 
     kind: weather.EffectKind
     last: int
     triggers: dict[str, str] = field(default_factory=dict[str, str])
     lock_seconds: float = 0.0
+    afterwards: Callable[[Struck], Awaitable[None]] | None = None
+    ends_process: bool = False
+    is_late: bool = False
+    _has_arrived: bool = False
 
-    def fail(self) -> None:
-        self._before_effect(f"RAISE(ABORT, '{DESTINATION_IS_DOWN}')")
+    @staticmethod
+    def of(fault: Kind | None, last: int) -> Arming | None:
+        """Return what the database has to do for a fault; None for one that is not at effects."""
+        if fault is None or fault.at is None or fault.at_effect is None:
+            return None
+        arming = Arming(fault.at, last)
+        with suppress(StopIteration, _HasFailed):
+            fault.at_effect(arming, arming.arrive).send(None)
+        return arming
 
-    def fail_once(self) -> None:
-        self.delay_once(0)
+    async def arrive(self) -> None:
+        self._has_arrived = True
 
-    def delay_once(self, seconds: float) -> None:
-        self._before_effect(f"{ONCE}({next(_numbers)}, {seconds})")
+    def fail(self, *, once: bool = False) -> NoReturn:
+        self._before_effect(_wait_once(0) if once else f"RAISE(ABORT, '{DESTINATION_IS_DOWN}')")
+        raise _HasFailed
 
-    def end_process_before(self) -> None:
-        self.delay_once(DIES)
+    async def take_long(self, seconds: float) -> None:
+        self.is_late = True
+        self._before_effect(_wait_once(seconds))
 
-    def refuse_after(self, why: str) -> None:
+    async def wait_for_lock(self, seconds: float) -> None:
+        self.lock_seconds = seconds
+
+    async def end_instance(self) -> None:
+        if self._has_arrived:
+            self._refuse_after(PROCESS_ENDS)
+            self.afterwards = lambda struck: struck.end_instance()
+        else:
+            self._before_effect(_wait_once(DIES))
+            self.ends_process = True
+
+    async def let_client_leave(self) -> None:
+        self._refuse_after(CLIENT_LEAVES)
+        self.afterwards = lambda struck: struck.let_client_leave()
+
+    def _refuse_after(self, why: str) -> None:
+        """Refuse each effect after the first, with this text."""
         self.triggers[_REFUSES] = (
             "WHEN EXISTS (SELECT 1 FROM effects"
             f" WHERE seq > {self.last} AND kind = '{self.kind}')"
             f" BEGIN SELECT RAISE(ABORT, '{why}'); END"
         )
 
-    def lock(self, seconds: float) -> None:
-        self.lock_seconds = seconds
-
     def _before_effect(self, does: str) -> None:
         self.triggers[_FAILS] = f"WHEN NEW.kind = '{self.kind}' BEGIN SELECT {does}; END"
+
+
+def _wait_once(seconds: float) -> str:
+    return f"{ONCE}({next(_numbers)}, {seconds})"
 
 
 def clear_faults(file: Path) -> None:
@@ -197,7 +255,7 @@ class ForeignLedger:
     The destination absorbs effects that the run itself has seen.
 
     Attributes:
-        fault: The armed fault.
+        armed: The armed fault; None for none.
     """
 
     def __init__(
@@ -208,57 +266,45 @@ class ForeignLedger:
         self._seen = self._armed_at = last_effect(file)
         column = weather.COLUMNS[destination]
         self._absorbs = None if column is None else Absorbs(column, self._seen)
-        self.fault: Kind | None = None
+        self.armed: Arming | None = None
         self._is_calm = False  # another run may have armed something in the file
 
     def arm(self, name: str | None) -> None:
         """Arm the database for the next effect; see `Instances.arm`."""
-        fault = None if name is None else KINDS[name]
-        if fault is None and self._is_calm:
+        if name is None and self._is_calm:
             return
-        self.fault = fault
         self._armed_at = last_effect(self._file)
-        self._is_calm = fault is None
+        self.armed = armed = Arming.of(KINDS.get(name or ""), self._armed_at)
+        self._is_calm = armed is None
         triggers: dict[str, str] = {}
         if self._absorbs is not None:
             triggers[_ABSORBS] = _absorbing(self._absorbs)
-        lock_seconds = 0.0
-        if fault is not None and fault.at is not None and fault.strike is not None:
-            arming = Arming(fault.at, self._armed_at)
-            fault.strike.in_file(arming)
-            triggers |= arming.triggers
-            lock_seconds = arming.lock_seconds
-        _write_triggers(self._file, triggers)
-        if lock_seconds:
-            _lock(self._file, lock_seconds)
+        _write_triggers(self._file, triggers | (armed.triggers if armed else {}))
+        if armed is not None and armed.lock_seconds:
+            _lock(self._file, armed.lock_seconds)
 
     def since_armed(self) -> bool:
         """Return whether an effect of the armed kind is in the ledger since then."""
-        fault = self.fault
-        if fault is None:
+        if self.armed is None:
             return False
-        return any(
-            each.kind == fault.at for each in effects_after(self._file, self._armed_at).values()
-        )
+        effects = effects_after(self._file, self._armed_at).values()
+        return any(each.kind == self.armed.kind for each in effects)
 
     def note_failure(self, instance: int, reply: Reply) -> None:
         """Record that an effect failed.
 
         That it was tried shows in the error that the round ends in.
         """
-        fault = self.fault
-        if fault is None or fault.at is None or fault.strike is None:
-            return
-        if fault.strike.afterwards is not None:
+        armed = self.armed
+        if armed is None or armed.afterwards is not None:
             return
         if not (reply.failed or reply.is_error):
             return
-        if fault.strike.is_late:  # of two deliveries, one may not have waited so long
-            has_failed = reply.code != INVALID_PARAMS
-        else:
-            has_failed = not self.since_armed()
-        if has_failed:
-            self._recording.append(Failed(instance, self._recording.sending_at(instance), fault.at))
+        # Of two deliveries, one may not have waited so long as an effect that is late.
+        is_excused = reply.code == INVALID_PARAMS if armed.is_late else self.since_armed()
+        if not is_excused:
+            sending = self._recording.sending_at(instance)
+            self._recording.append(Failed(instance, sending, armed.kind))
 
     def collect(self) -> None:
         """Record the effects that are new."""

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from mrtr_options.review.bench.answers import Accept, Refuse, RoundName, UserAnswer
-from mrtr_options.review.bench.fault_kinds import Kind, Need
 from mrtr_options.review.bench.faults import KINDS, Faults, names_of
+from mrtr_options.review.bench.faults.kinds import Kind, Need
 from mrtr_options.review.bench.setup import DEFAULT_SETUP, Declares, Era, Fleet, Policy, Setup
 from mrtr_options.review.bench.task_steps import Stop, TaskStep, Update
 from mrtr_options.tool.weather import Destination

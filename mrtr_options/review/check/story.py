@@ -11,7 +11,6 @@ from typing import Any
 
 from mrtr_options.review.bench.history import History, Received, Sent
 from mrtr_options.review.bench.narrate import CLIENT, Row, narrate
-from mrtr_options.review.bench.strikes import FAILS
 from mrtr_options.review.check.findings import Finding, sent_in, waiting_calls
 from mrtr_options.review.judge.contract import RULES
 from mrtr_options.terminal import plural
@@ -172,7 +171,8 @@ def _tell_run(finding: Finding, rows: Sequence[Row]) -> tuple[list[str], list[st
     lines: list[str] = []
     latest = 0
     kinds = finding.history.scenario.at_effects
-    for_a_moment = {f"the {kind.at} fails": kind.says for kind in kinds if kind.strike is not FAILS}
+    lasting = "fail@audit", "fail@bill"
+    for_a_moment = {f"the {kind.at} fails": kind.says for kind in kinds if kind.name not in lasting}
     for row in rows:
         match row.kind:
             case "request":

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from mrtr_options.review.bench.deployments import quiet_servers
-from mrtr_options.review.bench.fault_kinds import RAREST
 from mrtr_options.review.bench.faults import KINDS, Fault, Faults, names_of
+from mrtr_options.review.bench.faults.kinds import RAREST
 from mrtr_options.review.bench.history import History
 from mrtr_options.review.bench.run import in_memory, run
 from mrtr_options.review.bench.scenario import Scenario

@@ -162,7 +162,7 @@ async def _play_cell(cell: Cell, memory: Memory) -> list[History]:
 
 
 def _depends_on_timing(scenario: Scenario) -> bool:
-    if any(fault.kind.again == "at once" for fault in scenario.faults):
+    if any(fault.name == "both" for fault in scenario.faults):
         return True
     if scenario.setup.era != "modern":
         return False

@@ -12,8 +12,8 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from mrtr_options.review.bench.fault_words import describe_faults
 from mrtr_options.review.bench.faults import Fault
+from mrtr_options.review.bench.faults.words import describe_faults
 from mrtr_options.review.bench.history import Crashed, Effect, Event, Failed, History
 from mrtr_options.review.bench.scenario import Scenario
 from mrtr_options.review.bench.schedules import SCHEDULES

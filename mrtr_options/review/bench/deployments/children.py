@@ -40,7 +40,6 @@ from mrtr_options.review.bench.redeploys import write
 from mrtr_options.review.bench.scenario import Change, Keys, Scenario
 from mrtr_options.review.bench.sessions import Session
 from mrtr_options.review.bench.starting import end, start_server
-from mrtr_options.review.bench.strikes import NO_STRIKE, Strike
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.sdk.protection import KEYS_VARIABLE, new_key
 from mrtr_options.sdk.serving import PATH
@@ -409,7 +408,8 @@ class ChildInstances(Instances):
             child = self._children.child(instance)
             if child.dead.is_set():
                 how = await self._children.kill(child)
-                if self._armed.ends_process and child.ended == -signal.SIGKILL:
+                armed = self._ledger.armed
+                if armed is not None and armed.ends_process and child.ended == -signal.SIGKILL:
                     self._struck.add(child.process)  # by itself, at the effect
                     self._ledger.arm(None)
                 await self._children.replace(instance, child)
@@ -437,7 +437,8 @@ class ChildInstances(Instances):
         self._only_there = only is not None
         self._at = only or 0
         self._ledger.arm(name)
-        if self._armed.afterwards is not None:
+        armed = self._ledger.armed
+        if armed is not None and armed.afterwards is not None:
             self._watching = anyio.CancelScope()
             self._children.start_soon(self._watch, self._watching)
 
@@ -449,31 +450,26 @@ class ChildInstances(Instances):
                     return await self._strike()
                 await anyio.sleep(WATCH_SECONDS)
 
-    @property
-    def _armed(self) -> Strike:
-        """The act of the armed fault at its effect; no act if none is armed."""
-        fault = self._ledger.fault
-        return NO_STRIKE if fault is None or fault.strike is None else fault.strike
-
     def _is_due(self) -> bool:
-        return self._armed.afterwards is not None and self._ledger.since_armed()
+        armed = self._ledger.armed
+        return armed is not None and armed.afterwards is not None and self._ledger.since_armed()
 
     async def _strike(self) -> None:
-        afterwards = self._armed.afterwards
-        self._ledger.fault = None
+        armed = self._ledger.armed
+        self._ledger.armed = None
         self._strikes += 1
-        if afterwards is not None:
-            await afterwards(self)
+        if armed is not None and armed.afterwards is not None:
+            await armed.afterwards(self)
 
     async def end_instance(self) -> None:
-        """Kill the process that the fault is armed at; see `strikes.Struck`."""
+        """Kill the process that the fault is armed at; see `ledger_file.Struck`."""
         child = self._children.child(self._at)
         self._struck.add(child.process)
         await self._children.kill(child)
         self._ledger.arm(None)  # the next process may go on with the call by itself
 
     async def let_client_leave(self) -> None:
-        """Make the client leave; see `strikes.Struck`."""
+        """Make the client leave; see `ledger_file.Struck`."""
         self._leave.set()
 
     async def collect(self) -> None:

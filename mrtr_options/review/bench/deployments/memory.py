@@ -37,8 +37,8 @@ from mrtr_options.review.bench.deployments import (
     next_ring,
     quiet_servers,
 )
-from mrtr_options.review.bench.fault_kinds import Kind
 from mrtr_options.review.bench.faults import KINDS
+from mrtr_options.review.bench.faults.kinds import Kind
 from mrtr_options.review.bench.history import Crashed, Effect, Entered, Failed
 from mrtr_options.review.bench.ledger import FaultyLedger
 from mrtr_options.review.bench.messages import HUNG, LOST, Reply, Request
