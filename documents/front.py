@@ -13,6 +13,7 @@ from documents import explored
 from mrtr_options.review.bench.setup import POLICIES, Policy
 from mrtr_options.review.bench.subjects import subject_named
 from mrtr_options.review.explore import summary as explore
+from mrtr_options.review.judge.guarantees import guarantees_of
 from mrtr_options.terminal import markdown as table
 from mrtr_options.tool.catalogue import DURABLE, Option, all_options, option_named
 from mrtr_options.tool.guarantees import Guarantees
@@ -101,21 +102,24 @@ def _row_of(option: Option) -> Row:
 
 
 def _default() -> Row:
-    subject = subject_named(DEFAULT)
+    subject = subject_named("default")
     option = subject.option
     inner = _row_of(option)
+    own = guarantees_of(subject)
+    assert own is not None
     return Row(
         subject="default",
         name=f"{titled(DEFAULT)}: the default",
         option=option,
         is_in_papers=False,
         writes=f"{inner.writes}; the argument that names the call",
-        does=f"{inner.does}; answers a repeated round or call from a record",
+        does=f"{inner.does}; answers a repeated round or call from a record; pushes an old client"
+        " each question",
         size=size_of(option, subject.wrappers),
         reentry=inner.reentry,
-        keeps="each response, in a shared store",
-        old_client=inner.old_client,
-        lost=_lost(subject.name),
+        keeps="each response, in a shared store; an old client's connection",
+        old_client=_old_client(own),
+        lost=_lost(DEFAULT),
     )
 
 
@@ -185,7 +189,7 @@ def options() -> str:
 def price(report: Costs) -> str:
     """Return a sentence on the cost of the default, against F."""
     served = {each.subject: each.ratio.median for each in report.http if each.callers == 1}
-    guarded = subject_named(DEFAULT)
+    guarded = subject_named("default")
     once, default = size_of(option_named("F")), size_of(guarded.option, guarded.wrappers)
     return (
         f"It costs a shared store (SQLite or PostgreSQL), {default.own:,} lines of SDK where once"

@@ -43,7 +43,7 @@ from mcp.server import MCPServer, Server
 from pydantic import BaseModel, create_model
 
 from mrtr_options.sdk.call_key import CallFunction
-from mrtr_options.sdk.effects import Settled, value_of
+from mrtr_options.sdk.effects import value_of
 from mrtr_options.sdk.handler import Params, Principal, check_server
 from mrtr_options.sdk.legacy_shim import legacy_shim
 from mrtr_options.sdk.protection import KEYS_VARIABLE, ProtectedRounds, new_key
@@ -65,7 +65,8 @@ ToldT = TypeVar("ToldT", bound=Told)
 REPEAT_NOTE = "This call was made before, at {since}. Nothing was done now; its result was:"
 """What the model is told in front of the result of an earlier call."""
 
-_KINDS = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
+_NAMED = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
+_POSITIONAL = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
 _logger = logging.getLogger(__name__)
 
 
@@ -91,7 +92,7 @@ class Call(AsksTogether):
     """A call, as its tool is given it: who calls, how to ask, how to do a thing once.
 
     Attributes:
-        caller: The name of the caller, by the settings of the server; None for an unknown one.
+        caller: The name of the caller; empty for a stranger, whom `call_is_secret` lets in.
         lifespan_context: What the server's lifespan yields.
         memo: Computes a value once in a call; see `ReplayContext.memo`.
         ran: Returns whether an effect ran in this round; see `ReplayContext.ran`.
@@ -99,7 +100,7 @@ class Call(AsksTogether):
 
     def __init__(self, ctx: ReplayContext[Any]) -> None:
         self._ctx = ctx
-        self.caller = ctx.caller
+        self.caller = ctx.caller or ""
         self.lifespan_context: Any = ctx.lifespan_context
         self.memo = ctx.memo
         self.ran = ctx.ran
@@ -134,7 +135,7 @@ class Call(AsksTogether):
         key: str,
         effect: Callable[[*Ts], Awaitable[T] | T],
         *given: *Ts,
-        settled: Callable[[*Ts], Awaitable[object] | object] | None = None,
+        settled: Callable[..., Awaitable[object] | object] | None = None,
     ) -> T:
         """Do a thing once in this call, and return what it returned, in later rounds, too.
 
@@ -144,18 +145,16 @@ class Call(AsksTogether):
             key: The effect's name; the author's own, unique in the tool, stable across versions.
             effect: Does it, async or not.
             given: What the effect is given.
-            settled: Asks the destination whether it was done, and is given the same. It returns
-                what the effect returned; False if it was not done, None if that cannot be said.
+            settled: Asks the destination whether it was done. It is given the first of what the
+                effect is given, as many as it takes. It returns what the effect returned; False if
+                it was not done, None if that cannot be said.
 
         Raises:
             TypeError: The effect, or `settled`, does not take what is given.
             MCPError: -32603, it may have been done, and nothing says whether it was.
         """
-        look: Settled | None = None
-        inspect.signature(effect).bind(*given)
-        if settled is not None:
-            inspect.signature(settled).bind(*given)
-            look = partial(settled, *given)
+        look = None if settled is None else partial(settled, *_as_many_as(settled, given))
+        _as_many_as(effect, given)
         value: Any = await self._ctx.once(key, lambda _: effect(*given), settled=look)
         return cast("T", value_of(effect, value))
 
@@ -195,6 +194,7 @@ class Calls:
         server: MCPServer[Any] | Server[Any],
         *,
         name_by: str | CallFunction,
+        name: str | None = None,
         description: str | None = None,
         annotations: types.ToolAnnotations | None = None,
         **guarding: Unpack[Guarding],
@@ -209,6 +209,7 @@ class Calls:
         Args:
             server: States are bound to its name. It is protected with the settings of this object.
             name_by: What names a call; see `call` of `single_use`.
+            name: The tool's name; by default the function's.
             description: For the model; by default the function's docstring.
             annotations: Hints for clients; by default that the tool may be called again.
             **guarding: What else the guard is told.
@@ -227,7 +228,7 @@ class Calls:
         ) -> Callable[Concatenate[Call, P], Awaitable[ToldT]]:
             arguments, output = _models_of(function)
             tool = Tool(
-                function.__name__,
+                name or function.__name__,
                 description or inspect.getdoc(function) or "",
                 arguments,
                 keyed_replay(_handler_of(function, arguments)),
@@ -281,7 +282,7 @@ def _models_of(function: Callable[..., Any]) -> tuple[type[BaseModel], type[Base
     _, *parameters = signature.parameters.values()
     told: Any = signature.return_annotation
     is_told = isinstance(told, type) and issubclass(told, Told)
-    is_fit = all(each.annotation is not each.empty and each.kind in _KINDS for each in parameters)
+    is_fit = all(each.annotation is not each.empty and each.kind in _NAMED for each in parameters)
     if not (inspect.iscoroutinefunction(function) and is_told and is_fit):
         raise TypeError(
             f"calls.tool takes `async def {function.__name__}(call: Call, reference: str, ...) ->"
@@ -293,6 +294,20 @@ def _models_of(function: Callable[..., Any]) -> tuple[type[BaseModel], type[Base
     }
     is_model = not issubclass(told, str | types.CallToolResult)
     return create_model(function.__name__, **fields), cast("Any", told) if is_model else None
+
+
+def _as_many_as(function: Callable[..., object], given: Sequence[object]) -> Sequence[object]:
+    """Return the first of these values, as many as a function takes.
+
+    Raises:
+        TypeError: It takes more.
+    """
+    signature = inspect.signature(function)
+    kinds = [each.kind for each in signature.parameters.values()]
+    takes_all = inspect.Parameter.VAR_POSITIONAL in kinds
+    first = given if takes_all else given[: sum(kind in _POSITIONAL for kind in kinds)]
+    signature.bind(*first)
+    return first
 
 
 def _handler_of(

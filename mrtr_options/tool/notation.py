@@ -28,7 +28,10 @@ WRAPPERS = (SINGLE_USE, LEGACY_SHIM, ASK_AGAIN)
 KNOWN = (*WRAPPERS, NAMED, CALL_KEY, TEMPORAL)
 
 DEFAULT = f"J+{SINGLE_USE}+{NAMED}"
-"""The subject that README recommends and `new` writes: keyed replay in a guard that names calls."""
+"""What README recommends, as a modern client sees it: keyed replay in a guard that names calls."""
+
+DEFAULT_FOR_ALL = f"{DEFAULT}+{LEGACY_SHIM}"
+"""The subject `default`, as `new` writes it: old clients are asked, too. No other one notices."""
 
 ALIASES = {"single-use": SINGLE_USE, "shim": LEGACY_SHIM, "key": CALL_KEY}
 """Other words for the same."""
@@ -94,7 +97,7 @@ def option_and_words(name: str) -> tuple[Option, tuple[str, ...]]:
         CannotLoad: There is no such option or word.
     """
     if name == "default":
-        name = DEFAULT
+        name = DEFAULT_FOR_ALL
     option, *words = _spelled_out(name).split("+")
     words = [ALIASES.get(word, word) for word in words]
     if words and not option:

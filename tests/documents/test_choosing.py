@@ -44,7 +44,7 @@ def test_what_new_writes_is_what_moves_money_with_a_store() -> None:
     said = Answers(money=True, changes=True, store=True, business_key=True, one=True)
     assert choose(said).subject == DEFAULT
     assert STYLES[OF_NEW].title.startswith("J in the guard, call named")
-    assert in_text(subject_named("default").name) == "J, guarded and named"
+    assert in_text(subject_named("default").name) == f"A around {in_text(DEFAULT)}"
 
 
 @pytest.mark.parametrize("destination", DESTINATIONS)
@@ -52,7 +52,7 @@ def test_what_new_writes_is_what_moves_money_with_a_store() -> None:
 def test_no_fault_alone_charges_twice_skips_a_question_or_takes_two_answers_in_the_default(
     destination: Any, policy: Any
 ) -> None:
-    found = candidates.row_of(subject_named("default").name, destination, policy)["witnesses"]
+    found = candidates.row_of(DEFAULT, destination, policy)["witnesses"]
     assert not {"duplicate bill", "unasked answer", "two answers taken"} & set(found)
     assert "again3" in found["wanted call swallowed"]  # the cost of naming calls
 

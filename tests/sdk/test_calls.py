@@ -58,7 +58,7 @@ class Bank:
             raise trouble
         return self.paid[-1]
 
-    async def find(self, reference: str, amount: int) -> Paid | bool:
+    async def find(self, reference: str) -> Paid | bool:
         return self.paid[-1] if self.paid else False
 
 
@@ -294,13 +294,16 @@ def test_a_server_that_is_protected_otherwise_is_refused(tmp_path: Path) -> None
         calls_in(tmp_path / "calls").tool(server, name_by="reference")
 
 
+def _of_three(reference: str, amount: int, currency: str) -> bool:
+    return False
+
+
 async def test_what_settled_cannot_be_given_is_refused_before_the_effect(tmp_path: Path) -> None:
     bank, server = Bank(), MCPServer("shop")
-    look: Any = lambda: False  # noqa: E731
 
     @calls_in(tmp_path / "calls").tool(server, name_by="reference")
     async def refund(call: sdk.Call, reference: str, order: str, amount: int) -> str:
-        return str(await call.once("refund", bank.pay, reference, amount, settled=look))
+        return str(await call.once("refund", bank.pay, reference, amount, settled=_of_three))
 
     assert "nothing was done" in await told(server, User())
     assert bank.paid == []

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ast
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from importlib.resources import files
 
 NAME = "own_tool"
@@ -39,10 +39,10 @@ _UNTOLD, _EARLY = "REPEAT_IS_TOLD", "EARLY_IS_ASKED"
 STYLES = {
     DEFAULT: Style("J in the guard, call named: a store that all instances share"),
     "j": Style("J, keyed replay: no store", (_UNTOLD,)),
-    "f": Style("F, once: a round at a time, no store", (_UNTOLD, _EARLY), base="e"),
-    "e": Style("E, MRTR native: a round at a time, no store", (_UNTOLD, _EARLY)),
-    "g": Style("G, tool builder: named steps, no store", (_UNTOLD, _EARLY, "CHANGE_IS_ASKED")),
-    "h": Style("H, continuation store: waits in its process", (_UNTOLD, "ANY_INSTANCE")),
+    "f": Style("F, once: a round at a time, no store", (_UNTOLD, _EARLY), "e"),
+    "e": Style("E, MRTR native: a round at a time, no store", (_UNTOLD, _EARLY), "j"),
+    "g": Style("G, tool builder: named steps, no store", (_UNTOLD, _EARLY, "CHANGE_IS_ASKED"), "j"),
+    "h": Style("H, continuation store: waits in its process", (_UNTOLD, "ANY_INSTANCE"), "j"),
 }
 
 
@@ -72,46 +72,68 @@ class _Part:
     """A statement at the top of a file.
 
     Attributes:
-        name: What it defines; else its kind.
+        name: What it defines, or the module that it imports from; else its kind.
         before: The blank lines and comments in front of it.
         text: The statement. A constant has its docstring in it.
+        defines: Whether it is a definition.
+        imports: The names that it imports from a module.
     """
 
     name: str
     before: str
     text: str
+    defines: bool = False
+    imports: set[str] = field(default_factory=set[str])
 
 
 def _program_of(style: str) -> str:
     """Return the whole program of a style.
 
-    A definition takes the place of the one with its name in the base's program. A new one stands
-    before the next one that does. A constant that nothing uses any more is left out. The imports of
-    a style's file are for its reader and for type checkers.
+    A definition takes the place of the one with its name in the base's program. A new one follows
+    the one before it; the first ones stand before the first that has a place. What nothing uses
+    any more is left out. Imports of this package are for the file's reader and for type checkers.
     """
     text = _text_of(f"{style}.py")
     if style == DEFAULT:
         return text
-    base = _parts_of(_program_of(STYLES[style].base))
-    names = {part.name for part in base}
-    own = {part.name: part for part in _parts_of(text) if part.name != ast.ImportFrom.__name__}
-    joined: list[_Part] = []
-    for part in base:
-        if part.name not in own:
-            joined.append(part)
-            continue
-        while (name := next(iter(own))) not in names:
-            joined.append(_Part(name, "\n\n", own.pop(name).text))
-        joined.append(_Part(part.name, part.before, own.pop(part.name).text))
-    return "".join(
-        part.before + part.text
-        for part in joined
-        if not part.name.isupper() or _is_used(part.name, joined)
-    )
+    program = _parts_of(_program_of(STYLES[style].base))
+    docstring, *parts = _parts_of(text)
+    program[0] = docstring
+    first: list[_Part] = []
+    last: int | None = None
+    for part in parts:
+        place = next((at for at, each in enumerate(program) if each.name == part.name), None)
+        if part.imports:
+            if place is not None:
+                program[place].imports |= part.imports
+        elif place is not None:
+            program[place] = replace(part, before=program[place].before)
+            program[place:place] = first
+            last = place + len(first)
+            first = []
+        elif last is None:
+            first.append(part)
+        else:
+            last += 1
+            program.insert(last, part)
+    return "".join(part.before + part.text for part in _used(program))
+
+
+def _used(parts: list[_Part]) -> list[_Part]:
+    """Return the parts without definitions and imports that nothing uses."""
+    kept = [part for part in parts if not part.defines or _is_used(part.name, parts)]
+    if len(kept) < len(parts):
+        return _used(kept)
+    for part in kept:
+        if part.imports and part.name != "__future__":
+            names = sorted(filter(lambda name: _is_used(name, kept), part.imports))
+            part.text = f"from {part.name} import {', '.join(names)}\n"
+    return kept
 
 
 def _is_used(name: str, parts: list[_Part]) -> bool:
-    return any(re.search(rf"\b{name}\b", part.text) for part in parts if part.name != name)
+    others = (part.text for part in parts if part.name != name and not part.imports)
+    return any(re.search(rf"\b{name}\b", text) for text in others)
 
 
 def _parts_of(text: str) -> list[_Part]:
@@ -126,15 +148,17 @@ def _parts_of(text: str) -> list[_Part]:
         if isinstance(node, ast.Expr) and parts:  # the docstring of a constant
             parts[-1].text += before + statement
         else:
-            parts.append(_Part(_name_of(node), before, statement))
+            parts.append(_part(node, before, statement))
     return parts
 
 
-def _name_of(node: ast.stmt) -> str:
+def _part(node: ast.stmt, before: str, text: str) -> _Part:
     match node:
         case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
-            return node.name
+            return _Part(node.name, before, text, defines=True)
         case ast.Assign(targets=[ast.Name(name)]):
-            return name
+            return _Part(name, before, text, defines=True)
+        case ast.ImportFrom(module=str(module)):
+            return _Part(module, before, text, imports={each.name for each in node.names})
         case _:
-            return type(node).__name__
+            return _Part(type(node).__name__, before, text)

@@ -15,10 +15,10 @@ from collections.abc import Generator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Any, Literal
 
 from mcp.server import Server
-from mcp_types import CallToolResult, ToolAnnotations
+from mcp_types import ToolAnnotations
 from mrtr_options import sdk
 from mrtr_options.errors import in_one_line
 from pydantic import BaseModel, Field
@@ -26,28 +26,23 @@ from pydantic import BaseModel, Field
 TOOL = "own_tool"
 
 
-class Arguments(BaseModel):
-    """What the tool is called with."""
-
-    item: str = Field(min_length=1, max_length=50, description="What it is done to")
-    reference: str = Field(
+Item = Annotated[
+    str, Field(min_length=1, max_length=50, description="What it is done to")
+]
+Reference = Annotated[
+    str,
+    Field(
         min_length=1,
         max_length=50,
-        description="What it is for, an invoice for example. A call with the"
-        " same reference is the same call; take another one to have it done once more.",
-    )
+        description="What it is for, an invoice for example.",
+    ),
+]
 
 
 class Way(BaseModel):
     """The form of the first question."""
 
     way: Literal["standard", "express"]
-
-
-class Consent(BaseModel):
-    """The form of the second question."""
-
-    go_ahead: Literal["yes", "no"]
 
 
 # --- where the effect goes ------------------------------------------------------------
@@ -69,22 +64,26 @@ class Records:
                 " UNIQUE (caller, reference))"
             )
 
-    def do(self, caller: str, reference: str, what: str) -> None:
-        """Do it, unless it is done."""
+    def do(self, caller: str, reference: str, what: str) -> tuple[str, str]:
+        """Do it, unless it is done; return what is recorded, and since when."""
         with closing(sqlite3.connect(self._path)) as db, db:
             db.execute(
                 "INSERT INTO records VALUES (?, ?, ?, strftime('%Y-%m-%d %H:%M:%SZ'))"
                 " ON CONFLICT (caller, reference) DO NOTHING",
                 (caller, reference, what),
             )
+        recorded = self.find(caller, reference)
+        assert recorded
+        return recorded
 
-    def recorded(self, caller: str, reference: str) -> tuple[str, str]:
-        """Return what is recorded, and since when."""
+    def find(self, caller: str, reference: str) -> tuple[str, str] | Literal[False]:
+        """Look whether it is done; return what is recorded, and since when."""
         with closing(sqlite3.connect(self._path)) as db:
-            return db.execute(
+            recorded = db.execute(
                 "SELECT what, at FROM records WHERE caller = ? AND reference = ?",
                 (caller, reference),
             ).fetchone()
+        return recorded or False
 
     def all(self) -> list[tuple[str, str, str]]:
         """Return who has what recorded under which reference."""
@@ -94,7 +93,7 @@ class Records:
 
 @dataclass(frozen=True)
 class World:
-    """What the handler needs.
+    """What the tool needs.
 
     Attributes:
         records: Where the effect goes.
@@ -113,43 +112,34 @@ def which_way(item: str) -> sdk.Question[Way]:
     return sdk.Question("way", f"How is it to be done to {item}?", Way)
 
 
-def may_i(what: str) -> sdk.Question[Consent]:
-    """Make the second question, which names the answer to the first."""
-    return sdk.Question("consent", f"{what}: go ahead?", Consent)
+def add_tool(server: Server[Any], world: World, calls: sdk.Calls) -> None:
+    """Serve the tool."""
+    records = world.records
 
-
-async def call_tool(ctx: sdk.ReplayContext[World], params: sdk.Params) -> sdk.Result:
-    """Ask, then act. It runs from its first line in each round, with equal answers."""
-    world, caller = ctx.lifespan_context, ctx.caller
-    wanted = sdk.arguments_of(params, Arguments)
-    if caller is None:
-        return sdk.text("This tool needs to know who calls.", is_error=True)
-
-    answer = await ctx.elicit(which_way(wanted.item))
-    fee = world.fee if answer.way == "express" else 0
-    what = f"{wanted.item}, {answer.way}, for {fee}"
-
-    # An answer belongs to the question in its words: a new fee is asked for again.
-    consent = await ctx.elicit(may_i(what))
-    if consent.go_ahead == "no":
-        raise sdk.Declined("consent")
-
-    # `key` is the same on every attempt of this call: a service's idempotency key.
-    await ctx.once("do", lambda key: world.records.do(caller, wanted.reference, what))
-    return report(
-        world.records.recorded(caller, wanted.reference), wanted.reference, what
+    @calls.tool(
+        server,
+        name=TOOL,
+        name_by="reference",
+        annotations=ToolAnnotations(idempotent_hint=True),
+        round_seconds=10,  # what takes longer counts as dead
+        wait_seconds=15,  # longer than that: who calls again waits for its end
     )
+    async def do_it(call: sdk.Call, item: Item, reference: Reference) -> str:
+        """Do one thing, once for each reference."""
+        # It runs from its first line in each round, with equal answers.
+        answer = await call.elicit(which_way(item))
+        fee = world.fee if answer.way == "express" else 0
+        what = f"{item}, {answer.way}, for {fee}"
 
+        # A yes belongs to its words: a new fee is asked for again.
+        if not await call.confirm(f"{what}: go ahead?"):
+            raise sdk.NotDone("Nothing was done: the user declined.")
 
-def report(recorded: tuple[str, str], reference: str, what: str) -> CallToolResult:
-    """Say what is recorded, which an earlier call may have asked for in another way."""
-    done, at = recorded
-    if done != what:
-        return sdk.text(
-            f"Nothing was done. Since {at}, {reference} is recorded as: {done}.",
-            is_error=True,
+        # If the effect fails, or its process dies, `find` says whether it was done.
+        done, at = await call.once(
+            "do", records.do, call.caller, reference, what, settled=records.find
         )
-    return sdk.text(f"Recorded under {reference} at {at}: {done}.")
+        return f"Recorded under {reference} at {at}: {done}."
 
 
 # --- the server -----------------------------------------------------------------------
@@ -157,42 +147,25 @@ def report(recorded: tuple[str, str], reference: str, what: str) -> CallToolResu
 TOKENS = {"token-of-ada": "ada", "token-of-bob": "bob"}
 """Who has which token. Ask whoever issues yours."""
 
-REPEAT = "This call was made before, at {since}. Nothing was done now; its result was:"
-"""What the model is told in front of the result of an earlier call."""
-
 
 def caller_of(ctx: sdk.Context) -> str | None:
     """Name the caller of a request; None for a stranger."""
-    header = "" if ctx.request is None else ctx.request.headers.get("authorization", "")
+    if ctx.request is None:
+        return "local"  # over stdio: who started this process
+    header = ctx.request.headers.get("authorization", "")
     return TOKENS.get(header.removeprefix("Bearer "))
 
 
 @contextmanager
 def instance(
     folder: Path, settings: sdk.Settings, fee: int = World.fee
-) -> Generator[Server[World]]:
+) -> Generator[Server[Any]]:
     """Build an instance, whose files are in a folder that all instances share."""
     world = World(Records(folder / "records.sqlite"), fee)
+    server = Server[Any](f"{TOOL}-server")
     with closing(sdk.SqliteStore(folder / "rounds.sqlite")) as rounds:
-        guard = sdk.single_use(
-            rounds,
-            call="reference",
-            repeat_note=REPEAT,
-            attempts=2,  # a round whose process died runs again: the records absorb it
-            round_seconds=10,  # what takes longer counts as dead
-            wait_seconds=15,  # longer than that: who calls again waits for its end
-        )
-        tool = sdk.Tool(
-            TOOL,
-            "Does one thing, once for each reference.",
-            Arguments,
-            sdk.keyed_replay(call_tool),
-            [guard],
-            annotations=ToolAnnotations(idempotent_hint=True),
-        )
-        yield sdk.build_server(
-            f"{TOOL}-server", tool, lifespan_context=world, settings=settings
-        )
+        add_tool(server, world, sdk.Calls(rounds, settings=settings))
+        yield server
 
 
 if __name__ == "__main__":

@@ -23,16 +23,8 @@ from mcp_types import ToolAnnotations
 from mrtr_options import sdk
 from pydantic import BaseModel
 
-from mrtr_options.demo.own_tool.default import (
-    TOOL,
-    Arguments,
-    Consent,
-    Records,
-    World,
-    caller_of,
-    report,
-    which_way,
-)
+from mrtr_options.demo.own_tool.default import TOOL, Records, World, caller_of
+from mrtr_options.demo.own_tool.j import Arguments, Consent, report, which_way
 
 
 def may_i(what: str) -> sdk.Question[Consent]:
@@ -71,10 +63,8 @@ async def call_tool(ctx: sdk.Context, params: sdk.Params) -> sdk.Result:
     if consent.go_ahead == "no":
         raise sdk.Declined("consent")
 
-    world.records.do(caller, wanted.reference, what)
-    return report(
-        world.records.recorded(caller, wanted.reference), wanted.reference, what
-    )
+    recorded = world.records.do(caller, wanted.reference, what)
+    return report(recorded, wanted.reference, what)
 
 
 @contextmanager

@@ -16,14 +16,9 @@ from typing import Literal
 
 from mrtr_options import sdk
 
-from mrtr_options.demo.own_tool.default import (
-    Arguments,
-    World,
-    caller_of,
-    report,
-    which_way,
-)
+from mrtr_options.demo.own_tool.default import World, caller_of
 from mrtr_options.demo.own_tool.e import may_i
+from mrtr_options.demo.own_tool.j import Arguments, report, which_way
 
 
 class State(sdk.Markers):
@@ -54,7 +49,7 @@ async def call_tool(ctx: sdk.Context, params: sdk.Params) -> sdk.Result:
     if consent.go_ahead == "no":
         raise sdk.Declined("consent")
 
-    await state.once("do", lambda: world.records.do(caller, wanted.reference, what))
-    return report(
-        world.records.recorded(caller, wanted.reference), wanted.reference, what
+    recorded = await state.once(
+        "do", lambda: world.records.do(caller, wanted.reference, what)
     )
+    return report(recorded, wanted.reference, what)

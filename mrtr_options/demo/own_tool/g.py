@@ -21,14 +21,11 @@ from mcp.server import Server
 from mcp_types import CallToolResult, ToolAnnotations
 from mrtr_options import sdk
 
-from mrtr_options.demo.own_tool.default import (
-    TOOL,
+from mrtr_options.demo.own_tool.default import TOOL, Records, World, caller_of
+from mrtr_options.demo.own_tool.j import (
     Arguments,
     Consent,
-    Records,
     Way,
-    World,
-    caller_of,
     may_i,
     report,
     which_way,
@@ -60,8 +57,8 @@ async def end_step(
     if values.get("consent", Consent).go_ahead == "no":
         raise sdk.Declined("consent")
     what = wanted_in(ctx, params, values)
-    world.records.do(caller, reference, what)
-    return report(world.records.recorded(caller, reference), reference, what)
+    recorded = world.records.do(caller, reference, what)
+    return report(recorded, reference, what)
 
 
 def wanted_in(ctx: sdk.Context, params: sdk.Params, values: sdk.Values) -> str:

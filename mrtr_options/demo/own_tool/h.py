@@ -20,18 +20,13 @@ from mcp.server import Server
 from mcp_types import ToolAnnotations
 from mrtr_options import sdk
 
-from mrtr_options.demo.own_tool.default import (
-    TOOL,
-    Arguments,
-    Records,
-    World,
-    may_i,
-    report,
-    which_way,
-)
+from mrtr_options.demo.own_tool.default import TOOL, Records, World
+from mrtr_options.demo.own_tool.j import Arguments, may_i, report, which_way
 
 
-async def call_tool(ctx: sdk.LinearContext[World], params: sdk.CallParams) -> sdk.Result:
+async def call_tool(
+    ctx: sdk.LinearContext[World], params: sdk.CallParams
+) -> sdk.Result:
     """Ask, then act. It waits here while its user answers."""
     world, caller = ctx.lifespan_context, ctx.caller
     wanted = sdk.arguments_of(params, Arguments)
@@ -46,10 +41,8 @@ async def call_tool(ctx: sdk.LinearContext[World], params: sdk.CallParams) -> sd
     if consent.go_ahead == "no":
         raise sdk.Declined("consent")
 
-    world.records.do(caller, wanted.reference, what)
-    return report(
-        world.records.recorded(caller, wanted.reference), wanted.reference, what
-    )
+    recorded = world.records.do(caller, wanted.reference, what)
+    return report(recorded, wanted.reference, what)
 
 
 @contextmanager

@@ -14,7 +14,8 @@ from typing import Any
 
 import anyio
 import pytest
-from mcp_types import ElicitResult, InputResponses
+from mcp import Client
+from mcp_types import ElicitResult, InputRequiredResult, InputResponses
 from mrtr_options import sdk
 from mrtr_options.sdk.testing import (
     NO_RESPONSE,
@@ -32,7 +33,6 @@ from mrtr_options.demo.own_tool.default import (
     World,
     caller_of,
     instance,
-    may_i,
 )
 
 # A call with the same reference asks nothing, and says that it is a repeat.
@@ -219,14 +219,33 @@ def test_answers_that_come_with_the_first_request_are_no_consent(
     user = User()
 
     async def scene(both: Setup) -> None:
-        early: InputResponses = {
-            "way": ElicitResult(action="accept", content={"way": "express"}),
-            may_i(DONE[2]).key: ElicitResult(
-                action="accept", content={"go_ahead": "yes"}
-            ),
-        }
         async with client(both.urls[0], user.answer, token=TOKEN) as caller:
+            early = await answers_of_a_call(caller)
             await caller.call_tool(TOOL, ARGUMENTS, input_responses=early)
         assert len(user.asked) == (2 if EARLY_IS_ASKED else 0)
 
     play(tmp_path, scene)
+
+
+async def answers_of_a_call(caller: Client) -> InputResponses:
+    """Make a call round by round, and return all answers that it took."""
+    taken: InputResponses = {}
+    latest: InputResponses | None = None
+    state: str | None = None
+    while True:
+        asked = await caller.session.call_tool(
+            TOOL,
+            ARGUMENTS | {"reference": "order 0"},
+            input_responses=latest,
+            request_state=state,
+            allow_input_required=True,
+        )
+        if not isinstance(asked, InputRequiredResult):
+            return taken
+        state, latest = asked.request_state, {}
+        for key, request in (asked.input_requests or {}).items():
+            (name,) = request.model_dump()["params"]["requested_schema"]["properties"]
+            latest[key] = ElicitResult(
+                action="accept", content={name: User().answers[name]}
+            )
+        taken |= latest
