@@ -14,6 +14,8 @@ from typing import IO, Any, cast
 
 import pytest
 
+from mrtr_options.review.bench.starting import program
+
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 SECONDS = 60.0
@@ -32,9 +34,9 @@ class Tab:
         asked: Every address that the page requested, its own first.
     """
 
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
-        self._commands = cast(IO[bytes], process.stdin)
-        self._answers = cast(IO[bytes], process.stdout)
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._commands = cast("IO[bytes]", cast(Any, process.stdin).buffer)
+        self._answers = cast("IO[bytes]", cast(Any, process.stdout).buffer)
         self._buffer = b""
         self._number = 0
         self.complaints: list[str] = []
@@ -186,11 +188,8 @@ def tab(profile: Path) -> Generator[Tab]:
     # The protocol's pipe is the browser's descriptors 3 and 4.
     shell = ["sh", "-c", 'exec "$@" 3<&0 4>&1 >/dev/null 2>&1', "sh"]
     command = [*shell, path, *FLAGS, f"--user-data-dir={profile}"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        try:
-            opened = Tab(process)
-            yield opened
-            opened.send("Browser.close")  # asked politely, the browser ends its own processes
-            process.wait(SECONDS)
-        finally:
-            process.kill()
+    with program(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        opened = Tab(process)
+        yield opened
+        opened.send("Browser.close")  # asked politely, the browser ends its own processes
+        process.wait(SECONDS)

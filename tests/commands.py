@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import sys
 import warnings
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 
@@ -105,10 +105,26 @@ Ran = subprocess.CompletedProcess[str]
 
 
 def python(*arguments: str, cwd: Path = REPOSITORY, **environment: str) -> Ran:
-    command = [sys.executable, *arguments]
-    env = os.environ | environment
+    """Run Python to its end."""
+    return _ran([sys.executable, *arguments], cwd, os.environ | environment)
+
+
+def output(*command: str, cwd: Path) -> str:
+    """Return the output of a command; check that it ends with 0."""
+    ran = _ran(command, cwd, dict(os.environ))
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    return ran.stdout
+
+
+def _ran(command: Sequence[str], cwd: Path, env: Mapping[str, str]) -> Ran:
     return subprocess.run(
-        command, cwd=cwd, env=env, capture_output=True, text=True, timeout=SECONDS
+        command,
+        cwd=cwd,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=SECONDS,
     )
 
 
@@ -130,12 +146,4 @@ def standard_input(typed: str, *, ends: bool = True) -> Generator[None]:
 
 def run(command: str, copy: Path) -> Ran:
     """Run a command as it is written, in a process that imports the package from the copy."""
-    return subprocess.run(
-        ["sh", "-c", f"exec {command}"],
-        cwd=copy,
-        env=environment(copy),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        encoding="utf-8",
-        timeout=SECONDS,
-    )
+    return _ran(["sh", "-c", f"exec {command}"], copy, environment(copy))

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from mrtr_options.review.bench.starting import program
 from mrtr_options.sdk.serving import listen
-from tests.bounds import SECONDS
-from tests.commands import REPOSITORY, python
+from tests.commands import REPOSITORY, output, python
 
 FOLDER = REPOSITORY / "examples" / "booking"
 PAGE = (REPOSITORY / "docs" / "USING.md").read_text(encoding="utf-8")
@@ -23,13 +23,6 @@ ROWS = re.findall(r"^\$ python lost.py\n((?:.+\n)*)```", PAGE, re.MULTILINE)[0]
 pytestmark = pytest.mark.slow
 
 
-def run(command: list[str], folder: Path) -> str:
-    """Return the output of a command; check that it ends with 0."""
-    ran = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=SECONDS)
-    assert ran.returncode == 0, ran.stderr
-    return ran.stdout
-
-
 def copied(folder: Path) -> Path:
     """Copy the files that the page has its reader copy."""
     return shutil.copytree(FOLDER, folder, dirs_exist_ok=True)
@@ -37,13 +30,11 @@ def copied(folder: Path) -> Path:
 
 def follow(command: list[str], folder: Path) -> None:
     """Serve, call, and lose a response as the page does."""
-    server = subprocess.Popen(
-        [*command, "book_table.py", "0"], cwd=folder, stderr=subprocess.PIPE, text=True
-    )
-    try:
+    serve = [*command, "book_table.py", "0"]
+    with program(serve, cwd=folder, stderr=subprocess.PIPE) as server:
         assert server.stderr is not None
         url = next(line for line in server.stderr if line.startswith("http")).strip()
-        assert run([*command, "call.py", url, "Ada"], folder) == ASKED
+        assert output(*command, "call.py", url, "Ada", cwd=folder) == ASKED
         said = [next(server.stderr) for _ in range(4)]
         assert [re.findall(r"round (\d): (\w+)", line) for line in said[1:]] == [
             [("1", "input_required")],
@@ -51,12 +42,9 @@ def follow(command: list[str], folder: Path) -> None:
             [("3", "complete")],
         ]
         call = [*command, "call.py", url, "Bob", "0123456789abcdef"]
-        booked = run(call, folder).splitlines()
-        assert run(call, folder).splitlines() == booked[-1:]  # a second call asks nothing
-    finally:
-        server.terminate()
-        server.communicate(timeout=SECONDS)
-    assert run([*command, "lost.py"], folder) == ROWS
+        booked = output(*call, cwd=folder).splitlines()
+        assert output(*call, cwd=folder).splitlines() == booked[-1:]  # a second call asks nothing
+    assert output(*command, "lost.py", cwd=folder) == ROWS
 
 
 def test_the_page_shows_the_tool_and_names_the_other_files() -> None:
@@ -92,7 +80,7 @@ async def main():
 anyio.run(main)
 """
     shutil.copy(REPOSITORY / "examples" / "tasks_client.py", tmp_path)
-    said = run([sys.executable, "-c", code], copied(tmp_path)).splitlines()[-1]
+    said = output(sys.executable, "-c", code, cwd=copied(tmp_path)).splitlines()[-1]
     assert said == "['completed', 'input_required', 'working'] [('Ada', 3, '21:00', 'voucher')]"
 
 
@@ -105,12 +93,12 @@ def test_a_wheel_in_a_fresh_environment_runs_the_page(tmp_path: Path) -> None:
     # pip builds inside the source folder, so give it a copy.
     shutil.copytree(REPOSITORY, tmp_path / "checkout", ignore=left)
     pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", str(wheels)]
-    run([*pip, str(tmp_path / "checkout")], tmp_path)
+    output(*pip, str(tmp_path / "checkout"), cwd=tmp_path)
     (wheel,) = wheels.glob("*.whl")
     venv.create(tmp_path / "env", with_pip=True)
     own = str(tmp_path / "env" / "bin" / "python")
     constraints = ["-c", str(REPOSITORY / "constraints.txt")]
-    run([own, "-m", "pip", "install", "--quiet", *constraints, str(wheel)], tmp_path)
+    output(own, "-m", "pip", "install", "--quiet", *constraints, str(wheel), cwd=tmp_path)
     follow([own], copied(folder))
 
 

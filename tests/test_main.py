@@ -14,6 +14,7 @@ import pytest
 from documents.explored import FILE
 from mrtr_options.__main__ import main
 from mrtr_options.demo import tour
+from mrtr_options.review.bench.starting import program
 from mrtr_options.tool import catalogue
 from mrtr_options.tool.catalogue import all_options, option_at
 from tests.bounds import KEY
@@ -223,17 +224,13 @@ def test_an_engine_that_stays_away_is_named_once_and_refused_in_one_line(
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_a_server_that_waits_for_its_engine(number: signal.Signals) -> None:
     argv = ["env", "--default-signal=INT", sys.executable, "-m", "mrtr_options", "serve", "L"]
-    with subprocess.Popen(
-        [*argv, "--http", "0"], env=os.environ | ENGINE_AWAY, stderr=subprocess.PIPE, text=True
-    ) as server:
-        try:
-            assert server.stderr is not None
-            assert server.stderr.readline() == f"{IS_AWAY}; waiting for it\n"
-            server.send_signal(number)
-            assert server.stderr.read() == ""
-            assert server.wait() == (130 if number == signal.SIGINT else -number)
-        finally:
-            server.kill()
+    env = os.environ | ENGINE_AWAY
+    with program([*argv, "--http", "0"], env=env, stderr=subprocess.PIPE) as server:
+        assert server.stderr is not None
+        assert server.stderr.readline() == f"{IS_AWAY}; waiting for it\n"
+        server.send_signal(number)
+        assert server.stderr.read() == ""
+        assert server.wait() == (130 if number == signal.SIGINT else -number)
 
 
 def test_a_file_that_is_not_python_is_refused_in_one_line(tmp_path: Path) -> None:

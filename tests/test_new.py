@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import subprocess
 import sys
 import tomllib
 from itertools import product
@@ -12,8 +11,7 @@ import pytest
 
 from mrtr_options.__main__ import main
 from mrtr_options.demo.own_tool import STYLES, files_of
-from tests.bounds import SECONDS
-from tests.commands import REPOSITORY, python, refusal
+from tests.commands import REPOSITORY, output, python, refusal
 from tests.evidence import every
 
 NEW = ("-m", "mrtr_options", "new")
@@ -23,16 +21,8 @@ RULES = PROJECT["tool"]["ruff"]["lint"]
 
 
 def run(folder: Path, *command: str) -> str:
-    """Run a command in a folder and return its output; check that it ends with 0."""
-    ran = subprocess.run(
-        [sys.executable, "-m", *command],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-    )
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-    return ran.stdout
+    """Return the output of a module in a folder; check that it ends with 0."""
+    return output(sys.executable, "-m", *command, cwd=folder)
 
 
 @pytest.mark.slow

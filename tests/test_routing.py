@@ -20,6 +20,7 @@ from mrtr_options.sdk.protection import instance_from_environment, make_codec
 from mrtr_options.sdk.serving import MAX_BODY_BYTES, PATH
 from mrtr_options.tool.settings import Settings
 from mrtr_options.tool.weather import MemoryLedger
+from scoreboard.servers.peers import comes_up, end, free_port, start
 from tests.bounds import KEY, SECONDS
 from tests.sending import answer, connected, instance, over_http, send, text_of
 
@@ -95,29 +96,19 @@ async def haproxy(folder: Path, *changes: tuple[str, str]) -> AsyncGenerator[int
         Its port.
     """
     config = OPERATIONS.read_text(encoding="utf-8").partition("```haproxy\n")[2].partition("```")[0]
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port: int = free.getsockname()[1]
+    port = free_port()
     for written, ours in (("127.0.0.1:8000", f"127.0.0.1:{port}"), *changes):
         assert config.count(written) == 1
         config = config.replace(written, ours)
     file = folder / "haproxy.cfg"
     file.write_text(config, encoding="utf-8")
-    balancer = await anyio.open_process(["haproxy", "-db", "-q", "-f", str(file)])
+    balancer = await start(["haproxy", "-db", "-q", "-f", file.name], folder, {}, folder / "log")
     try:
+        assert await comes_up(balancer, f"http://127.0.0.1:{port}")
         with anyio.fail_after(SECONDS):
-            while True:
-                try:
-                    await (await anyio.connect_tcp("127.0.0.1", port)).aclose()
-                    break
-                except OSError:
-                    assert balancer.returncode is None
-                    await anyio.sleep(0.02)
             yield port
     finally:
-        balancer.terminate()
-        with anyio.CancelScope(shield=True):
-            await balancer.aclose()
+        await end(balancer)
 
 
 @needs_haproxy

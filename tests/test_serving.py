@@ -23,6 +23,7 @@ from mrtr_options.__main__ import main
 from mrtr_options.review.bench.client import MODES
 from mrtr_options.review.bench.ledger_file import effects_after
 from mrtr_options.review.bench.setup import ERAS, Era
+from mrtr_options.review.bench.starting import program
 from mrtr_options.sdk import serving
 from mrtr_options.sdk.serving import LEGACY_UNLESS_TOLD
 from mrtr_options.tool.server import build_server, text
@@ -59,20 +60,14 @@ def served(letter: str, *flags: str, **environment: str) -> Generator[Served]:
     # The tests may run in the background of a shell, which ignores Ctrl-C.
     command = ["env", "--default-signal=INT", sys.executable, "-m", "mrtr_options", "serve", letter]
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("MRTR_")}
-    with subprocess.Popen(
-        [*command, "--http", "0", *flags],
-        env={**inherited, **environment},
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        try:
-            assert process.stderr is not None
-            said = [*takewhile(f"{LEGACY_UNLESS_TOLD}\n".__ne__, process.stderr)]
-            url = said.pop().strip()
-            assert re.fullmatch(r"http://127\.0\.0\.1:\d+/mcp", url)
-            yield Served(process, url, "".join(said))
-        finally:
-            process.kill()
+    command += ["--http", "0", *flags]
+    env = {**inherited, **environment}
+    with program(command, env=env, stderr=subprocess.PIPE) as process:
+        assert process.stderr is not None
+        said = [*takewhile(f"{LEGACY_UNLESS_TOLD}\n".__ne__, process.stderr)]
+        url = said.pop().strip()
+        assert re.fullmatch(r"http://127\.0\.0\.1:\d+/mcp", url)
+        yield Served(process, url, "".join(said))
 
 
 async def ask_about(client: Client, location: str) -> str:

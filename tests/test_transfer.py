@@ -1,37 +1,21 @@
 """Tests of the transfer: its files do what its page says."""
 
 import re
-import subprocess
 import sys
 import textwrap
-from pathlib import Path
 
 import pytest
 
-from tests.bounds import SECONDS
-from tests.commands import REPOSITORY
+from tests.commands import REPOSITORY, output
 
 FOLDER = REPOSITORY / "examples" / "transfer"
 PAGE = (FOLDER / "README.md").read_text(encoding="utf-8")
 TABLE = re.findall(r"^\$ python nine_things.py\n((?:.+\n)*)```", PAGE, re.MULTILINE)[0]
 
 
-def played(folder: Path) -> str:
-    """Play the nine things in a folder, and return their output."""
-    ran = subprocess.run(
-        [sys.executable, "nine_things.py"],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-    )
-    assert ran.returncode == 0, ran.stderr
-    return ran.stdout
-
-
 @pytest.mark.evidence("the nine things of a transfer")
 def test_the_nine_things_do_and_tell_what_the_page_says() -> None:
-    assert played(FOLDER) == TABLE
+    assert output(sys.executable, "nine_things.py", cwd=FOLDER) == TABLE
 
 
 def test_no_thing_transfers_more_than_the_user_wanted() -> None:

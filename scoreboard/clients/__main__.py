@@ -20,10 +20,11 @@ from mrtr_options.terminal import run as run_command
 from scoreboard import chosen
 from scoreboard.clients.kept import FILE, About, Report, failed_controls, keep
 from scoreboard.clients.page import conduct, history, tables
-from scoreboard.clients.peers import Peer, Unavailable, peers
+from scoreboard.clients.peers import Peer, peers
 from scoreboard.clients.play import STEP_SECONDS, Seen, cells, run
 from scoreboard.clients.server import SERVERS, Way, way
 from scoreboard.clients.troubles import TROUBLES, Trouble
+from scoreboard.servers.peers import Unavailable
 
 
 def main(argv: Sequence[str] | None = None) -> int:

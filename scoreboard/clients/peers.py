@@ -18,17 +18,13 @@ from pathlib import Path
 
 from mrtr_options.review.bench.setup import Era
 from scoreboard import ROOT
+from scoreboard.servers.peers import Unavailable, run_step
 
 FOLDER = Path(__file__).parent
 INSTALLED = ROOT / "build" / "clients"
-INSTALL_SECONDS = 600.0
 RETRYING = "-retrying"
 MANIFESTS = {"package.json": ("node", "npm"), "go.mod": ("go",), "requirements.txt": ()}
 """The files that list a client's packages, and the commands that each file needs."""
-
-
-class Unavailable(Exception):
-    """The error of a client that cannot be run here. The text is the reason, in one line."""
 
 
 @dataclass(frozen=True)
@@ -89,20 +85,8 @@ class Peer:
             return
         self._into.mkdir(parents=True, exist_ok=True)
         for command in self._installing(self._manifest):
-            self._run(command)
+            run_step(command, self._into)
         shutil.copy(self._manifest, kept)  # last: the copy says that everything is installed
-
-    def _run(self, command: list[str]) -> None:
-        try:
-            done = subprocess.run(
-                command, cwd=self._into, timeout=INSTALL_SECONDS, capture_output=True, text=True
-            )
-        except subprocess.TimeoutExpired:
-            raise Unavailable(f"not installed within {INSTALL_SECONDS:.0f} s") from None
-        if done.returncode != 0:
-            said = [line for line in done.stderr.splitlines() if "error" in line.lower()]
-            why = said[0] if said else f"exit code {done.returncode}"
-            raise Unavailable(f"cannot be installed: {why}")
 
     def _installing(self, manifest: Path) -> Iterator[list[str]]:
         if self._kind == "package.json":
@@ -148,7 +132,7 @@ class Peer:
             return [str(own if own.is_file() else "node"), str(self._into / "client.mjs")]
         if self._kind == "go.mod":
             shutil.copy(self.folder / "client.go", self._into / "client.go")
-            self._run(["go", "build", "-o", "client", "."])
+            run_step(["go", "build", "-o", "client", "."], self._into)
             return [str(self._into / "client")]
         python = self._into / "venv" / "bin" / "python" if self._manifest else sys.executable
         return [str(python), str(self.folder / "client.py")]

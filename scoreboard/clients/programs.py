@@ -10,6 +10,7 @@ import os
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Protocol
 
 import anyio
@@ -18,6 +19,7 @@ from anyio.streams.text import TextReceiveStream
 
 from scoreboard import ROOT
 from scoreboard.clients.peers import FOLDER, Peer
+from scoreboard.servers.peers import end, kill, start
 
 LEAVE_SECONDS = 3.0
 """The time that a program has to end after its last job. With a call that hangs, it never ends."""
@@ -55,11 +57,6 @@ class Said:
             self.ended = said
 
 
-async def _closed(process: anyio.abc.Process) -> None:
-    with anyio.CancelScope(shield=True):
-        await process.aclose()
-
-
 class Player(Protocol):
     """A player of jobs.
 
@@ -93,11 +90,11 @@ class Program:
     @asynccontextmanager
     async def of(peer: Peer, starting: anyio.CapacityLimiter) -> AsyncGenerator[Program]:
         """Run a client's program for the block, and yield it once it is ready for jobs."""
-        environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{FOLDER}", "NO_COLOR": "1"}
+        environment = {"PYTHONPATH": f"{ROOT}{os.pathsep}{FOLDER}", "NO_COLOR": "1"}
         async with AsyncExitStack() as held, anyio.create_task_group() as group:
             async with starting:
-                process = await anyio.open_process(peer.command(), env=environment)
-                held.push_async_callback(_closed, process)
+                process = await start(peer.command(), Path(), environment, None, talks=True)
+                held.push_async_callback(end, process)
                 program = Program(process)
                 group.start_soon(program._read)
                 group.start_soon(program._read_errors)
@@ -112,7 +109,7 @@ class Program:
         with anyio.move_on_after(LEAVE_SECONDS):
             await self.process.wait()
         if self.process.returncode is None:
-            self.process.kill()
+            kill(self.process)
 
     async def _read(self) -> None:
         assert self.process.stdout is not None

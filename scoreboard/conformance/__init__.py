@@ -14,6 +14,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 from mrtr_options.errors import refuse
+from mrtr_options.review.bench.starting import program
 
 
 def require_node() -> None:
@@ -28,11 +29,6 @@ def require_node() -> None:
 def serving(module: str, *arguments: str) -> Generator[str]:
     """Run a server for the block, and yield its URL, which is the first line that it prints."""
     command = [sys.executable, "-m", f"{__name__}.{module}", *arguments]
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    ) as server:
-        try:
-            assert server.stdout is not None
-            yield server.stdout.readline().strip()
-        finally:
-            server.terminate()
+    with program(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as server:
+        assert server.stdout is not None
+        yield server.stdout.readline().strip()

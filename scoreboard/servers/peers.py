@@ -14,7 +14,7 @@ import signal
 import subprocess
 import tomllib
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, Literal
 
@@ -348,20 +348,25 @@ def free_port() -> int:
 
 
 async def start(
-    command: Sequence[str], folder: Path, env: dict[str, str], log: Path, *, talks: bool = False
+    command: Sequence[str],
+    folder: Path,
+    env: dict[str, str],
+    log: Path | None,
+    *,
+    talks: bool = False,
 ) -> Process:
-    """Start a program in its folder in the cache.
+    """Start a program in a folder.
 
     Args:
         command: The program and its arguments.
         folder: The working folder of the program.
         env: Additional environment variables.
-        log: The file for its output.
+        log: The file for its output; without one, its errors go to the caller.
         talks: Whether its standard input and output go to the caller.
     """
     program = folder / command[0]
     first = str(program) if program.is_file() else command[0]
-    with log.open("ab") as out:
+    with nullcontext(subprocess.PIPE) if log is None else log.open("ab") as out:
         return await anyio.open_process(
             [first, *command[1:]],
             cwd=folder,

@@ -1,7 +1,6 @@
 """Tests of `check`: a stranger's file, module or running server gets the same review."""
 
 import json
-import os
 import re
 import sqlite3
 import subprocess
@@ -23,6 +22,7 @@ from mrtr_options.review.bench.faults import PLAYABLE
 from mrtr_options.review.bench.run import run
 from mrtr_options.review.bench.scenario import Scenario, calling
 from mrtr_options.review.bench.schedules import SCHEDULES, named
+from mrtr_options.review.bench.starting import program
 from mrtr_options.review.bench.subjects import Subject, all_subjects, subject_named
 from mrtr_options.review.check import plan, targets
 from mrtr_options.review.check.findings import GIVE_UP
@@ -415,7 +415,7 @@ def test_a_running_server_that_dies_half_way_is_broken_and_one_with_another_ledg
     serve = [sys.executable, "-m", "mrtr_options", "serve", str(dies), "--http", "0"]
     only = ["--only", "clean-tokyo,decline,clean-springfield", "--ledger"]
     serve += ["--ledger", str(ledger)]
-    with subprocess.Popen(serve, stderr=subprocess.PIPE, text=True, env=os.environ) as server:
+    with program(serve, stderr=subprocess.PIPE) as server:
         assert server.stderr is not None
         url = re.search(r"http://\S+", server.stderr.readline() + server.stderr.readline())
         assert url is not None

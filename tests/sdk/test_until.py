@@ -1,8 +1,5 @@
 """Tests of `ctx.until` of H and L: a tool waits for work done elsewhere, seconds for minutes."""
 
-import os
-import signal
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,6 +9,7 @@ import mcp_types as types
 import pytest
 
 from examples.pay_by_link import Shop, buy
+from mrtr_options.review.bench.starting import program
 from mrtr_options.sdk.durable import CallParams, DurableStore
 from mrtr_options.sdk.suspended import ContinuationStore, LinearContext
 from mrtr_options.sdk.waiting import NotInTime
@@ -103,11 +101,10 @@ async def test_a_payment_by_link_that_arrives_after_a_kill_is_found_and_shipped_
 ) -> None:
     folder = Folder(tmp_path)
     command = [sys.executable, "-c", PROCESS, str(tmp_path), sqlite]
-    with subprocess.Popen(command) as process:  # noqa: ASYNC220 - it is killed
+    with program(command):
         with anyio.fail_after(60):
             while not folder.lines("state"):  # noqa: ASYNC110 - another process
                 await anyio.sleep(0.05)
-        os.kill(process.pid, signal.SIGKILL)
     asked = types.InputRequiredResult(request_state=folder.lines("state")[0])
     made, call = store()
     with anyio.fail_after(60):

@@ -1,8 +1,8 @@
-"""The start and the end of processes: each is a fork of one process that has the imports behind it.
+"""The start and the end of processes: forks that run a task, and programs.
 
-The imports take seconds, so multiprocessing's fork server does them once. A started process ends
-when it is told to, or when the process that started it is gone, together with all that it started
-itself. Ctrl-C does not reach it.
+A fork is of one process that has the imports behind it, which take seconds: multiprocessing's fork
+server does them once. It ends when it is told to, or when the process that started it is gone,
+together with all that it started itself. Ctrl-C does not reach it.
 
 Knows nothing of what the processes do.
 """
@@ -14,9 +14,10 @@ import fcntl
 import multiprocessing
 import os
 import signal
+import subprocess
 import threading
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager, suppress
 from multiprocessing import forkserver, resource_tracker
 from multiprocessing.context import ForkServerContext, ForkServerProcess
 from typing import Any
@@ -105,6 +106,22 @@ def end_with_the_bench() -> None:
         fcntl.fcntl(pipe, fcntl.F_SETOWN, whole)
         fcntl.fcntl(pipe, fcntl.F_SETSIG, signal.SIGKILL)
         fcntl.fcntl(pipe, fcntl.F_SETFL, fcntl.fcntl(pipe, fcntl.F_GETFL) | os.O_ASYNC)
+
+
+@contextmanager
+def program(command: Sequence[str], **how: Any) -> Generator[subprocess.Popen[str]]:
+    """Run a program for the block; kill it and what it started at the end, unless they have ended.
+
+    Args:
+        command: The program and its arguments.
+        how: Arguments of `Popen`.
+    """
+    with subprocess.Popen(command, text=True, start_new_session=True, **how) as process:
+        try:
+            yield process
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
 
 
 @atexit.register

