@@ -20,7 +20,7 @@ from mrtr_options.review.explore import summary as explore
 from mrtr_options.review.explore.counterexamples import weakest_of
 from mrtr_options.review.explore.kept import KeptFile
 from mrtr_options.review.explore.workers import Called, explore_all
-from mrtr_options.review.judge.anomalies import ANOMALIES, WORDS
+from mrtr_options.review.judge.anomalies import ANOMALIES
 from mrtr_options.review.show.progress import sharing
 from mrtr_options.terminal import markdown as table
 from mrtr_options.tool.notation import NAMED, SINGLE_USE, list_in_text
@@ -35,10 +35,10 @@ CANDIDATES = ("E", *(letter + around for around in AROUND for letter in "FGHJ"))
 BOUND = 1
 """The number of faults at a time."""
 
-TWICE = "duplicate bill"
+TWICE = "charged twice"
 """The anomaly of which a cell says that it never happens."""
 
-OF_THE_BENCH = ("forged state", "divergent replies")
+OF_THE_BENCH = ("expired state accepted", "two responses to one request")
 """Anomalies that the table leaves out: they harm no user."""
 
 
@@ -85,13 +85,13 @@ def row_of(subject: str, destination: Destination, policy: Policy) -> explore.Ro
 
 
 def anomalies_in(row: explore.Row) -> dict[str, str]:
-    """Return the anomalies that one fault causes: the words of each, with its mildest fault.
+    """Return the anomalies that one fault causes, each with its mildest fault.
 
     The anomalies come in the order of harm.
     """
     witnesses: Mapping[str, Sequence[str]] = row["witnesses"]
     return {
-        each.words: weakest_of(witnesses[each.name])
+        each.name: weakest_of(witnesses[each.name])
         for each in ANOMALIES
         if each.name in witnesses and each.name not in OF_THE_BENCH
     }
@@ -106,7 +106,7 @@ def cell(row: explore.Row, folder: str = "") -> str:
     """
     found = [*anomalies_in(row)] or [f"✓ {explore.NOT_SEEN.format(row['bound'])}"]
     if TWICE in row["never"]:
-        found.append(f"{never_from(folder)} {WORDS[TWICE]}")
+        found.append(f"{never_from(folder)} {TWICE}")
     return "; ".join(found)
 
 

@@ -141,9 +141,9 @@ def compare_subjects(fault: str, rows: Iterable[Mapping[str, Any]]) -> str:
         for anomaly in ANOMALIES:
             sets = row["witnesses"].get(anomaly.name, ())
             if "" in sets:
-                names.append(f"{anomaly.words} (in every call)")
+                names.append(f"{anomaly.name} (in every call)")
             elif fault in sets:
-                names.append(anomaly.words)
+                names.append(anomaly.name)
         if {each.name for each in parse(fault)} & {*explore.left_out(row)}:
             names.append(explore.NOT_TRIED)
         cell = cells.setdefault(row["subject"], dict.fromkeys(POLICIES, ""))

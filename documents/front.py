@@ -155,9 +155,9 @@ def outcome_in(row: explore.Row) -> str:
     def shows(anomaly: str) -> bool:
         return any({*faults.split()} <= {FAULT} for faults in row["witnesses"].get(anomaly, ()))
 
-    if shows("duplicate bill"):
+    if shows("charged twice"):
         return TWICE
-    return NOT_TOLD if shows("orphan bill") else TOLD
+    return NOT_TOLD if shows("charged, told of an error") else TOLD
 
 
 def ways() -> str:

@@ -27,7 +27,7 @@ from mrtr_options.review.bench.subjects import Subject, all_subjects, subject_na
 from mrtr_options.review.explore import summary as explore
 from mrtr_options.review.explore.counterexamples import weakest_of
 from mrtr_options.review.judge import grid
-from mrtr_options.review.judge.anomalies import ANOMALIES, WORDS
+from mrtr_options.review.judge.anomalies import ANOMALIES
 from mrtr_options.review.judge.contract import RULES
 from mrtr_options.review.judge.observation import Observation
 from mrtr_options.review.show.tables import markdown
@@ -87,10 +87,16 @@ FAULTS = 2
 """The number of faults at a time that are tried for the documents."""
 
 LEADING: dict[str, tuple[Policy, str]] = {
-    "client calls again: charged twice": ("calls again", "duplicate bill"),
+    "client calls again: charged twice": ("calls again", "charged twice"),
     **{
-        f"client resends: {WORDS[name]}": ("resends", name)
-        for name in ("duplicate bill", "orphan bill", "duplicate audit", "asked again", "lost call")
+        f"client resends: {name}": ("resends", name)
+        for name in (
+            "charged twice",
+            "charged, told of an error",
+            "logged twice",
+            "asked twice",
+            "call lost",
+        )
     },
 }
 """The columns of RESULTS' first table: a client and an anomaly, money first. RESULTS shows all."""
@@ -136,7 +142,7 @@ def charged_twice(rows: Sequence[explore.Row]) -> dict[str, dict[str, bool]]:
     every = [*rows, *others]
     return {
         client: {
-            row["subject"]: "lost3" in row["witnesses"].get("duplicate bill", ())
+            row["subject"]: "lost3" in row["witnesses"].get("charged twice", ())
             for row in every
             if (row["policy"], CALL_KEY in row["subject"]) == (policy, keyed)
             and TEMPORAL not in row["subject"]  # the same tool on another engine
@@ -353,8 +359,8 @@ def anomalies() -> str:
 
 def kinds_of_anomaly() -> str:
     """Return a table of the anomalies."""
-    rows = ((each.words, each.name, each.says, each.harms) for each in ANOMALIES)
-    return table(("in tables", "anomaly", "what it is", "who is harmed"), rows)
+    rows = ((each.name, each.says, each.harms) for each in ANOMALIES)
+    return table(("anomaly", "what it is", "who is harmed"), rows)
 
 
 def kinds_of_fault() -> str:

@@ -5,7 +5,6 @@ from itertools import product
 from typing import NamedTuple
 
 from model import client, destination, network, other
-from model.anomalies import anomalies
 from model.durable import Durable
 from model.extras import (
     EXTRAS,
@@ -21,6 +20,7 @@ from model.guard import Guard
 from model.mechanism import Mechanism
 from model.nothing_kept import NothingKept
 from model.paths import unfold
+from model.reading import anomalies
 from model.search import Found, search
 from model.world import STRANGER, TWIN, Client, Instance, Step, World
 

@@ -2,21 +2,26 @@
 
 from collections.abc import Hashable
 from hashlib import blake2b, sha256
+from inspect import getsource
 from pathlib import Path
 from typing import cast
 
 from model.world import World
+from mrtr_options.review.judge.anomalies import ANOMALIES
 
 PRINTING = ("__main__.py", "digest.py", "drawing.py", "kept.py")
 """The modules that change no search."""
 
 
 def of_code() -> str:
-    """Return a digest of the modules that a search runs."""
+    """Return a digest of the modules that a search runs, and of the definitions of anomalies."""
     digest = sha256()
     for path in sorted(Path(__file__).parent.glob("*.py")):
         if path.name not in PRINTING:
             digest.update(path.read_bytes())
+    for each in ANOMALIES:
+        _, _, definition = getsource(each.shows).partition("\ndef ")
+        digest.update(f"{each.name}: {definition}".encode())
     return digest.hexdigest()[:16]
 
 

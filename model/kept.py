@@ -7,10 +7,10 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from typing import NamedTuple
 
-from model.anomalies import NAMES
 from model.check import MOST, MOST_WITH_EXTRAS, Cell, cells, check, with_extras
 from model.digest import GraphDigest, of_code
 from model.extras import NONE, Extras
+from model.reading import NAMES
 
 PROCESSES = 2
 

@@ -9,6 +9,7 @@ from model.world import (
     RENEWED,
     ROUNDS,
     STRANGER,
+    TAKES_OLD,
     TOO_OLD,
     TWIN,
     Instance,
@@ -75,7 +76,7 @@ def outcomes(
             yield outcome, reply(world, outcome)
         else:
             after = start(world, index, outcome)
-            more = {"forged state"} if is_too_old else set[str]()
+            more = {TAKES_OLD} if is_too_old else set[str]()
             yield outcome, after._replace(noticed=after.noticed | more)
 
 

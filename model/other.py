@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from model import client
-from model.world import Client, Request, Step, World
+from model.world import REFUSED_AS_ONE, Client, Request, Step, World
 
 
 def steps(world: World, attempt: int, *, keyed: bool, is_same_call: bool) -> Iterator[Step]:
@@ -22,5 +22,5 @@ def steps(world: World, attempt: int, *, keyed: bool, is_same_call: bool) -> Ite
         mine = after._replace(client=world.client, other=after.client)
         is_refused = is_same_call and says.startswith("client gets error")
         if is_refused:
-            mine = mine._replace(noticed=mine.noticed | {"wanted call swallowed"})
+            mine = mine._replace(noticed=mine.noticed | {REFUSED_AS_ONE})
         yield f"other call: {says}", mine

@@ -6,7 +6,7 @@ The search puts instances in one order, so its actions name an instance by its p
 import re
 from collections.abc import Callable, Iterable
 
-from model.anomalies import anomalies
+from model.reading import anomalies
 from model.world import Step, World
 
 

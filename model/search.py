@@ -46,7 +46,7 @@ def search(
         live = reaching([each for each in origin if ended(each)], before)
         stuck = next((each for each in origin if each not in live), None)
         if stuck is not None:
-            first["stuck call"] = stuck
+            first["never ends"] = stuck
     shown = {name: path(origin, state) for name, state in first.items()}
     return Found(len(origin), transitions, max(depth.values()), closed, shown)
 

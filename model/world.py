@@ -23,6 +23,9 @@ TOO_OLD = "the state is too old"
 FAILED = "an effect failed"
 ENDED = "the call ended in an error"
 SPENT = "the round has another answer"
+DIFFERS = "divergent replies"
+TAKES_OLD = "forged state"
+REFUSED_AS_ONE = "wanted call swallowed"
 
 
 class Request(NamedTuple):
@@ -120,8 +123,7 @@ class World(NamedTuple):
 
     Used by extras alone: `old` holds (attempt, state) of states that are too old, and (call, 0) for
     a call's key that is; `other` is the client of another call; `confirmed` holds the calls whose
-    client said that it has the result; `noticed` holds anomalies that only the step that makes them
-    shows.
+    client said that it has the result; `noticed` holds what only the step that makes it shows.
     """
 
     client: Client = Client(Request(1, 1))
@@ -145,7 +147,7 @@ def reply(world: World, response: Response) -> World:
     others = {each.error for each in world.responses if each.request == response.request}
     is_divergent = {"", FAILED} <= others | {response.error}
     if is_divergent:
-        world = world._replace(noticed=world.noticed | {"divergent replies"})
+        world = world._replace(noticed=world.noticed | {DIFFERS})
     return world._replace(responses=world.responses | {response})
 
 

@@ -14,7 +14,7 @@ from scoreboard.board import Kept, date_of, kept_of
 from scoreboard.rows import Board, Row, Runs, slug
 from scoreboard.servers.peers import Described
 
-FAILURES = {slug(each.name): each.words for each in ANOMALIES}
+FAILURES = {slug(each.name): each.name for each in ANOMALIES}
 """The columns of a table of failures, and their heads."""
 
 

@@ -91,7 +91,7 @@ def test_an_option_is_a_file_with_its_next_versions_and_is_everywhere(copy: Path
 
 FAULT = "A fault", "review/bench/faults/before.py", '@fault(\n    "other",'
 SCHEDULE = "A schedule", "review/bench/schedules.py", "        # other versions of the code\n"
-PROPERTY = "A property", "review/judge/anomalies.py", '    Anomaly(\n        "lost call",'
+PROPERTY = "A property", "review/judge/anomalies.py", '@anomaly(\n    "call lost",'
 
 
 def add_row(heading: str, table: str, before: str, copy: Path) -> str:
@@ -126,7 +126,7 @@ def documented(part: str, copy: Path, *, table: str = "PARTS", of: str = "") -> 
             "| `late` | half a minute passes before the request | time |",
         ),
         (SCHEDULE, "two-duplicates", "deployments", "| `two` | two instances in memory | 103 |"),
-        (PROPERTY, "answer wasted, call lost", "kinds of anomaly", "| wasted answer | The user"),
+        (PROPERTY, "answer wasted, call lost", "kinds of anomaly", "| answer wasted | The user"),
     ],
     ids=["fault", "schedule", "property"],
 )

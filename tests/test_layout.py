@@ -104,12 +104,21 @@ OUTSIDE = {
 }
 """The top folders that a top folder does not know."""
 
+DEFINITIONS = "mrtr_options.review.judge.anomalies"
+"""The one module of the package that the model knows. It knows properties alone."""
+
 
 @pytest.mark.parametrize("folder", OUTSIDE)
 def test_a_top_folder_knows_nothing_of_those_beside_it(folder: str) -> None:
     for path in (REPOSITORY / folder).rglob("*.py"):
-        names = {name.split(".")[0] for name in imports_of(path)}
-        assert names.isdisjoint(OUTSIDE[folder]), path
+        known = {name for name in imports_of(path) if not name.startswith(f"{DEFINITIONS}.")}
+        assert {name.split(".")[0] for name in known}.isdisjoint(OUTSIDE[folder]), path
+
+
+def test_the_definitions_of_anomalies_know_nothing_of_what_they_are_read_from() -> None:
+    path = REPOSITORY / f"{DEFINITIONS.replace('.', '/')}.py"
+    known = {name for name in imports_of(path) if name.startswith("mrtr_options")}
+    assert {name.rpartition(".")[0] for name in known} == {"mrtr_options.review.judge.properties"}
 
 
 OF_A_DIGEST = {

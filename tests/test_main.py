@@ -28,7 +28,7 @@ def test_the_tour_has_the_explored_bills_of_every_option() -> None:
     twice = {
         (row["subject"], row["policy"])
         for row in json.loads(FILE.read_text(encoding="utf-8"))
-        if "lost3" in row["witnesses"].get("duplicate bill", ())
+        if "lost3" in row["witnesses"].get("charged twice", ())
     }
     for row in rows:
         letter = row["option"]

@@ -82,9 +82,7 @@ def document(
         "why": {
             name: schedule.why for name, schedule in SCHEDULES.items() if schedule.scenario.changes
         },
-        "anomalies": [
-            {"name": each.name, "words": each.words, "says": each.says} for each in ANOMALIES
-        ],
+        "anomalies": [{"name": each.name, "says": each.says} for each in ANOMALIES],
         "faults": {
             kind.name: {"says": kind.says, "at": kind.where, "do": kind.instruction}
             for kind in EXPLORED.values()

@@ -29,14 +29,14 @@ function optionsView(data, state, set) {
     h("form", { class: "filters", onsubmit: (event) => event.preventDefault() }, client(state, set)),
     h("p", { class: "caption", id: "least" }, `The fewest faults that cause each failure, in ${plural(runs, "run")}. Options in one row fail under the same sets of faults. A redeploy here adds a question; Redeploys has the others. The destination ignores idempotency keys. Click a cell to see its run, a name to see what its author writes.`),
     state.cell && openedOption(data, state, set),
-    cards("failures by option", ["options", ...shown.map(({ words }) => words)], groups.filter(([, each]) => each.length)),
+    cards("failures by option", ["options", ...shown.map(({ name }) => name)], groups.filter(([, each]) => each.length)),
     h("p", { class: "key" },
       h("span", { class: "every" }, "✗ every call"), h("span", { class: "one" }, "✗ one fault"), h("span", { class: "two" }, "✗ two faults"),
       h("span", { class: "unseen" }, "✓ not seen (≤ 2)"), " in no run with up to two faults. ",
       data.untried.length > 0 && [h("span", { class: "untried" }, "not tried"), " a kind of fault was left out; see below. "],
       h("span", { class: "never" }, "✓ never"), " in no run, and in no state of the model with any number of faults; see Method."),
     data.untried.map((line) => h("p", { class: "caption" }, `${line}.`)),
-    unseen.length > 0 && h("p", { class: "caption" }, `${data.untried.length ? "Shown by none" : "Not seen in any"} of these runs: ${unseen.map(({ words }) => words).join(", ")}.`),
+    unseen.length > 0 && h("p", { class: "caption" }, `${data.untried.length ? "Shown by none" : "Not seen in any"} of these runs: ${unseen.map(({ name }) => name).join(", ")}.`),
   ];
 }
 
@@ -63,7 +63,7 @@ function saysOf(data, subject, anomaly, state) {
 function optionCell(data, [subject], anomaly, state) {
   const { look, text, says, faults } = saysOf(data, subject, anomaly, state), cell = optionAddress(subject, anomaly);
   return h("td", { class: look, id: cell, "data-open": state.cell === cell }, h("a", {
-    href: fragmentOf({ ...state, cell }), title: says, "aria-label": `${subject.title}, ${anomaly.words}: ${says}`,
+    href: fragmentOf({ ...state, cell }), title: says, "aria-label": `${subject.title}, ${anomaly.name}: ${says}`,
     "data-key": cell, "data-faults": faults,
   }, text));
 }
@@ -79,7 +79,7 @@ function optionAt(data, cell) {
 function openedOption(data, state, set) {
   const { subject, anomaly } = optionAt(data, state.cell), { says, faults } = saysOf(data, subject, anomaly, state);
   const client = `--client ${state.policy.replace(" ", "-")}`;
-  return openedCell([h("b", {}, subject.title), `: ${anomaly.words}`], faults === undefined
+  return openedCell([h("b", {}, subject.title), `: ${anomaly.name}`], faults === undefined
     ? h("p", {}, `${anomaly.says} Here: ${says}.`)
     : [h("p", {}, `${anomaly.says} Fewest faults: ${says}. `, h("a", { href: runAt(state, subject.name, faults) }, "Play it, and break it further"), "."),
       picture(data, subject.name, faults, state)],

@@ -41,7 +41,7 @@ function picture(data, name, faults, { policy }) {
 const verdict = (run) => (run.anomalies.length ? "harmed" : "unharmed");
 
 /** What goes wrong in a run, in words. */
-const failures = (data, run) => (run.anomalies.length ? run.anomalies.map((name) => h("span", { class: "anomaly" }, data.inWords.get(name)))
+const failures = (data, run) => (run.anomalies.length ? run.anomalies.map((name) => h("span", { class: "anomaly" }, name))
   : h("span", { class: "unseen" }, `no failure: ${plural(run.bills, "bill")}`));
 
 /** A line of Markdown: its links, its code, and what it stresses. */
@@ -81,7 +81,7 @@ function answer(data, { why, weak, destination }, subject) {
         subject.option !== "E" && [h("a", { href: fragmentOf({ ...DEFAULTS, view: "diff", left: "E", right: subject.option }) }, `Its diff against E: ${plural(changed, "line")}`), "."],
         subject.wrappers.includes("guard") && [" The guard goes around the server: ", fileLink("docs/CHOOSING.md#the-default-in-code", "in code"), "."]),
       h("li", {}, weak.length ? "What one fault still does to it:" : "Nothing was seen to go wrong with one fault.",
-        h("ul", {}, weak.map((each) => h("li", {}, `client ${each.policy}: `, h("b", {}, each.words), `, ${each.when}. `,
+        h("ul", {}, weak.map((each) => h("li", {}, `client ${each.policy}: `, h("b", {}, each.name), `, ${each.when}. `,
           destination === "ignores keys" && data.found.has(`${subject.name} ${each.policy}`)
             ? h("a", { href: runAt({ policy: each.policy }, subject.name, each.faults) }, "Watch it")
             : h("code", {}, command(each))))))),

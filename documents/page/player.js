@@ -1,6 +1,6 @@
 // The player: one or two subjects under the same faults, each with its counters, its code and its end.
 
-const SHORTEST = ["duplicate bill", "lost call"];
+const SHORTEST = ["charged twice", "call lost"];
 
 const faultsOf = (state) => state.faults.split(",").filter(Boolean);
 const namesOf = (state) => state.subjects.split(",").filter(Boolean).slice(0, 2);
@@ -107,7 +107,7 @@ function left(data, run, world, faults) {
 
 function shortest(data, world, state, set, name) {
   return h("div", { class: "shortest" }, SHORTEST.map((anomaly) => {
-    const faults = world.weakest[anomaly], does = data.inWords.get(anomaly);
+    const faults = world.weakest[anomaly], does = anomaly;
     if (faults !== undefined) {
       return h("button", { type: "button", "data-key": `${name}-${anomaly}`, "data-shortest": anomaly,
         onclick: () => set({ faults: faults.replaceAll(" ", ","), round: "", step: "end" }) }, `${does}: ${wordsOf(data, faults)}`);
@@ -124,7 +124,7 @@ function ways(data, world, state, name) {
   const sets = found.reduce((sum, [, each]) => sum + each.length, 0);
   return h("details", { class: "ways" }, h("summary", { "data-key": `${name}-ways` },
     `${plural(sets, "minimal failure")}, ${plural(found.length, "kind")}`),
-  h("dl", {}, found.map(([anomaly, each]) => [h("dt", {}, data.inWords.get(anomaly)), h("dd", {}, each.map((faults, place) => [
+  h("dl", {}, found.map(([anomaly, each]) => [h("dt", {}, anomaly), h("dd", {}, each.map((faults, place) => [
     place ? ", " : "", h("a", { href: fragmentOf({ ...state, faults: faults.replaceAll(" ", ","), round: "", step: "" }) },
       faults || "every call")]))])));
 }

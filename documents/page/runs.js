@@ -15,7 +15,6 @@ const keyOf = (faults) => [...faults].sort().join(" ");
 function index(data) {
   data.found = new Map(data.worlds.map((world) => [`${world.subject} ${world.policy}`, world]));
   data.faultNames = Object.keys(data.names);
-  data.inWords = new Map(data.anomalies.map(({ name, words }) => [name, words]));
   data.bySubject = new Map(data.subjects.map((subject) => [subject.name, subject]));
 }
 

@@ -19,8 +19,7 @@ from typing import NamedTuple
 
 from mrtr_options.review.bench.history import Event, History, Sent
 from mrtr_options.review.bench.narrate import DATABASE, EFFECTS, Narrator, Row, outcome
-from mrtr_options.review.judge.anomalies import anomalies_in
-from mrtr_options.review.judge.facts import Reading
+from mrtr_options.review.judge.facts import Reading, anomalies_in
 from mrtr_options.review.show.svg import Lanes, draw_heads, draw_row, is_drawn, lanes_of
 
 Seen = tuple[int | None, int | None, int | str]

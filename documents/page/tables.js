@@ -116,7 +116,7 @@ function methodView(data) {
     h("dl", { class: "faults" }, Object.entries(data.faults).map(([kind, { says }]) => h("div", {}, h("dt", {}, kind), h("dd", {}, says)))),
     h("p", { class: "caption" }, "lost3 is a fault in round 3, lost3.2 in the second attempt of round 3."),
     h("h2", { class: "title" }, "Failures"),
-    h("dl", { class: "faults" }, data.anomalies.map(({ name, words, says }) => h("div", {}, h("dt", {}, words), h("dd", {}, says, words === name ? "" : ` (${name})`)))),
+    h("dl", { class: "faults" }, data.anomalies.map(({ name, says }) => h("div", {}, h("dt", {}, name), h("dd", {}, says)))),
     h("h2", { class: "title" }, "Never"),
     h("p", {}, `A cell reads never where two things hold: no run shows the failure, and no state of a model does. The model describes the client, the network, two instances, the store and the destination, and imports nothing of the options. A search of all its states covers any number of lost, repeated, late and reordered messages and of crashes, and beside them any number of one more kind: states too old, a redeploy, failing effects, a changed or an early answer, or another call. Counterexamples of the model were played on the real servers or its transitions driven on them, for ${[...modelled].join("; ")}. It leaves out two of the further kinds at once, and what an answer says. `,
       fileLink("docs/MODEL.md#conditions", "Its conditions")),

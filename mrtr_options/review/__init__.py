@@ -32,11 +32,11 @@ its user is charged and told of an error.
   `bench.narrate` turns events into the rows that every view shows.
 - There are three judges of a history; `play` asks the second one. `judge.contract` holds it against
   docs/CONTRACT.md: here it finds no breach, since the contract allows one bill for each delivery.
-  `judge.anomalies` names what a user would call wrong: "duplicate bill" and "duplicate audit".
+  `judge.anomalies` names what a user would call wrong: "charged twice" and "logged twice".
   `judge.guarantees` compares the run of a schedule with what the option declares about itself.
 - `play` prints the rows, the outcome and the anomalies.
 - `explore` makes the run for every set of faults up to a bound and keeps the smallest sets that
-  show each anomaly, its counterexamples. For E, `lost3` is one of those of "duplicate bill". The
+  show each anomaly, its counterexamples. For E, `lost3` is one of those of "charged twice". The
   other two judges look at runs without an anomaly of their own: a breach there lacks a name.
 - `check` reviews a file of a stranger. A breach of the contract becomes a *finding*
   (`check.findings`), and the scenario is shrunk: steps are left out as long as the rule stays

@@ -28,7 +28,7 @@ ONLY_A_NAME = "no: holds a name"
 
 NOT_PLAYED = "not played"
 
-LEFT_OUT = ("divergent replies",)
+LEFT_OUT = ("two responses to one request",)
 """Anomalies that a cell leaves out: they are in the list of all failures."""
 
 

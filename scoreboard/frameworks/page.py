@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from mrtr_options.review.judge.anomalies import ANOMALIES, WORDS
+from mrtr_options.review.judge.anomalies import ANOMALIES
 from mrtr_options.terminal import markdown
 from scoreboard.board import Scoreboard, kept_of
 from scoreboard.board import not_built as unbuilt
@@ -118,7 +118,7 @@ def _bills_no_place(line: str) -> bool:
 
 def said(played: Played, besides: Collection[str] = ()) -> str:
     """Return the outcome, the anomalies besides some, and whether an attack succeeded."""
-    words = [WORDS[each] for each in shown(played) if each not in besides]
+    words = [each for each in shown(played) if each not in besides]
     if played.taken:
         words.append("taken")
     return ": ".join(filter(None, (outcome(played), ", ".join(words))))
@@ -239,9 +239,15 @@ def failures(board: Scoreboard) -> Runs:
 
 def table(board: Scoreboard, names: Sequence[str]) -> Table:
     """Return a table of the anomalies of some frameworks, by name."""
-    columns = ("duplicate bill", "orphan bill", "ignored answer", "stale answer", "lost call")
+    columns = (
+        "charged twice",
+        "charged, told of an error",
+        "ignored answer",
+        "stale answer used",
+        "call lost",
+    )
     found = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for column in ("framework", *(WORDS[each] for each in columns)):
+    for column in ("framework", *columns):
         found.add_column(column, overflow="fold")
     for framework, variant, seen in rows(board):
         if framework.name in names:

@@ -19,8 +19,8 @@ from mrtr_options.review.bench.history import History, Received, Sent
 from mrtr_options.review.bench.messages import Reply
 from mrtr_options.review.bench.run import run
 from mrtr_options.review.bench.subjects import Subject
-from mrtr_options.review.judge.anomalies import ANOMALIES, anomalies_in
-from mrtr_options.review.judge.facts import Reading
+from mrtr_options.review.judge.anomalies import ANOMALIES
+from mrtr_options.review.judge.facts import Reading, anomalies_in
 from mrtr_options.tool.catalogue import Option
 from scoreboard.frameworks.cases import ATTACKS, Case, bills_elsewhere, cases_for
 from scoreboard.frameworks.frameworks import Framework, Variant
@@ -144,7 +144,7 @@ def of_races(runs: Sequence[Played]) -> Played:
     return worst.model_copy(update={"times": dict(times.most_common())})
 
 
-NOT_THE_END = {"orphan bill", "lost call"}
+NOT_THE_END = {"charged, told of an error", "call lost"}
 """Anomalies that count only if the call is over: it may be readable, parked, or still waiting."""
 
 
@@ -168,7 +168,7 @@ def shown_by(history: History, fate: End) -> list[str]:
     if fate == "limitation":
         return []
     if fate == "result":
-        left_out = {"orphan bill"}
+        left_out = {"charged, told of an error"}
     elif fate in ("question", "lost"):
         left_out = set[str]()
     else:

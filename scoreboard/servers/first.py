@@ -70,7 +70,7 @@ def _state(found: ServerReview, rule: str) -> str:
 def _resent(found: ServerReview, *faults: str) -> str:
     """Return whether a repeated last round charges again, and for which of these faults."""
     tried = _tried_with(found, "sticky")
-    shown = [] if tried is None else tried.shown.get("duplicate bill", [])
+    shown = [] if tried is None else tried.shown.get("charged twice", [])
     again = [fault for fault in faults if fault in shown]
     if not again:
         return "once"
@@ -79,7 +79,7 @@ def _resent(found: ServerReview, *faults: str) -> str:
 
 def _two_instances(found: ServerReview) -> str:
     tried = _tried_with(found, "free")
-    lost = tried is not None and "" in tried.shown.get("lost call", [])
+    lost = tried is not None and "" in tried.shown.get("call lost", [])
     return "every call lost" if lost else "works"
 
 

@@ -158,7 +158,7 @@ def life(found: ServerReview) -> str:
 
 def failure(found: ServerReview, tried: Tried, anomaly: str) -> str:
     """Return the weakest faults that show an anomaly; for charges, whether there are any."""
-    if anomaly == "duplicate bill" and _charges_nobody(found):
+    if anomaly == "charged twice" and _charges_nobody(found):
         return NOTHING_CHARGED
     return least(tried, anomaly)
 
@@ -279,8 +279,6 @@ def table(board: Scoreboard, names: Sequence[str]) -> Table:
     for peer, variant, seen in played(board):
         if peer.name in names:
             first = seen.tried[0] if seen.tried else None
-            cells = (
-                least(first, name) if first else "" for name in ("duplicate bill", "lost call")
-            )
+            cells = (least(first, name) if first else "" for name in ("charged twice", "call lost"))
             found.add_row(name_of(peer, variant), breaks(seen), *cells, departures(seen))
     return found

@@ -29,9 +29,8 @@ from mrtr_options.review.bench.run import run
 from mrtr_options.review.bench.scenario import Delivery, Send, calling
 from mrtr_options.review.bench.schedules import named
 from mrtr_options.review.bench.subjects import Subject
-from mrtr_options.review.judge.anomalies import anomalies_in
 from mrtr_options.review.judge.contract import violations
-from mrtr_options.review.judge.facts import observe
+from mrtr_options.review.judge.facts import anomalies_in, observe
 from mrtr_options.review.judge.observation import Observation
 from mrtr_options.sdk.single_use import single_use
 from mrtr_options.tool.catalogue import all_options, installed, option_at
@@ -331,7 +330,7 @@ async def test_a_process_that_crashes_at_an_effect_does_nothing_after_it(tmp_pat
     async with children(tmp_path, source=guarded) as found:
         for _ in range(2):
             history = await run(ANY, calling().under(parse("crash@bill3")), found)
-            assert anomalies_in(history) == {"orphan bill", "lost call"}
+            assert anomalies_in(history) == {"charged, told of an error", "call lost"}
 
 
 RESUMES = """

@@ -14,7 +14,7 @@ from documents.parts import OF_RUNS, PARTS, SOURCES, renew_text
 from documents.tables import PICTURES, author_writes, documents
 from mrtr_options.__main__ import main
 from mrtr_options.review.bench.subjects import subject_named
-from mrtr_options.review.judge.anomalies import WORDS as WORDING
+from mrtr_options.review.judge.anomalies import ANOMALIES
 from mrtr_options.review.judge.observation import Observation
 from mrtr_options.tool.catalogue import all_options
 from tests.evidence import every
@@ -95,9 +95,9 @@ def test_the_proposal_says_what_is_found_of_each_subject(
     for row in json.loads(capsys.readouterr().out):
         found[row["subject"]] |= {
             f"{row['histories']:,}",
-            *(WORDING[each] for each in row["witnesses"]),
+            *row["witnesses"],
         }
-    said = "|".join(WORDING.values())
+    said = "|".join(each.name for each in ANOMALIES)
     for name, left, runs in re.findall(
         r"^\| [^|]*\(`(\S+\+key)`\) \|.*?\|(.*)\| (.*?) \|$", page, re.MULTILINE
     ):

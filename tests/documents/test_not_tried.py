@@ -85,7 +85,7 @@ def test_explore_says_what_was_not_tried(command: Command) -> None:
     assert "not seen" not in told
     (row,) = json.loads(command("mrtr_options explore N --client resends --json"))
     assert row["not_tried"] == {"redeploy": WHY}
-    assert "asked again" not in row["witnesses"]
+    assert "asked twice" not in row["witnesses"]
     table = command("mrtr_options explore F N --client resends --markdown")
     assert "| redeploy (`redeploy3`) |" in table  # the column of F
     assert "| not tried: redeploy |" in table
@@ -157,7 +157,7 @@ def test_the_page_says_not_tried_in_each_cell(part: Callable[[str], Any]) -> Non
         each for each in found["worlds"] if (each["subject"], each["policy"]) == ("F", "resends")
     )
     assert world["untried"] == "not tried: redeploy"
-    assert "asked again" not in world["weakest"]
+    assert "asked twice" not in world["weakest"]
     assert other["untried"] == ""
     assert world["behaviour"] != other["behaviour"]
     assert found["untried"] == [f"not tried on N: redeploy ({WHY})"]

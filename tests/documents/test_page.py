@@ -29,8 +29,8 @@ from mrtr_options.review.bench.scenario import calling
 from mrtr_options.review.bench.setup import POLICIES, Policy
 from mrtr_options.review.bench.subjects import subject_named
 from mrtr_options.review.explore.counterexamples import weakest_of
-from mrtr_options.review.judge.anomalies import ANOMALIES, anomalies_in
-from mrtr_options.review.judge.facts import observe
+from mrtr_options.review.judge.anomalies import ANOMALIES
+from mrtr_options.review.judge.facts import anomalies_in, observe
 from mrtr_options.review.show.svg import is_drawn
 from mrtr_options.tool.notation import DEFAULT
 from tests.browser import Tab, tab
@@ -173,13 +173,13 @@ def test_a_cell_says_what_explore_says_in_the_same_words(seen: Tab, kept: dict[s
 
 def test_a_cell_of_ours_has_an_address_that_opens_its_run_and_the_command(seen: Tab) -> None:
     show(seen, "view=options")
-    seen.click("[id='options/F/duplicate-bill'] a")
+    seen.click("[id='options/F/charged-twice'] a")
     seen.open(seen.run("location.href"))
     assert "charged twice" in text(seen, "#run h2")
     assert texts(seen, "#run code")[-1] == (
         'python -m mrtr_options play F --faults "lost3" --client calls-again'
     )
-    show(seen, f"view=options&cell=options/{DEFAULT}/duplicate-bill")
+    show(seen, f"view=options&cell=options/{DEFAULT}/charged-twice")
     assert texts(seen, "#run code") == [
         f"python -m mrtr_options explore {DEFAULT} --client calls-again"
     ]
@@ -199,8 +199,8 @@ def test_the_first_pictures_have_the_words_of_the_runs_that_they_show(
         )
         found = story_of(kept, "lost3", row["policy"], subject)["anomalies"]
         assert in_words(parse("lost3")) in title
-        assert {each.words for each in ANOMALIES if each.words in title} == {
-            each.words for each in ANOMALIES if each.name in found
+        assert {each.name for each in ANOMALIES if each.name in title} == {
+            each.name for each in ANOMALIES if each.name in found
         }
     assert ["charged twice" in title for title in titles] == [True, False]
 
@@ -248,7 +248,7 @@ def test_a_lost_response_bills_twice_in_f_and_once_in_h(seen: Tab) -> None:
     seen.click("[data-fault=lost3]")
     assert [count(seen, name, "bill") for name in "FH"] == [2, 1]
     assert "charged twice" in text(seen, "[data-panel=F] [data-shown]")
-    seen.click('[data-panel=H] [data-shortest="lost call"]')
+    seen.click('[data-panel=H] [data-shortest="call lost"]')
     fragment = seen.run("location.hash")
     assert re.search(r"faults=(restart|failover)2", fragment)
     assert "call lost" in text(seen, "[data-panel=H] [data-shown]")
@@ -329,7 +329,7 @@ def test_a_diff_counts_as_diff_does_and_marks_code_of_every_round(
 
 VIEWS = (
     "view=overview",
-    "view=options&cell=options/F/duplicate-bill",
+    "view=options&cell=options/F/charged-twice",
     "view=play&subjects=F,H&faults=lost3&step=end",
     "view=diff",
     "view=diff&left=E&right=A",

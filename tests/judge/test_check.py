@@ -96,7 +96,7 @@ def test_each_anomaly_has_a_remedy_and_the_options_that_have_it_do_not_show_the_
 
 def test_what_to_do_is_about_the_counterexample_that_is_told() -> None:
     found = anyio.run(counterexamples, subject_named("F+guard"), calling(), 1)
-    lost = {each.anomaly.name: each for each in risks(found, {})}["lost call"]
+    lost = {each.anomaly.name: each for each in risks(found, {})}["call lost"]
     assert lost.counterexamples[0] == "crash@bill3"
     assert "idempotency key" in lost.remedy[0]
     assert "in the state" not in lost.remedy[0]
@@ -105,7 +105,7 @@ def test_what_to_do_is_about_the_counterexample_that_is_told() -> None:
     )
     assert process == (lost.anomaly.remedy, lost.anomaly.spared)
     assert "each of the server's keys" in keys[0]
-    found.take((), frozenset({"duplicate bill"}))
+    found.take((), frozenset({"charged twice"}))
     (twice, *_) = risks(found, {})
     assert twice.remedy[0].startswith("charge in one line, after the last answer")
     assert {name for name, _ in INSTEAD} <= {each.name for each in ANOMALIES}

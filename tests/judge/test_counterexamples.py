@@ -29,8 +29,8 @@ from mrtr_options.review.explore.counterexamples import (
     is_part,
     play_schedules,
 )
-from mrtr_options.review.judge.anomalies import anomalies_in
 from mrtr_options.review.judge.contract import violations
+from mrtr_options.review.judge.facts import anomalies_in
 from mrtr_options.tool.catalogue import option_at, option_named
 from mrtr_options.tool.guarantees import EVERY_DELIVERY
 from mrtr_options.tool.weather import DESTINATIONS, Effect, MemoryLedger
@@ -52,7 +52,7 @@ OF_ROUND_ONE = {"twice1", "both1", "lost1", "crash1", "crash@audit1", "gone@audi
     [
         ("J+guard+call-key", calling(destination="honours keys"), {}),
         ("J+guard+call-key", calling(policy="calls again", destination="honours keys"), {}),
-        ("J", calling(destination="honours keys"), {"duplicate audit": OF_ROUND_ONE}),
+        ("J", calling(destination="honours keys"), {"logged twice": OF_ROUND_ONE}),
     ],
 )
 def test_where_the_destination_honours_keys_j_is_exactly_once_after_round_one_and_with_a_call_key(
@@ -79,7 +79,7 @@ def test_a_frame_is_not_accused_of_what_two_instances_in_turn_do_to_it() -> None
 def test_a_client_that_retries_outlasts_what_fails_three_times(at: str) -> None:
     faults = parse(f"fail@{at} fail@{at}.2 fail@{at}.3")
     history = anyio.run(run, subject_named("E"), calling().under(faults))
-    assert "lost call" not in anomalies_in(history)
+    assert "call lost" not in anomalies_in(history)
 
 
 @pytest.mark.parametrize("location", ["Tokyo", "Springfield"])
@@ -102,8 +102,8 @@ def test_the_guard_bills_once_whatever_a_careless_client_adds_to_an_answer(fault
         anyio.run(run, subject_named(name), calling().under(parse(faults)))
         for name in ("E", "F+guard")
     )
-    assert "duplicate bill" not in anomalies_in(guarded)
-    assert ("duplicate bill" in anomalies_in(by_hand)) is (faults in ("ahead2", "more3"))
+    assert "charged twice" not in anomalies_in(guarded)
+    assert ("charged twice" in anomalies_in(by_hand)) is (faults in ("ahead2", "more3"))
 
 
 def test_explorations_are_of_clients_that_send_what_they_were_asked() -> None:
@@ -210,10 +210,10 @@ def test_a_result_that_is_sent_after_a_redeploy_is_of_the_version_that_made_it()
 def test_the_schedules_name_what_their_histories_show() -> None:
     shown, _ = anyio.run(play_schedules, [subject_named("F"), subject_named("H")])
     assert set(shown) == set(SCHEDULES)
-    assert shown["lost-final"] == {"duplicate bill": ["F"]}
-    assert shown["restart"] == {"lost call": ["H"]}
-    assert shown["redeploy-reworded"]["stale answer"] == ["F"]
-    assert shown["cold-answers"] == {"unasked answer": ["F"]}
+    assert shown["lost-final"] == {"charged twice": ["F"]}
+    assert shown["restart"] == {"call lost": ["H"]}
+    assert shown["redeploy-reworded"]["stale answer used"] == ["F"]
+    assert shown["cold-answers"] == {"question skipped": ["F"]}
     for slug in (
         "tampered",
         "decline",
@@ -308,7 +308,7 @@ def test_what_is_found_does_not_depend_on_a_busy_machine(monkeypatch: pytest.Mon
     async def shown() -> frozenset[str]:
         return anomalies_in(await run(subject_named("F+guard"), calling().under(parse("both3"))))
 
-    assert anyio.run(shown) == {"divergent replies"}
+    assert anyio.run(shown) == {"two responses to one request"}
     assert anyio.run(shown, backend_options=swift()) == set()
 
 
@@ -342,7 +342,7 @@ def test_a_client_that_calls_again_does_so_more_often_than_faults_are_tried_at_a
     """Let the client outlast the faults, or its giving up would look like the subject's fault."""
     scenario = calling(policy="calls again").under(parse("lost1 lost1.2 lost1.3 lost3"))
     history = anyio.run(run, subject_named("F"), scenario)
-    assert not {"stuck call", "orphan bill"} & anomalies_in(history)
+    assert not {"never ends", "charged, told of an error"} & anomalies_in(history)
 
 
 def test_play_says_who_ignored_the_key_of_two_bills(capsys: pytest.CaptureFixture[str]) -> None:
@@ -364,7 +364,7 @@ OF_THE_CHARGED = {"lost3", "crash3", "crash@bill3", "gone@bill3"}
 def test_a_client_that_stops_is_charged_and_told_of_an_error(subject: str) -> None:
     found = anyio.run(counterexamples, subject_named(subject), calling(policy="stops"), 1)
     shown = named(found)
-    assert shown["orphan bill"] == OF_THE_CHARGED
+    assert shown["charged, told of an error"] == OF_THE_CHARGED
     assert found.unclassified == {}
 
 
@@ -372,12 +372,12 @@ def test_a_client_that_stops_is_charged_and_told_of_an_error(subject: str) -> No
 def test_a_client_that_stops_says_nothing_of_whether_the_call_could_go_on(subject: str) -> None:
     """Leave out those anomalies, since another client would send the round again."""
     found = anyio.run(counterexamples, subject_named(subject), calling(policy="stops"), 1)
-    assert not {"stuck call", "lost call"} & found.counterexamples.keys()
+    assert not {"never ends", "call lost"} & found.counterexamples.keys()
 
 
 def test_a_client_that_stops_still_loses_a_call_that_no_client_can_go_on_with() -> None:
     found = anyio.run(counterexamples, subject_named("H"), calling(policy="stops"), 1)
-    assert {"restart2", "failover2", "redeploy2"} <= named(found)["lost call"]
+    assert {"restart2", "failover2", "redeploy2"} <= named(found)["call lost"]
 
 
 @pytest.mark.parametrize("faults", ["lost1", "lost3", "fail@bill3", "crash3"])

@@ -162,8 +162,8 @@ def test_a_client_that_lost_the_response_to_a_spent_round_has_lost_its_call(tmp_
     report = judged(SpendsStates, tmp_path, ["clean-springfield"], faults=1)
     found = {risk.anomaly.name: risk.counterexamples for risk in report.risks}
     assert rules(report) == []
-    assert "lost3" in found["lost call"]
-    assert "lost3" in found["orphan bill"]
+    assert "lost3" in found["call lost"]
+    assert "lost3" in found["charged, told of an error"]
 
 
 def test_what_a_careless_client_adds_to_an_answer_is_tried_on_a_running_server(
@@ -171,7 +171,7 @@ def test_what_a_careless_client_adds_to_an_answer_is_tried_on_a_running_server(
 ) -> None:
     monkeypatch.setattr(targets, "PLAYABLE", {kind: PLAYABLE[kind] for kind in ("ahead", "more")})
     (twice, *_) = judged(Foreign, tmp_path, ["clean-springfield"], faults=1).risks
-    assert twice.anomaly.name == "duplicate bill"
+    assert twice.anomaly.name == "charged twice"
     assert {"ahead2", "more3"} <= {*twice.counterexamples}
 
 
@@ -184,7 +184,7 @@ def test_a_round_goes_to_another_of_the_instances_behind_a_list_of_urls(
     with served(Foreign(ledger)) as one, served(Foreign(ledger, b"another key")) as two:
         report = anyio.run(targets.check_url, [one, two], ledger, extent)
     found = {risk.anomaly.name: set(risk.counterexamples) for risk in report.risks}
-    assert {"failover2", "failover3"} <= found["lost call"]
+    assert {"failover2", "failover3"} <= found["call lost"]
     assert {seen.deployment for seen in report.observations} == {"one", "two"}
 
 

@@ -17,8 +17,8 @@ from mrtr_options.review.bench.scenario import Caller, Scenario, WholeCall
 from mrtr_options.review.bench.setup import Setup
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.review.check.report import Report
-from mrtr_options.review.judge.anomalies import anomalies_in
 from mrtr_options.review.judge.contract import violations
+from mrtr_options.review.judge.facts import anomalies_in
 from mrtr_options.review.show.html import describe_broken
 from mrtr_options.sdk.protection import MAX_TOKEN_BYTES
 from mrtr_options.tool.catalogue import option_named
@@ -231,11 +231,11 @@ def test_an_old_client_that_cannot_be_asked_may_get_any_error() -> None:
 
 
 @pytest.mark.parametrize(
-    ("slug", "anomaly"), [("expired", set[str]()), ("key-lost", {"lost call"})]
+    ("slug", "anomaly"), [("expired", set[str]()), ("key-lost", {"call lost"})]
 )
 def test_a_refusal_by_a_tool_error_shows_what_one_by_an_error_does(
     slug: str, anomaly: set[str]
 ) -> None:
     history = with_habit(played(slug), errors_are_results)
     assert history != played(slug)
-    assert anomalies_in(history) - {"duplicate audit"} == anomaly
+    assert anomalies_in(history) - {"logged twice"} == anomaly

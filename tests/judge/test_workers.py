@@ -25,7 +25,7 @@ from tests.evidence import every
 
 CALLED = subject_named("E"), calling("Tokyo", era="legacy")
 SHARE = Share(*CALLED, 2, parse("lost1 twice1"))
-FOUND = Explored(*CALLED, 2, 40, {"lost call": [parse("lost1 restart2")]}, {parse("lost1"): "what"})
+FOUND = Explored(*CALLED, 2, 40, {"call lost": [parse("lost1 restart2")]}, {parse("lost1"): "what"})
 
 
 def test_ctrl_c_while_the_processes_start_is_for_the_command_alone(tmp_path: Path) -> None:

@@ -14,7 +14,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from model import client, other
-from model.anomalies import NAMES, anomalies
 from model.check import MECHANISMS, Cell
 from model.destination import MOST
 from model.durable import Durable
@@ -22,6 +21,7 @@ from model.extras import SAME_USER, Extras
 from model.frame import Frame
 from model.guard import Guard
 from model.network import effect_fails, named, outcomes, start, time_passes, work
+from model.reading import NAMES, anomalies
 from model.world import FAILED, TWIN, Instance, Response, Work, World, put
 from mrtr_options.review.bench.driver import CALLS
 from mrtr_options.review.bench.history import (
@@ -38,8 +38,7 @@ from mrtr_options.review.bench.history import (
 )
 from mrtr_options.review.bench.messages import LOST
 from mrtr_options.review.explore.never import EXTRAS
-from mrtr_options.review.judge.anomalies import anomalies_in
-from mrtr_options.review.judge.facts import Reading
+from mrtr_options.review.judge.facts import Reading, anomalies_in
 from mrtr_options.tool.settings import STATE_TTL_SECONDS
 from tests.model.comparing import (
     NOT_COMPARED,

@@ -34,9 +34,9 @@ ERRORS = {
 UNREASONED = {FAILED, ENDED}
 """The model's errors that are internal errors, or errors of the tool, on the wire."""
 NOT_COMPARED = {
-    "divergent replies": "the judge means one delivery repeated, and a client's own second sending"
-    " is another one; the model's requests are a set, in which both are the same",
-    "stuck call": "a property of all ways on, and not of one history",
+    "two responses to one request": "the judge means one delivery repeated, and a client's own"
+    " second sending is another one; the model's requests are a set, in which both are the same",
+    "never ends": "a property of all ways on, and not of one history",
 }
 """The anomalies that one history does not decide, with the reasons."""
 QUESTIONS = {"place": {1}, "units": {2, 2 + WITH_CONSENT}, "consent": {CONSENT, CONSENT_LAST}}
@@ -72,11 +72,11 @@ def known_difference(history: History, less: frozenset[str], more: frozenset[str
     names = {fault.name for fault in history.scenario.faults}
     goes_back = "back" in names
     is_refused = Reading(history).end.reason == "answered_differently"
-    if goes_back and is_refused and (less, more) == ({"lost call"}, set()):
+    if goes_back and is_refused and (less, more) == ({"call lost"}, set()):
         return "the judge takes the refusal of a changed answer for the end of the call"
-    if goes_back and "other" in names and (less, more) == ({"duplicate audit"}, set()):
+    if goes_back and "other" in names and (less, more) == ({"logged twice"}, set()):
         return "the model's counts stop at three, and three audits are due"
-    if "redeploy" in names and (less, more) == ({"asked again"}, set()):
+    if "redeploy" in names and (less, more) == ({"asked twice"}, set()):
         return "the model does not count the answers to version 2's question"
     return ""
 

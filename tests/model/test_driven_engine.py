@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from model.anomalies import anomalies
 from model.check import Cell, check
 from model.extras import EXTRAS, FAIL, OTHER_USER, REDEPLOY, SAME_USER
+from model.reading import anomalies
 from tests.evidence import every
 from tests.model.covering import Driven, follow, wander
 from tests.model.engine import EngineGraph, running

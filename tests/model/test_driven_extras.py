@@ -6,7 +6,6 @@ server of this package has one of the three other rules, so nothing of theirs is
 
 import pytest
 
-from model.anomalies import anomalies
 from model.check import MOST_WITH_EXTRAS, RECORDS, Cell, check, with_extras
 from model.extras import (
     BACK,
@@ -22,6 +21,7 @@ from model.extras import (
     WHEN_OLD,
     Extras,
 )
+from model.reading import anomalies
 from tests.evidence import every
 from tests.model.covering import drive, follow, wander
 from tests.model.driving import LETTERS

@@ -16,8 +16,8 @@ from tests.model.histories import SUBJECTS
 EXPLORED = Path(__file__).parents[2] / "docs" / "data" / "explored.json"
 FAULTS = {kind.name for kind in EXPLORED_KINDS.values() if kind.model == ""} - {"again"}
 """The faults that the model has without an extra, in a call that the user wants once."""
-NOT_MODELLED = {"divergent replies"}
-GIVES_UP = {"orphan bill", "lost call"}
+NOT_MODELLED = {"two responses to one request"}
+GIVES_UP = {"charged, told of an error", "call lost"}
 """Anomalies of a client that gives up. The model's client does so earlier than the bench's."""
 MECHANISM_OF = {subject: mechanism for mechanism, subject in SUBJECTS.items()}
 

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from model.anomalies import NAMES
 from model.check import Cell, cells
 from model.digest import GraphDigest, of_code
 from model.drawing import PLACES, PLAIN, REPEATING, edges_of, node_of
 from model.kept import tasks, verdict_of
+from model.reading import NAMES
 from model.world import World
 from mrtr_options.review.explore.never import KEPT
 from tests.evidence import every
@@ -98,4 +98,4 @@ def test_named_guard_never_charges_twice_while_versions_are_replaced(
     mechanism = f"guard, named by {name} (J)"
     search = SEARCHES[f"{mechanism} / {client} / ignores keys / redeploys"]
     assert search["closed"]
-    assert "duplicate bill" not in search["anomalies"]
+    assert "charged twice" not in search["anomalies"]

@@ -112,40 +112,43 @@ class Case(NamedTuple):
 
 
 CASES = {
-    "no reservation": Case(NoReservation(), Cell(GUARD, "resends", IGNORES), "duplicate bill"),
+    "no reservation": Case(NoReservation(), Cell(GUARD, "resends", IGNORES), "charged twice"),
     "releases a broken round": Case(
-        ReleasesBroken(), Cell(GUARD, "resends", IGNORES), "duplicate bill"
+        ReleasesBroken(), Cell(GUARD, "resends", IGNORES), "charged twice"
     ),
     "key per attempt": Case(
         KeyPerAttempt("key"),
         Cell("durable record, named by key", "calls again", HONOURS),
-        "duplicate bill",
+        "charged twice",
     ),
     "age of states not looked at": Case(
-        NoAge("key", keyed=True), Cell(BY_KEY, "stops", IGNORES), "forged state", frozenset({OLD})
+        NoAge("key", keyed=True),
+        Cell(BY_KEY, "stops", IGNORES),
+        "expired state accepted",
+        frozenset({OLD}),
     ),
     "early answers taken": Case(
         TakesEarly("key", keyed=True),
         Cell(BY_KEY, "resends", IGNORES),
-        "unasked answer",
+        "question skipped",
         frozenset({EARLY}),
     ),
     "user not in the name": Case(
         NameOfEveryUser("argument", keyed=True),
         Cell(BY_ARGUMENT, "resends", IGNORES),
-        "wanted call swallowed",
+        "second wanted call swallowed",
         frozenset({OTHER_USER}),
     ),
     "failed effect recorded as done": Case(
         RecordsFailedAsDone("key", keyed=True),
         Cell(BY_KEY, "resends", IGNORES),
-        "lost effect",
+        "result without effect",
         frozenset({FAIL}),
     ),
     "no mark of a forgotten call": Case(
         ForgetsWithoutMark("key", keyed=True),
         Cell(BY_KEY, "resends", IGNORES),
-        "duplicate bill",
+        "charged twice",
         frozenset({BELOW_MARK}),
     ),
 }

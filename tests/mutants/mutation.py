@@ -26,7 +26,7 @@ from mrtr_options.review.bench.scenario import calling
 from mrtr_options.review.bench.scratch import scratch
 from mrtr_options.review.bench.subjects import Subject, subject_named
 from mrtr_options.review.judge import guarantees
-from mrtr_options.review.judge.anomalies import anomalies_in
+from mrtr_options.review.judge.facts import anomalies_in
 from mrtr_options.review.judge.grid import cells
 from mrtr_options.review.judge.observation import Observation
 from mrtr_options.sdk.protection import new_key

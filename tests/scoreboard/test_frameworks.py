@@ -194,8 +194,8 @@ def test_a_program_that_replays_and_keeps_nothing_shows_what_that_means(
     assert counts["crash-bill"] == (4, 2)
     assert counts["crash-audit"] == counts["crash-audit-2"] == (4, 1)
     assert any("dies" in line for line in found["crash-bill"].history)
-    assert "duplicate bill" in found["last-lost"].shown
-    assert found["added-second"].shown == ["duplicate audit"]
+    assert "charged twice" in found["last-lost"].shown
+    assert found["added-second"].shown == ["logged twice"]
     assert any("is deployed" in line for line in found["added-second"].history)
     assert "misrouted answer" not in found["first-twice"].shown
     assert found["edited"].taken

@@ -69,7 +69,7 @@ def test_the_page_has_a_cell_for_each_of_a_row(opened: tuple[Tab, Path]) -> None
 
 
 def test_a_failure_opens_its_run(opened: tuple[Tab, Path]) -> None:
-    cell = "servers/neva/hardened/duplicate-bill"
+    cell = "servers/neva/hardened/charged-twice"
     seen = show(opened, f"board=failures&cell={cell}")
     assert texts(seen, "#run .scroll code") == rounds.runs_of(*rounds.present())[cell]
 

@@ -21,8 +21,8 @@ from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.review.check.cases import systematic
 from mrtr_options.review.check.findings import Finding
 from mrtr_options.review.check.story import story
-from mrtr_options.review.judge.anomalies import anomalies_in
 from mrtr_options.review.judge.contract import violations
+from mrtr_options.review.judge.facts import anomalies_in
 from mrtr_options.review.judge.properties import Problem
 from mrtr_options.tool.catalogue import Option, all_options
 from mrtr_options.tool.weather import SqliteLedger
@@ -122,8 +122,8 @@ async def test_the_lowlevel_server_of_the_python_sdk_is_as_its_rows_say(
         where = Remote([url], ledger)
         clean, lost, attacked = [await run(subject, each.on_one(), where) for each in scenarios]
     assert violations(clean) == []
-    assert "duplicate bill" in anomalies_in(lost)
-    assert "lost3" in kept.tried[0].shown["duplicate bill"]
+    assert "charged twice" in anomalies_in(lost)
+    assert "lost3" in kept.tried[0].shown["charged twice"]
     broken = {each.property for each in violations(attacked)}
     assert ("state-is-genuine" in broken) == (variant == "default")
     assert [each.rule for each in kept.breaks] == sorted(broken & {"state-is-genuine"})

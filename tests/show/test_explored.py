@@ -101,14 +101,14 @@ def test_a_set_of_faults_that_races_makes_no_difference_and_every_other_one_does
         assert subject_named(each["subject"]).option.extra
         assert all(f"`{faults}`" in said for faults in each["races"])
     for faults, differs in ((race, False), (f"lost1 {race}", False), ("lost3 restart3.2", True)):
-        more = row["witnesses"] | {"stuck call": [faults]}
+        more = row["witnesses"] | {"never ends": [faults]}
         assert (
             bool(
                 differences(row, explored.leave_out_races(row | {"witnesses": more}, row["races"]))
             )
             == differs
         )
-    fewer = {name: row["witnesses"][name] for name in row["witnesses"] if name != "duplicate bill"}
+    fewer = {name: row["witnesses"][name] for name in row["witnesses"] if name != "charged twice"}
     assert differences(row, explored.leave_out_races(row | {"witnesses": fewer}, row["races"]))
 
 
@@ -119,7 +119,7 @@ def test_one_set_of_faults_makes_another_behaviour_and_the_number_of_runs_does_n
     assert alike.histories["resends"] == sum(
         r["histories"] for r in rows if r["policy"] == "resends"
     )
-    rows[0]["witnesses"] = rows[0]["witnesses"] | {"stuck call": ["lost1 lost2"]}
+    rows[0]["witnesses"] = rows[0]["witnesses"] | {"never ends": ["lost1 lost2"]}
     assert [each.subjects for each in behaviours(rows)] == [("A",), ("B",)]
 
 

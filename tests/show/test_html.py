@@ -16,8 +16,7 @@ from mrtr_options.review.check.report import Report
 from mrtr_options.review.check.risks import risks
 from mrtr_options.review.explore.counterexamples import Explored
 from mrtr_options.review.judge import guarantees
-from mrtr_options.review.judge.anomalies import anomalies_in
-from mrtr_options.review.judge.facts import observe
+from mrtr_options.review.judge.facts import anomalies_in, observe
 from mrtr_options.review.show.html import write_page
 
 

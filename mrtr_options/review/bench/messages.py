@@ -24,7 +24,7 @@ history and in a row that is shown. If the connection or the instance ends befor
 history has a reply with nothing in it but this word (`Reply.nothing`).
 
 Other things are lost elsewhere: the outcome "lost" is that of a call whose client gets no result
-(`judge.observation`), and the anomaly "lost call" is a correct client that has to start over.
+(`judge.observation`), and the anomaly "call lost" is a correct client that has to start over.
 """
 
 HUNG = "hung"

@@ -11,7 +11,7 @@ from mrtr_options.review.check.report import Report
 from mrtr_options.review.check.servers import Outcome, Servers
 from mrtr_options.review.explore.combinations import Play, explore, not_tried, possible
 from mrtr_options.review.explore.counterexamples import Explored
-from mrtr_options.review.judge.anomalies import anomalies_in
+from mrtr_options.review.judge.facts import anomalies_in
 
 
 class Exploration:

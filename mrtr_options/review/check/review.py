@@ -34,8 +34,8 @@ from mrtr_options.review.check.risks import ALSO
 from mrtr_options.review.check.servers import Outcome, Servers
 from mrtr_options.review.explore.counterexamples import Explored
 from mrtr_options.review.judge import guarantees
-from mrtr_options.review.judge.anomalies import anomalies_in
 from mrtr_options.review.judge.contract.allowed import ROOM
+from mrtr_options.review.judge.facts import anomalies_in
 
 SMALLER_RUNS = 200
 """The number of runs, about, that may be made to shrink the findings."""

@@ -24,17 +24,17 @@ _KEYED = (
 )
 INSTEAD = {
     (
-        "duplicate bill",
+        "charged twice",
         "every call",
     ): "charge in one line, after the last answer; no guard helps here",
     (
-        "duplicate bill",
+        "charged twice",
         "at an effect",
     ): "give the bill an idempotency key that its destination honours",
-    ("orphan bill", "at an effect"): _KEYED,
-    ("lost call", "at an effect"): _KEYED,
+    ("charged, told of an error", "at an effect"): _KEYED,
+    ("call lost", "at an effect"): _KEYED,
     (
-        "lost call",
+        "call lost",
         "key-rotation",
     ): "verify a state with each of the server's keys, not the first alone",
 }

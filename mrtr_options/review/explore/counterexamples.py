@@ -26,8 +26,9 @@ from mrtr_options.review.bench.scratch import scratch
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.review.explore.combinations import OWN_LEDGER, explore, not_tried, possible
 from mrtr_options.review.judge import grid, guarantees
-from mrtr_options.review.judge.anomalies import ANOMALIES, anomalies_in
+from mrtr_options.review.judge.anomalies import ANOMALIES
 from mrtr_options.review.judge.contract import violations
+from mrtr_options.review.judge.facts import anomalies_in
 
 
 @dataclass

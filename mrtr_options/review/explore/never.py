@@ -1,7 +1,8 @@
 """The anomalies that never happen to a subject, as far as the model of delivery describes it.
 
-`python -m model` searches all states of the model, which knows nothing of this package. Its
-verdicts are kept in `model.json`, which `python -m documents --model` writes.
+`python -m model` searches all states of the model, which knows nothing of this package but the
+definitions of anomalies. Its verdicts are kept in `model.json`, which `python -m documents --model`
+writes.
 
 Knows the kept verdicts, the names of subjects, and which faults the model has; nothing of runs.
 """
@@ -40,7 +41,7 @@ EXTRAS = {kind.name: kind.model for kind in EXPLORED.values() if kind.model}
 LACKING = [kind.name for kind in EXPLORED.values() if kind.model is None]
 """The explored kinds of faults that the model lacks. If there are any, nothing is never."""
 
-NARROWER = "divergent replies"
+NARROWER = "two responses to one request"
 """An anomaly that the model knows only between a result and a failure."""
 
 

@@ -21,7 +21,7 @@ from mrtr_options.review.bench.faults.words import describe_faults, in_words
 from mrtr_options.review.bench.setup import Fleet, Policy
 from mrtr_options.review.explore.counterexamples import Explored, weakest_of
 from mrtr_options.review.explore.never import CONDITIONS, NEVER, never_in
-from mrtr_options.review.judge.anomalies import ANOMALIES, WORDS
+from mrtr_options.review.judge.anomalies import ANOMALIES
 from mrtr_options.terminal import console, plural
 from mrtr_options.terminal import markdown as table
 from mrtr_options.tool.notation import in_text, list_in_text
@@ -181,13 +181,13 @@ def _print(found: Explored, never: Sequence[str]) -> None:
                 says += f"; also {' | '.join(others[:SHORT])}"
             if len(others) > SHORT:
                 says += f" and {len(others) - SHORT} more"
-            lines.append((anomaly.words, "red", says))
+            lines.append((anomaly.name, "red", says))
     left = [each.name for each in ANOMALIES if each.name not in found.counterexamples]
-    unseen = [WORDS[name] for name in left if name not in never]
+    unseen = [name for name in left if name not in never]
     label = not_tried_cell(found.not_tried) if found.not_tried else NOT_SEEN.format(found.bound)
     lines.append((label, "", ", ".join(unseen) or "no other anomaly"))
     if never:
-        lines.append((NEVER, "green", ", ".join(WORDS[name] for name in left if name in never)))
+        lines.append((NEVER, "green", ", ".join(name for name in left if name in never)))
     runs = plural(found.histories, "run")
     out.print(Padding(_build_grid(lines), (0, 0, 0, 2), expand=False))
     for line in (runs, *not_tried_lines(found.not_tried)):
@@ -234,7 +234,7 @@ def _write_table(rows: Sequence[Row], never: str) -> str:
         for behaviour in behaviours(rows)
         for policy, row in behaviour.rows.items()
     )
-    head = ("options", "client", *(WORDS[each] for each in shown), "runs")
+    head = ("options", "client", *shown, "runs")
     return table(head, cells)
 
 

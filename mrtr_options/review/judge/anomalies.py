@@ -1,41 +1,100 @@
-"""The anomalies, by name: properties of a call's history that a user would call wrong.
+"""The anomalies: what a user would call wrong in a call, each in a sentence above its check.
 
-A row says what the anomaly is, who is harmed, and what to do about it; the documents, the page and
-`check` show what is here. Knows readings of histories; nothing of what went wrong, and of no
-option.
+A check takes a reading. The judge reads a recorded history (`facts.Reading`), and the model reads
+one of its states (`model.reading`): both are held to these definitions. The documents, the page and
+`check` show an anomaly under its name, with who is harmed and what to do about it. Money comes
+first.
+
+Knows nothing but this protocol, so that the model can use it without knowing the package.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import KW_ONLY, dataclass
+from typing import Protocol
 
-from mrtr_options.review.bench.answers import AGREE
-from mrtr_options.review.bench.driver import MAX_REQUESTS, REFUSALS
-from mrtr_options.review.bench.history import Asked, Failed, History, Received, Sent
-from mrtr_options.review.bench.messages import LOST, Reply, Request
-from mrtr_options.review.bench.task_steps import ENDED
-from mrtr_options.review.judge.facts import Reading
 from mrtr_options.review.judge.properties import Problem, Property
-from mrtr_options.tool import weather
-from mrtr_options.tool.settings import STATE_TTL_SECONDS
+
+
+class Reading(Protocol):
+    """The facts about a call, and about the calls that are made beside it.
+
+    Attributes:
+        calls: The number of calls that their users want.
+        effects_due: The number of times that an effect may take place: once for each call, and once
+            more for each answer that was changed.
+        bills: The number of bills.
+        audits: The number of audits.
+        reported: The number of calls whose clients hold a report.
+        has_report: Whether the call's client holds a report.
+        has_failed: Whether the call is over for its client without a report.
+        bills_of_others: The number of other calls that may have been billed.
+        lacks_effect: Whether an effect that the call's report tells of never took place.
+        was_asked_last: Whether the user was shown the last question, if their client shows any.
+        takes_calls_for_one: Whether a second call was refused under the name of the first.
+        is_stale: Whether the report rests on an answer to a question that has changed.
+        unheeded: The reported place and units that the user's answers do not contain.
+        reports_another_answer: Whether one of those is the answer to another question or call.
+        takes_an_old_state: Whether a round was begun with a state that is too old.
+        agrees: Whether equal requests got equal responses.
+        is_asked_again: Whether the user had to answer a question twice.
+        never_ends: Whether the call cannot end.
+        is_refused: Whether a correct client was told to start over.
+    """
+
+    @property
+    def calls(self) -> int: ...
+    @property
+    def effects_due(self) -> int: ...
+    @property
+    def bills(self) -> int: ...
+    @property
+    def audits(self) -> int: ...
+    @property
+    def reported(self) -> int: ...
+    @property
+    def has_report(self) -> bool: ...
+    @property
+    def has_failed(self) -> bool: ...
+    @property
+    def bills_of_others(self) -> int: ...
+    @property
+    def lacks_effect(self) -> bool: ...
+    @property
+    def was_asked_last(self) -> bool: ...
+    @property
+    def takes_calls_for_one(self) -> bool: ...
+    @property
+    def is_stale(self) -> bool: ...
+    @property
+    def unheeded(self) -> Collection[str]: ...
+    @property
+    def reports_another_answer(self) -> bool: ...
+    @property
+    def takes_an_old_state(self) -> bool: ...
+    @property
+    def agrees(self) -> bool: ...
+    @property
+    def is_asked_again(self) -> bool: ...
+    @property
+    def never_ends(self) -> bool: ...
+    @property
+    def is_refused(self) -> bool: ...
 
 
 @dataclass(frozen=True)
 class Anomaly(Property):
-    """A pattern in a history that a user would call wrong.
+    """A pattern that a user would call wrong.
 
     Attributes:
-        words: The anomaly in the words of people, as every table and line has it; JSON has its
-            name.
-        shows: Returns whether a history shows it.
+        shows: Returns whether a reading shows it.
         harms: The person who is harmed.
         remedy: The advice against it.
         spared: Some subjects of this package that do not show it under any one fault. They have
             the remedy.
     """
 
-    words: str
     shows: Callable[[Reading], bool]
     _: KW_ONLY
     harms: str
@@ -47,270 +106,200 @@ class Anomaly(Property):
             yield Problem(self.name, None, "", self.says)
 
 
-def _bills_without_result(reading: Reading) -> bool:
-    others = {sent.call for sent, got in reading.exchanges if sent.call > 1 and got.reply.is_result}
-    return reading.report is None and reading.effects("bill").total() > len(others)
+ANOMALIES: list[Anomaly] = []
+"""Every anomaly that a client's call can show."""
 
 
-def _charges_both_answers(reading: Reading) -> bool:
-    calls = len(reading.history.scenario.callers)
-    return calls < reading.effects("bill").total() <= reading.effects_due
+def anomaly(
+    name: str, says: str, *, harms: str, remedy: str, spared: tuple[str, ...]
+) -> Callable[[Callable[[Reading], bool]], Callable[[Reading], bool]]:
+    """Add a check to the anomalies."""
+
+    def add(shows: Callable[[Reading], bool]) -> Callable[[Reading], bool]:
+        ANOMALIES.append(Anomaly(name, says, shows, harms=harms, remedy=remedy, spared=spared))
+        return shows
+
+    return add
 
 
-def _swallows_a_call(reading: Reading) -> bool:
-    reported = {sent.call for sent, got in reading.exchanges if _is_report(got.reply)}
-    if len(reported) > 1 and reading.effects("bill").total() < len(reported):
-        return True
-    names = {sent.call: sent.request.call_name for sent, _ in reading.exchanges}
-    refused = [sent for sent, got in reading.exchanges if sent.call > 1 and got.reply.is_refusal]
-    return any(sent.request.named in names.values() for sent in refused if sent.request.named)
-
-
-def _is_report(reply: Reply) -> bool:
-    return reply.text is not None and reply.text.partition(":")[0] in weather.REPORTS
-
-
-def _skips_the_question(reading: Reading) -> bool:
-    asked = {event.name for event in reading.history.events if isinstance(event, Asked)}
-    can_be_asked = all(sent.request.asks for sent, _ in reading.exchanges)
-    return reading.report is not None and can_be_asked and "units" not in asked
-
-
-def _lacks_an_effect(reading: Reading) -> bool:
-    billed = reading.effects("bill")[reading.place] > 0
-    return reading.report is not None and not (billed and reading.effects("audit"))
-
-
-def _takes_another_answer(reading: Reading) -> bool:
-    elsewhere: set[str] = set()
-    for event in reading.answers:
-        content: Mapping[str, object] = event.content or {}
-        elsewhere |= {
-            str(content[name]) for name in content if (event.call, event.name) != (1, name)
-        }
-    return bool(reading.unheeded & elsewhere)
-
-
-def _takes_an_old_state(reading: Reading) -> bool:
-    return any(
-        not got.reply.is_refusal and got.reply.nothing is None
-        for sent, got in reading.exchanges
-        if reading.ages[sent.exchange] > STATE_TTL_SECONDS
-    )
-
-
-def _last_request(reading: Reading, mine: Sequence[tuple[Sent, Received]]) -> Sent:
-    """Return the request that a call ended with.
-
-    If it ended in a tool error, that is the request that got the error. Otherwise it is the last
-    one whose response arrived.
-    """
-    end = reading.end
-    if end.is_error:
-        return [sent for sent, got in mine if got.reply is end][-1]
-    return [sent for sent, got in mine if got.reply is end or not got.lost][-1]
-
-
-def _has_usual_answers(request: Request) -> bool:
-    """Return whether a request is a later round with the usual answers, of a client with forms."""
-    given = [getattr(each, "content", None) for each in (request.answers or {}).values()]
-    agreed = [{name: value} for name, value in AGREE.items()]
-    return request.state is not None and request.asks and all(each in agreed for each in given)
-
-
-def _client_stops(reading: Reading) -> bool:
-    """Return whether the client stops at an error, so that nobody learns if the call can go on."""
-    return reading.history.scenario.setup.policy == "stops"
-
-
-def _refuses_a_correct_client(reading: Reading) -> bool:
-    end = reading.end
-    if not end.is_refusal:
-        return False
-    if _client_stops(reading) and end.code not in REFUSALS:
-        return False  # a failure, after which another client sends the round again
-    mine = [(sent, got) for sent, got in reading.exchanges if sent.call == 1]
-    last = _last_request(reading, mine)
-    failed = any(isinstance(event, Failed) for event in reading.history.events)
-    if end.is_error and (failed or not _has_usual_answers(last.request)):
-        return False  # the tool error is due here, or the client may send the round again
-    own = [None, *(got.reply.state for _, got in mine)]
-    first = mine[0][0].request
-    request = last.request
-    is_correct = (
-        request.state in own
-        and request.principal == first.principal
-        and request.sent_arguments == first.sent_arguments
-    )
-    return is_correct and reading.ages[last.exchange] <= STATE_TTL_SECONDS
-
-
-def _never_ends(reading: Reading) -> bool:
-    end = reading.end
-    sent = [event for event in reading.history.events if isinstance(event, Sent)]
-    requests = len([event for event in sent if event.call == 1])
-    if _client_stops(reading) and end.nothing == LOST:
-        return False
-    gave_up = not end.questions or requests >= MAX_REQUESTS
-    return not end.is_result and end.code is None and end.status not in ENDED and gave_up
-
-
-ANOMALIES: tuple[Anomaly, ...] = (
-    Anomaly(
-        "duplicate bill",
-        "A bill took place more than once for each call of the user and each answer they changed.",
-        "charged twice",
-        lambda reading: reading.effects("bill").total() > reading.effects_due,
-        harms="the user's money",
-        remedy="put the handler into the single-use guard, or give the bill an idempotency key that"
-        " its destination honours",
-        spared=("E+guard", "F+guard", "G+guard", "J+guard"),
-    ),
-    Anomaly(
-        "orphan bill",
-        "A bill took place, and the last thing that the user was told is an error, or that"
-        " no lookup was made.",
-        "charged, told of an error",
-        _bills_without_result,
-        harms="the user, who will try again",
-        remedy="keep in the state what a retry needs, and give the bill an idempotency key, so that"
-        " the retry bills the same and reports",
-        spared=("E", "F", "G", "J"),
-    ),
-    Anomaly(
-        "two answers taken",
-        "The user answered one question twice, each time otherwise, and each answer was charged.",
-        "both answers charged",
-        _charges_both_answers,
-        harms="the user's money, where the answer is a guess of a code",
-        remedy="put the handler into the single-use guard, which takes one answer to each question",
-        spared=("F+guard", "H"),
-    ),
-    Anomaly(
-        "unasked answer",
-        "The call completed, and the user was never shown its last question.",
-        "question skipped",
-        _skips_the_question,
-        harms="the user, who has agreed to nothing",
-        remedy="take an answer only to a question that the state says was asked, as the guard does",
-        spared=("F+guard", "H", "J"),
-    ),
-    Anomaly(
-        "wanted call swallowed",
-        "The user wanted two calls, which the server or the destination took for one: both"
-        " were reported as done and one of them charged nothing, or the second was refused.",
-        "second wanted call swallowed",
-        _swallows_a_call,
-        harms="the user, who believes that both are done",
-        remedy="name calls by a reference that the user gives anew for each thing they want, and"
-        " say in a repeat that it is one",
-        spared=("F", "J"),
-    ),
-    Anomaly(
-        "lost effect",
-        "The client holds a report, and its audit or its bill never took place.",
-        "result without effect",
-        _lacks_an_effect,
-        harms="whoever relies on it",
-        remedy="report when the effects are done, not before",
-        spared=("E", "F"),
-    ),
-    Anomaly(
-        "duplicate audit",
-        "An audit took place more than once for each call of the user and each answer they"
-        " changed.",
-        "logged twice",
-        lambda reading: reading.effects("audit").total() > reading.effects_due,
-        harms="whoever reads the log or gets the e-mail",
-        remedy="write the audit in the last step, inside the single-use guard; `once` (option F)"
-        " writes it once where no response is lost",
-        spared=("G+guard",),
-    ),
-    Anomaly(
-        "stale answer",
-        "The call completed, and the version that completed it has a question that the user"
-        " never saw in these words or with these choices.",
-        "stale answer used",
-        lambda reading: reading.is_stale,
-        harms="the user",
-        remedy="keep the question's words and choices in the state, and ask again when they have"
-        " changed",
-        spared=("E", "F"),
-    ),
-    Anomaly(
-        "misrouted answer",
-        "The report is of what the user answered to another question, or in another call.",
-        "misrouted answer",
-        _takes_another_answer,
-        harms="the user",
-        remedy="take an answer by the key of its question alone",
-        spared=("E", "F", "J"),
-    ),
-    Anomaly(
-        "ignored answer",
-        "The report is of something that the user did not answer, to any question, in any call.",
-        "ignored answer",
-        lambda reading: bool(reading.unheeded) and not _takes_another_answer(reading),
-        harms="the user",
-        remedy="settle an answer in the state when it is given, and in each version report what is"
-        " settled",
-        spared=("E", "F", "J"),
-    ),
-    Anomaly(
-        "forged state",
-        "The server acted on a state that it had handed out too long ago.",
-        "expired state accepted",
-        _takes_an_old_state,
-        harms="the server",
-        remedy="put the time into the protected state, as the shared server does, and refuse an old"
-        " one",
-        spared=("E", "F"),
-    ),
-    Anomaly(
-        "divergent replies",
-        "The same request was delivered twice and got two different replies.",
-        "two responses to one request",
-        lambda reading: not reading.agrees,
-        harms="the client",
-        remedy="compute each round from its request alone, or keep the response in the single-use"
-        " guard",
-        spared=("E", "F+guard"),
-    ),
-    Anomaly(
-        "asked again",
-        "The user had to answer a question twice.",
-        "asked twice",
-        lambda reading: reading.is_asked_again,
-        harms="the user's patience",
-        remedy="keep answers by the key of their question, as keyed replay does",
-        spared=("J",),
-    ),
-    Anomaly(
-        "stuck call",
-        "The client sent as much as it may, and the call has not ended.",
-        "never ends",
-        _never_ends,
-        harms="everyone",
-        remedy="end each round in a result, a question or an error",
-        spared=("E", "F"),
-    ),
-    Anomaly(
-        "lost call",
-        "A correct client is told to start over, with a state that is not too old.",
-        "call lost",
-        _refuses_a_correct_client,
-        harms="the user",
-        remedy="keep in the state, not in the process, what the next round needs",
-        spared=("E", "F"),
-    ),
-)
-"""Every anomaly that a client's call can show, money first."""
-
-WORDS = {each.name: each.words for each in ANOMALIES}
-"""The words of tables and lines for each anomaly."""
-
-
-def anomalies_in(history: History) -> frozenset[str]:
-    """Return the names of the anomalies that a history shows."""
-    reading = Reading(history)
+def shown_in(reading: Reading) -> frozenset[str]:
+    """Return the names of the anomalies that a reading shows."""
     return frozenset(each.name for each in ANOMALIES if each.shows(reading))
+
+
+@anomaly(
+    "charged twice",
+    "A bill took place more than once for each call of the user and each answer they changed.",
+    harms="the user's money",
+    remedy="put the handler into the single-use guard, or give the bill an idempotency key that"
+    " its destination honours",
+    spared=("E+guard", "F+guard", "G+guard", "J+guard"),
+)
+def charged_twice(reading: Reading) -> bool:
+    return reading.bills > reading.effects_due
+
+
+@anomaly(
+    "charged, told of an error",
+    "A bill took place, and the last thing that the user was told is an error, or that no lookup"
+    " was made.",
+    harms="the user, who will try again",
+    remedy="keep in the state what a retry needs, and give the bill an idempotency key, so that"
+    " the retry bills the same and reports",
+    spared=("E", "F", "G", "J"),
+)
+def charged_and_told_of_an_error(reading: Reading) -> bool:
+    return reading.has_failed and reading.bills > reading.bills_of_others
+
+
+@anomaly(
+    "both answers charged",
+    "The user answered one question twice, each time otherwise, and each answer was charged.",
+    harms="the user's money, where the answer is a guess of a code",
+    remedy="put the handler into the single-use guard, which takes one answer to each question",
+    spared=("F+guard", "H"),
+)
+def both_answers_charged(reading: Reading) -> bool:
+    return reading.calls < reading.bills <= reading.effects_due
+
+
+@anomaly(
+    "question skipped",
+    "The call completed, and the user was never shown its last question.",
+    harms="the user, who has agreed to nothing",
+    remedy="take an answer only to a question that the state says was asked, as the guard does",
+    spared=("F+guard", "H", "J"),
+)
+def question_skipped(reading: Reading) -> bool:
+    return reading.has_report and not reading.was_asked_last
+
+
+@anomaly(
+    "second wanted call swallowed",
+    "The user wanted two calls, which the server or the destination took for one: both were"
+    " reported as done and one of them charged nothing, or the second was refused.",
+    harms="the user, who believes that both are done",
+    remedy="name calls by a reference that the user gives anew for each thing they want, and say"
+    " in a repeat that it is one",
+    spared=("F", "J"),
+)
+def second_wanted_call_swallowed(reading: Reading) -> bool:
+    return (
+        reading.reported > 1 and reading.bills < reading.reported
+    ) or reading.takes_calls_for_one
+
+
+@anomaly(
+    "result without effect",
+    "The client holds a report, and its audit or its bill never took place.",
+    harms="whoever relies on it",
+    remedy="report when the effects are done, not before",
+    spared=("E", "F"),
+)
+def result_without_effect(reading: Reading) -> bool:
+    return reading.has_report and reading.lacks_effect
+
+
+@anomaly(
+    "logged twice",
+    "An audit took place more than once for each call of the user and each answer they changed.",
+    harms="whoever reads the log or gets the e-mail",
+    remedy="write the audit in the last step, inside the single-use guard; `once` (option F)"
+    " writes it once where no response is lost",
+    spared=("G+guard",),
+)
+def logged_twice(reading: Reading) -> bool:
+    return reading.audits > reading.effects_due
+
+
+@anomaly(
+    "stale answer used",
+    "The call completed, and the version that completed it has a question that the user never saw"
+    " in these words or with these choices.",
+    harms="the user",
+    remedy="keep the question's words and choices in the state, and ask again when they have"
+    " changed",
+    spared=("E", "F"),
+)
+def stale_answer_used(reading: Reading) -> bool:
+    return reading.is_stale
+
+
+@anomaly(
+    "misrouted answer",
+    "The report is of what the user answered to another question, or in another call.",
+    harms="the user",
+    remedy="take an answer by the key of its question alone",
+    spared=("E", "F", "J"),
+)
+def misrouted_answer(reading: Reading) -> bool:
+    return reading.reports_another_answer
+
+
+@anomaly(
+    "ignored answer",
+    "The report is of something that the user did not answer, to any question, in any call.",
+    harms="the user",
+    remedy="settle an answer in the state when it is given, and in each version report what is"
+    " settled",
+    spared=("E", "F", "J"),
+)
+def ignored_answer(reading: Reading) -> bool:
+    return bool(reading.unheeded) and not reading.reports_another_answer
+
+
+@anomaly(
+    "expired state accepted",
+    "The server acted on a state that it had handed out too long ago.",
+    harms="the server",
+    remedy="put the time into the protected state, as the shared server does, and refuse an old"
+    " one",
+    spared=("E", "F"),
+)
+def expired_state_accepted(reading: Reading) -> bool:
+    return reading.takes_an_old_state
+
+
+@anomaly(
+    "two responses to one request",
+    "The same request was delivered twice and got two different replies.",
+    harms="the client",
+    remedy="compute each round from its request alone, or keep the response in the single-use"
+    " guard",
+    spared=("E", "F+guard"),
+)
+def two_responses_to_one_request(reading: Reading) -> bool:
+    return not reading.agrees
+
+
+@anomaly(
+    "asked twice",
+    "The user had to answer a question twice.",
+    harms="the user's patience",
+    remedy="keep answers by the key of their question, as keyed replay does",
+    spared=("J",),
+)
+def asked_twice(reading: Reading) -> bool:
+    return reading.is_asked_again
+
+
+@anomaly(
+    "never ends",
+    "The client sent as much as it may, and the call has not ended.",
+    harms="everyone",
+    remedy="end each round in a result, a question or an error",
+    spared=("E", "F"),
+)
+def never_ends(reading: Reading) -> bool:
+    return reading.never_ends
+
+
+@anomaly(
+    "call lost",
+    "A correct client is told to start over, with a state that is not too old.",
+    harms="the user",
+    remedy="keep in the state, not in the process, what the next round needs",
+    spared=("E", "F"),
+)
+def call_lost(reading: Reading) -> bool:
+    return reading.is_refused

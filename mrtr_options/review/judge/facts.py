@@ -16,25 +16,30 @@ from typing import Literal
 import mcp_types as types
 
 from mrtr_options.review.bench import redeploys
+from mrtr_options.review.bench.answers import AGREE
+from mrtr_options.review.bench.driver import MAX_REQUESTS, REFUSALS
 from mrtr_options.review.bench.history import (
     Answered,
     Asked,
     Effect,
     Elapsed,
     Entered,
+    Failed,
     History,
     Received,
     Redeployed,
     Sent,
     readable_state,
 )
-from mrtr_options.review.bench.messages import HUNG, LOST, Form, Reply
+from mrtr_options.review.bench.messages import HUNG, LOST, Form, Reply, Request
 from mrtr_options.review.bench.scenario import Change
 from mrtr_options.review.bench.task_steps import ENDED
+from mrtr_options.review.judge.anomalies import shown_in
 from mrtr_options.review.judge.contract import violations
 from mrtr_options.review.judge.observation import Fate, Observation, Outcome
 from mrtr_options.review.judge.properties import Problem
 from mrtr_options.tool import weather
+from mrtr_options.tool.settings import STATE_TTL_SECONDS
 
 
 @dataclass(frozen=True)
@@ -83,7 +88,7 @@ class Reading:
             if isinstance(event, Effect) and not event.absorbed and event.effect.kind == kind
         )
 
-    @cached_property
+    @property
     def effects_due(self) -> int:
         """The number of times that an effect may take place.
 
@@ -93,7 +98,46 @@ class Reading:
         for event in self.answers:
             if event.call == 1:
                 given.setdefault(event.name, set()).add(str(event.content))
-        return len(self.history.scenario.callers) + sum(len(each) - 1 for each in given.values())
+        return self.calls + sum(len(each) - 1 for each in given.values())
+
+    @property
+    def calls(self) -> int:
+        """The number of calls that their users want."""
+        return len(self.history.scenario.callers)
+
+    @property
+    def bills(self) -> int:
+        """The number of bills."""
+        return self.effects("bill").total()
+
+    @property
+    def audits(self) -> int:
+        """The number of audits."""
+        return self.effects("audit").total()
+
+    @property
+    def bills_of_others(self) -> int:
+        """The number of other calls that ended in a result."""
+        return len(
+            {sent.call for sent, got in self.exchanges if sent.call > 1 and got.reply.is_result}
+        )
+
+    @property
+    def lacks_effect(self) -> bool:
+        """Return whether an effect that the report tells of never took place."""
+        return self.effects("bill")[self.place] == 0 or self.audits == 0
+
+    @property
+    def reported(self) -> int:
+        """The number of calls that got a report."""
+        return len({sent.call for sent, got in self.exchanges if _is_report(got.reply.text)})
+
+    @property
+    def takes_calls_for_one(self) -> bool:
+        """Return whether a second call was refused under the name of the first."""
+        names = {sent.call: sent.request.call_name for sent, _ in self.exchanges}
+        refused = [sent for sent, got in self.exchanges if sent.call > 1 and got.reply.is_refusal]
+        return any(sent.request.named in names.values() for sent in refused if sent.request.named)
 
     # --- how call 1 ended -----------------------------------------------------------------------
 
@@ -112,15 +156,24 @@ class Reading:
     @cached_property
     def report(self) -> str | None:
         """The text of the result, if it reports a place."""
-        text = self.end.text
-        return text if text is not None and text.partition(":")[0] in weather.REPORTS else None
+        return self.end.text if _is_report(self.end.text) else None
+
+    @property
+    def has_report(self) -> bool:
+        """Return whether the client holds a report."""
+        return self.report is not None
+
+    @property
+    def has_failed(self) -> bool:
+        """Return whether the client holds no report at the end."""
+        return self.report is None
 
     @property
     def place(self) -> str:
         """The place that is reported; empty without a report."""
         return (self.report or "").partition(":")[0]
 
-    @cached_property
+    @property
     def unheeded(self) -> set[str]:
         """The reported place and units that the user's answers do not contain."""
         if self.report is None:
@@ -133,6 +186,17 @@ class Reading:
             return unheeded
         units = self._reported_units() or {self.report}
         return unheeded | (units - given.get("units", set()))
+
+    @property
+    def reports_another_answer(self) -> bool:
+        """Return whether the report is of an answer to another question, or of another call."""
+        elsewhere: set[str] = set()
+        for event in self.answers:
+            content: Mapping[str, object] = event.content or {}
+            elsewhere |= {
+                str(content[name]) for name in content if (event.call, event.name) != (1, name)
+            }
+        return bool(self.unheeded & elsewhere)
 
     def _given_values(self) -> dict[str, set[str]]:
         """Return the values that the user of call 1 gave, by name, also where nobody asked."""
@@ -193,7 +257,7 @@ class Reading:
                     pass
         return None
 
-    @cached_property
+    @property
     def is_stale(self) -> bool:
         """Return whether call 1 completed with an answer to a question that has changed.
 
@@ -208,7 +272,7 @@ class Reading:
                 answered[event.name] = shown[event.name]
         return any(answered.get(name) != form for name, form in self._questions_due.items())
 
-    @cached_property
+    @property
     def is_asked_again(self) -> bool:
         """Return whether the user of call 1 had to answer a question twice."""
         asked: set[str] = set()
@@ -222,9 +286,66 @@ class Reading:
                 asked.add(event.name)
         return False
 
+    @property
+    def was_asked_last(self) -> bool:
+        """Return whether the last question was shown, if the clients show any."""
+        asked = {event.name for event in self.history.events if isinstance(event, Asked)}
+        can_be_asked = all(sent.request.asks for sent, _ in self.exchanges)
+        return "units" in asked or not can_be_asked
+
+    @property
+    def never_ends(self) -> bool:
+        """Return whether the client of call 1 sent as much as it may, and the call goes on."""
+        end = self.end
+        sent = [event for event in self.history.events if isinstance(event, Sent)]
+        requests = len([event for event in sent if event.call == 1])
+        if self._client_stops and end.nothing == LOST:
+            return False
+        gave_up = not end.questions or requests >= MAX_REQUESTS
+        return not end.is_result and end.code is None and end.status not in ENDED and gave_up
+
+    @property
+    def _client_stops(self) -> bool:
+        """Return whether the client stops at an error, so that nobody learns if a call goes on."""
+        return self.history.scenario.setup.policy == "stops"
+
+    @property
+    def is_refused(self) -> bool:
+        """Return whether call 1 ended in an error, although its client did nothing wrong."""
+        end = self.end
+        if not end.is_refusal:
+            return False
+        if self._client_stops and end.code not in REFUSALS:
+            return False  # a failure, after which another client sends the round again
+        mine = [(sent, got) for sent, got in self.exchanges if sent.call == 1]
+        last = self._last_request(mine)
+        failed = any(isinstance(event, Failed) for event in self.history.events)
+        if end.is_error and (failed or not _has_usual_answers(last.request)):
+            return False  # the tool error is due here, or the client may send the round again
+        own = [None, *(got.reply.state for _, got in mine)]
+        first = mine[0][0].request
+        request = last.request
+        is_correct = (
+            request.state in own
+            and request.principal == first.principal
+            and request.sent_arguments == first.sent_arguments
+        )
+        return is_correct and self.ages[last.exchange] <= STATE_TTL_SECONDS
+
+    def _last_request(self, mine: Sequence[tuple[Sent, Received]]) -> Sent:
+        """Return the request that a call ended with.
+
+        If it ended in a tool error, that is the request that got the error. Otherwise it is the
+        last one whose response arrived.
+        """
+        end = self.end
+        if end.is_error:
+            return [sent for sent, got in mine if got.reply is end][-1]
+        return [sent for sent, got in mine if got.reply is end or not got.lost][-1]
+
     # --- requests -------------------------------------------------------------------------------
 
-    @cached_property
+    @property
     def agrees(self) -> bool:
         """Return whether equal deliveries got equal responses, and finished tasks stayed."""
         first: dict[int, Reply] = {}
@@ -262,6 +383,15 @@ class Reading:
                 case _:
                     pass
         return ages
+
+    @property
+    def takes_an_old_state(self) -> bool:
+        """Return whether a round was served with a state that is too old."""
+        return any(
+            not got.reply.is_refusal and got.reply.nothing is None
+            for sent, got in self.exchanges
+            if self.ages[sent.exchange] > STATE_TTL_SECONDS
+        )
 
     # --- the summary ----------------------------------------------------------------------------
 
@@ -342,3 +472,19 @@ class Reading:
 def observe(history: History) -> Observation:
     """Return the summary of a history."""
     return Reading(history).observation
+
+
+def anomalies_in(history: History) -> frozenset[str]:
+    """Return the names of the anomalies that a history shows."""
+    return shown_in(Reading(history))
+
+
+def _is_report(text: str | None) -> bool:
+    return text is not None and text.partition(":")[0] in weather.REPORTS
+
+
+def _has_usual_answers(request: Request) -> bool:
+    """Return whether a request is a later round with the usual answers, of a client with forms."""
+    given = [getattr(each, "content", None) for each in (request.answers or {}).values()]
+    agreed = [{name: value} for name, value in AGREE.items()]
+    return request.state is not None and request.asks and all(each in agreed for each in given)

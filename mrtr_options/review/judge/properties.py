@@ -10,9 +10,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from mrtr_options.review.bench.setup import Era
+if TYPE_CHECKING:
+    from mrtr_options.review.bench.setup import Era
 
 
 @dataclass(frozen=True)

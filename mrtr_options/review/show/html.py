@@ -59,9 +59,9 @@ def describe_verdict(report: Report) -> str:
     by_cause: dict[str, list[str]] = {}
     for risk in report.risks:
         first = risk.counterexamples[0]
-        words = f"{risk.anomaly.words} ({first})" if first else risk.anomaly.words
+        words = f"{risk.anomaly.name} ({first})" if first else risk.anomaly.name
         by_cause.setdefault(_describe_cause(first), []).append(words)
-    risks = [f"{cause}: {', '.join(words)}." for cause, words in by_cause.items()]
+    risks = [f"{cause}: {'; '.join(words)}." for cause, words in by_cause.items()]
     return " ".join([f"{contract}.", *risks])
 
 
@@ -213,15 +213,15 @@ def _write_risks(report: Report) -> list[str]:
 def describe_unseen(report: Report) -> str:
     """Name the anomalies that were not seen although some kinds of faults were not tried."""
     shown = {risk.anomaly.name for risk in report.risks}
-    words = [anomaly.words for anomaly in ANOMALIES if anomaly.name not in shown]
-    return f"{not_tried_cell(report.not_tried)}; so this may still happen: {', '.join(words)}"
+    words = [anomaly.name for anomaly in ANOMALIES if anomaly.name not in shown]
+    return f"{not_tried_cell(report.not_tried)}; so this may still happen: {'; '.join(words)}"
 
 
 def _write_risk(report: Report, risk: Risk) -> list[str]:
     anomaly = risk.anomaly
     remedy, spared = risk.remedy
     parts = [
-        f"<h3>{escape(anomaly.words.capitalize())}</h3>",
+        f"<h3>{escape(anomaly.name.capitalize())}</h3>",
         f"<p>{escape(anomaly.says)} It harms {escape(anomaly.harms)}.</p>",
         f"<p><strong>What to do:</strong> {escape(remedy)}{escape(as_in(spared))}.</p>",
     ]

@@ -14,7 +14,6 @@ from mrtr_options.review.bench.faults import PLAYABLE
 from mrtr_options.review.bench.schedules import SCHEDULES
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.review.explore.summary import NOT_TRIED
-from mrtr_options.review.judge.anomalies import WORDS
 from mrtr_options.terminal import console
 from mrtr_options.tool.notation import in_text, list_in_text
 
@@ -57,7 +56,7 @@ def show(
 
 
 def _describe_shown(found: Mapping[str, Sequence[str]]) -> str:
-    return "\n".join(f"{WORDS[name]}: {list_in_text(where)}" for name, where in found.items())
+    return "\n".join(f"{name}: {list_in_text(where)}" for name, where in found.items())
 
 
 def _build_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:

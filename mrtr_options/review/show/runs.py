@@ -19,8 +19,7 @@ from mrtr_options.review.bench.scenario import Scenario
 from mrtr_options.review.bench.schedules import SCHEDULES
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.review.explore.combinations import OWN_LEDGER, situations_of
-from mrtr_options.review.judge.anomalies import anomalies_in
-from mrtr_options.review.judge.facts import observe
+from mrtr_options.review.judge.facts import anomalies_in, observe
 from mrtr_options.review.show.transcript import Transcript, end_of, note_on_keys
 from mrtr_options.terminal import console
 

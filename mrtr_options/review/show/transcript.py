@@ -12,8 +12,8 @@ from rich.text import Text
 
 from mrtr_options.review.bench.history import Effect, Event, History
 from mrtr_options.review.bench.narrate import Narrator, Row, RowKind
-from mrtr_options.review.judge.anomalies import ANOMALIES, anomalies_in
-from mrtr_options.review.judge.facts import observe
+from mrtr_options.review.judge.anomalies import ANOMALIES
+from mrtr_options.review.judge.facts import anomalies_in, observe
 from mrtr_options.terminal import counts
 
 _INDENT = 15
@@ -77,7 +77,7 @@ def end_of(history: History) -> Text:
     """Return the end of a call in a line: its outcome, its counts, and its anomalies."""
     seen = observe(history)
     shown = anomalies_in(history)
-    found = ", ".join(each.words for each in ANOMALIES if each.name in shown)
+    found = ", ".join(each.name for each in ANOMALIES if each.name in shown)
     return Text.assemble(
         f"  the call ended as {seen.outcome.replace('_', ' ')}, audit/bill ",
         counts(seen.most("audit"), seen.most("bill")),

@@ -20,7 +20,6 @@ from mrtr_options.review.explore.summary import (
     as_in,
     kinds_in_short,
 )
-from mrtr_options.review.judge.anomalies import WORDS
 from mrtr_options.review.judge.observation import Verdict
 from mrtr_options.review.show.html import (
     describe_broken,
@@ -91,7 +90,7 @@ def _print_risks(report: Report, *, everything: bool) -> None:
     for risk in report.risks:
         anomaly = risk.anomaly
         under = _describe_counterexamples(risk.counterexamples, everything=everything)
-        out.print(Padding(Text(f"{anomaly.words}: {under}"), (0, 0, 0, 2), expand=False))
+        out.print(Padding(Text(f"{anomaly.name}: {under}"), (0, 0, 0, 2), expand=False))
         remedy, spared = risk.remedy
         by = as_in(spared)
         harms = f"harms {anomaly.harms}; what to do: {remedy}{by}"
@@ -112,7 +111,7 @@ def _print_setups(explored: Sequence[Explored]) -> None:
         setup = each.scenario.setup
         table.add_column(f"{setup.policy}, {setup.fleet}")
     for name in dict.fromkeys(name for each in explored for name in each.counterexamples):
-        table.add_row(WORDS[name], *(_least_of(each, name) for each in explored))
+        table.add_row(name, *(_least_of(each, name) for each in explored))
     console().print(table)
 
 

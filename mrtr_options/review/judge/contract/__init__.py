@@ -32,7 +32,7 @@ is therefore the report of Springfield, Illinois, and it came, although the clie
 Request 4 has the same state and the same answer. It may get the same report, or an error, since a
 server may take a state only once. E reports again and bills again. There are two deliveries, so
 there are two slots for bills, and the contract is kept. That the user pays twice is no breach of a
-rule but an anomaly: "duplicate bill" (`judge.anomalies`).
+rule but an anomaly: "charged twice" (`judge.anomalies`).
 
 The other modules: `rules` has the rules by name, `content` reads what a client sends, and `kinds`
 has the kinds of response.
