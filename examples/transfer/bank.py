@@ -4,6 +4,8 @@ import secrets
 import sqlite3
 from contextlib import closing
 from dataclasses import dataclass
+from typing import Literal
+from urllib.parse import quote, unquote
 
 OWNERS = {"A-1": "ada", "B-1": "bob"}
 """The owners of the accounts from which money can be sent."""
@@ -14,10 +16,10 @@ WRONG_CODES = 3
 TABLES = """
 CREATE TABLE IF NOT EXISTS transfers (
     owner TEXT NOT NULL, reference TEXT NOT NULL, sender TEXT, recipient TEXT, amount INTEGER,
-    fee INTEGER, at TEXT, UNIQUE (owner, reference));
+    fee INTEGER, at TEXT, receipts INTEGER DEFAULT 0, UNIQUE (owner, reference));
 CREATE TABLE IF NOT EXISTS codes (
     owner TEXT NOT NULL, reference TEXT NOT NULL, code TEXT, wrong INTEGER DEFAULT 0,
-    UNIQUE (owner, reference));
+    is_right INTEGER DEFAULT 0, UNIQUE (owner, reference));
 """
 
 
@@ -34,6 +36,14 @@ class Transfer:
         return f"{self.amount} from {self.sender} to {self.recipient}, fee {self.fee}"
 
 
+@dataclass(frozen=True)
+class Paid:
+    """A transfer that is recorded, and its time."""
+
+    transfer: Transfer
+    at: str
+
+
 class Bank:
     """The destination of the effect.
 
@@ -45,53 +55,81 @@ class Bank:
         with closing(sqlite3.connect(path)) as db:
             db.executescript(TABLES)
 
-    def transfer(self, owner: str, reference: str, wanted: Transfer) -> None:
-        """Transfer money, unless this owner already made a transfer with this reference."""
+    def transfer(self, owner: str, reference: str, wanted: Transfer) -> Paid:
+        """Transfer money, unless this owner already did so with this reference.
+
+        Returns:
+            The transfer that is recorded under the reference.
+        """
         row = (owner, reference, wanted.sender, wanted.recipient, wanted.amount, wanted.fee)
         with closing(sqlite3.connect(self._path)) as db, db:
             db.execute(
-                "INSERT INTO transfers VALUES (?, ?, ?, ?, ?, ?, strftime('%Y-%m-%d %H:%M:%SZ'))"
+                "INSERT INTO transfers (owner, reference, sender, recipient, amount, fee, at)"
+                " VALUES (?, ?, ?, ?, ?, ?, strftime('%Y-%m-%d %H:%M:%SZ'))"
                 " ON CONFLICT (owner, reference) DO NOTHING",
                 row,
             )
+        paid = self.find(owner, reference)
+        assert paid
+        return paid
 
-    def recorded(self, owner: str, reference: str) -> tuple[Transfer, str] | None:
-        """Return the transfer with this reference and its time; None without one."""
+    def find(self, owner: str, reference: str) -> Paid | Literal[False]:
+        """Look up the transfer with this reference."""
         with closing(sqlite3.connect(self._path)) as db:
             row = db.execute(
                 "SELECT sender, recipient, amount, fee, at FROM transfers"
                 " WHERE owner = ? AND reference = ?",
                 (owner, reference),
             ).fetchone()
-        return None if row is None else (Transfer(*row[:4]), row[4])
+        return Paid(Transfer(*row[:4]), row[4]) if row else False
 
-    def send_code(self, owner: str, reference: str) -> None:
-        """Send a one-time code to the owner's phone, unless one was sent for this reference."""
+    def send_receipt(self, owner: str, reference: str) -> None:
+        """Send a receipt for a transfer, and count it."""
+        with closing(sqlite3.connect(self._path)) as db, db:
+            db.execute(
+                "UPDATE transfers SET receipts = receipts + 1 WHERE owner = ? AND reference = ?",
+                (owner, reference),
+            )
+
+    # --- the bank's own page, where the user types a code ---
+
+    def page(self, owner: str, reference: str) -> str:
+        """Return the address of the page for this reference."""
+        return f"https://bank.example/{quote(owner)}/{quote(reference)}"
+
+    def phone(self, page: str) -> str:
+        """Open a page; return the code that is sent to its owner's phone."""
+        owner, reference = _of(page)
         with closing(sqlite3.connect(self._path)) as db, db:
             db.execute(
                 "INSERT INTO codes (owner, reference, code) VALUES (?, ?, ?)"
                 " ON CONFLICT (owner, reference) DO NOTHING",
                 (owner, reference, f"{secrets.randbelow(10**6):06}"),
             )
-
-    def takes_code(self, owner: str, reference: str, code: str) -> bool:
-        """Check whether this is the code, and count a wrong one."""
-        of = (owner, reference)
-        with closing(sqlite3.connect(self._path)) as db, db:
-            db.execute("BEGIN IMMEDIATE")
-            right, wrong = db.execute(
-                "SELECT code, wrong FROM codes WHERE owner = ? AND reference = ?", of
-            ).fetchone()
-            is_right = wrong < WRONG_CODES and secrets.compare_digest(code, right)
-            if not is_right:
-                db.execute(
-                    "UPDATE codes SET wrong = wrong + 1 WHERE owner = ? AND reference = ?", of
-                )
-        return is_right
-
-    def phone(self, owner: str, reference: str) -> str:
-        """Return the code that the owner reads on their phone."""
-        with closing(sqlite3.connect(self._path)) as db:
             return db.execute(
                 "SELECT code FROM codes WHERE owner = ? AND reference = ?", (owner, reference)
             ).fetchone()[0]
+
+    def type_code(self, page: str, code: str) -> None:
+        """Type a code on a page, which counts the wrong ones."""
+        of = _of(page)
+        with closing(sqlite3.connect(self._path)) as db, db:
+            db.execute(
+                "UPDATE codes SET is_right = is_right OR (code = ? AND wrong < ?),"
+                " wrong = wrong + (code != ?) WHERE owner = ? AND reference = ?",
+                (code, WRONG_CODES, code, *of),
+            )
+
+    def is_confirmed(self, owner: str, reference: str) -> bool:
+        """Return whether the right code was typed for this reference."""
+        with closing(sqlite3.connect(self._path)) as db:
+            row = db.execute(
+                "SELECT is_right FROM codes WHERE owner = ? AND reference = ?", (owner, reference)
+            ).fetchone()
+        return bool(row and row[0])
+
+
+def _of(page: str) -> tuple[str, str]:
+    """Return the owner and the reference that a page is for."""
+    _, owner, reference = page.rsplit("/", 2)
+    return unquote(owner), unquote(reference)

@@ -1,7 +1,7 @@
 """Nine things that go wrong with a transfer, over HTTP, at two processes that share one store.
 
 `python nine_things.py` plays them. It prints how many transfers there were, and what the user was
-told. An instance may die right after a transfer: its bank here can kill it.
+told. Right after a transfer the bank here can kill its process, or say that it took too long.
 """
 
 import argparse
@@ -20,9 +20,16 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-from bank import Bank, Transfer
-from mcp import Client, MCPError
-from mcp_types import CallToolResult, ElicitResult, InputRequiredResult, InputResponses, TextContent
+from bank import Bank, Paid, Transfer
+from mcp import Client
+from mcp_types import (
+    CallToolResult,
+    ElicitRequestURLParams,
+    ElicitResult,
+    InputRequiredResult,
+    InputResponses,
+    TextContent,
+)
 from transfer_money import TOKENS, caller_of, instance
 
 from mrtr_options import sdk
@@ -30,35 +37,48 @@ from mrtr_options.sdk.testing import POLICIES, Losing, Policy, call_as_client, c
 
 TOOL = "transfer_money"
 
-LAST = 3
+PAYS = 3
+"""The round that transfers, and asks whether to send a receipt."""
+
+LAST = 4
 """The round that brings the result."""
 
 DIES = "dies after the next transfer"
-"""A file in an instance's folder. If it exists, the instance dies after its next transfer."""
+TIMES_OUT = "times out after the next transfer"
+"""Files in an instance's folder. If one is there, so ends the next transfer, which has happened."""
 
 ROUND_SECONDS = 5.0
 """The time limit of a round. A call whose process died counts as running until this has passed."""
 
 
-class DyingBank(Bank):
-    """A bank that kills its process right after a transfer, once, if a file says so."""
+class FailingBank(Bank):
+    """A bank that fails right after a transfer, once, as a file says."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(str(folder / "bank.sqlite"))
-        self._dies = folder / DIES
+        self._folder = folder
 
-    def transfer(self, owner: str, reference: str, wanted: Transfer) -> None:
-        super().transfer(owner, reference, wanted)
-        if self._dies.exists():
-            self._dies.unlink()
+    def transfer(self, owner: str, reference: str, wanted: Transfer) -> Paid:
+        paid = super().transfer(owner, reference, wanted)
+        if self._is_told_to(DIES):
             os._exit(1)
+        if self._is_told_to(TIMES_OUT):
+            raise TimeoutError
+        return paid
+
+    def _is_told_to(self, name: str) -> bool:
+        try:
+            (self._folder / name).unlink()
+        except FileNotFoundError:
+            return False
+        return True
 
 
 def serve(folder: Path, fee: int) -> None:
     """Serve as an instance, in a process of its own."""
     settings = sdk.Settings.from_environment(caller_of)
     rounds = str(folder / "rounds.sqlite")
-    with instance(DyingBank(folder), rounds, settings, fee, ROUND_SECONDS) as server:
+    with instance(FailingBank(folder), rounds, settings, fee, ROUND_SECONDS) as server:
         sdk.serve(server, port=0)
 
 
@@ -85,32 +105,37 @@ class User:
         bank: The bank that sends codes to the phone.
         reference: The reference of the user's payment.
         name: The name of the user.
-        go_ahead: Whether the user consents.
+        agrees: Whether the user consents.
         wrong: How often the user mistypes the code.
+        takes_receipt: Whether the user wants a receipt; else the question is declined.
         asked: The questions that the user was asked.
     """
 
     bank: Bank
     reference: str
     name: str = "ada"
-    go_ahead: str = "yes"
+    agrees: bool = True
     wrong: int = 0
+    takes_receipt: bool = True
     asked: list[str] = field(default_factory=list[str])
 
     async def answer(self, context: Any, params: Any) -> ElicitResult:
-        """Fill in a form."""
+        """Fill in a form, or visit the bank's page."""
         self.asked.append(params.message)
-        if "go_ahead" in params.requested_schema["properties"]:
-            return ElicitResult(action="accept", content={"go_ahead": self.go_ahead})
-        return ElicitResult(action="accept", content={"code": self.code()})
+        if isinstance(params, ElicitRequestURLParams):
+            self.type_code(params.url)
+            return ElicitResult(action="accept")
+        if "receipt" in params.message and not self.takes_receipt:
+            return ElicitResult(action="decline")
+        go_ahead = "yes" if self.agrees else "no"
+        return ElicitResult(action="accept", content={"go_ahead": go_ahead})
 
-    def code(self) -> str:
-        """Type the code."""
-        right = self.bank.phone(self.name, self.reference)
-        if self.wrong == 0:
-            return right
-        self.wrong -= 1
-        return f"{(int(right) + 1) % 10**6:06}"
+    def type_code(self, page: str) -> None:
+        """Type the code on the bank's page, after those that are mistyped."""
+        right = self.bank.phone(page)
+        for number in range(1, self.wrong + 1):
+            self.bank.type_code(page, f"{(int(right) + number) % 10**6:06}")
+        self.bank.type_code(page, right)
 
     def consents_to(self) -> str:
         """Return the fees in the questions for consent, in their order."""
@@ -143,11 +168,11 @@ class Setup:
         policy: Policy = "stops",
         lose: int = 0,
         turns: Iterable[str] | None = None,
-        amount: int = 100,
+        **otherwise: object,
     ) -> str:
         """Make a call with rounds to both processes in turn; return what its user is told."""
         way = Losing([lose], turns=turns or cycle(self.urls))
-        arguments = arguments_of(user) | {"amount": amount}
+        arguments = arguments_of(user) | otherwise
         return await call_as_client(policy, lambda: self.connect(user, way), TOOL, arguments)
 
     def connect(self, user: User, way: Losing | None = None) -> Client:
@@ -158,8 +183,7 @@ class Setup:
     def transfers(self, *users: User) -> int:
         """Count the transfers of these users' payments."""
         paid = {(user.name, user.reference) for user in users}
-        recorded = [self.bank.recorded(*each) for each in paid]
-        return len(recorded) - recorded.count(None)
+        return sum(self.bank.find(*each) is not False for each in paid)
 
 
 def arguments_of(user: User) -> dict[str, Any]:
@@ -199,53 +223,54 @@ async def same_reference(setup: Setup) -> list[Row]:
     return [*rows, ("... and that one with another amount", setup.transfers(first, second), said)]
 
 
+async def other_words(setup: Setup) -> list[Row]:
+    """Call again as a model does that words its arguments anew."""
+    user = setup.user()
+    await setup.call(user, note="rent")
+    said = await setup.call(user, note="the rent for May", amount="100")
+    return [("the same call in other words", setup.transfers(user), said)]
+
+
 async def early_answer(setup: Setup) -> list[Row]:
-    """Send answers with the first request, before anything was asked."""
+    """Send an answer with the first request, before anything was asked."""
     user = setup.user()
-    early: InputResponses = {
-        "consent": ElicitResult(action="accept", content={"go_ahead": "yes"}),
-        "code 1": ElicitResult(action="accept", content={"code": "000000"}),
-    }
     async with setup.connect(user) as caller:
-        said = await caller.call_tool(TOOL, arguments_of(user), input_responses=early)
-    what = f"answers with the first request; questions asked: {len(user.asked)}"
-    return [(what, setup.transfers(user), text_of(said))]
+        asked = await send(caller, user)
+        assert isinstance(asked, InputRequiredResult)
+        yes = ElicitResult(action="accept", content={"go_ahead": "yes"})
+        early: InputResponses = dict.fromkeys(asked.input_requests or {}, yes)
+    other = setup.user()
+    async with setup.connect(other) as caller:
+        said = await caller.call_tool(TOOL, arguments_of(other), input_responses=early)
+    what = f"answers with the first request; questions asked: {len(other.asked)}"
+    return [(what, setup.transfers(other), text_of(said))]
 
 
-async def guesses(setup: Setup) -> list[Row]:
-    """Guess the code three times: in answers to one question, then in answers to three."""
-    user = setup.user()
-    said = await guessed_at_one_question(setup, user)
-    rows = [("three guesses at one question, the third is right", setup.transfers(user), said)]
+async def codes(setup: Setup) -> list[Row]:
+    """Mistype the code twice, and then three times."""
     user = setup.user(wrong=2)
     said = await setup.call(user)
-    rows.append(("two wrong codes, then the right one", setup.transfers(user), said))
+    rows = [("two wrong codes, then the right one", setup.transfers(user), said)]
     user = setup.user(wrong=3)
     said = await setup.call(user)
-    return [*rows, ("three wrong codes", setup.transfers(user), said)]
+    return [*rows, ("three wrong codes, then the right one", setup.transfers(user), said)]
 
 
-async def guessed_at_one_question(setup: Setup, user: User) -> str:
-    """Send one state with three codes, as no honest client does; return the outcomes."""
-    outcomes: list[str] = []
-    async with setup.connect(user) as caller:
-        consent = await send(caller, user)
-        yes: InputResponses = {
-            "consent": ElicitResult(action="accept", content={"go_ahead": "yes"})
-        }
-        asks_code = await send(caller, user, yes, state_of(consent))
-        right = user.code()
-        for code in (f"{(int(right) + 1) % 10**6:06}", f"{(int(right) + 2) % 10**6:06}", right):
-            guess: InputResponses = {
-                "code 1": ElicitResult(action="accept", content={"code": code})
-            }
-            try:
-                result = await send(caller, user, guess, state_of(asks_code))
-            except MCPError as error:
-                outcomes.append(f"error: {error}")
-            else:
-                outcomes.append("asked again" if state_of(result) else text_of(result))
-    return "; ".join(outcomes)
+async def declined_receipt(setup: Setup) -> list[Row]:
+    """Decline what is asked after the transfer, and call again."""
+    user = setup.user(takes_receipt=False)
+    said = await setup.call(user)
+    rows = [("the receipt is declined", setup.transfers(user), said)]
+    said = await setup.call(user)
+    return [*rows, ("... and the user calls again", setup.transfers(user), said)]
+
+
+async def timed_out(setup: Setup) -> list[Row]:
+    """Let the bank say that it took too long, after it has paid."""
+    user = setup.user()
+    (setup.folder / TIMES_OUT).touch()
+    said = await setup.call(user)
+    return [("the bank pays, and then times out", setup.transfers(user), said)]
 
 
 async def changed_fee(setup: Setup) -> list[Row]:
@@ -260,10 +285,10 @@ async def changed_fee(setup: Setup) -> list[Row]:
 
 async def repeat_after_decline(setup: Setup) -> list[Row]:
     """Decline, and call again with the same reference."""
-    user = setup.user(go_ahead="no")
+    user = setup.user(agrees=False)
     said = await setup.call(user)
     rows = [("the user declines", setup.transfers(user), said)]
-    user.go_ahead = "yes"
+    user.agrees = True
     said = await setup.call(user)
     return [*rows, ("... and calls again", setup.transfers(user), said)]
 
@@ -282,7 +307,7 @@ async def killed(setup: Setup, policy: Policy) -> list[Row]:
     user = setup.user()
     with process(setup.folder) as dying:
         (setup.folder / DIES).touch()
-        turns = chain([dying] * LAST, repeat(setup.urls[1]))
+        turns = chain([dying] * PAYS, repeat(setup.urls[1]))
         said = await setup.call(user, policy, turns=turns)
     what = f"a process is killed after the transfer, the client {policy}"
     rows = [(f"{what}; questions asked: {len(user.asked)}", setup.transfers(user), said)]
@@ -298,22 +323,9 @@ async def killed(setup: Setup, policy: Policy) -> list[Row]:
 Response = CallToolResult | InputRequiredResult
 
 
-async def send(
-    caller: Client, user: User, answers: InputResponses | None = None, state: str | None = None
-) -> Response:
-    """Send one round."""
-    return await caller.session.call_tool(
-        TOOL,
-        arguments_of(user),
-        input_responses=answers,
-        request_state=state,
-        allow_input_required=True,
-    )
-
-
-def state_of(response: Response) -> str | None:
-    """Return the state of a question; None for a result."""
-    return response.request_state if isinstance(response, InputRequiredResult) else None
+async def send(caller: Client, user: User) -> Response:
+    """Send a first round."""
+    return await caller.session.call_tool(TOOL, arguments_of(user), allow_input_required=True)
 
 
 def text_of(response: Response) -> str:
@@ -346,11 +358,14 @@ async def play() -> list[Row]:
             rows += await lost_result(setup, policy)
         scenes: tuple[Scene, ...] = (
             same_reference,
+            other_words,
             early_answer,
-            guesses,
+            codes,
             changed_fee,
             repeat_after_decline,
+            declined_receipt,
             another_caller,
+            timed_out,
         )
         for scene in scenes:
             rows += await scene(setup)

@@ -1,130 +1,68 @@
-"""Transfers money, after a consent to the fee and a one-time code: J in the guard, call named."""
+"""Transfers money, after a consent to the fee and a one-time code that is typed at the bank."""
 
 import argparse
 from collections.abc import Generator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
-from typing import Any, Literal
+from functools import partial
+from typing import Annotated, Any
 
-from bank import OWNERS, WRONG_CODES, Bank, Transfer
-from mcp_types import CallToolResult, ToolAnnotations
-from pydantic import BaseModel, Field
+from bank import OWNERS, Bank, Transfer
+from mcp.server import MCPServer
+from pydantic import Field
 
 from mrtr_options import sdk
 from mrtr_options.errors import in_one_line
 
+Sender = Annotated[str, Field(alias="from", description="The account that pays")]
+Recipient = Annotated[str, Field(alias="to", description="The account that is paid")]
+Amount = Annotated[int, Field(gt=0, le=10_000)]
+Reference = Annotated[
+    str, Field(min_length=1, max_length=50, description="What is paid, an invoice for example.")
+]
 
-class Arguments(BaseModel):
-    """The arguments of the tool."""
 
-    sender: str = Field(alias="from", description="The account that pays")
-    recipient: str = Field(alias="to", description="The account that is paid")
-    amount: int = Field(gt=0, le=10_000)
-    reference: str = Field(
-        min_length=1,
-        max_length=50,
-        description="What is paid, an invoice's number for example. A call with the same reference"
-        " is the same transfer; take another one to pay once more.",
+def add_tool(
+    server: MCPServer[Any], calls: sdk.Calls, bank: Bank, fee: int, round_seconds: float
+) -> None:
+    """Serve the tool. It runs from its first line in every round, with equal answers."""
+
+    @calls.tool(
+        server,
+        name_by="reference",
+        same=("from", "to", "amount"),  # a note may be worded anew
+        round_seconds=round_seconds,  # what takes longer counts as dead
+        wait_seconds=2 * round_seconds,  # longer than that, shorter than a client waits
     )
+    async def transfer_money(  # noqa: PLR0913 - the tool's arguments
+        call: sdk.Call,
+        reference: Reference,
+        sender: Sender,
+        to: Recipient,
+        amount: Amount,
+        note: str = "",
+    ) -> str:
+        """Transfer money, once for each reference."""
+        owner = call.caller
+        if OWNERS.get(sender) != owner:
+            raise sdk.NotDone(f"{sender} is no account of yours.")
+        wanted = Transfer(sender, to, amount, fee)
 
+        if not await call.confirm(f"Transfer {wanted}?"):
+            raise sdk.NotDone("Nothing was transferred: the user did not agree.")
+        page = bank.page(owner, reference)
+        await call.elicit(sdk.link("code", "Type the code from your phone at your bank.", page))
+        if not await call.memo("confirmed", partial(bank.is_confirmed, owner, reference)):
+            raise sdk.NotDone("Nothing was transferred: the bank has no right code yet.")
 
-class Consent(BaseModel):
-    """The form of the first question."""
-
-    go_ahead: Literal["yes", "no"]
-
-
-class Code(BaseModel):
-    """The form of the other questions."""
-
-    code: str = Field(min_length=6, max_length=6)
-
-
-@dataclass(frozen=True)
-class World:
-    """The handler's surroundings.
-
-    Attributes:
-        bank: The destination of the transfers.
-        fee: The price of a transfer in this version.
-    """
-
-    bank: Bank
-    fee: int
-
-
-def may_i(wanted: Transfer) -> sdk.Question[Consent]:
-    """Ask for consent to everything that will happen, including the fee."""
-    return sdk.Question("consent", f"Transfer {wanted}?", Consent)
-
-
-def which_code(number: int) -> sdk.Question[Code]:
-    """Ask for the code. Each try is a question of its own, with a key of its own."""
-    before = "" if number == 1 else "That was not the code. "
-    return sdk.Question(f"code {number}", f"{before}Which code was sent to your phone?", Code)
-
-
-async def transfer_money(ctx: sdk.ReplayContext[World], params: sdk.Params) -> sdk.Result:
-    """Transfer money. Every round starts at the first line, and gets equal answers."""
-    world = ctx.lifespan_context
-    owner = ctx.caller
-    asked = sdk.arguments_of(params, Arguments)
-    if owner is None or OWNERS.get(asked.sender) != owner:
-        return sdk.text(f"{asked.sender} is no account of yours.", is_error=True)
-    wanted = Transfer(asked.sender, asked.recipient, asked.amount, world.fee)
-
-    consent = await ctx.elicit(may_i(wanted))
-    if consent.go_ahead == "no":
-        raise sdk.Declined("consent")
-
-    await ctx.once("code", lambda key: world.bank.send_code(owner, asked.reference))
-    if not await code_is_right(ctx, owner, asked.reference):
-        return sdk.text(
-            "Nothing was transferred, since the code was wrong too often. The bank takes no more"
-            f" codes for {asked.reference}; take another reference.",
-            is_error=True,
-        )
-
-    await ctx.once("pay", lambda key: world.bank.transfer(owner, asked.reference, wanted))
-    return report(world.bank.recorded(owner, asked.reference), asked.reference, wanted)
-
-
-async def code_is_right(ctx: sdk.ReplayContext[World], owner: str, reference: str) -> bool:
-    """Ask for the code until it is right, or was wrong too often."""
-    bank = ctx.lifespan_context.bank
-    for number in range(1, WRONG_CODES + 1):
-        code = (await ctx.elicit(which_code(number))).code
-
-        def take(code: str = code) -> bool:
-            return bank.takes_code(owner, reference, code)
-
-        if await ctx.memo(f"code {number}", take):  # a later round does not count it once more
-            return True
-    return False
-
-
-def report(recorded: tuple[Transfer, str] | None, reference: str, wanted: Transfer) -> sdk.Result:
-    """Return what the bank has recorded, which may be another transfer than the wanted one."""
-    assert recorded is not None
-    done, at = recorded
-    if done != wanted:
-        return sdk.text(
-            f"Nothing was transferred now. {reference} was paid at {at}: {done}.", is_error=True
-        )
-    return sdk.text(f"{reference} was paid at {at}: {done}.")
-
-
-def outcome_of(error: Exception) -> CallToolResult | None:
-    """Return a result for a call whose user did not agree."""
-    if isinstance(error, sdk.Declined | sdk.Cancelled):
-        return sdk.text("Nothing was transferred: the user did not agree.")
-    return sdk.outcome_of(error)
+        paid = await call.once("pay", bank.transfer, owner, reference, wanted, settled=bank.find)
+        if await call.confirm("Send a receipt?"):
+            await call.once("receipt", bank.send_receipt, owner, reference)
+        return f"{reference} was paid at {paid.at}: {paid.transfer}."
 
 
 # --- the server ----------------------------------------------------------------------------------
 
 TOKENS = {"token-of-ada": "ada", "token-of-bob": "bob"}
-REPEAT = "This call was made before, at {since}. Nothing was done now; its result was:"
 
 
 def caller_of(ctx: sdk.Context) -> str | None:
@@ -142,25 +80,10 @@ def instance(
     round_seconds: float = 20.0,
 ) -> Generator[Any]:
     """Build an instance. All instances share the bank and the file of rounds."""
+    server = MCPServer("bank")
     with closing(sdk.SqliteStore(rounds)) as store:
-        guard = sdk.single_use(
-            store,
-            call="reference",
-            repeat_note=REPEAT,
-            attempts=2,  # a round whose process died runs again: the bank absorbs a second transfer
-            round_seconds=round_seconds,
-            wait_seconds=2 * round_seconds,
-        )
-        tool = sdk.Tool(
-            "transfer_money",
-            "Transfers money, once for each reference.",
-            Arguments,
-            sdk.keyed_replay(transfer_money),
-            [guard],
-            outcome_of,
-            annotations=ToolAnnotations(idempotent_hint=True),
-        )
-        yield sdk.build_server("bank", tool, lifespan_context=World(bank, fee), settings=settings)
+        add_tool(server, sdk.Calls(store, settings=settings), bank, fee, round_seconds)
+        yield server
 
 
 if __name__ == "__main__":
