@@ -226,7 +226,7 @@ async def same_reference(setup: Setup) -> list[Row]:
 async def other_words(setup: Setup) -> list[Row]:
     """Call again as a model does that words its arguments anew."""
     user = setup.user()
-    await setup.call(user, note="rent")
+    await setup.call(user)
     said = await setup.call(user, note="the rent for May", amount="100")
     return [("the same call in other words", setup.transfers(user), said)]
 

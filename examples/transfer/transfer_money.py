@@ -29,17 +29,15 @@ def add_tool(
     @calls.tool(
         server,
         name_by="reference",
-        same=("from", "to", "amount"),  # a note may be worded anew
         round_seconds=round_seconds,  # what takes longer counts as dead
         wait_seconds=2 * round_seconds,  # longer than that, shorter than a client waits
     )
-    async def transfer_money(  # noqa: PLR0913 - the tool's arguments
+    async def transfer_money(
         call: sdk.Call,
         reference: Reference,
         sender: Sender,
         to: Recipient,
         amount: Amount,
-        note: str = "",
     ) -> str:
         """Transfer money, once for each reference."""
         owner = call.caller
@@ -48,7 +46,7 @@ def add_tool(
         wanted = Transfer(sender, to, amount, fee)
 
         if not await call.confirm(f"Transfer {wanted}?"):
-            raise sdk.NotDone("Nothing was transferred: the user did not agree.")
+            raise sdk.NotDone("Nothing was transferred.")
         page = bank.page(owner, reference)
         await call.elicit(sdk.link("code", "Type the code from your phone at your bank.", page))
         if not await call.memo("confirmed", partial(bank.is_confirmed, owner, reference)):
