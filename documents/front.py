@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from documents import explored
 from mrtr_options.review.bench.setup import POLICIES, Policy
 from mrtr_options.review.bench.subjects import subject_named
+from mrtr_options.review.check.compared import LOST, NOT_TOLD, TOLD, TWICE, outcome_of
 from mrtr_options.review.explore import summary as explore
 from mrtr_options.review.judge.guarantees import guarantees_of
 from mrtr_options.terminal import markdown as table
@@ -27,13 +28,6 @@ from scoreboard.cost.report import Report as Costs
 
 PAPERS = "ABCDEFGH"
 """The options of the design papers; the others are beyond them."""
-
-FAULT = "lost3"
-"""The one fault of the table: the result of a call with two questions is lost."""
-
-TWICE = "charged twice"
-NOT_TOLD = "charged once, not told"
-TOLD = "charged once and told"
 
 HIDDEN = {
     "never": "no",
@@ -151,13 +145,12 @@ def _lost(subject: str) -> dict[Policy, str]:
 
 def outcome_in(row: explore.Row) -> str:
     """Return what the lost result does, from the sets of faults that show an anomaly."""
-
-    def shows(anomaly: str) -> bool:
-        return any({*faults.split()} <= {FAULT} for faults in row["witnesses"].get(anomaly, ()))
-
-    if shows("charged twice"):
-        return TWICE
-    return NOT_TOLD if shows("charged, told of an error") else TOLD
+    shown = [
+        anomaly
+        for anomaly, sets in row["witnesses"].items()
+        if any({*faults.split()} <= {LOST} for faults in sets)
+    ]
+    return outcome_of(shown)
 
 
 def ways() -> str:

@@ -8,14 +8,13 @@ import anyio
 import pytest
 
 from documents import ROOT
-from documents.front import FAULT, NOT_TOLD, TOLD, TWICE, options_table
+from documents.front import options_table
 from mrtr_options.__main__ import main
-from mrtr_options.review.bench.faults import parse
-from mrtr_options.review.bench.run import run
+from mrtr_options.review.bench.run import IN_MEMORY
 from mrtr_options.review.bench.scenario import calling
 from mrtr_options.review.bench.setup import POLICIES, Policy
 from mrtr_options.review.bench.subjects import subject_named
-from mrtr_options.review.judge.facts import observe
+from mrtr_options.review.check.compared import lost_result
 from mrtr_options.tool.author_code import author_code, unified
 from mrtr_options.tool.catalogue import option_named
 
@@ -26,10 +25,8 @@ ROWS = {row.subject: row for row in options_table()}
 
 @pytest.mark.parametrize(("subject", "policy"), [*product(ROWS, POLICIES)])
 def test_a_lost_result_does_what_the_table_says(subject: str, policy: Policy) -> None:
-    lost = calling(policy=policy).under(parse(FAULT))
-    seen = observe(anyio.run(run, subject_named(subject), lost))
-    told = TOLD if seen.outcome == "completed" else NOT_TOLD
-    assert ROWS[subject].lost[policy] == (TWICE if seen.effects["bill"] == 2 else told)
+    lost = anyio.run(lost_result, subject_named(subject), calling(), policy, IN_MEMORY)
+    assert ROWS[subject].lost[policy] == lost
 
 
 def test_the_readme_is_read_once_and_begins_with_two_commands() -> None:

@@ -73,6 +73,7 @@ def test_an_option_breaks_nothing_and_is_nearest_to_itself(
     assert report["findings"] == []
     assert report["broken"] == []
     assert report["nearest"] == {"option": "F", "differs": []}
+    assert report["compared"][0]["guarded_and_named"] == "charged once and told"
     found = report["explored"]["witnesses"]
     assert {risk["anomaly"] for risk in report["hurts"]} == set(found)
     assert (
@@ -444,7 +445,7 @@ def test_the_contract_page_has_the_tools_table_and_the_ledgers(tmp_path: Path) -
 
 
 @pytest.mark.slow
-def test_what_is_printed_begins_and_ends_with_the_verdict_and_tells_risks(
+def test_what_is_printed_begins_with_the_verdict_tells_risks_and_ends_with_a_comparison(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(targets, "PLAYABLE", {kind: PLAYABLE[kind] for kind in ("lost", "twice")})
@@ -453,8 +454,8 @@ def test_what_is_printed_begins_and_ends_with_the_verdict_and_tells_risks(
     assert main(["check", "stranger.py", "--only", "clean-tokyo", "--faults", "1", "--all"]) == 0
     lines = capsys.readouterr().out.splitlines()
     verdict = (
-        "Keeps the contract. Under one fault: charged twice (lost3), both answers charged (back3)."
-        " In every call: logged twice."
+        "Under one fault: charged twice (lost3); both answers charged (back3)."
+        " In every call: logged twice. Keeps the contract."
     )
     said = " ".join(lines)
     assert said.startswith(f"stranger.py: {verdict} judged in ")
@@ -464,11 +465,12 @@ def test_what_is_printed_begins_and_ends_with_the_verdict_and_tells_risks(
         " (no next version of stranger.py is kept; add stranger.next.toml)  allowed, but"
         " worth knowing "
     ) in said
-    assert said.endswith(verdict)
     risk = "  charged twice: one fault: response 3 is lost (lost3); also twice3"
     for begins in (risk, "clean-tokyo", "most similar option: "):
         assert any(line.startswith(begins) for line in lines), begins
     assert max(map(len, lines[1:])) <= 100
+    assert f"{verdict}  " in " ".join(lines[-14:])
+    assert "redeploy within a call not tried asked twice goes on" in " ".join(lines[-2].split())
 
 
 LATER = f"{LOCATION}    if params.input_responses:\n        __import__('os')._exit(3)\n"

@@ -1,17 +1,23 @@
 """Tests of a report apart from its findings, and of what docs/CONTRACT.md promises about it."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import anyio
+import pytest
 
 from mrtr_options.review.bench.deployments.children import START_SECONDS
 from mrtr_options.review.bench.history import Effect, Event, Received
 from mrtr_options.review.bench.run import run
 from mrtr_options.review.bench.schedules import named
 from mrtr_options.review.bench.subjects import subject_named
+from mrtr_options.review.check.compared import measured_of_ours
 from mrtr_options.review.check.report import Report
 from mrtr_options.review.show.html import describe_judging
+from mrtr_options.review.show.verdict import show
+from mrtr_options.tool.notation import option_and_words
+from mrtr_options.tool.sizes import size_of
 
 CONTRACT = Path(__file__).parents[2] / "docs" / "CONTRACT.md"
 CLEAN = named("clean-tokyo").on_one()
@@ -50,6 +56,26 @@ def test_a_report_names_the_runs_with_a_state_and_no_question() -> None:
     assert report.as_json()["state_only"]["where_nothing_goes_wrong"] == ["clean-tokyo"]
     (line,) = [line for line in describe_judging(report) if "a state without a question" in line]
     assert "though nothing goes wrong, in 1 run: clean-tokyo" in line
+
+
+def test_a_comparison_has_a_row_for_each_client_and_says_what_was_not_tried(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    ways = [anyio.run(measured_of_ours, subject_named(name)) for name in ("H", "I", "default")]
+    show(Report("a file", compared=ways), everything=False, as_json=False)
+    told = [re.split(" {2,}", line.strip()) for line in capsys.readouterr().out.splitlines()]
+    not_told, twice, once = "charged once, not told", "charged twice", "charged once and told"
+    assert told[-7:-1] == [
+        ["result lost; the client"],
+        ["stops", not_told, not_told, not_told],
+        ["calls again", twice, twice, once],
+        ["guarded and named", once, "not tried", once],
+        ["resends", once, twice, once],
+        ["redeploy within a call", "call lost", "asked twice", "goes on"],
+    ]
+    sizes = [size_of(*option_and_words(name)) for name in ("H", "I", "default")]
+    assert told[-9] == ["lines of the author", *(str(size.author) for size in sizes)]
+    assert told[-8] == ["lines of the SDK", *(f"{size.own:,}" for size in sizes)]
 
 
 def test_the_contract_says_how_long_a_file_may_take_to_load() -> None:

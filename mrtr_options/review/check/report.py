@@ -9,6 +9,7 @@ from typing import Any
 import mrtr_options.review.judge.contract.rules as rules
 from mrtr_options.review.bench.deployments.children import HANG_SECONDS
 from mrtr_options.review.bench.history import History, Received
+from mrtr_options.review.check.compared import Way
 from mrtr_options.review.check.findings import GIVE_UP, Finding, findings
 from mrtr_options.review.check.risks import Risk
 from mrtr_options.review.check.story import finding_as_json
@@ -59,6 +60,8 @@ class Report:
         histories: The history of each counterexample, by its faults as `play` takes them, or its
             slug.
         nearest: The most similar option; None if too little was seen.
+        compared: The proposal beside the most similar option and the default; nothing if risks
+            were not looked for.
         raised: The tracebacks of exceptions that no fault caused, each once.
         left_out: The number of runs that were not made, by the reason; 0 if it is unknown.
         hang_seconds: The longest time that it had for one request.
@@ -85,6 +88,7 @@ class Report:
     shown: dict[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
     histories: dict[str, History] = field(default_factory=dict[str, History])
     nearest: Nearest | None = None
+    compared: list[Way] = field(default_factory=list[Way])
     raised: list[str] = field(default_factory=list[str])
     left_out: Counter[str] = field(default_factory=Counter[str])
     hang_seconds: float = HANG_SECONDS
@@ -221,6 +225,7 @@ class Report:
             "hands_out_tasks": self.tasks_seen,
             "raised": self.raised,
             "nearest": None if nearest is None else nearest.as_json(),
+            "compared": [each.as_json() for each in self.compared],
             "left_out": [{"runs": runs, "why": why} for why, runs in self.left_out.items()],
             "observations": [seen.as_json() for seen in self.observations],
         }

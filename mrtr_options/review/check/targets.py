@@ -27,8 +27,9 @@ from mrtr_options.review.bench.scenario import ListTools, Policy, Scenario, call
 from mrtr_options.review.bench.schedules import named
 from mrtr_options.review.bench.scratch import scratch
 from mrtr_options.review.bench.setup import ERAS, Era, Fleet
-from mrtr_options.review.bench.subjects import Subject
+from mrtr_options.review.bench.subjects import Subject, subject_named
 from mrtr_options.review.check.cases import for_one_user
+from mrtr_options.review.check.compared import AGAIN, lost_result, measured, measured_of_ours
 from mrtr_options.review.check.nearest import nearest
 from mrtr_options.review.check.plan import Extent, Proposal
 from mrtr_options.review.check.report import Report
@@ -37,6 +38,7 @@ from mrtr_options.review.check.risks import risks
 from mrtr_options.review.check.servers import Servers
 from mrtr_options.review.check.states import elsewhere
 from mrtr_options.review.explore.combinations import Play
+from mrtr_options.review.explore.summary import NOT_TRIED
 from mrtr_options.review.judge import guarantees
 from mrtr_options.tool.catalogue import (
     BEGIN,
@@ -47,8 +49,10 @@ from mrtr_options.tool.catalogue import (
     require_file,
     runnable,
 )
+from mrtr_options.tool.notation import DEFAULT, NAMED, SINGLE_USE
 from mrtr_options.tool.server import TOOL
 from mrtr_options.tool.weather import SqliteLedger
+from mrtr_options.tool.wrapped import source_of
 
 GUESSED = "", "secret"
 """Keys that anybody guesses."""
@@ -257,6 +261,9 @@ async def check_file(
             if review.pace.is_slow:
                 report.leave_out(f"of batches of calls, {review.pace}")
             await review.look(plan.deadly)
+            await _compare(review)
+            if report.compared:
+                report.compared[0].named = await _guarded(option, extent)
     except CannotStart as error:
         if report.runs < 2:
             raise CannotJudge(error.reason, error.details) from error
@@ -318,6 +325,7 @@ async def check_url(
             play = partial(review.play_elsewhere, where=one)
             await check_first_call(play, url, extent.hang_seconds, era=eras[0])
         await review.make_runs()
+        await _compare(review)
     return await _judged(report, on_option)
 
 
@@ -399,6 +407,27 @@ def _by_itself(calm: Iterable[str], raised: Iterable[str]) -> list[str]:
     ]
 
 
+async def _compare(review: Review) -> None:
+    """Measure the proposal for the last table, on its servers."""
+    if review.extent.bound and not review.report.stopped_early:
+        proposal = review.proposal
+        way = await measured(proposal.subject, review.servers.where, proposal.setups[0])
+        review.report.compared = [way]
+
+
+async def _guarded(option: Option, extent: Extent) -> str:
+    """Return what a lost result does in a guard that names calls, if the client calls again."""
+    if option.extra is not None:  # an engine keeps its calls
+        return NOT_TRIED
+    with scratch() as folder, suppress(CannotLoad, CannotStart):
+        file = folder / option.path.name
+        file.write_text(source_of(option, (SINGLE_USE, NAMED)), encoding="utf-8")
+        guarded = replace(option, path=file)
+        async with _servers(guarded, extent) as servers:
+            return await lost_result(Subject(guarded), calling(), AGAIN, servers)
+    return NOT_TRIED
+
+
 async def _judged(report: Report, on_option: OnOption) -> Report:
     if report.own is not None:
         declared = guarantees.declared(report.own)
@@ -409,4 +438,9 @@ async def _judged(report: Report, on_option: OnOption) -> Report:
         found = await nearest(report.observations, on_option)
         if found and len(found.differs) <= MOST_DIFFERENT * len(report.observations):
             report.nearest = found
+    if report.compared:
+        others = [report.nearest.option, DEFAULT] if report.nearest else [DEFAULT]
+        for name in dict.fromkeys(others):
+            if name != report.compared[0].subject:
+                report.compared.append(await measured_of_ours(subject_named(name)))
     return report

@@ -44,7 +44,7 @@ svg { display: block; width: 100%; margin: 0.8rem 0; border: 1px solid #8886; bo
 
 
 def describe_verdict(report: Report) -> str:
-    """Return the verdict in a line: the broken rules, and the risks."""
+    """Return the verdict in a line: the broken rules, or the risks and that it keeps them all."""
     names = report.broken_names
     if names:
         contract = f"Breaks {plural(len(names), 'guarantee')}: {', '.join(names)}"
@@ -62,7 +62,9 @@ def describe_verdict(report: Report) -> str:
         words = f"{risk.anomaly.name} ({first})" if first else risk.anomaly.name
         by_cause.setdefault(_describe_cause(first), []).append(words)
     risks = [f"{cause}: {'; '.join(words)}." for cause, words in by_cause.items()]
-    return " ".join([f"{contract}.", *risks])
+    if names:
+        return " ".join([f"{contract}.", *risks])
+    return " ".join([*risks, f"{contract}."])
 
 
 def _describe_cause(counterexample: str) -> str:

@@ -12,7 +12,8 @@ from rich.text import Text
 from mrtr_options.review.bench.faults import names_of, parse
 from mrtr_options.review.bench.faults.words import describe_faults
 from mrtr_options.review.bench.schedules import SCHEDULES
-from mrtr_options.review.bench.setup import Era
+from mrtr_options.review.bench.setup import POLICIES, Era
+from mrtr_options.review.check.compared import AGAIN, Way
 from mrtr_options.review.check.report import Report
 from mrtr_options.review.explore.counterexamples import Explored, weakest_of
 from mrtr_options.review.explore.summary import (
@@ -30,7 +31,7 @@ from mrtr_options.review.show.html import (
 )
 from mrtr_options.review.show.tables import COLOURS, LEGEND
 from mrtr_options.terminal import console, plural
-from mrtr_options.tool.notation import in_text
+from mrtr_options.tool.notation import DEFAULT, in_text
 
 MOST_NAMED = 5
 """The most schedules that are named in which the nearest option differs."""
@@ -47,12 +48,7 @@ def show(report: Report, *, everything: bool, as_json: bool) -> None:
 def _print(report: Report, *, everything: bool) -> None:
     out = console()
     found = describe_verdict(report)
-    if not report.holds:
-        style = "bold red"
-    elif report.risks:
-        style = "yellow"
-    else:
-        style = "green"
+    style = _style_of(report)
     out.print(Text(f"{report.target}: {found}", style))
     for line in describe_judging(report):
         out.print(line)
@@ -61,9 +57,7 @@ def _print(report: Report, *, everything: bool) -> None:
         out.print(Text(heading, "bold red" if is_broken else "yellow"))
         for line in lines:
             out.print(Padding(Text(line), (0, 0, 0, 2), expand=False))
-    if report.risks or report.explored is not None:
-        out.print()
-        _print_risks(report, everything=everything)
+    _print_risks(report, everything=everything)
     if report.explored is not None and report.otherwise:
         out.print()
         _print_setups([report.explored, *report.otherwise])
@@ -75,12 +69,22 @@ def _print(report: Report, *, everything: bool) -> None:
         out.print(f"longest state: {plural(report.longest_state, 'byte')}")
     _print_nearest(report)
     out.print(Text(found, style))
+    _print_compared(report.compared)
+
+
+def _style_of(report: Report) -> str:
+    if not report.holds:
+        return "bold red"
+    return "yellow" if report.risks else "green"
 
 
 def _print_risks(report: Report, *, everything: bool) -> None:
     """Print for each anomaly the least that causes it, who is harmed, and what removes it."""
     out = console()
     explored = report.explored
+    if not report.risks and explored is None:
+        return
+    out.print()
     among = ""
     if explored is not None:
         runs = plural(explored.histories, "run")
@@ -144,6 +148,33 @@ def _print_nearest(report: Report) -> None:
     if report.not_tried:
         differs += f"; {NOT_TRIED}: {kinds_in_short(report.not_tried)}"
     console().print(f"most similar option: {in_text(report.nearest.option)} ({differs})")
+
+
+def _print_compared(ways: Sequence[Way]) -> None:
+    """Print the proposal beside the most similar option and the default, a column for each."""
+    if not ways:
+        return
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    table.add_column("", no_wrap=True)
+    for way in ways:
+        is_default = way.subject == DEFAULT
+        table.add_column(f"{way.title}: the default" if is_default else way.title)
+    sizes = [way.size for way in ways]
+    author = [NOT_TRIED if size is None else f"{size.author:,}" for size in sizes]
+    of_sdk = [NOT_TRIED if size is None else f"{size.own:,}" for size in sizes]
+    table.add_row("lines of the author", *author)
+    table.add_row("lines of the SDK", *of_sdk)
+    table.add_row("result lost; the client")
+    for policy in POLICIES:
+        table.add_row(f"  {policy}", *(way.lost[policy] for way in ways))
+        if policy == AGAIN:
+            table.add_row("    guarded and named", *(way.named for way in ways))
+    table.add_row("redeploy within a call", *(way.redeploy for way in ways))
+    out = console()
+    out.print()
+    out.print(table)
+    shared = max((size.shared for size in sizes if size is not None), default=0)
+    out.print(f"(and {plural(shared, 'line')} of the SDK that nearly every option uses)")
 
 
 def _print_runs(report: Report) -> None:
