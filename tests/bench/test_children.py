@@ -23,7 +23,7 @@ from mrtr_options.review.bench.deployments.children import (
     Children,
 )
 from mrtr_options.review.bench.faults import parse
-from mrtr_options.review.bench.history import Crashed
+from mrtr_options.review.bench.history import Crashed, Effect, Failed
 from mrtr_options.review.bench.messages import HUNG, LOST, Request
 from mrtr_options.review.bench.run import run
 from mrtr_options.review.bench.scenario import Delivery, Send, calling
@@ -331,6 +331,18 @@ async def test_a_process_that_crashes_at_an_effect_does_nothing_after_it(tmp_pat
         for _ in range(2):
             history = await run(ANY, calling().under(parse("crash@bill3")), found)
             assert anomalies_in(history) == {"charged, told of an error", "call lost"}
+
+
+async def test_an_effect_in_a_file_takes_place_and_is_reported_as_failed(tmp_path: Path) -> None:
+    async with children(tmp_path) as found:
+        history = await run(ANY, calling().under(parse("unsure@bill3")), found)
+    of_bills = [
+        type(event).__name__
+        for event in history.events
+        if isinstance(event, Failed) or (isinstance(event, Effect) and event.effect.kind == "bill")
+    ]
+    assert of_bills == ["Effect", "Failed", "Effect"]
+    assert "duplicate bill" in anomalies_in(history)
 
 
 RESUMES = """

@@ -13,13 +13,13 @@ from anyio.lowlevel import checkpoint
 
 from mrtr_options.__main__ import main
 from mrtr_options.review.bench.driver import rounds_of
-from mrtr_options.review.bench.faults import EXPLORED, PLAYABLE, Fault, NoFault, parse
+from mrtr_options.review.bench.faults import ASKED, EXPLORED, PLAYABLE, Fault, NoFault, parse
 from mrtr_options.review.bench.history import History, Received
 from mrtr_options.review.bench.loop import swift
 from mrtr_options.review.bench.run import run
 from mrtr_options.review.bench.scenario import Scenario, calling
 from mrtr_options.review.bench.schedules import SCHEDULES, name_of
-from mrtr_options.review.bench.setup import POLICIES
+from mrtr_options.review.bench.setup import POLICIES, Words
 from mrtr_options.review.bench.subjects import WAIT_SECONDS, Subject, subject_named
 from mrtr_options.review.explore.combinations import explore as every_set
 from mrtr_options.review.explore.combinations import possible
@@ -29,6 +29,7 @@ from mrtr_options.review.explore.counterexamples import (
     is_part,
     play_schedules,
 )
+from mrtr_options.review.explore.never import never_in
 from mrtr_options.review.judge.contract import violations
 from mrtr_options.review.judge.facts import anomalies_in
 from mrtr_options.tool.catalogue import option_at, option_named
@@ -109,8 +110,8 @@ def test_the_guard_bills_once_whatever_a_careless_client_adds_to_an_answer(fault
 def test_explorations_are_of_clients_that_send_what_they_were_asked() -> None:
     subject = subject_named("E")
     clean = anyio.run(run, subject, calling())
-    careless = {fault.name for fault in possible(subject, clean, tuple(PLAYABLE))} - set(EXPLORED)
-    assert careless == {"ahead", "more"}
+    more = {fault.name for fault in possible(subject, clean, tuple(PLAYABLE))} - set(EXPLORED)
+    assert more - set(ASKED) == {"ahead", "more"}
     assert {fault.name for fault in possible(subject, clean)} <= set(EXPLORED)
 
 
@@ -396,3 +397,30 @@ def test_a_run_in_which_a_client_lost_a_first_response_is_not_taken_for_another_
         call = calling("Tokyo", policy=policy)
         shared = anyio.run(partial(counterexamples, subject_named("F"), call, 1, made=made))
         assert shared == anyio.run(counterexamples, subject_named("F"), call, 1)
+
+
+@pytest.mark.parametrize(
+    ("subject", "faults", "words", "is_charged_twice"),
+    [
+        ("F", "unsure@bill3", "same", True),
+        ("J+guard+named", "unsure@bill3", "same", False),
+        ("J+guard+named", "lost3", "same", False),
+        ("J+guard+named", "lost3", "other", True),  # the name is an argument as it was written
+    ],
+)
+def test_an_unsure_effect_or_other_words_charge_twice_where_nothing_recognises_the_call(
+    subject: str, faults: str, words: Words, is_charged_twice: bool
+) -> None:
+    call = calling(policy="calls again").in_words(words).under(parse(faults))
+    history = anyio.run(run, subject_named(subject), call)
+    assert ("duplicate bill" in anomalies_in(history)) == is_charged_twice
+
+
+def test_unsure_effects_are_explored_where_they_are_asked_for() -> None:
+    call = calling(policy="resends")
+    asked = anyio.run(counterexamples, subject_named("F"), replace(call, also=("unsure@bill",)), 1)
+    usual = anyio.run(counterexamples, subject_named("F"), call, 1)
+    more = {name: sets - named(usual).get(name, set()) for name, sets in named(asked).items()}
+    assert more["duplicate bill"] == {"unsure@bill3"}
+    assert asked.unclassified == {}
+    assert never_in(asked.as_json()) == []

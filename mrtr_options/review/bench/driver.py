@@ -44,6 +44,11 @@ REFUSALS = (types.INVALID_PARAMS, types.MISSING_REQUIRED_CLIENT_CAPABILITY)
 """The codes of errors that refuse a request, however often it is sent."""
 
 
+def in_other_words(location: str) -> str:
+    """Return a location as a model may write it the second time: the tool reads the same place."""
+    return f"{location.lower()} "
+
+
 def rounds_of(location: str) -> int:
     """Return how many rounds a call takes in which nothing goes wrong."""
     return 2 if weather.only_place(location) else 3
@@ -131,9 +136,12 @@ class Driver:
         return self.last_request
 
     def _begin_first_round(self) -> Request:
-        """Go back to round 1. Return its request."""
+        """Go back to round 1. Return its request, perhaps in other words."""
         self._round = 1
-        return self._first
+        if self.scenario.setup.words == "same":
+            return self._first
+        location = in_other_words(self.scenario.location)
+        return replace(self._first, location=location, named=self._named and location)
 
     async def _deliver(self, request: Request) -> Reply:
         """Send one request with the faults around it. Return the reply that the client takes."""

@@ -39,10 +39,11 @@ ONCE = "mrtr_once"
 
 It is needed since nothing that the database writes down outlasts a statement that fails. For a
 number that is new to it, it waits so many seconds; it fails if the seconds are 0, and ends the
-process if they are `DIES`.
+process if they are `DIES`. If they are `UNSURE`, the transaction is committed and then fails.
 """
 
 DIES = -1.0
+UNSURE = -2.0
 
 MADE_TO_FAIL = (
     DESTINATION_IS_DOWN,
@@ -155,7 +156,11 @@ class Arming:
         self._has_arrived = True
 
     def fail(self, *, once: bool = False) -> NoReturn:
-        self._before_effect(_wait_once(0) if once else f"RAISE(ABORT, '{DESTINATION_IS_DOWN}')")
+        if self._has_arrived:
+            self.is_late = True
+            self._before_effect(_wait_once(UNSURE))
+        else:
+            self._before_effect(_wait_once(0) if once else f"RAISE(ABORT, '{DESTINATION_IS_DOWN}')")
         raise _HasFailed
 
     async def take_long(self, seconds: float) -> None:

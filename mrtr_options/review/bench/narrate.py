@@ -132,6 +132,7 @@ class Narrator:
         self._sent: list[tuple[int, Request]] = []
         self._last: Sent | None = None
         self._times = Counter[str]()
+        self._last_effect: tuple[str, int | None] | None = None
         self._task_status: tuple[str | None, ...] = ()
 
     def rows(self, event: Event) -> Iterator[Row]:
@@ -187,8 +188,9 @@ class Narrator:
         return Row("answer", text, label, start=USER, end=self._asker(), sending=sending)
 
     def _failure(self, failed: Failed) -> Row:
-        label = f"{failed.kind} fails"
         sending = failed.sending or self._last_sending()
+        has_happened = self._last_effect == (failed.kind, sending)
+        label = f"{failed.kind} {'is reported as failed' if has_happened else 'fails'}"
         return Row(
             "failure", f"the {label}", label, start=failed.instance, end=EFFECTS, sending=sending
         )
@@ -255,6 +257,7 @@ class Narrator:
         if not event.absorbed:
             self._times[effect.kind] += 1
             times = self._times[effect.kind]
+        self._last_effect = effect.kind, event.sending or self._last_sending()
         key = "" if effect.key is None else f" (idempotency key {effect.key!r})"
         absorbed = ", absorbed" if event.absorbed else ""
         return Row(

@@ -18,7 +18,15 @@ from typing import Any, Literal
 from mrtr_options.review.bench.answers import Accept, Refuse, RoundName, UserAnswer
 from mrtr_options.review.bench.faults import KINDS, Faults, names_of
 from mrtr_options.review.bench.faults.kinds import Kind, Need
-from mrtr_options.review.bench.setup import DEFAULT_SETUP, Declares, Era, Fleet, Policy, Setup
+from mrtr_options.review.bench.setup import (
+    DEFAULT_SETUP,
+    Declares,
+    Era,
+    Fleet,
+    Policy,
+    Setup,
+    Words,
+)
 from mrtr_options.review.bench.task_steps import Stop, TaskStep, Update
 from mrtr_options.tool.weather import Destination
 
@@ -302,6 +310,7 @@ class Scenario:
         faults: The faults that the default client meets on its way.
         script: The steps, in place of the default client.
         before: Steps of other runs on the same servers, which are taken first.
+        also: The kinds of faults that its exploration tries besides those of each exploration.
     """
 
     name: str
@@ -311,6 +320,7 @@ class Scenario:
     faults: Faults = ()
     script: tuple[Step, ...] = ()
     before: tuple[Step, ...] = ()
+    also: tuple[str, ...] = ()
 
     @property
     def location(self) -> str:
@@ -325,6 +335,10 @@ class Scenario:
     def on_one(self) -> Scenario:
         """Return the same scenario on one instance."""
         return replace(self, setup=replace(self.setup, fleet="one"))
+
+    def in_words(self, words: Words) -> Scenario:
+        """Return the same scenario with a client that calls again in these words."""
+        return replace(self, setup=replace(self.setup, words=words))
 
     def under(self, faults: Faults) -> Scenario:
         """Return the default client's call under a set of faults."""

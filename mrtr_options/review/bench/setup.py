@@ -35,6 +35,10 @@ POLICIES: tuple[Policy, ...] = get_args(Policy)
 """Every client's policy, today's first."""
 
 
+Words = Literal["same", "other"]
+"""The arguments of a client that calls again: as before, or written otherwise, as models do."""
+
+
 @dataclass(frozen=True)
 class Setup:
     """The place of a call, and its client.
@@ -44,12 +48,20 @@ class Setup:
         fleet: The instances, and how rounds reach them.
         policy: The default client's policy after a lost response.
         destination: The behaviour of the effects' destination towards an effect that it has seen.
+        words: The arguments of a client that calls again.
     """
 
     era: Era = "modern"
     fleet: Fleet = "one"
     policy: Policy = "resends"
     destination: Destination = "ignores keys"
+    words: Words = "same"
+
+    @property
+    def client(self) -> str:
+        """The client's policy, in words that follow "the client"."""
+        is_other = self.policy == "calls again" and self.words == "other"
+        return f"{self.policy} in other words" if is_other else self.policy
 
 
 DEFAULT_SETUP = Setup()

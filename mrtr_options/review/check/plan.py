@@ -18,7 +18,7 @@ from mrtr_options.review.bench.faults import EXPLORED
 from mrtr_options.review.bench.history import Request
 from mrtr_options.review.bench.scenario import Scenario, calling
 from mrtr_options.review.bench.schedules import SCHEDULES, named
-from mrtr_options.review.bench.setup import ERAS, Era
+from mrtr_options.review.bench.setup import ERAS, Era, Words
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.review.check.cases import systematic
 from mrtr_options.review.check.drawn import at_random
@@ -57,6 +57,8 @@ class Extent:
         faults: The most faults at a time, to look for risks; 0 not to look. None for `FAULTS`, or 0
             if only some runs are made.
         only: Slugs; if there are any, only these runs are made.
+        also: The kinds of faults that are tried besides the usual ones.
+        words: The words of a client that calls again.
     """
 
     drawn: int = DRAWN
@@ -64,6 +66,8 @@ class Extent:
     hang_seconds: float = HANG_SECONDS
     faults: int | None = None
     only: Collection[str] = ()
+    also: Collection[str] = ()
+    words: Words = "same"
 
     @property
     def bound(self) -> int:

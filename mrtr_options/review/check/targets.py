@@ -19,7 +19,7 @@ from mcp_types import METHOD_NOT_FOUND
 from mrtr_options.errors import UsageError
 from mrtr_options.review.bench.deployments import quiet_servers, remote
 from mrtr_options.review.bench.deployments.children import HANG_SECONDS, CannotStart, Children
-from mrtr_options.review.bench.faults import PLAYABLE
+from mrtr_options.review.bench.faults import ASKED, EXPLORED, PLAYABLE
 from mrtr_options.review.bench.history import Crashed, Effect, Received
 from mrtr_options.review.bench.ledger_file import MADE_TO_FAIL
 from mrtr_options.review.bench.messages import HUNG
@@ -240,7 +240,12 @@ async def check_file(
     """
     option = option_in(path)
     report = Report(str(path), option.guarantees, hang_seconds=extent.hang_seconds)
-    proposal = Proposal(Subject(option), fresh=partial(_servers, option, extent))
+    proposal = Proposal(
+        Subject(option),
+        kinds=[*EXPLORED, *extent.also],
+        setups=_clients(extent),
+        fresh=partial(_servers, option, extent),
+    )
     try:
         async with AsyncExitStack() as stack:
             stack.enter_context(quiet_servers())
@@ -269,6 +274,14 @@ async def check_file(
             raise CannotJudge(error.reason, error.details) from error
         report.leave_out(f"since {error.reason}")
     return await _judged(report, on_option)
+
+
+def _clients(extent: Extent) -> list[Scenario]:
+    """Return the calls that are made under faults: the usual one, and one in other words."""
+    calls = [calling()]
+    if extent.words == "other":
+        calls.append(calling(policy="calls again").in_words("other"))
+    return calls
 
 
 async def check_url(
@@ -313,7 +326,8 @@ async def check_url(
     proposal = Proposal(
         Subject(Option("?", target, Path(target))),
         fit,
-        PLAYABLE,  # any client may call a running server, also one that sends more than was asked
+        # Any client may call a running server, also one that sends more than was asked.
+        [name for name in PLAYABLE if name not in ASKED],
         [calling(fleet=fleet, policy=each, era=eras[0]) for fleet in fleets for each in policies],
         measured_by=eras[0],
     )

@@ -80,6 +80,35 @@ def add_setup(parser: argparse.ArgumentParser, *destinations: str) -> None:
     )
 
 
+def add_extent(parser: argparse.ArgumentParser) -> None:
+    """Add the faults and the client that an exploration tries if it is asked to."""
+    parser.add_argument(
+        "--also",
+        action="append",
+        default=[],
+        choices=("unsure",),
+        help="also try effects that take place and are reported as failed",
+    )
+    add_words(parser)
+
+
+def add_words(parser: argparse.ArgumentParser) -> None:
+    """Add the words of a client that calls again."""
+    parser.add_argument(
+        "--words",
+        choices=("same", "other"),
+        default="same",
+        help="a client that calls again does it in the same words (default) or in other ones",
+    )
+
+
+def asked_kinds(names: Collection[str]) -> tuple[str, ...]:
+    """Return the kinds of faults that `--also` names."""
+    from mrtr_options.review.bench.faults import ASKED
+
+    return tuple(kind for kind in ASKED if kind.partition("@")[0] in names)
+
+
 def parse_slugs(named: str | None, known: Collection[str]) -> list[str]:
     """Return the schedules that `--only` names; none if it is left out."""
     if named is None:

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 from mrtr_options.review.cli._shared import (
     MOST_FAULTS,
     TOO_MANY_FAULTS,
+    add_extent,
     add_form,
+    asked_kinds,
     parse_slugs,
     write_new,
 )
@@ -54,6 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="look for risks under up to N faults at a time (default 1; 0: do not look)",
     )
+    add_extent(parser)
     parser.add_argument("--html", metavar="FILE", help="also write a report with pictures to FILE")
     parser.add_argument(
         "--hang-seconds",
@@ -86,6 +89,9 @@ def run(args: argparse.Namespace) -> int:
         refuse(f"cannot write {html}: name a file with the suffix .html in a folder that is there")
     if args.ledger is not None and "://" not in args.target:
         refuse("--ledger goes with a URL; a file is run by check, which counts its effects itself")
+    is_asked = args.also or args.words != "same"
+    if is_asked and args.target and "://" in args.target:
+        refuse("--also and --words go with a file; leave them out for a running server")
     if args.drawn < 0:
         refuse("--drawn takes a number of runs, as in: check my_option.py --drawn 400")
     if args.faults is not None and not 0 <= args.faults <= MOST_FAULTS:
@@ -103,7 +109,9 @@ def run(args: argparse.Namespace) -> int:
     from mrtr_options.review.check.targets import Extent
     from mrtr_options.review.show.verdict import show
 
-    report = _review(args, Extent(args.drawn, args.seed, args.hang_seconds, args.faults, only))
+    also = asked_kinds(args.also)
+    extent = Extent(args.drawn, args.seed, args.hang_seconds, args.faults, only, also, args.words)
+    report = _review(args, extent)
     if html is not None:
         _write_page(report, html)
     show(report, everything=args.all, as_json=args.json)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,8 +16,10 @@ from mrtr_options.review.cli._shared import (
     IN_WRAPPERS,
     MOST_FAULTS,
     TOO_MANY_FAULTS,
+    add_extent,
     add_form,
     add_setup,
+    asked_kinds,
     find_subjects,
     print_left_out,
 )
@@ -53,6 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"when a response is lost: {CLIENTS_SAY} (default: all three)",
     )
     add_setup(parser, "all")
+    add_extent(parser)
     parser.add_argument(
         "--resume", metavar="FILE", help="save results in FILE, and go on from there"
     )
@@ -124,6 +128,12 @@ def _calls_to_explore(
         bound = args.faults if args.subjects or is_quick else min(args.faults, 1)
         for destination in destinations:
             for policy in policies:
-                call = calling(args.location, args.fleet, policy, args.era, destination=destination)
-                calls[subject, call] = bound
+                call = calling(
+                    args.location,
+                    args.fleet,
+                    policy,
+                    args.era,
+                    destination=destination,
+                ).in_words(args.words)
+                calls[subject, replace(call, also=asked_kinds(args.also))] = bound
     return calls

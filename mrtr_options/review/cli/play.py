@@ -12,6 +12,7 @@ from mrtr_options.review.cli._shared import (
     IN_WRAPPERS,
     add_form,
     add_setup,
+    add_words,
     find_subjects,
 )
 from mrtr_options.terminal import refuse
@@ -45,6 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--by-hand", action="store_true", help="answer, and break the call, yourself"
     )
     add_setup(parser)
+    add_words(parser)
     add_form(parser)
 
 
@@ -83,7 +85,7 @@ def _play_faults(args: argparse.Namespace, chosen: list[Subject], faults: Faults
         CLIENTS[args.client],
         args.era,
         destination=DESTINATIONS[args.destination],
-    )
+    ).in_words(args.words)
     for subject in chosen:
         refuse_impossible(subject, call, faults)
     return _play(chosen, call.under(faults), as_json=args.json)

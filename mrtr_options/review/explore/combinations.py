@@ -95,7 +95,7 @@ def not_tried(
         cannot: Says why the deployment cannot make a kind of fault happen; None if it can.
     """
     found: dict[str, str] = {}
-    for kind in (PLAYABLE[name] for name in kinds):
+    for kind in (PLAYABLE[name] for name in (*kinds, *scenario.also)):
         if not _can_meet(scenario.setup, kind):
             continue
         why = cannot(kind.name)
@@ -126,6 +126,7 @@ def possible(
     """
     setup = history.scenario.setup
     faults = history.scenario.faults
+    tried = {*kinds, *history.scenario.also}
     if any(fault.kind.tried == "alone" for fault in faults):
         return []
     first = 0
@@ -138,7 +139,7 @@ def possible(
     found: list[Fault] = []
     for place, attempt in list(enumerate(history.attempts))[first:]:
         for kind in PLAYABLE.values():
-            is_tried = kind.name in kinds and not (faults and kind.tried == "alone")
+            is_tried = kind.name in tried and not (faults and kind.tried == "alone")
             is_of_era = setup.era == "modern" or not kind.modern
             is_later = place > first or PHASES.index(kind.phase) > past
             if is_tried and is_of_era and is_later and kind.can.holds(situations[place]):

@@ -56,9 +56,15 @@ class Explored:
     not_tried: dict[str, str] = field(default_factory=dict[str, str])
 
     def as_json(self) -> dict[str, Any]:
-        """Return one JSON object. It has `not_tried` where a kind of fault was left out."""
+        """Return one JSON object; it has what is unusual only where there is something."""
         setup = self.scenario.setup
-        left_out = {"not_tried": self.not_tried} if self.not_tried else {}
+        unusual: dict[str, Any] = {}
+        if setup.words != "same":
+            unusual["words"] = setup.words
+        if self.scenario.also:
+            unusual["also"] = list(self.scenario.also)
+        if self.not_tried:
+            unusual["not_tried"] = self.not_tried
         return {
             "subject": self.subject.name,
             "fleet": setup.fleet,
@@ -73,7 +79,7 @@ class Explored:
                 for name in (anomaly.name for anomaly in ANOMALIES)
                 if name in self.counterexamples
             },
-            **left_out,
+            **unusual,
         }
 
     def take(self, faults: Faults, shown: frozenset[str]) -> None:

@@ -72,7 +72,7 @@ def print_unclassified(done: Sequence[Explored]) -> int:
     for found in done:
         for faults, what in found.unclassified.items():
             setup = found.scenario.setup
-            client = f"the client {setup.policy}, destination: {setup.destination}"
+            client = f"the client {setup.client}, destination: {setup.destination}"
             where = f"{found.subject.title}, {client}, {names_of(faults) or 'no fault'}"
             print(f"unclassified violation: {where}: {what}", file=sys.stderr)
     return 1 if any(found.unclassified for found in done) else 0
@@ -168,7 +168,7 @@ def _print(found: Explored, never: Sequence[str]) -> None:
     out = console()
     setup = found.scenario.setup
     where = f"{found.scenario.location}, {setup.era}; {FLEETS[setup.fleet]}"
-    who = f"the client {setup.policy}; the destination: {setup.destination}"
+    who = f"the client {setup.client}; the destination: {setup.destination}"
     out.print(Text.assemble((found.subject.title, "bold"), f": {where}; {who}"))
     lines: list[tuple[str, str, str]] = []
     for anomaly in ANOMALIES:

@@ -43,8 +43,7 @@ def print_runs(
     elif scenario.faults:
         out.print(describe_faults(scenario.faults))
     for subject, history in zip(subjects, histories, strict=True):
-        policy = scenario.setup.policy
-        client = f"{history.era} client that {policy}"
+        client = f"{history.era} client that {scenario.setup.client}"
         out.print(Text(f"\n{subject.title}, {client}, {history.location!r}", "bold cyan"))
         _print_run(subject, history, out)
 

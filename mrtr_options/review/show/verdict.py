@@ -113,7 +113,7 @@ def _print_setups(explored: Sequence[Explored]) -> None:
     table.add_column("the client")
     for each in explored:
         setup = each.scenario.setup
-        table.add_column(f"{setup.policy}, {setup.fleet}")
+        table.add_column(f"{setup.client}, {setup.fleet}")
     for name in dict.fromkeys(name for each in explored for name in each.counterexamples):
         table.add_row(name, *(_least_of(each, name) for each in explored))
     console().print(table)

@@ -26,14 +26,14 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from sqlite3 import dbapi2
 from types import CoroutineType, FrameType, GeneratorType
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn
 
 import anyio
 
 from mrtr_options.review.bench import clock
 from mrtr_options.review.bench.client import principal_of
 from mrtr_options.review.bench.ledger import DESTINATION_IS_DOWN
-from mrtr_options.review.bench.ledger_file import DIES, ONCE, ends_process_after
+from mrtr_options.review.bench.ledger_file import DIES, ONCE, UNSURE, ends_process_after
 from mrtr_options.sdk.protection import MIN_KEY_BYTES
 from mrtr_options.sdk.serving import web_server
 from mrtr_options.tool.catalogue import CannotLoad, load
@@ -166,6 +166,7 @@ class _Ledger(SqliteLedger):
 
 
 _seen: set[int] = set()
+_unsure: list[int] = []
 
 
 def _once(number: int, seconds: float) -> None:
@@ -173,6 +174,9 @@ def _once(number: int, seconds: float) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
     if number not in _seen:
         _seen.add(number)
+        if seconds == UNSURE:
+            _unsure.append(number)
+            return
         if not seconds:
             raise OSError(DESTINATION_IS_DOWN)
         time.sleep(seconds)
@@ -188,6 +192,23 @@ class _Connection(sqlite3.Connection):
         super().__init__(*args, **named)
         self.create_function(ONCE, 2, _once)
         clock.move_sqlite(self)
+
+    def commit(self) -> None:
+        super().commit()
+        _fail_if_unsure()
+
+    def __exit__(self, *error: Any) -> Literal[False]:
+        super().__exit__(*error)
+        if error[0] is None:
+            _fail_if_unsure()
+        return False
+
+
+def _fail_if_unsure() -> None:
+    """Report that a transaction failed which the database has committed."""
+    if _unsure:
+        _unsure.clear()
+        raise sqlite3.OperationalError(DESTINATION_IS_DOWN)
 
 
 class _Raised(logging.Handler):

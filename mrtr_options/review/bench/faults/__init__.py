@@ -38,12 +38,15 @@ KINDS: dict[str, Kind] = {
 """Every kind by its name."""
 
 PLAYABLE: dict[str, Kind] = {name: kind for name, kind in KINDS.items() if kind.tried != "script"}
-"""The kinds that `check` tries and `play` takes."""
+"""The kinds that `play` takes."""
 
 EXPLORED: dict[str, Kind] = {
     name: kind for name, kind in PLAYABLE.items() if kind.tried in ("explore", "alone")
 }
 """The kinds that each exploration tries."""
+
+ASKED: dict[str, Kind] = {name: kind for name, kind in KINDS.items() if kind.tried == "asked"}
+"""The kinds that an exploration tries if it is asked to."""
 
 
 # --- a fault ------------------------------------------------------------------------------------

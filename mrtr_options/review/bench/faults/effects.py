@@ -72,6 +72,20 @@ async def fail(effect: ArrivingEffect, arrive: Arrive) -> None:
 
 
 @fault_at_effects(
+    "unsure",
+    "the {} takes place and is reported as failed",
+    words="{} done, told as failed",
+    instruction="let it happen, and report that it failed",
+    needs={"one try of an effect"},
+    tried="asked",
+    rarity=11,
+)
+async def unsure(effect: ArrivingEffect, arrive: Arrive) -> None:
+    await arrive()
+    effect.fail()
+
+
+@fault_at_effects(
     "once",
     "the first try of the {} in the round fails",
     words="{} fails once",

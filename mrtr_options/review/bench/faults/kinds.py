@@ -285,7 +285,8 @@ class Kind:
         needs_two: Whether it needs two instances, and rounds that go to the one that asked.
         tried: The commands that try it. "explore": every exploration. "alone": every exploration,
             but not together with another fault, since it does not depend on one. "check": only
-            `check` and `play`, since the client misbehaves. "script": only scripts.
+            `check` and `play`, since the client misbehaves. "asked": `play`, and explorations with
+            `--also`. "script": only scripts.
         rarity: The rank by which tables choose: of several faults that do the same harm, a table
             names the least rare.
         model: The search of the model (docs/MODEL.md) that has it: "" for the one without extras,
@@ -307,7 +308,7 @@ class Kind:
     needs: frozenset[Need] = frozenset()
     modern: bool = False
     needs_two: bool = False
-    tried: Literal["explore", "alone", "check", "script"] = "explore"
+    tried: Literal["explore", "alone", "check", "asked", "script"] = "explore"
     rarity: int = RAREST
     model: str | None = None
 
