@@ -342,7 +342,7 @@ async def test_an_effect_in_a_file_takes_place_and_is_reported_as_failed(tmp_pat
         if isinstance(event, Failed) or (isinstance(event, Effect) and event.effect.kind == "bill")
     ]
     assert of_bills == ["Effect", "Failed", "Effect"]
-    assert "duplicate bill" in anomalies_in(history)
+    assert "charged twice" in anomalies_in(history)
 
 
 RESUMES = """
