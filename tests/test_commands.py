@@ -53,7 +53,6 @@ ELSEWHERE = {
         "tests/test_proposal.py runs it"
     ),
     "pytest tests/test_invariant.py --proposal my_option.py": "tests/test_proposal.py runs it",
-    "cp mrtr_options/option_f_once.py my_option.py": "the copy of these tests has this file",
     "python -m scoreboard.clients --only cut-final --clients python --server H": (
         "tests/scoreboard/test_clients.py plays the same in one process"
     ),

@@ -3,6 +3,7 @@
 import inspect
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -12,6 +13,7 @@ from mcp import MCPError
 from mcp.server import Server, ServerRequestContext
 from mcp_types import ElicitResult
 
+import mrtr_options.basic
 from examples import basic, business_key, carriers, multiround
 from examples.client_dual_path import PREFERENCES, App, connect
 from examples.expect import as_expected
@@ -55,6 +57,15 @@ def test_an_example_has_help_and_refuses_an_unknown_flag_in_one_line(
     assert error.count("\n") == (0 if code == 0 else 1)
 
 
+def test_an_installed_package_says_where_its_examples_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(mrtr_options.basic, "CHECKOUT", tmp_path)
+    with pytest.raises(SystemExit, match="2"):
+        mrtr_options.basic.run_example("basic")
+    assert "clone the repository" in capsys.readouterr().err
+
+
 DEMONSTRATIONS = {
     "basic": "  with the answer ",
     "multiround": "Invalid or expired requestState",
@@ -65,6 +76,16 @@ DEMONSTRATIONS = {
     "client_dual_path --mrtr-only": "This tool asks its user, and this client cannot be asked.",
 }
 """The examples, and a text in their output."""
+
+
+@pytest.mark.parametrize(
+    ("module", "example"), [("basic", "basic"), ("basic_multiround", "multiround")]
+)
+def test_the_package_runs_the_two_examples_to_read_first(
+    module: str, example: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert called(f"python -m mrtr_options.{module}") == 0
+    assert DEMONSTRATIONS[example] in capsys.readouterr().out
 
 
 @pytest.mark.slow

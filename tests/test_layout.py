@@ -16,9 +16,13 @@ ROOT = Path(mrtr_options.__file__).parent
 BASE = {"checks", "errors", "files", "names", "terminal"}
 """The modules of the root beside the options: small shared ideas that know no folder."""
 
+EXAMPLES = {"basic", "basic_multiround"}
+"""The modules of the root that run an example."""
+
 MAY_IMPORT = {
     # The deck knows nothing of the review.
     **dict.fromkeys(BASE, BASE),
+    **dict.fromkeys(EXAMPLES, EXAMPLES | BASE),
     "sdk": {"sdk"} | BASE,
     "tool": {"tool", "sdk"} | BASE,
     "option": {"tool", "sdk"},
@@ -171,7 +175,7 @@ def _circle_in(known: dict[str, set[str | None]]) -> set[str]:
 
 def test_the_root_holds_the_options_and_what_each_of_them_needs() -> None:
     beside = {"__init__.py", "__main__.py", "guarantees.toml", "py.typed"}
-    beside |= {f"{name}.py" for name in BASE}
+    beside |= {f"{name}.py" for name in BASE | EXAMPLES}
     files = {path.name for path in ROOT.iterdir() if path.is_file()}
     assert {name for name in files if not name.startswith("option_")} == beside
 
