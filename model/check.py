@@ -5,6 +5,7 @@ from itertools import product
 from typing import NamedTuple
 
 from model import client, destination, network, other
+from model.actions import Action, Confirms, Step
 from model.durable import Durable
 from model.extras import (
     EXTRAS,
@@ -22,7 +23,7 @@ from model.nothing_kept import NothingKept
 from model.paths import unfold
 from model.reading import anomalies
 from model.search import Found, search
-from model.world import STRANGER, TWIN, Client, Instance, Step, World
+from model.world import STRANGER, TWIN, Client, Instance, World
 
 MOST = 400_000
 MOST_WITH_EXTRAS = 100_000
@@ -44,11 +45,11 @@ FOR_EVERY_CLIENT = ("guard (F)", BY_KEY, "guard, named by argument (J)")
 """The mechanisms whose extras are searched for each client."""
 
 
-LeaveOut = Callable[[World, str], bool]
-"""Whether a step from a state, with this description, is left out of a search."""
+LeaveOut = Callable[[World, Action], bool]
+"""Whether an action in a state is left out of a search."""
 
 
-def nothing(world: World, says: str) -> bool:
+def nothing(world: World, does: Action) -> bool:
     """Leave nothing out."""
     return False
 
@@ -97,9 +98,9 @@ def steps_of(
     """Return the next-state function of a cell."""
 
     def steps(world: World) -> Iterator[Step]:
-        for says, after in all_steps(world, cell, wants_second=wants_second, extras=extras):
-            if not leave_out(world, says):
-                yield says, alike(after)
+        for does, after in all_steps(world, cell, wants_second=wants_second, extras=extras):
+            if not leave_out(world, does):
+                yield does, alike(after)
 
     return steps
 
@@ -127,10 +128,7 @@ def confirm(world: World, mechanism: Mechanism) -> Iterator[Step]:
     """Let the client say that it has the result. No sentence has such a message: see CALL_KEY."""
     call = mechanism.call(world, world.client.waits_for)
     if world.client.told == "result" and call not in world.confirmed:
-        yield (
-            f"client says that it has the result of call {call}",
-            world._replace(confirmed=world.confirmed | {call}),
-        )
+        yield Confirms(call), world._replace(confirmed=world.confirmed | {call})
 
 
 def check(
@@ -140,7 +138,7 @@ def check(
     most: int = MOST,
     leave_out: LeaveOut = nothing,
     extras: Extras = NONE,
-) -> Found[World]:
+) -> Found[World, Action]:
     """Search all states of a cell, without the steps that `leave_out` names."""
     steps = steps_of(cell, wants_second=wants_second, leave_out=leave_out, extras=extras)
     found = search(World(), steps, anomalies, lambda world: bool(world.client.told), most)

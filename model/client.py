@@ -9,6 +9,18 @@ death resends from what it has kept (the extra "client dies").
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from model.actions import (
+    Answers,
+    AnswersEarly,
+    Changes,
+    Dies,
+    GetsError,
+    GetsResult,
+    Keeps,
+    Loses,
+    Step,
+    WantsSecond,
+)
 from model.extras import BACK, DIES, EARLY, NONE, Extras
 from model.world import (
     ATTEMPTS,
@@ -24,7 +36,6 @@ from model.world import (
     Client,
     Request,
     Response,
-    Step,
     World,
 )
 
@@ -74,10 +85,10 @@ def take(world: World, response: Response, manner: Manner, *, dies: bool) -> Ite
     if response.error:
         yield from take_error(world, response, manner)
     elif response.asks == ROUNDS:
-        yield "client gets the result", world._replace(client=client._replace(told="result"))
+        yield GetsResult(), world._replace(client=client._replace(told="result"))
     elif dies and response.asks < ROUNDS:
         unsaved = client._replace(unsaved=response.asks)
-        yield f"user answers question {response.asks}", world._replace(client=unsaved)
+        yield Answers(response.asks), world._replace(client=unsaved)
     else:
         yield answer(world, response.asks, keyed=manner.keyed)
 
@@ -92,7 +103,7 @@ def take_error(world: World, response: Response, manner: Manner) -> Iterator[Ste
     """
     client = world.client
     policy = manner.policy
-    says = f"client gets error: {response.error}"
+    gets = GetsError(response.error)
     may_resend = response.error == FAILED and policy == "resends"
     may_go_back = manner.keyed and policy != "stops" and client.waits_for.round > client.went_back
     if may_resend:
@@ -100,19 +111,20 @@ def take_error(world: World, response: Response, manner: Manner) -> Iterator[Ste
     if response.error == TOO_OLD and may_go_back:
         first = Request(client.waits_for.attempt, 1)
         back = client._replace(waits_for=first, went_back=client.waits_for.round)
-        yield says, world._replace(client=back)
+        yield gets, world._replace(client=back)
         return
     other = client.waits_for._replace(changed=not client.waits_for.changed)
     may_go_on = response.error == SPENT and other in world.requests
     if may_go_on:
-        yield f"{says}, which stands", world._replace(client=client._replace(waits_for=other))
+        stands = GetsError(response.error, stands=True)
+        yield stands, world._replace(client=client._replace(waits_for=other))
     if not may_go_on or policy != "resends":
         after = fail(world, client, manner)
         may_try_again = response.error in (SECOND_ERROR, ENDED) and policy == "stops"
         is_refusal = response.error not in (TOO_OLD, FAILED) and not may_try_again
         if after.client.told and is_refusal:
             after = after._replace(client=after.client._replace(start_over=True))
-        yield says, after
+        yield gets, after
 
 
 def answer(world: World, question: int, *, keyed: bool) -> Step:
@@ -136,7 +148,7 @@ def answer(world: World, question: int, *, keyed: bool) -> Step:
         before.attempt, round_, before.changed, consented=consented, renewed=is_renewed
     )
     new = client._replace(answered=(answered[0], answered[1]), waits_for=request)
-    return f"user answers question {question}", send(world, new)
+    return Answers(question), send(world, new)
 
 
 def keep_or_die(world: World, *, keyed: bool) -> Iterator[Step]:
@@ -144,12 +156,9 @@ def keep_or_die(world: World, *, keyed: bool) -> Iterator[Step]:
     client = world.client
     kept = world._replace(client=client._replace(unsaved=0))
     _, after = answer(kept, client.unsaved, keyed=keyed)
-    yield "client keeps the answer and sends it", after
+    yield Keeps(), after
     counted = after.client.answered
-    yield (
-        "client dies and resumes",
-        world._replace(client=client._replace(unsaved=0, answered=counted)),
-    )
+    yield Dies(), world._replace(client=client._replace(unsaved=0, answered=counted))
 
 
 def change(world: World) -> Iterator[Step]:
@@ -159,7 +168,7 @@ def change(world: World) -> Iterator[Step]:
     is_first = client.changes == 0 and client.wanted == 1 and before.round > 1
     if is_first and client.told != "error":
         new = client._replace(waits_for=before._replace(changed=True), told="", changes=1)
-        yield f"user changes the answer of round {before.round}", send(world, new)
+        yield Changes(before.round), send(world, new)
 
 
 def answer_early(world: World) -> Step:
@@ -167,7 +176,7 @@ def answer_early(world: World) -> Step:
     request = Request(1, 1, early=True)
     client = world.client._replace(waits_for=request)
     after = world._replace(client=client, requests=frozenset({request}))
-    return "client answers before it is asked", after
+    return AnswersEarly(), after
 
 
 def lose(world: World, manner: Manner) -> Iterator[Step]:
@@ -177,7 +186,7 @@ def lose(world: World, manner: Manner) -> Iterator[Step]:
     **MUST** re-issue it as a new request". Shipped clients stop, or their host calls again.
     """
     if manner.policy != "resends":
-        yield "client loses the response", fail(world, world.client, manner)
+        yield Loses(), fail(world, world.client, manner)
 
 
 def fail(world: World, client: Client, manner: Manner) -> World:
@@ -196,7 +205,7 @@ def want_second(world: World, attempts: int) -> Iterator[Step]:
     if may_want and client.waits_for.attempt < attempts:
         request = Request(client.waits_for.attempt + 1, 1)
         new = client._replace(waits_for=request, told="", wanted=2, answered=(0, 0))
-        yield "user wants a second call", send(world, new)
+        yield WantsSecond(), send(world, new)
 
 
 def send(world: World, client: Client) -> World:

@@ -6,6 +6,7 @@ from inspect import getsource
 from pathlib import Path
 from typing import cast
 
+from model.actions import Action
 from model.world import World
 from mrtr_options.review.judge.anomalies import ANOMALIES
 
@@ -36,11 +37,11 @@ class GraphDigest:
         self._texts: dict[Hashable, str] = {}
         self._last: tuple[World | None, str] = (None, "")
 
-    def __call__(self, world: World, says: str) -> bool:
+    def __call__(self, world: World, does: Action) -> bool:
         """Take note of a step."""
         if self._last[0] is not world:
             self._last = world, " ".join(map(self._text, world))
-        noted = f"{self._last[1]}: {says}".encode()
+        noted = f"{self._last[1]}: {does}".encode()
         self._sum += int.from_bytes(blake2b(noted, digest_size=8).digest())
         return False
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from html import escape
 from typing import NamedTuple
 
+from model.actions import Action, Takes, Works
 from model.check import Cell, steps_of
 from model.destination import KINDS
 from model.world import ROUNDS, SECOND_ERROR, World
@@ -101,8 +102,8 @@ def edges_of(cell: Cell) -> set[Edge]:
     found: set[Edge] = set()
     while left:
         world = left.pop()
-        for says, after in steps(world):
-            found.update(_edge(world, says, after))
+        for does, after in steps(world):
+            found.update(_edge(world, does, after))
             if after not in seen:
                 seen.add(after)
                 left.append(after)
@@ -117,20 +118,23 @@ def node_of(world: World) -> Node:
     return Node("".join(records), at_work, world.destination.bills > 0)
 
 
-def _edge(world: World, says: str, after: World) -> Iterator[Edge]:
+def _edge(world: World, does: Action, after: World) -> Iterator[Edge]:
     """Yield the edge of a step; none for a step that the graph does not show."""
     before, then = node_of(world), node_of(after)
-    is_request = f"takes attempt 1 round {ROUNDS}" in says
-    if is_request and "answers at once" in says:
-        errors = {each.error for each in after.responses - world.responses}
-        if errors:
-            action = "error" if SECOND_ERROR in errors else "record"
-            yield Edge(before, f"answer: {action}", then)
-    elif is_request:
-        yield Edge(before, "request", then)
-    elif before != then:
-        action = "crash" if "crashes" in says else says.split(": ")[1].split(" (")[0]
-        yield Edge(before, action, then)
+    match does:
+        case Takes(request=request, at_once=True) if request[:2] == (1, ROUNDS):
+            errors = {each.error for each in after.responses - world.responses}
+            if errors:
+                action = "error" if SECOND_ERROR in errors else "record"
+                yield Edge(before, f"answer: {action}", then)
+        case Takes(request=request) if request[:2] == (1, ROUNDS):
+            yield Edge(before, "request", then)
+        case Works(step=step) if before != then:
+            yield Edge(before, step, then)
+        case _ if before != then:
+            yield Edge(before, "crash", then)
+        case _:
+            pass
 
 
 LABELS = {

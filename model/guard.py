@@ -6,6 +6,7 @@ enforce that invariant server-side".
 
 from collections.abc import Iterator
 
+from model.actions import Forgets, Step
 from model.destination import KINDS
 from model.extras import ANY_TIME, BELOW_MARK, WHEN_OLD
 from model.mechanism import Mechanism, Outcome, Run
@@ -19,7 +20,6 @@ from model.world import (
     WITH_CONSENT,
     Request,
     Response,
-    Step,
     World,
 )
 
@@ -178,4 +178,4 @@ class Guard(Mechanism):
             if may_forget and not self.at_work(world, call):
                 left = frozenset(each for each in world.store if each[0] != call)
                 mark = {(call, *CLOSED)} if rule == BELOW_MARK else set[tuple[int, int, str]]()
-                yield f"server forgets call {call}", world._replace(store=left | mark)
+                yield Forgets(call), world._replace(store=left | mark)

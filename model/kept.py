@@ -7,6 +7,7 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from typing import NamedTuple
 
+from model.actions import Action
 from model.check import MOST, MOST_WITH_EXTRAS, Cell, cells, check, with_extras
 from model.digest import GraphDigest, of_code
 from model.extras import NONE, Extras
@@ -35,7 +36,7 @@ class Verdict(NamedTuple):
     transitions: int
     depth: int
     closed: bool
-    anomalies: dict[str, list[str]]
+    anomalies: dict[str, list[Action]]
     graph: str
     seconds: float
 

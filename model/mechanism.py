@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from model.actions import Step
 from model.world import (
     CONSENT,
     CONSENT_LAST,
@@ -11,7 +12,6 @@ from model.world import (
     Instance,
     Request,
     Response,
-    Step,
     World,
     put,
     reply,

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from model.actions import Crashes, GoesOn, IsReplaced, KeyAges, StatesAge, Step, Takes, Works
 from model.destination import effect
 from model.extras import FAIL, FORGETTING, NONE, OLD, REDEPLOY, WHEN_OLD, Extras
 from model.mechanism import Mechanism, Outcome, Run
@@ -15,7 +16,6 @@ from model.world import (
     Instance,
     Request,
     Response,
-    Step,
     Work,
     World,
     put,
@@ -31,18 +31,16 @@ def steps(
         if instance.work is None:
             yield from deliver(world, index, mechanism)
             for run in mechanism.goes_on(world, index):
-                says = f"instance {index} goes on with {named(run.request)}"
-                yield says, start(world, index, run)
+                yield GoesOn(index, run.request), start(world, index, run)
         else:
             yield work(world, index, instance.work, mechanism, destination)
         if FAIL in extras and instance.work is not None:
             yield from effect_fails(world, index, instance.work, mechanism)
         crashed = mechanism.crashed(world, index)
         if crashed != world:
-            yield f"instance {index} crashes", crashed
+            yield Crashes(index), crashed
         if REDEPLOY in extras and instance.version == 1:
-            after = put(world, index, Instance(version=2))
-            yield f"instance {index} is replaced by version 2", after
+            yield IsReplaced(index), put(world, index, Instance(version=2))
     if extras & {OLD, WHEN_OLD}:
         yield from time_passes(world, mechanism, keys_age=WHEN_OLD in extras)
     for rule in sorted(extras.intersection(FORGETTING)):
@@ -56,10 +54,8 @@ def deliver(world: World, index: int, mechanism: Mechanism) -> Iterator[Step]:
     themselves guarantee single-use".
     """
     for request in sorted(world.requests):
-        says = f"instance {index} takes {named(request)}"
         for outcome, after in outcomes(world, index, mechanism, request):
-            at_once = ", answers at once" if isinstance(outcome, Response) else ""
-            yield f"{says}{at_once}", after
+            yield Takes(index, request, isinstance(outcome, Response)), after
 
 
 def outcomes(
@@ -80,18 +76,6 @@ def outcomes(
             yield outcome, after._replace(noticed=after.noticed | more)
 
 
-def named(request: Request) -> str:
-    """Return a request's words."""
-    marks = {
-        " with the changed answer": request.changed,
-        " with every answer": request.early,
-        " with consent": request.consented,
-        " with a renewed state": request.renewed,
-    }
-    more = "".join(mark for mark, is_so in marks.items() if is_so)
-    return f"attempt {request.attempt} round {request.round}{more}"
-
-
 def start(world: World, index: int, run: Run) -> World:
     """Begin a round."""
     instance = world.instances[index]._replace(work=Work(run.request, run.steps))
@@ -101,7 +85,7 @@ def start(world: World, index: int, run: Run) -> World:
 def work(world: World, index: int, now: Work, mechanism: Mechanism, kind: str) -> Step:
     """Do the next step of a round: an effect, a record, or the response."""
     step, rest = now.steps[0], now.steps[1:]
-    says = f"instance {index}: {step} ({named(now.request)})"
+    does = Works(index, step, now.request)
     left = Work(now.request, rest) if rest else None
     after = put(world, index, world.instances[index]._replace(work=left))
     if step in {"audit", "bill"}:
@@ -110,19 +94,19 @@ def work(world: World, index: int, now: Work, mechanism: Mechanism, kind: str) -
         is_other = now.request.attempt == TWIN and is_of_another_place
         thing = 1 if is_other or now.request.attempt == STRANGER else 0
         done = effect(world.destination, kind, step, call, thing)
-        return says, after._replace(destination=done)
+        return does, after._replace(destination=done)
     if step == "respond":
         asks = mechanism.asks(world, index, now.request)
-        return says, reply(after, Response(now.request, asks))
-    return says, mechanism.record(after, index, now.request, step)
+        return does, reply(after, Response(now.request, asks))
+    return does, mechanism.record(after, index, now.request, step)
 
 
 def effect_fails(world: World, index: int, now: Work, mechanism: Mechanism) -> Iterator[Step]:
     """Let an effect fail, which ends the round in an error."""
     if now.steps[0] in {"audit", "bill"}:
         after = put(world, index, world.instances[index]._replace(work=None))
-        says = f"instance {index}: {now.steps[0]} fails ({named(now.request)})"
-        yield says, mechanism.failed(after, index, now.request)
+        fails = Works(index, now.steps[0], now.request, fails=True)
+        yield fails, mechanism.failed(after, index, now.request)
 
 
 def time_passes(world: World, mechanism: Mechanism, *, keys_age: bool) -> Iterator[Step]:
@@ -133,8 +117,7 @@ def time_passes(world: World, mechanism: Mechanism, *, keys_age: bool) -> Iterat
         renewed = {(attempt, each.state) for each in sent if each.renewed}
         older = {(attempt, each) for each in range(2, last + 1)} | renewed
         if older - world.old:
-            says = f"time passes: states of attempt {attempt} up to round {last} are too old"
-            yield says, world._replace(old=world.old | older)
+            yield StatesAge(attempt, last), world._replace(old=world.old | older)
         call = mechanism.call(world, request)
         if keys_age and (call, 0) not in world.old:
             of_call = {
@@ -142,5 +125,4 @@ def time_passes(world: World, mechanism: Mechanism, *, keys_age: bool) -> Iterat
             }
             states = [*range(2, ROUNDS + 1), *range(2 + RENEWED, ROUNDS + RENEWED + 1)]
             every = {(call, 0), *((each, state) for each in of_call for state in states)}
-            says = f"time passes: the key of call {call} is too old"
-            yield says, world._replace(old=world.old | every)
+            yield KeyAges(call), world._replace(old=world.old | every)

@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 from model import client
-from model.world import REFUSED_AS_ONE, Client, Request, Step, World
+from model.actions import BeginsOther, GetsError, OfOther, Step
+from model.world import REFUSED_AS_ONE, Client, Request, World
 
 
 def steps(world: World, attempt: int, *, keyed: bool, is_same_call: bool) -> Iterator[Step]:
@@ -12,15 +13,14 @@ def steps(world: World, attempt: int, *, keyed: bool, is_same_call: bool) -> Ite
     `is_same_call` says that the server takes both calls for one.
     """
     if world.other is None:
-        for changed, says in ((False, "begins"), (True, "with other answers begins")):
+        for changed in (False, True):
             theirs = Client(Request(attempt, 1, changed))
             begun = world._replace(other=theirs, requests=world.requests | {theirs.waits_for})
-            yield f"another call {says}", begun
+            yield BeginsOther(changed), begun
         return
     seen = world._replace(client=world.other)
-    for says, after in client.steps(seen, client.Manner("stops", keyed), wants_second=False):
+    for does, after in client.steps(seen, client.Manner("stops", keyed), wants_second=False):
         mine = after._replace(client=world.client, other=after.client)
-        is_refused = is_same_call and says.startswith("client gets error")
-        if is_refused:
+        if is_same_call and isinstance(does, GetsError):
             mine = mine._replace(noticed=mine.noticed | {REFUSED_AS_ONE})
-        yield f"other call: {says}", mine
+        yield OfOther(does), mine

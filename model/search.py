@@ -5,27 +5,33 @@ from collections.abc import Callable, Hashable, Iterable
 from typing import Generic, NamedTuple, TypeVar
 
 S = TypeVar("S", bound=Hashable)
+A = TypeVar("A")
 
 
-class Found(NamedTuple, Generic[S]):
+class Found(NamedTuple, Generic[S, A]):
     """Results of a search. `closed` is false where the bound on states ended it."""
 
     states: int
     transitions: int
     depth: int
     closed: bool
-    counterexamples: dict[str, list[str]]
+    counterexamples: dict[str, list[A]]
+
+    @property
+    def in_words(self) -> dict[str, list[str]]:
+        """The counterexamples, each action in words."""
+        return {name: [str(each) for each in how] for name, how in self.counterexamples.items()}
 
 
 def search(
     start: S,
-    steps: Callable[[S], Iterable[tuple[str, S]]],
+    steps: Callable[[S], Iterable[tuple[A, S]]],
     wrong: Callable[[S], Iterable[str]],
     ended: Callable[[S], bool],
     most: int,
-) -> Found[S]:
+) -> Found[S, A]:
     """Search all states from `start`, at most `most` of them."""
-    origin: dict[S, tuple[S, str] | None] = {start: None}
+    origin: dict[S, tuple[S, A] | None] = {start: None}
     depth = {start: 0}
     before: dict[S, list[S]] = {}
     first: dict[str, S] = {}
@@ -62,9 +68,9 @@ def reaching(ends: Iterable[S], before: dict[S, list[S]]) -> set[S]:
     return seen
 
 
-def path(origin: dict[S, tuple[S, str] | None], state: S) -> list[str]:
+def path(origin: dict[S, tuple[S, A] | None], state: S) -> list[A]:
     """Return the actions of the shortest way to a state."""
-    actions: list[str] = []
+    actions: list[A] = []
     while (came := origin[state]) is not None:
         state, action = came
         actions.append(action)

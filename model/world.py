@@ -43,6 +43,16 @@ class Request(NamedTuple):
     consented: bool = False
     renewed: bool = False
 
+    def __str__(self) -> str:
+        marks = {
+            " with the changed answer": self.changed,
+            " with every answer": self.early,
+            " with consent": self.consented,
+            " with a renewed state": self.renewed,
+        }
+        more = "".join(mark for mark, is_so in marks.items() if is_so)
+        return f"attempt {self.attempt} round {self.round}{more}"
+
     @property
     def number(self) -> int:
         """The number of its round in the order in which rounds follow each other."""
@@ -136,10 +146,6 @@ class World(NamedTuple):
     other: Client | None = None
     confirmed: frozenset[int] = frozenset()
     noticed: frozenset[str] = frozenset()
-
-
-Step = tuple[str, World]
-"""An action's description, and the state after it."""
 
 
 def reply(world: World, response: Response) -> World:

@@ -14,13 +14,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from model import client, other
+from model.actions import Changes, Crashes, GoesOn, Loses, OfOther, Takes
 from model.check import MECHANISMS, Cell
 from model.destination import MOST
 from model.durable import Durable
 from model.extras import SAME_USER, Extras
 from model.frame import Frame
 from model.guard import Guard
-from model.network import effect_fails, named, outcomes, start, time_passes, work
+from model.network import effect_fails, outcomes, start, time_passes, work
 from model.reading import NAMES, anomalies
 from model.world import FAILED, TWIN, Instance, Response, Work, World, put
 from mrtr_options.review.bench.driver import CALLS
@@ -53,6 +54,7 @@ from tests.model.comparing import (
 from tests.model.fitting import (
     Exchange,
     Here,
+    Step,
     Ways,
     go_on_waiting,
     has_lost,
@@ -166,7 +168,7 @@ class _Follower:
         """Return the states after a few unrecorded steps of the clients."""
         return spread(ways, self.client_steps, CLIENT_STEPS)
 
-    def server_steps(self, here: Here) -> Iterator[tuple[str, Here]]:
+    def server_steps(self, here: Here) -> Iterator[Step]:
         """Take a request that waits, or do a step of a round that is no effect."""
         for exchange in here.open:
             if exchange.waits:
@@ -176,23 +178,23 @@ class _Follower:
             if now is None:
                 for run in self.mechanism.goes_on(here.world, index):
                     alone = Exchange(0, index, None, index, None, is_left=True)
-                    says = f"instance {index} goes on with {named(run.request)}"
+                    does = GoesOn(index, run.request)
                     world = start(here.world, index, run)
-                    yield says, here._replace(world=world, open=here.open | {alone})
+                    yield does, here._replace(world=world, open=here.open | {alone})
             elif now.steps[0] not in ("audit", "bill"):
                 yield self.worked(here, index, now)
 
-    def taken(self, here: Here, exchange: Exchange) -> Iterator[tuple[str, Here]]:
+    def taken(self, here: Here, exchange: Exchange) -> Iterator[Step]:
         """Let an idle instance take a request."""
         request = exchange.request
         assert request is not None
         for index in self.places(here.world, exchange):
-            says = f"instance {index} takes {named(request)}"
             for outcome, world in outcomes(here.world, index, self.mechanism, request):
+                does = Takes(index, request, isinstance(outcome, Response))
                 if isinstance(outcome, Response):
-                    yield f"{says}, answers at once", here.change(exchange, world, response=outcome)
+                    yield does, here.change(exchange, world, response=outcome)
                 else:
-                    yield says, here.change(exchange, world, at=index)
+                    yield does, here.change(exchange, world, at=index)
 
     def places(self, world: World, exchange: Exchange) -> list[int]:
         """Return the idle instances that may take a request."""
@@ -201,7 +203,7 @@ class _Follower:
             return [index for index in idle if index == exchange.place]
         return idle[:1]
 
-    def worked(self, here: Here, index: int, now: Work) -> tuple[str, Here]:
+    def worked(self, here: Here, index: int, now: Work) -> Step:
         """Do the next step of a round, which is no effect."""
         asks = self.mechanism.asks(here.world, index, now.request)
         says, world = work(here.world, index, now, self.mechanism, self.cell.destination)
@@ -216,7 +218,7 @@ class _Follower:
         """Return the exchange whose round is at work on an instance of the model."""
         return next(each for each in here.open if each.at == index)
 
-    def client_steps(self, here: Here) -> Iterator[tuple[str, Here]]:
+    def client_steps(self, here: Here) -> Iterator[Step]:
         """Do a step of a client, which has what reached it."""
         world = here.world
         seen = world._replace(responses=world.responses & here.seen)
@@ -227,22 +229,19 @@ class _Follower:
         if SAME_USER in self.extras:
             is_same_call = self.mechanism.is_same_call(seen, TWIN)
             steps += other.steps(seen, TWIN, keyed=keyed, is_same_call=is_same_call)
-        for says, after in steps:
-            is_change = says.startswith("user changes")
-            if is_change and not self.may_change:
+        for does, after in steps:
+            if isinstance(does, Changes) and not self.may_change:
                 continue
-            is_loss = says.endswith("client loses the response")
+            is_loss = isinstance(does.action if isinstance(does, OfOther) else does, Loses)
             caller = world.client if after.client != world.client else world.other
             if not is_loss or (caller is not None and has_lost(here, caller.waits_for)):
-                yield says, here._replace(world=after._replace(responses=world.responses))
+                yield does, here._replace(world=after._replace(responses=world.responses))
 
     # --- steps that the bench records -----------------------------------------------------------
 
-    def take(self, event: Event, here: Here) -> Iterable[tuple[str, Here]]:
+    def take(self, event: Event, here: Here) -> Iterable[Step]:
         """Take the step that an event is."""
-        steps: Iterable[tuple[str, Here]] = [
-            ("", here)
-        ]  # the user's events, which nobody else sees
+        steps: Iterable[Step] = [("", here)]  # the user's events, which nobody else sees
         match event:
             case Sent():
                 steps = self.sent(event, here)
@@ -264,7 +263,7 @@ class _Follower:
                 pass
         return steps
 
-    def sent(self, event: Sent, here: Here) -> Iterator[tuple[str, Here]]:
+    def sent(self, event: Sent, here: Here) -> Iterator[Step]:
         """Send a request that was sent before, or one that the client comes to."""
         wire = on_the_wire(event)
         earlier = self.first_round.setdefault(wire, event.sending) if wire else event.sending
@@ -290,7 +289,7 @@ class _Follower:
         """Return whether a request is one of another call that is open at the same time."""
         return event.call > 1 and SAME_USER in self.extras
 
-    def received(self, event: Received, here: Here) -> Iterator[tuple[str, Here]]:
+    def received(self, event: Received, here: Here) -> Iterator[Step]:
         """Get a response, or none."""
         mine = [each for each in here.open if each.number == event.exchange]
         if not mine:
@@ -309,7 +308,7 @@ class _Follower:
             else:
                 yield "", after._replace(seen=here.seen | {exchange.response})
 
-    def received_nothing(self, exchange: Exchange, here: Here) -> Iterator[tuple[str, Here]]:
+    def received_nothing(self, exchange: Exchange, here: Here) -> Iterator[Step]:
         """Leave a request, whose round goes on or ends with it."""
         here = here.missing(exchange)
         if exchange.at is None:
@@ -337,7 +336,7 @@ class _Follower:
         call = self.mechanism.call(world, request)
         return any((each, how) == (call, "begun") for each, _, how in world.store)
 
-    def effect(self, event: Effect, here: Here) -> Iterator[tuple[str, Here]]:
+    def effect(self, event: Effect, here: Here) -> Iterator[Step]:
         """Do an effect of a round at work."""
         for index, now in self.before_effect(event.instance, event.effect.kind, here):
             says, world = work(here.world, index, now, self.mechanism, self.cell.destination)
@@ -346,7 +345,7 @@ class _Follower:
             if not is_counted or event.absorbed == (before == after):
                 yield says, here._replace(world=world)
 
-    def failed(self, event: Failed, here: Here) -> Iterator[tuple[str, Here]]:
+    def failed(self, event: Failed, here: Here) -> Iterator[Step]:
         """Let an effect of a round at work fail."""
         for index, now in self.before_effect(event.instance, event.kind, here):
             if self.tries_again:
@@ -366,12 +365,12 @@ class _Follower:
                 assert now is not None
                 yield exchange.at, now
 
-    def crashed(self, event: Crashed, here: Here) -> Iterator[tuple[str, Here]]:
+    def crashed(self, event: Crashed, here: Here) -> Iterator[Step]:
         """End what is at work on an instance of the bench, and forget its memory.
 
         An engine works where a call began, which need not be where its request went.
         """
-        says = f"instance {event.instance} crashes"
+        says = Crashes(event.instance)
         dead = {each for each in here.open if each.place == event.instance and each.waits}
         lost = frozenset(each._replace(request=None) for each in dead)
         after = here._replace(open=here.open - dead | lost)
@@ -403,7 +402,7 @@ class _Follower:
                     here = here.change(exchange, here.world, at=None, request=None)
         return here
 
-    def elapsed(self, event: Elapsed, here: Here) -> Iterator[tuple[str, Here]]:
+    def elapsed(self, event: Elapsed, here: Here) -> Iterator[Step]:
         """Let time pass: every state that was handed out is too old, if it was long enough."""
         if event.seconds <= STATE_TTL_SECONDS:
             yield "", here

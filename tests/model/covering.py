@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 
+from model.actions import Action
 from model.world import World
 from tests.model.driving import Differs, servers_of
 from tests.model.walking import FAR, Drive, Graph, Move, Transition
@@ -142,14 +143,14 @@ def _is_new(move: Move, found: Driven) -> bool:
     return move.transition is not None and move.transition not in found.done
 
 
-async def follow(graph: Graph, actions: Sequence[str], *, begin: Begin = begun) -> World:
+async def follow(graph: Graph, actions: Sequence[Action], *, begin: Begin = begun) -> World:
     """Drive one path, and return the state that the servers and the model have reached.
 
     Raises:
         Differs: The servers do something else than the model.
     """
     async with begin(graph) as here:
-        for says in actions:
-            move = next(each for each in graph.moves(here.world) if each.says == says)
+        for does in actions:
+            move = next(each for each in graph.moves(here.world) if each.does == does)
             await here.go(move)
         return here.world

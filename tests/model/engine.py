@@ -22,6 +22,7 @@ from anyio.abc import TaskGroup
 from mcp import Client
 from mcp.server.request_state import AESGCMRequestStateCodec
 
+from model.actions import Crashes, IsReplaced
 from model.check import Cell
 from model.world import Request as ModelRequest
 from model.world import Response, World
@@ -35,10 +36,9 @@ from mrtr_options.tool.catalogue import load, option_named
 from mrtr_options.tool.settings import Settings
 from mrtr_options.tool.weather import Effect
 from tests.bounds import KEY, SECONDS
-from tests.model.actions import CRASHES, REPLACED
 from tests.model.driving import TTL_SECONDS, Sent, Servers, asked_back, kind_of
 from tests.model.gates import EFFECTS, Gate, GatedLedger
-from tests.model.walking import Drive, Graph, Move
+from tests.model.walking import Drive, Graph, Move, Waits
 
 SETTLES_SECONDS = 5.0
 """How long a round may take to its next gate or to its end."""
@@ -239,9 +239,11 @@ class EngineDrive(Drive):
 
     async def go(self, move: Move) -> None:
         """Do an action on both sides, and compare them; count the rounds that a crash breaks."""
-        crashes = CRASHES.fullmatch(move.says) or REPLACED.fullmatch(move.says)
-        if crashes and self.world.instances[int(crashes[1])].work is not None:
-            self.broken += 1
+        match move.does:
+            case Crashes(instance) | IsReplaced(instance) if self.world.instances[instance].work:
+                self.broken += 1
+            case _:
+                pass
         await super().go(move)
 
     async def go_on(self, index: int, request: ModelRequest, after: World) -> None:
@@ -293,7 +295,7 @@ class EngineDrive(Drive):
 class EngineGraph(Graph):
     """The model's graph of the durable record. A request that has to wait is not delivered."""
 
-    def waits(self, world: World) -> Iterator[str]:
+    def waits(self, world: World) -> Iterator[Waits]:
         """Yield nothing."""
         return iter(())
 

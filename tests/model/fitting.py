@@ -3,11 +3,12 @@
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
+from model.actions import Action
 from model.world import Request, Response, World
 from mrtr_options.review.bench.history import Sent
 
 Path = tuple[Any, ...]
-"""The steps to a state: the last one, and the path before it."""
+"""The steps to a state: the last one, and the path before it. Empty texts are no steps."""
 
 
 class Exchange(NamedTuple):
@@ -71,10 +72,13 @@ class Here(NamedTuple):
 
 Ways = dict[Here, Path]
 
+Step = tuple[Action | str, Here]
+"""An action of the model, or a text for what is none, and the state after it."""
+
 
 def spread(
     ways: Ways,
-    steps: Callable[[Here], Iterable[tuple[str, Here]]],
+    steps: Callable[[Here], Iterable[Step]],
     most: int | None = None,
 ) -> Ways:
     """Return the states that some steps lead to, with the shortest path to each."""
@@ -98,7 +102,7 @@ def listed(path: Path) -> list[str]:
     steps: list[str] = []
     while path:
         says, path = path
-        steps.append(says)
+        steps.append(str(says))
     return steps[::-1]
 
 

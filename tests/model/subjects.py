@@ -1,5 +1,6 @@
 """The subjects of the bench that play the model's mechanisms, and the whole search of a cell."""
 
+from model.actions import Action
 from model.check import MOST, Cell, check
 from model.search import Found
 from model.world import World
@@ -24,7 +25,7 @@ FEW = 50_000
 """The states that are searched of that: its shortest counterexamples are among them."""
 
 
-def search(cell: Cell) -> Found[World]:
+def search(cell: Cell) -> Found[World, Action]:
     """Search a cell whole, if that can be done."""
     is_open = (cell.mechanism, cell.policy) == OPEN
     found = check(cell, most=FEW if is_open else MOST)

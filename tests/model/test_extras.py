@@ -29,7 +29,7 @@ def found(mechanism: str, destination: str, extra: str) -> dict[str, list[str]]:
     """Return the shortest counterexamples for a client that resends; the state space closes."""
     shown = check(Cell(mechanism, "resends", destination), extras=frozenset({extra}))
     assert shown.closed
-    return shown.counterexamples
+    return shown.in_words
 
 
 @pytest.mark.parametrize("extra", EXTRAS)

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from model.actions import Action, Crashes
 from model.check import Cell, cells
 from model.digest import GraphDigest, of_code
 from model.drawing import PLACES, PLAIN, REPEATING, edges_of, node_of
@@ -49,24 +50,24 @@ def test_kept_verdict_is_what_a_search_finds_now(name: str) -> None:
 
 
 def test_digest_changes_with_a_state_and_with_an_action() -> None:
-    def digest(world: World, says: str) -> str:
+    def digest(world: World, does: Action) -> str:
         made = GraphDigest()
-        assert made(world, says) is False
+        assert made(world, does) is False
         return made.hex
 
-    first = digest(World(), "a request arrives")
-    assert digest(World(), "a request arrives") == first
-    assert digest(World(), "a request is lost") != first
-    assert digest(World(store=frozenset({(1, 1, "done")})), "a request arrives") != first
+    first = digest(World(), Crashes(0))
+    assert digest(World(), Crashes(0)) == first
+    assert digest(World(), Crashes(1)) != first
+    assert digest(World(store=frozenset({(1, 1, "done")})), Crashes(0)) != first
 
 
 def test_digest_is_the_same_in_whatever_order_states_are_found() -> None:
-    steps = [(World(), "one"), (World(noticed=frozenset({"b", "a"})), "other")]
+    steps = [(World(), Crashes(0)), (World(noticed=frozenset({"b", "a"})), Crashes(1))]
     digests: set[str] = set()
     for order in (steps, steps[::-1]):
         made = GraphDigest()
-        for world, says in order:
-            made(world, says)
+        for world, does in order:
+            made(world, does)
         digests.add(made.hex)
     assert len(digests) == 1
 

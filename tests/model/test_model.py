@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
+from model.actions import Step
 from model.check import MOST, Cell, all_steps, check, steps_of
 from model.reading import NAMES, anomalies
 from model.search import search
-from model.world import Step, World
+from model.world import World
 
 IGNORES = "ignores keys"
 HONOURS = "honours idempotency keys"
@@ -19,7 +20,7 @@ def counterexamples(mechanism: str, policy: str, destination: str) -> dict[str, 
     """Return the shortest counterexamples of a cell whose state space closes."""
     found = check(Cell(mechanism, policy, destination))
     assert found.closed
-    return found.counterexamples
+    return found.in_words
 
 
 def test_search_finds_the_shortest_way_and_the_state_that_cannot_end() -> None:

@@ -5,12 +5,13 @@ from typing import NamedTuple
 
 import pytest
 
+from model.actions import Step
 from model.check import MECHANISMS, Cell, check
 from model.durable import Durable
 from model.extras import BACK, BELOW_MARK, EARLY, FAIL, NONE, OLD, OTHER_USER, WHEN_TOLD, Extras
 from model.guard import Guard
 from model.mechanism import Mechanism, Run
-from model.world import STRANGER, Request, Response, Step, World, reply
+from model.world import STRANGER, Request, Response, World, reply
 
 
 class NoReservation(Guard):

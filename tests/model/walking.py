@@ -1,32 +1,38 @@
 """Walks through the model's graph that take every transition, each one driven on the servers."""
 
-import re
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import NamedTuple
 
+from model.actions import (
+    Action,
+    Answers,
+    AnswersEarly,
+    BeginsOther,
+    Changes,
+    Crashes,
+    Forgets,
+    GoesOn,
+    IsReplaced,
+    Keeps,
+    KeyAges,
+    OfInstance,
+    OfOther,
+    OfServers,
+    StatesAge,
+    Takes,
+    WantsSecond,
+    Works,
+)
 from model.check import MECHANISMS, Cell, all_steps, in_order, is_swapped, without_unread_responses
 from model.extras import NONE, Extras
 from model.frame import Frame
 from model.guard import Guard
 from model.mechanism import Mechanism
-from model.network import named, outcomes
+from model.network import outcomes
 from model.world import CONSENT, FAILED, WITH_CONSENT, Client, Request, Response, World
-from tests.model.actions import (
-    CRASHES,
-    FAILS,
-    FORGETS,
-    GOES_ON,
-    OTHER_CALL,
-    REPLACED,
-    TAKES,
-    TIME_PASSES,
-    WAITS,
-    WORKS,
-    request_of,
-)
 from tests.model.driving import REASONS, Differs, Servers, kind_of
 from tests.model.gates import EFFECTS, Gate
 
@@ -39,24 +45,29 @@ class Transition(NamedTuple):
 
     Attributes:
         before: What the servers can see of the state: all but the client's own memory.
-        says: The action.
+        does: The action.
     """
 
     before: tuple[object, ...]
-    says: str
+    does: Action
 
 
 class Move(NamedTuple):
     """An action from a state, and the state after it. `transition` is None for the client's own."""
 
-    says: str
+    does: Action
     after: World
     transition: Transition | None
 
 
-def is_of_servers(says: str) -> bool:
-    """Return whether an action is one of the servers, or of time, and not of the client."""
-    return says.startswith(("instance ", "time passes", "server forgets"))
+@dataclass(frozen=True, slots=True)
+class Waits(OfInstance):
+    """An instance is given a request that gets no response yet. It is no step of the model."""
+
+    request: Request
+
+    def __str__(self) -> str:
+        return f"instance {self.instance} lets {self.request} wait"
 
 
 def seen_by_servers(world: World, mechanism: Mechanism) -> tuple[object, ...]:
@@ -85,44 +96,41 @@ class Graph:
     def _moves(self, world: World) -> tuple[Move, ...]:
         steps = all_steps(world, self.cell, wants_second=self.wants_second, extras=self.extras)
         moves = [
-            Move(says, without_unread_responses(after), self.transition(world, says))
-            for says, after in steps
-            if not self.loses_consent(world, says)
+            Move(does, without_unread_responses(after), self.transition(world, does))
+            for does, after in steps
+            if not self.loses_consent(world, does)
         ]
-        moves += [Move(says, world, self.transition(world, says)) for says in self.waits(world)]
+        moves += [Move(does, world, self.transition(world, does)) for does in self.waits(world)]
         return tuple(moves)
 
-    def loses_consent(self, world: World, says: str) -> bool:
+    def loses_consent(self, world: World, does: Action) -> bool:
         """Return whether version 1 takes an answer that it has no place for, which is not modelled.
 
         Only a record of all answers keeps it for version 2.
         """
-        takes = TAKES.fullmatch(says)
         keeps = self.mechanism.settles_answers or isinstance(self.mechanism, Frame)
-        if takes is None or keeps or not request_of(takes[2]).consented:
+        if keeps or not isinstance(does, Takes) or not does.request.consented:
             return False
-        return world.instances[int(takes[1])].version == 1
+        return world.instances[does.instance].version == 1
 
-    def waits(self, world: World) -> Iterator[str]:
+    def waits(self, world: World) -> Iterator[Waits]:
         """Yield the deliveries that get no response yet, since their call is at work."""
         for index, instance in enumerate(world.instances):
             if instance.work is None:
                 for request in sorted(world.requests):
                     is_refused = self.mechanism.is_too_old(world, request)
                     if not is_refused and not [*self.mechanism.take(world, index, request)]:
-                        yield f"instance {index} lets {named(request)} wait"
+                        yield Waits(index, request)
 
-    def transition(self, world: World, says: str) -> Transition | None:
+    def transition(self, world: World, does: Action) -> Transition | None:
         """Return the transition that an action is; None for one of the client."""
-        if not is_of_servers(says):
+        if not isinstance(does, OfServers):
             return None
-        name = says
-        if is_swapped(world):
-            name = re.sub(r"instance (\d)", lambda found: f"instance {1 - int(found[1])}", says)
-        first, second = in_order(world).instances
-        if first == second:
-            name = re.sub(r"instance \d", "instance 0", name)
-        return Transition(seen_by_servers(world, self.mechanism), name)
+        if isinstance(does, OfInstance):
+            first, second = world.instances
+            place = 1 - does.instance if is_swapped(world) else does.instance
+            does = replace(does, instance=0 if first == second else place)
+        return Transition(seen_by_servers(world, self.mechanism), does)
 
     def explore(self, most: int | None = None) -> "Explored":
         """Return every transition that can be reached, each with a shortest way to it.
@@ -231,7 +239,7 @@ class Drive:
     graph: Graph
     servers: Servers
     world: World = field(default_factory=World)
-    actions: list[str] = field(default_factory=list[str])
+    actions: list[Action] = field(default_factory=list[Action])
 
     @property
     def is_over(self) -> bool:
@@ -244,7 +252,7 @@ class Drive:
         Raises:
             Differs: The servers do something else than the model. The text has the whole path.
         """
-        self.actions.append(move.says)
+        self.actions.append(move.does)
         await self.do(move)
         self.world = move.after
         done = self.world.destination
@@ -252,25 +260,26 @@ class Drive:
 
     async def do(self, move: Move) -> None:
         """Do an action on the servers, and compare what they answer."""
-        says = move.says
-        if takes := TAKES.fullmatch(says):
-            await self.take(int(takes[1]), request_of(takes[2]), move.after)
-        elif works := WORKS.fullmatch(says):
-            await self.work(int(works[1]), works[2], move.after)
-        elif crashes := CRASHES.fullmatch(says):
-            await self.servers.crash(int(crashes[1]))
-        elif replaced := REPLACED.fullmatch(says):
-            await self.servers.replace(int(replaced[1]))
-        elif waits := WAITS.fullmatch(says):
-            await self.wait(int(waits[1]), request_of(waits[2]))
-        elif says.startswith(TIME_PASSES):
-            self.servers.pass_time()
-        elif goes_on := GOES_ON.fullmatch(says):
-            await self.go_on(int(goes_on[1]), request_of(goes_on[2]), move.after)
-        elif FORGETS.fullmatch(says):
-            await self.servers.forget()
-        else:
-            await self.act(says, move.after)
+        after = move.after
+        match move.does:
+            case Takes(index, request):
+                await self.take(index, request, after)
+            case Works():
+                await self.work(move.does, after)
+            case Crashes(index):
+                await self.servers.crash(index)
+            case IsReplaced(index):
+                await self.servers.replace(index)
+            case Waits(index, request):
+                await self.wait(index, request)
+            case StatesAge() | KeyAges():
+                self.servers.pass_time()
+            case GoesOn(index, request):
+                await self.go_on(index, request, after)
+            case Forgets():
+                await self.servers.forget()
+            case does:
+                await self.act(does, after)
 
     async def take(self, index: int, request: Request, after: World) -> None:
         """Deliver a request to an instance that is idle."""
@@ -296,13 +305,14 @@ class Drive:
         self.compare("the place of the round", "", gate.at)
         self.compare("the response", (0, "still_at_work"), kind_of(gate.reply))
 
-    async def work(self, index: int, step: str, after: World) -> None:
+    async def work(self, does: Works, after: World) -> None:
         """Let a round take its next step."""
+        index, step = does.instance, does.step
         now = self.world.instances[index].work
         assert now is not None
         gate = self.servers.gates[index]
-        if step.endswith(FAILS):
-            self.compare("the place of the round", step.removesuffix(FAILS), gate.at)
+        if does.fails:
+            self.compare("the place of the round", step, gate.at)
             await self.fail(gate, index)
             await self.compare_reply(gate, Response(now.request, 0, FAILED))
             return
@@ -336,34 +346,38 @@ class Drive:
             return True
         return after.instances[index].frames != self.world.instances[index].frames
 
-    async def act(self, says: str, after: World) -> None:
+    async def act(self, does: Action, after: World) -> None:
         """Do what a client does."""
-        if says.startswith("another call"):
-            assert after.other is not None
-            self.servers.call(after.other.waits_for)
-        elif says.startswith(OTHER_CALL):
-            assert self.world.other is not None
-            assert after.other is not None
-            await self.act_as(self.world.other, after.other, says.removeprefix(OTHER_CALL))
-        else:
-            await self.act_as(self.world.client, after.client, says)
+        match does:
+            case BeginsOther():
+                assert after.other is not None
+                self.servers.call(after.other.waits_for)
+            case OfOther(action):
+                assert self.world.other is not None
+                assert after.other is not None
+                await self.act_as(self.world.other, after.other, action)
+            case _:
+                await self.act_as(self.world.client, after.client, does)
 
-    async def act_as(self, client: Client, after: Client, says: str) -> None:
+    async def act_as(self, client: Client, after: Client, does: Action) -> None:
         """Do what one client does."""
         servers = self.servers
         before, now = client.waits_for, after.waits_for
-        is_kept = says == "client keeps the answer and sends it"
-        if is_kept or (says.startswith("user answers") and not after.unsaved):
-            question = client.unsaved if is_kept else int(says.rpartition(" ")[2])
-            await servers.answer(before, now, question)
-        elif says.startswith("user changes"):
-            await servers.change(before, now)
-        elif says == "client answers before it is asked":
-            servers.answer_early(before, now)
-        elif says.startswith("user wants"):
-            servers.call(now)
-        elif now.attempt > before.attempt:
-            servers.call_again(before, now)
+        match does:
+            case Answers(question) if not after.unsaved:
+                await servers.answer(before, now, question)
+            case Keeps():
+                await servers.answer(before, now, client.unsaved)
+            case Changes():
+                await servers.change(before, now)
+            case AnswersEarly():
+                servers.answer_early(before, now)
+            case WantsSecond():
+                servers.call(now)
+            case _ if now.attempt > before.attempt:
+                servers.call_again(before, now)
+            case _:
+                pass
 
     def is_left_behind(self, request: Request) -> bool:
         """Return whether a crash has left a round of the request's call behind."""
@@ -407,5 +421,5 @@ class Drive:
     def compare(self, what: str, model: object, code: object) -> None:
         """Compare one thing."""
         if model != code:
-            path = "\n  ".join(self.actions)
+            path = "\n  ".join(map(str, self.actions))
             raise Differs(f"{what}: model {model!r}, code {code!r}, after\n  {path}")
