@@ -61,6 +61,7 @@ Awaiting the answers (J, H, L, K):
     CallParams             what H, L and K are given for Params: the name and the arguments
 
 Wrap:
+    subject_of             who calls, by issuer and subject: for names of calls
     single_use             no round runs twice; what is sent again gets the recorded response
     SqliteStore            its records, for the processes of one machine
     PostgresStore          its records, for several
@@ -90,7 +91,11 @@ from typing import TYPE_CHECKING, Any
 # isort: off
 if TYPE_CHECKING:
     from mrtr_options.sdk.ask_again import ask_again as ask_again
-    from mrtr_options.sdk.call_key import CALL_KEY as CALL_KEY, new_call_key as new_call_key
+    from mrtr_options.sdk.call_key import (
+        CALL_KEY as CALL_KEY,
+        new_call_key as new_call_key,
+        subject_of as subject_of,
+    )
     from mrtr_options.sdk.calls import Call as Call, Calls as Calls
     from mrtr_options.sdk.effects import NotDone as NotDone, Unknown as Unknown
     from mrtr_options.sdk.handler import (
@@ -195,6 +200,7 @@ NAMES = {
     "Settings": "settings",
     "single_use": "single_use",
     "SqliteStore": "single_use",
+    "subject_of": "call_key",
     "TaskContext": "tasks",
     "TaskStore": "tasks",
     "text": "server",

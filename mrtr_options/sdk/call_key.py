@@ -54,12 +54,13 @@ from typing import Any, TypeVar, cast
 import mcp_types as types
 from mcp import MCPError
 from mcp.server import ServerRequestContext
+from mcp.server.auth.middleware.auth_context import get_access_token
 from pydantic import SecretBytes, SecretStr
 from pydantic_core import to_jsonable_python
 
 from mrtr_options.sdk.capabilities import is_modern
 from mrtr_options.sdk.current_request import request_here, server_of
-from mrtr_options.sdk.handler import NAMES_CALLS, HandlerT, why_not
+from mrtr_options.sdk.handler import NAMES_CALLS, HandlerT, Principal, why_not
 from mrtr_options.sdk.reasons import Reason
 
 CALL_KEY = "mrtr-options/call-key"
@@ -147,6 +148,7 @@ class CallNaming:
         call_is_secret: Whether only one caller can know what names a call, so that unknown callers
             share none.
         same: The arguments that a call made again must have, too; None for all.
+        caller: Names whose calls share names; None for the principal that states are bound to.
 
     Raises:
         TypeError: `same` is one text; or `call` is neither an argument's name nor a function of two
@@ -156,6 +158,7 @@ class CallNaming:
     call: str | CallFunction | None = None
     call_is_secret: bool = False
     same: Sequence[str] | None = None
+    caller: Principal | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.same, str):
@@ -191,6 +194,7 @@ class CallNaming:
             MCPError: -32602, it is not a call key; -32600, the name needs a caller, none is known,
                 and there is no call key.
         """
+        caller = caller if self.caller is None else self.caller(ctx)
         target = getattr(params, "name", None)
         if not isinstance(target, str):  # a resource has no arguments
             return None
@@ -234,6 +238,17 @@ class CallNaming:
         return digest_of(arguments)
 
 
+def subject_of(ctx: ServerRequestContext[Any, Any]) -> str | None:
+    """Name who calls by issuer and subject; None for a token without a subject, or without token.
+
+    The SDK's own principal has the client's id in it, which changes when the client registers anew.
+    """
+    token = get_access_token()
+    if token is None or token.subject is None:
+        return None
+    return json.dumps([(token.claims or {}).get("iss"), token.subject])
+
+
 def naming_calls(handler: HandlerT, naming: CallNaming) -> HandlerT:
     """Return the handler itself, marked as one whose calls are named so."""
     vars(handler)[NAMES_CALLS] = naming
@@ -265,7 +280,7 @@ def check_naming(
             f"calls of {tool!r} are named by its argument {naming.call!r}, and its arguments are:"
             f" {known}"
         )
-    if not knows_callers and not naming.call_is_secret:
+    if not (knows_callers or naming.caller or naming.call_is_secret):
         raise ValueError(
             f"calls of {tool!r} are named by what a caller sends, and this server does not know its"
             " callers: two strangers would share a call. Write Settings(principal=...), or"

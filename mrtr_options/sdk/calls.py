@@ -80,6 +80,7 @@ class Guarding(TypedDict, total=False):
     """What else the guard can be told of a tool's calls; see `single_use`."""
 
     same: Sequence[str]
+    caller: Principal
     call_is_secret: bool
     call_seconds: float
     repeat_note: str | None
@@ -221,7 +222,6 @@ class Calls:
         self._protect(server)
         options: Guarding = {"repeat_note": REPEAT_NOTE, **guarding}
         guard = single_use(self.store, call=name_by, **options)
-        hints = annotations or types.ToolAnnotations(idempotent_hint=True)
 
         def add(
             function: Callable[Concatenate[Call, P], Awaitable[ToldT]],
@@ -233,7 +233,7 @@ class Calls:
                 arguments,
                 keyed_replay(_handler_of(function, arguments)),
                 [guard, legacy_shim],
-                annotations=hints,
+                annotations=annotations or types.ToolAnnotations(idempotent_hint=True),
                 output_schema=output,
             )
             tool.add_to(server)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,6 +13,8 @@ import mcp_types as types
 import pytest
 from mcp import Client, MCPError
 from mcp.server import MCPServer, Server
+from mcp.server.auth.middleware.auth_context import AuthenticatedUser, auth_context_var
+from mcp.server.auth.provider import AccessToken
 from pydantic import BaseModel, Field
 
 from mrtr_options import sdk
@@ -234,6 +237,62 @@ async def test_a_tool_is_listed_beside_others_as_its_function_says(
     assert "Yours" in listed["find"].input_schema["properties"]["reference"]["description"]
     assert set((listed["find"].output_schema or {})["properties"]) == {"id", "amount"}
     assert result.structured_content == {"id": "r-9", "amount": 3}
+
+
+# --- a client that registers anew -----------------------------------------------------------------
+
+
+@contextmanager
+def signed_in(client_id: str, subject: str | None = "ada") -> Generator[None]:
+    """Let requests come with the token of a client."""
+    token = AccessToken(
+        token="t", client_id=client_id, scopes=[], subject=subject, claims={"iss": "https://id"}
+    )
+    reset = auth_context_var.set(AuthenticatedUser(token))
+    try:
+        yield
+    finally:
+        auth_context_var.reset(reset)
+
+
+def by_subject(path: Path, bank: Bank) -> Any:
+    """Build an instance whose names are of subjects, and whose states are of their clients."""
+    server = MCPServer("shop")
+    calls = sdk.Calls(sdk.SqliteStore(path), keys=[KEY])
+
+    @calls.tool(server, name_by="reference", caller=sdk.subject_of)
+    async def refund(call: sdk.Call, order: str, reference: str, amount: int) -> str:
+        await call.confirm("Sure?")
+        return (await call.once("refund", bank.pay, reference, amount)).id
+
+    return server
+
+
+async def test_who_registers_anew_between_two_calls_is_charged_once(tmp_path: Path) -> None:
+    bank = Bank()
+    server = by_subject(tmp_path / "calls", bank)
+    with signed_in("client 1"):
+        assert await told(server, User()) == "p-1"
+    with signed_in("client 2"):
+        assert (await told(server, User())).endswith("its result was: p-1")
+    with signed_in("client 1", "bob"):
+        assert await told(server, User()) == "p-2"
+    with signed_in("client 1", None):
+        assert "does not know who calls" in await told(server, User())
+
+
+async def test_who_registers_anew_in_a_call_is_asked_the_open_question(tmp_path: Path) -> None:
+    bank = Bank()
+    server = by_subject(tmp_path / "calls", bank)
+    with signed_in("client 1"):
+        asked = await one_round(server)
+    with signed_in("client 2"):
+        with pytest.raises(MCPError, match="Invalid or expired requestState"):
+            await one_round(server, asked)
+        again = await one_round(server)
+        assert again.input_requests == asked.input_requests
+        assert text_of(await one_round(server, again)) == "p-1"
+    assert len(bank.paid) == 1
 
 
 # --- what cannot work is refused when it is written -----------------------------------------------

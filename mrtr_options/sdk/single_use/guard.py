@@ -99,6 +99,7 @@ from mrtr_options.sdk.handler import (
     Context,
     Handler,
     Params,
+    Principal,
     Result,
     check_handler,
     check_result,
@@ -151,6 +152,7 @@ def single_use(  # noqa: PLR0913
     call_seconds: float = CALL_SECONDS,
     call_is_secret: bool = False,
     same: Sequence[str] | None = None,
+    caller: Principal | None = None,
     repeat_note: str | None = None,
     wait_seconds: float = 10.0,
     round_seconds: float = 60.0,
@@ -177,6 +179,8 @@ def single_use(  # noqa: PLR0913
             call.
         same: The arguments that a call made again must have, too, such as ("amount", "to"); by
             default all. Any others may be worded anew.
+        caller: Whose calls share names: `subject_of` for one user, however often their client
+            registers anew. None for the principal that states are bound to.
         repeat_note: A sentence for the model, put before the content of a result that a call gets
             because an earlier one had its name; "{since}" in it is the time of the first. None to
             say so in `_meta` alone.
@@ -202,7 +206,7 @@ def single_use(  # noqa: PLR0913
             "single_use takes a store first and goes around a handler then:"
             ' single_use(SqliteStore("rounds.sqlite"))(handler)'
         )
-    naming = CallNaming(call, call_is_secret, same)
+    naming = CallNaming(call, call_is_secret, same, caller)
 
     def wrap(handler: Handler) -> Handler:
         check_handler(handler, "single_use")
