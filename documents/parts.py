@@ -54,6 +54,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "kinds of fault": tables.kinds_of_fault,
     "deployments": tables.deployments,
     "rules": tables.rules,
+    "refusals": tables.refusals,
     "api": api,
     "kinds of anomaly": tables.kinds_of_anomaly,
     "anomalies": tables.anomalies,

@@ -31,6 +31,7 @@ from mrtr_options.review.judge.anomalies import ANOMALIES
 from mrtr_options.review.judge.contract import RULES
 from mrtr_options.review.judge.observation import Observation
 from mrtr_options.review.show.tables import markdown
+from mrtr_options.sdk.reasons import MEANINGS
 from mrtr_options.terminal import markdown as table
 from mrtr_options.tool.author_code import author_code, unified
 from mrtr_options.tool.catalogue import DURABLE, Option, all_options, option_named
@@ -379,6 +380,22 @@ def deployments() -> str:
         out = "; ".join(dict.fromkeys(filter(None, reasons)))
         lines.append((f"`{each.name}`", each.says, str(reasons.count("")), out))
     return table(("deployment", "what it is", "schedules", "without those"), lines)
+
+
+def refusals() -> str:
+    """Return the meaning of each reason of a refusal."""
+    rows = [
+        (
+            f"`{reason}`",
+            meaning.known,
+            meaning.then,
+            "perhaps" if meaning.may_have_happened else "no",
+            "" if meaning.retry_after is None else f"{meaning.retry_after:g} s",
+        )
+        for reason, meaning in MEANINGS.items()
+    ]
+    heads = ("reason", "what is known", "what to do", "may have happened", "retry after")
+    return table(heads, rows)
 
 
 def rules() -> str:

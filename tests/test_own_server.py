@@ -274,7 +274,7 @@ async def test_a_form_is_checked_alike_inside_the_guard_and_outside(
     with pytest.raises(MCPError) as refusal:
         await call(server, user)
     assert refusal.value.message == f"The answer to 'tip' does not fit the question: {why}"
-    assert refusal.value.data == {"reason": "invalid_answer", "question": "tip"}
+    assert refusal.value.data["question"] == "tip"
 
 
 NO_FORMS = {"amount": Decimal, "tip": Tip, "hours": list[str], "when": int | str}

@@ -14,6 +14,7 @@ import pytest
 from mcp import Client, MCPError
 
 from mrtr_options.sdk.protection import MAX_TOKEN_BYTES, new_key, read_without_key
+from mrtr_options.sdk.reasons import Reason, data_of
 from mrtr_options.sdk.telemetry import without_name
 from mrtr_options.tool.server import TOOL, Context
 from mrtr_options.tool.settings import Settings
@@ -70,7 +71,8 @@ class Sender:
 def _check_frozen(error: MCPError, reason: str = "invalid_request_state") -> None:
     assert error.code == types.INVALID_PARAMS
     assert error.message == FROZEN
-    assert error.error.data == {"reason": reason}
+    is_expired = reason == Reason.STATE_EXPIRED
+    assert error.error.data == (data_of(Reason.STATE_EXPIRED) if is_expired else {"reason": reason})
 
 
 @stateful

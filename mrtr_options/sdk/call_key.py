@@ -60,7 +60,7 @@ from pydantic_core import to_jsonable_python
 
 from mrtr_options.sdk.capabilities import is_modern
 from mrtr_options.sdk.current_request import request_here, server_of
-from mrtr_options.sdk.handler import NAMES_CALLS, HandlerT, Principal, why_not
+from mrtr_options.sdk.handler import NAMES_CALLS, HandlerT, Principal, refusal, why_not
 from mrtr_options.sdk.reasons import Reason
 
 CALL_KEY = "mrtr-options/call-key"
@@ -211,7 +211,7 @@ class CallNaming:
             of_key = key.call_of(caller, target)
             return CallName(of_key, key.made, "call key", self.digest_of(params))
         if names_a_call:
-            raise _caller_unknown()
+            raise refusal(Reason.CALLER_UNKNOWN, code=types.INVALID_REQUEST)
         return None
 
     @property
@@ -285,7 +285,8 @@ def check_naming(
             f"calls of {tool!r} are named by what a caller sends, and this server does not know its"
             " callers: two strangers would share a call. Write Settings(principal=...), or"
             " Settings(authenticated=True) where the app around the server authenticates; or"
-            " call_is_secret=True where only one caller can know what names a call"
+            " call_is_secret=True where only one caller can know what names a call. On a server of"
+            " your own, write sdk.protect(server, settings) before add_to"
         )
 
 
@@ -315,13 +316,13 @@ def call_key_of(
     if text is None or not is_modern(ctx):
         return None
     if not isinstance(text, str):
-        raise _no_key()
+        raise refusal(Reason.BAD_CALL_KEY)
     try:
         key = uuid.UUID(text)
     except ValueError:
-        raise _no_key() from None
+        raise refusal(Reason.BAD_CALL_KEY) from None
     if key.version != 7 or str(key) != text:
-        raise _no_key()
+        raise refusal(Reason.BAD_CALL_KEY)
     # The end of its millisecond: a store that was made within it is not newer than the key.
     return CallKey(text, ((key.int >> 80) + 1) / 1000)
 
@@ -388,7 +389,7 @@ def as_repeat(response: ResponseT, since: float, note: str | None = None) -> Res
 def error_as_repeat(error: MCPError, since: float) -> MCPError:
     """Return a recorded error that says that it is one: `repeat.since` in its data.
 
-    Data that is no object, or says of a `repeat` itself, stays as it is.
+    Data that is no object, or has a `repeat` of the author's, stays as it is.
     """
     data: Any = error.error.data
     if data is None or (isinstance(data, dict) and "repeat" not in data):
@@ -438,23 +439,17 @@ def other_arguments(source: str = "call key", became: str | None = None) -> MCPE
         became: What became of the call that has the name; a key of `_BECAME`.
     """
     other = "Make a new key" if source == "call key" else "Take another one"
-    return MCPError(
-        types.INVALID_PARAMS,
+    return refusal(
+        Reason.CALL_REUSED,
         f"This {source} was used with other arguments before. {_BECAME[became]} To get its"
         " result, call again with the arguments of that call. Nothing was done now."
         f" {other} only if the user wants it done once more.",
-        {"reason": Reason.CALL_REUSED, "may_have_happened": True, "repeat": False},
     )
 
 
 def too_old() -> MCPError:
     """Return the refusal of a key that was made too long ago, or too far in the future."""
-    return MCPError(
-        types.INVALID_PARAMS,
-        "This call key is too old, or the clock that it was made by is wrong. This request did"
-        " nothing; an earlier one with the key may have.",
-        {"reason": Reason.CALL_KEY_EXPIRED},
-    )
+    return refusal(Reason.CALL_KEY_EXPIRED)
 
 
 def _digest(*parts: object) -> str:
@@ -464,23 +459,6 @@ def _digest(*parts: object) -> str:
 
 def _iso(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
-
-
-def _caller_unknown() -> MCPError:
-    return MCPError(
-        types.INVALID_REQUEST,
-        "Each caller of this tool has names of their own for calls, and this server does not know"
-        " who calls. Authenticate, or send a call key.",
-        {"reason": Reason.CALLER_UNKNOWN},
-    )
-
-
-def _no_key() -> MCPError:
-    return MCPError(
-        types.INVALID_PARAMS,
-        f"{CALL_KEY} is not a UUID of version 7 in lower case.",
-        {"reason": Reason.BAD_CALL_KEY},
-    )
 
 
 def printable(value: object) -> str:

@@ -31,9 +31,9 @@ from mcp import MCPError
 from pydantic import TypeAdapter
 from pydantic_core import to_jsonable_python
 
-from mrtr_options.sdk.handler import await_result
+from mrtr_options.sdk.handler import await_result, refusal
 from mrtr_options.sdk.questions import Cancelled, CannotAsk, Declined
-from mrtr_options.sdk.reasons import Reason
+from mrtr_options.sdk.reasons import MEANINGS, Reason
 
 T = TypeVar("T")
 
@@ -47,6 +47,10 @@ what the effect returned.
 
 MAX_VALUE_BYTES = 64 * 1024
 """The longest value of an effect that is recorded with it."""
+
+
+AGAIN_SECONDS = 5.0
+"""The time after which a round in doubt may be sent again, where it may."""
 
 
 class NotDone(Exception):
@@ -298,20 +302,15 @@ def in_doubt(names: Iterable[str] = (), *, may_run_again: bool = False) -> MCPEr
     """
     known = ", ".join(map(repr, names))
     what = f" It may have happened: {known}." if known else " Its effects may have happened."
-    then = (
-        "Send it again later."
-        if may_run_again
-        else "It will not be retried. Look where it would be done, or ask the user, before you"
-        " call the tool for it under another name."
-    )
-    return MCPError(
-        types.INTERNAL_ERROR,
+    if may_run_again:
+        then, later = "Send it again later.", {"retry_after": AGAIN_SECONDS}
+    else:
+        then, later = f"It will not be retried. {MEANINGS[Reason.INDETERMINATE].then}", {}
+    return refusal(
+        Reason.INDETERMINATE,
         f"Outcome unknown: this round started but no result was recorded.{what} {then}",
-        {
-            "reason": Reason.INDETERMINATE,
-            "may_have_happened": True,
-            "repeat": may_run_again,
-        },
+        code=types.INTERNAL_ERROR,
+        **later,
     )
 
 

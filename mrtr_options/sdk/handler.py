@@ -23,7 +23,7 @@ from mcp import MCPError
 from mcp.server import ServerRequestContext
 from pydantic import ValidationError
 
-from mrtr_options.sdk.reasons import Reason
+from mrtr_options.sdk.reasons import MEANINGS, Reason, data_of
 
 Context = ServerRequestContext[Any, Any]
 Params = types.CallToolRequestParams
@@ -93,17 +93,17 @@ class Crashed(MCPError):
 
 
 def refusal(
-    reason: Reason, message: str, *, code: int = types.INVALID_PARAMS, **more: str
+    reason: Reason, message: str | None = None, *, code: int = types.INVALID_PARAMS, **more: object
 ) -> MCPError:
     """Make the error of a refused request.
 
     Args:
         reason: Why, for programs.
-        message: Why, for people.
+        message: Why, for people and models; by default what `MEANINGS` says.
         code: The code of JSON-RPC.
         more: What else programs may know.
     """
-    return MCPError(code, message, {"reason": reason, **more})
+    return MCPError(code, message or str(MEANINGS[reason]), data_of(reason, **more))
 
 
 def check_result(result: ResultT) -> ResultT:
@@ -220,12 +220,6 @@ def mark_need(handler: HandlerT, resource: object) -> HandlerT:
 def needed_by(handler: object) -> object:
     """Return the resource that must be open while this handler serves; None if there is none."""
     return getattr(handler, _NEEDS, None)
-
-
-# --- refusals -----------------------------------------------------------------------------------
-
-
-# --- the request ---------------------------------------------------------------------------------
 
 
 def seals(handler: HandlerT) -> HandlerT:

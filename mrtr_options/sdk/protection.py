@@ -192,7 +192,14 @@ class AgingCodec:
         payload = self._codec.unseal(token)
         claims = json.loads(payload)
         now = time.time() if self._clock is None else self._clock()
-        is_in_time = claims["iat"] - CLOCKS_DIFFER_SECONDS <= now < claims["exp"]
+        ahead = claims["iat"] - now
+        if ahead > CLOCKS_DIFFER_SECONDS:
+            _logger.error(
+                "a state is refused that was made in %.0f s by the clock here: the clocks of two"
+                " instances differ; Settings(clock=...) takes one that all of them follow",
+                ahead,
+            )
+        is_in_time = ahead <= CLOCKS_DIFFER_SECONDS and now < claims["exp"]
         if is_in_time and self._clock is None:
             return payload
         if (this := current_request.get()) is not None:

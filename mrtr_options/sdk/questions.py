@@ -24,8 +24,8 @@ from pydantic import BaseModel, PydanticUserError, ValidationError
 
 from mrtr_options.sdk.capabilities import kind_of_request, kinds
 from mrtr_options.sdk.current_request import by_hand, check_protected, latest_by_hand
-from mrtr_options.sdk.handler import first_error, refusal
-from mrtr_options.sdk.reasons import Reason
+from mrtr_options.sdk.handler import first_error
+from mrtr_options.sdk.reasons import Reason, data_of
 from mrtr_options.sdk.writing import write_model
 
 AnswerT = TypeVar("AnswerT", bound=BaseModel)
@@ -155,7 +155,7 @@ class BadAnswer(MCPError):
         super().__init__(
             types.INVALID_PARAMS,
             f"The answer to {key!r} does not fit the question: {why}",
-            {"reason": Reason.INVALID_ANSWER, "question": key},
+            data_of(Reason.INVALID_ANSWER, question=key),
         )
 
 
@@ -374,7 +374,9 @@ def _length(state: str) -> int:
 
 def invalid_state() -> MCPError:
     """Make the refusal of a state that the tool did not hand out."""
-    return refusal(Reason.INVALID_STATE, "Invalid or expired requestState")
+    # One text and one word for every state that is not the caller's: nothing is told of it.
+    data = {"reason": Reason.INVALID_STATE}
+    return MCPError(types.INVALID_PARAMS, "Invalid or expired requestState", data)
 
 
 def answer_to(

@@ -70,6 +70,7 @@ from mrtr_options.sdk.settings import (
     settings_or_environment,
     shared_lifespan,
 )
+from mrtr_options.sdk.writing import without_names as without_names
 
 _logger = logging.getLogger(__name__)
 
@@ -158,9 +159,9 @@ class Tool:
     @cached_property
     def listed(self) -> types.Tool:
         """Describe the tool for `tools/list`."""
-        schema = {
+        schema: dict[str, Any] = {
             "$schema": "https://json-schema.org/draft/2020-12/schema",
-            **without_names(_schema_of(self.arguments)),
+            **without_names(_schema_of(self.arguments), self.named_by),
         }
         return types.Tool(
             name=self.name,
@@ -182,6 +183,12 @@ class Tool:
         # Outermost: a wrapper may repeat a question that was made for a client that declared more.
         check_declared(ctx, result)
         return result
+
+    @property
+    def named_by(self) -> str | None:
+        """The argument that names its calls; None where none does."""
+        call = getattr(getattr(self._wrapped, NAMES_CALLS, None), "call", None)
+        return call if isinstance(call, str) else None
 
     def check_naming(self, *, knows_callers: bool) -> None:
         """Refuse names of calls that this tool's server cannot give.
@@ -297,16 +304,6 @@ def _knows_callers(server: MCPServer[Any] | Server[Any]) -> bool:
     """Return whether a server of an author's own can tell two callers apart."""
     has_own = any(each.principal is not authenticated_principal for each in _boundaries(server))
     return has_own or (isinstance(server, MCPServer) and server.settings.auth is not None)
-
-
-def without_names(schema: dict[str, Any]) -> dict[str, Any]:
-    """Leave out of an input schema what the names and docstrings of Python code put into it."""
-    properties = {
-        name: {word: said for word, said in each.items() if word != "title"}
-        for name, each in schema["properties"].items()
-    }
-    kept = {word: said for word, said in schema.items() if word not in ("title", "description")}
-    return {**kept, "properties": properties}
 
 
 # --- servers ------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 import logging
+from copy import copy
 from functools import cached_property
 from typing import Annotated, Any, Protocol, cast
 
@@ -19,6 +20,7 @@ from pydantic import BaseModel
 
 from mrtr_options.sdk.current_request import protected
 from mrtr_options.sdk.handler import Context, Crashed, Params, Result
+from mrtr_options.sdk.writing import say_name
 
 _logger = logging.getLogger(__name__)
 
@@ -34,6 +36,8 @@ class Tool(Protocol):
     def arguments(self) -> type[BaseModel]: ...
     @property
     def annotations(self) -> types.ToolAnnotations | None: ...
+    @property
+    def named_by(self) -> str | None: ...
     @property
     def output_schema(self) -> type[BaseModel] | None: ...
     @cached_property
@@ -88,13 +92,14 @@ async def _called(tool: Tool, ctx: HighTierContext[Any]) -> Result:
 def _parameters_of(tool: Tool, name_of_context: str) -> list[inspect.Parameter]:
     """Return a parameter for the SDK's context, and one for each argument."""
     kind = inspect.Parameter.KEYWORD_ONLY
-    return [
-        inspect.Parameter(name_of_context, kind, annotation=HighTierContext[Any]),
-        *(
-            inspect.Parameter(name, kind, annotation=Annotated[field.annotation, field])
-            for name, field in tool.arguments.model_fields.items()
-        ),
-    ]
+    parameters = [inspect.Parameter(name_of_context, kind, annotation=HighTierContext[Any])]
+    for name, field in tool.arguments.model_fields.items():
+        if (field.alias or name) == tool.named_by:
+            field = copy(field)
+            field.description = say_name(field.description)
+        annotation = Annotated[field.annotation, field]
+        parameters.append(inspect.Parameter(name, kind, annotation=annotation))
+    return parameters
 
 
 def add_to_lowlevel(tool: Tool, server: Server[Any]) -> None:

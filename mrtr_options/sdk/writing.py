@@ -80,3 +80,30 @@ def read_back(key: str, value: Any) -> Any:
     if not is_same(value, held):
         raise ValueError(f"the memo {key!r} would be {held!r} in a later round, and is {value!r}")
     return held
+
+
+def without_names(schema: dict[str, Any], names_calls: str | None = None) -> dict[str, Any]:
+    """Leave out of an input schema what the names and docstrings of Python code put into it.
+
+    Args:
+        schema: The schema.
+        names_calls: The argument that names calls. Its description says so.
+    """
+    properties = {
+        name: {word: said for word, said in each.items() if word != "title"}
+        for name, each in schema["properties"].items()
+    }
+    if names_calls in properties:
+        named = properties[names_calls]
+        properties[names_calls] = {**named, "description": say_name(named.get("description"))}
+    kept = {word: said for word, said in schema.items() if word not in ("title", "description")}
+    return {**kept, "properties": properties}
+
+
+def say_name(description: str | None) -> str:
+    """Add to the description of an argument how it names calls."""
+    name = (
+        "It names the call: send the same one again after an error or no answer, and another one"
+        " only for another wish."
+    )
+    return f"{description.rstrip('. ')}. {name}" if description else name

@@ -13,7 +13,8 @@ import mcp_types as types
 import pytest
 from mcp import Client, MCPError
 from mcp.server import MCPServer, Server
-from mcp.server.auth.middleware.auth_context import AuthenticatedUser, auth_context_var
+from mcp.server.auth.middleware.auth_context import auth_context_var
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
 from pydantic import BaseModel, Field
 
@@ -364,7 +365,7 @@ async def test_what_settled_cannot_be_given_is_refused_before_the_effect(tmp_pat
     async def refund(call: sdk.Call, reference: str, order: str, amount: int) -> str:
         return str(await call.once("refund", bank.pay, reference, amount, settled=_of_three))
 
-    assert "nothing was done" in await told(server, User())
+    assert "had begun" in await told(server, User())
     assert bank.paid == []
 
 

@@ -277,7 +277,7 @@ async def test_a_store_full_of_bytes_refuses_more_and_forgets_the_oldest_result(
                 MCPError, match="bytes of unanswered calls and takes no more"
             ) as full:
                 await deliver(caller, second, named("B" * 2000, "one"))
-            assert full.value.error.data == {"reason": "too_many_continuations"}
+            assert full.value.error.data["reason"] == "too_many_continuations"
         done = await deliver(caller, asked, named("Ann", "two"))
         following = await deliver(caller, second, named("B" * 2000, "one"))
         assert await deliver(caller, asked, named("Ann", "two")) == done

@@ -94,4 +94,4 @@ async def test_a_number_that_json_cannot_carry_is_refused_before_the_handler(
     with pytest.raises(MCPError) as told:
         await ProtectedRounds(RequestStateSecurity.ephemeral())(request, entered)
     assert told.value.code == -32602
-    assert told.value.error.data == {"reason": "number_out_of_range"}
+    assert told.value.error.data["reason"] == "number_out_of_range"

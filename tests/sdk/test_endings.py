@@ -151,9 +151,8 @@ async def test_a_question_after_an_effect_that_nobody_answered_in_time_is_asked_
     tool = guarded(replaying(till), store)
     receipt = await deliver(tool, await deliver(tool, reference=1), ONE, reference=1)
     now += 700
-    assert (await error_of(lambda: deliver(tool, receipt, NO, reference=1))).error.data == {
-        "reason": "request_state_expired"
-    }
+    expired = await error_of(lambda: deliver(tool, receipt, NO, reference=1))
+    assert expired.error.data["reason"] == "request_state_expired"
     again = await deliver(tool, reference=1)
     done = await deliver(tool, again, named("Bob", "two"), reference=1)
     assert text_of(done) == "charge 1"

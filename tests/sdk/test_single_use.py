@@ -377,7 +377,7 @@ async def test_a_round_has_one_outcome_where_its_server_hears_late_that_it_took_
             return found
 
         async def begin() -> None:
-            with pytest.raises(MCPError, match="Try again later"):
+            with pytest.raises(MCPError, match="again later"):
                 await deliver(single_use(slow, round_seconds=0.2, attempts=2)(tool), key=key)
 
         monkeypatch.setattr(slow, "reserve", reserve_and_hear_late)

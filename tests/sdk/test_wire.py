@@ -90,7 +90,7 @@ async def test_a_question_says_until_when_its_answer_is_taken_and_it_is_so(build
         now[0] = deadline.timestamp() + 1
         with pytest.raises(MCPError) as refused:
             await round_of(client, asked)
-    assert refused.value.error.data == {"reason": "request_state_expired"}
+    assert refused.value.error.data["reason"] == "request_state_expired"
 
 
 def test_each_reason_on_the_wire_is_in_the_vocabulary_and_in_the_documents() -> None:

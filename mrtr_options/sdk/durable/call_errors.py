@@ -9,6 +9,8 @@ import mcp_types as types
 from mcp import MCPError
 
 from mrtr_options.sdk.durable.sealing import MAX_BYTES
+from mrtr_options.sdk.handler import refusal
+from mrtr_options.sdk.reasons import Reason, data_of
 
 _WHY = {
     "unknown_call": "This call is not waiting for an answer: it was given up after too long a"
@@ -33,26 +35,27 @@ _WHY = {
 
 def refused(reason: str, **more: str) -> MCPError:
     """Return the refusal of a round: an error with a reason of `_WHY` and its text."""
-    return MCPError(types.INVALID_PARAMS, _WHY[reason].format(**more), {"reason": reason, **more})
+    data = data_of(Reason(reason), **more)
+    return MCPError(types.INVALID_PARAMS, _WHY[reason].format(**more), data)
 
 
 def still_at_work(seconds: float) -> MCPError:
-    return MCPError(
-        types.REQUEST_TIMEOUT,
+    return refusal(
+        Reason.STILL_AT_WORK,
         f"This call is still at work after {seconds:g} s of waiting, and goes on. Send the same"
         " request with the same state to wait further. A call without a state would begin another"
         " one.",
-        {"reason": "still_at_work"},
+        code=types.REQUEST_TIMEOUT,
     )
 
 
 def stopped() -> MCPError:
     """Return the end of a call whose user does not want to wait for it."""
-    return MCPError(
-        types.INVALID_REQUEST,
+    return refusal(
+        Reason.STOPPED,
         "This call was stopped, as its user did not want to wait further. Its effects may have "
         "happened. Look before you call the tool again.",
-        {"reason": "stopped"},
+        code=types.INVALID_REQUEST,
     )
 
 

@@ -68,6 +68,7 @@ returns its questions.
 
 from __future__ import annotations
 
+import logging
 import math
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
@@ -134,6 +135,8 @@ from mrtr_options.sdk.single_use.round_state import (
     put_in_new_round,
 )
 from mrtr_options.sdk.single_use.running import SessionOfGuest, TakenRound
+
+_logger = logging.getLogger(__name__)
 
 MAX_WAITERS = 16
 """The most deliveries of one round that wait for its outcome.
@@ -240,6 +243,7 @@ class _Guard:
 
     Attributes:
         waiting: How many deliveries wait for a round that another one runs, by the round's number.
+        told: The tools for which the log says that calls are not guarded.
     """
 
     handler: Handler
@@ -252,6 +256,7 @@ class _Guard:
     attempts: int
     tells_effects: bool
     waiting: Counter[str] = field(default_factory=Counter[str])
+    told: set[str] = field(default_factory=set[str])
 
     async def deliver(self, ctx: Context, params: Params) -> Result:
         """Return the response to one delivery of a round."""
@@ -307,11 +312,22 @@ class _Guard:
         unanswered = params.model_copy(update={"input_responses": None})
         result = await self.handler(ctx, unanswered)
         if not isinstance(result, types.InputRequiredResult):
+            self.tell_unguarded(params.name)
             return result
         try:
             return put_in_new_round(result, await self.store.stamp())
         except Unusable as error:
             raise store_unusable(error, "and cannot ask what this call needs to know") from None
+
+    def tell_unguarded(self, tool: str) -> None:
+        """Say once that the guard did nothing for a call that asked nothing and has no name."""
+        if self.naming.call is None and tool not in self.told:
+            self.told.add(tool)
+            _logger.warning(
+                "a call of %r asked nothing and has no name: the guard keeps no record of it, and"
+                " one that is made again is done again; write single_use(store, call=...)",
+                tool,
+            )
 
     def claim(
         self, state: RoundState, answers: types.InputResponses, params: Params, caller: str | None
@@ -360,7 +376,7 @@ class _Guard:
                 raise answered_differently() from None
             raise name.other_arguments(error.became) from None
         except Full:
-            raise store_full() from None
+            raise store_full(claim.caller) from None
 
     async def ask_afresh(self, claim: Claim, question: str) -> str:
         """Ask the open question of a call again, since it was too old. Its round stays the same."""

@@ -16,7 +16,7 @@ from pydantic import TypeAdapter
 from mrtr_options.sdk.call_key import as_repeat, error_as_repeat
 from mrtr_options.sdk.single_use.refusals import indeterminate, result_too_long
 
-MAX_RESPONSE_BYTES = 256 * 1024
+MAX_RESPONSE_BYTES = 4 * 1024 * 1024
 """The longest recorded response; a longer one is given once and cannot be repeated."""
 
 

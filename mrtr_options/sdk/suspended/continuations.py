@@ -54,6 +54,7 @@ from mrtr_options.sdk.capabilities import kinds
 from mrtr_options.sdk.current_request import caller_of, check_protected
 from mrtr_options.sdk.handler import CallParams, check_handler, check_result, mark_need, mark_times
 from mrtr_options.sdk.questions import Cancelled, Declined, NotBegun, read_answer, request_for
+from mrtr_options.sdk.reasons import Reason, data_of
 from mrtr_options.sdk.suspended.detached import Task, parking, spawn, stop
 from mrtr_options.sdk.suspended.frame import Asked, DeskT, Frame, LinearContext
 
@@ -75,7 +76,7 @@ def _unknown_call(error: type[MCPError] = NotBegun) -> MCPError:
         "This call is not waiting on this server: it ended, was given up after too long a pause, or"
         " lives on another instance. Its effects may have happened. Look before you call the tool"
         " again.",
-        {"reason": "unknown_continuation"},
+        data_of(Reason.UNKNOWN_CONTINUATION),
     )
 
 
@@ -85,7 +86,7 @@ def _not_entered() -> MCPError:
         "This server cannot hold calls: its author must enter the continuation store (`async with"
         " store`) while it serves, or build it with mrtr_options.sdk.build_server(...,"
         " resources=[store]).",
-        {"reason": "store_not_entered"},
+        data_of(Reason.STORE_NOT_ENTERED),
     )
 
 
@@ -93,7 +94,7 @@ def _full(held: str) -> MCPError:
     return NotBegun(
         types.INTERNAL_ERROR,
         f"This server holds {held} and takes no more. Try again later.",
-        {"reason": "too_many_continuations"},
+        data_of(Reason.TOO_MANY_CONTINUATIONS),
     )
 
 
@@ -101,7 +102,7 @@ def _spent(key: str) -> MCPError:
     return NotBegun(
         types.INVALID_PARAMS,
         f"The question {key!r} of this call has been answered differently before.",
-        {"reason": "answered_differently", "question": key},
+        data_of(Reason.ANSWERED_DIFFERENTLY, question=key),
     )
 
 
@@ -255,7 +256,7 @@ class ContinuationStore:
                     "The tool ended this call without a result. Its effects may have happened."
                 )
                 self._finish(
-                    frame, MCPError(types.INTERNAL_ERROR, message, {"reason": "call_ended"})
+                    frame, MCPError(types.INTERNAL_ERROR, message, data_of(Reason.CALL_ENDED))
                 )
             # Raised from here another one would end the event loop and every other call with it.
             if isinstance(error, anyio.get_cancelled_exc_class()):
