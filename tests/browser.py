@@ -129,6 +129,25 @@ class Tab:
             raise PageFailed(details.get("exception", {}).get("description") or details["text"])
         return done["result"].get("value")
 
+    def texts(self, selector: str) -> list[str]:
+        """Return the texts of the elements that a selector finds."""
+        found = f"[...document.querySelectorAll({json.dumps(selector)})]"
+        return self.run(f"{found}.map((each) => each.textContent)")
+
+    def visible(self, selector: str) -> list[str]:
+        """Return the texts of those elements that are visible; closed details hide theirs."""
+        found = f"[...document.querySelectorAll({json.dumps(selector)})]"
+        return self.run(
+            f"{found}.filter((each) => each.checkVisibility()).map((each) => each.textContent)"
+        )
+
+    def show(self, fragment: str) -> None:
+        """Follow a link within the page."""
+        self.run(
+            "new Promise((done) => { addEventListener('popstate', () => done(true),"
+            f" {{ once: true }}); location.hash = {json.dumps(fragment)}; }})"
+        )
+
     def click(self, selector: str) -> None:
         """Wait for an element, then click its middle with the mouse as a user does."""
         self.wait(f"document.querySelector({json.dumps(selector)})")

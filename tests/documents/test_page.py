@@ -1,25 +1,23 @@
 """Tests of the page of `make page`, in a browser without a network: it shows what was run."""
 
-import base64
 import json
 import re
-import zlib
 from collections import Counter
-from collections.abc import Generator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
 
-from documents import ROOT, explored
+from documents import explored
 from documents.advice import FOR_SDKS, FOR_THE_SPECIFICATION
 from documents.choosing import choices
 from documents.page import costs
 from documents.page.__main__ import main
 from documents.page.document import document
 from documents.page.html import SCRIPTS, page
-from documents.page.runs import tell, tell_one, worlds_of
+from documents.page.runs import tell, worlds_of
 from documents.tables import play_redeploys
 from mrtr_options.review.bench.faults import parse
 from mrtr_options.review.bench.faults.words import in_words
@@ -33,42 +31,13 @@ from mrtr_options.review.judge.anomalies import ANOMALIES
 from mrtr_options.review.judge.facts import anomalies_in, observe
 from mrtr_options.review.show.svg import is_drawn
 from mrtr_options.tool.notation import DEFAULT
-from tests.browser import Tab, tab
+from tests.browser import Tab
 from tests.commands import refusal
+from tests.documents.conftest import KEPT
 
 pytestmark = pytest.mark.slow
 
 STALE = "stale: run make page"
-KEPT = ROOT / "docs" / "page" / "index.html"
-
-
-@pytest.fixture(scope="module")
-def told() -> dict[str, Any]:
-    played = worlds_of(row for row in explored.read() if row["subject"] == "F")
-    return document([tell_one(*called, row) for called, row in played.items()])
-
-
-@pytest.fixture(scope="module")
-def kept() -> dict[str, Any]:
-    packed = KEPT.read_text(encoding="utf-8").partition('id="data">')[2].partition("</script>")[0]
-    return json.loads(zlib.decompress(base64.b64decode(packed)))
-
-
-@pytest.fixture(scope="module")
-def opened(tmp_path_factory: pytest.TempPathFactory) -> Generator[Tab]:
-    with tab(tmp_path_factory.mktemp("browser")) as found:
-        yield found
-
-
-@pytest.fixture
-def seen(opened: Tab) -> Generator[Tab]:
-    opened.complaints.clear()
-    opened.asked.clear()
-    opened.resize(1400, 900)
-    opened.open(KEPT.as_uri())
-    yield opened
-    assert opened.complaints == []
-    assert {address.partition("#")[0] for address in opened.asked} == {KEPT.as_uri()}
 
 
 def count(seen: Tab, subject: str, effect: str) -> int:
@@ -79,25 +48,13 @@ def text(seen: Tab, selector: str) -> str:
     return seen.run(f"document.querySelector({json.dumps(selector)}).textContent")
 
 
-def texts(seen: Tab, selector: str) -> list[str]:
-    found = f"document.querySelectorAll({json.dumps(selector)})"
-    return seen.run(f"[...{found}].map((each) => each.textContent)")
-
-
-def show(seen: Tab, fragment: str) -> None:
-    seen.run(
-        "new Promise((done) => { addEventListener('popstate', () => done(true), { once: true });"
-        f" location.hash = {json.dumps(fragment)}; }})"
-    )
-
-
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("faults", ["", "lost3", "crash@bill3", "failover2", "back3", "other2"])
 def test_a_story_is_the_run_that_play_makes(
-    told: dict[str, Any], policy: Policy, faults: str
+    kept: dict[str, Any], policy: Policy, faults: str
 ) -> None:
     history = anyio.run(run, subject_named("F"), calling(policy=policy).under(parse(faults)))
-    story = story_of(told, faults, policy)
+    story = story_of(kept, faults, policy)
     effects = observe(history).effects
     assert story["audits"] == effects["audit"]
     assert story["bills"] == effects["bill"]
@@ -123,11 +80,11 @@ def story_of(
     }
 
 
-def test_the_lines_of_a_story_are_those_that_ran(told: dict[str, Any]) -> None:
+def test_the_lines_of_a_story_are_those_that_ran(kept: dict[str, Any]) -> None:
     """Count the lines of F, whose handler runs from its first line in every round."""
-    steps = story_of(told, "")["steps"]
+    steps = story_of(kept, "")["steps"]
     times = Counter(line for step in steps for line in step.get("lines", ()))
-    by_text = {code.strip(): times[line] for line, code in told["options"]["F"]["code"]}
+    by_text = {code.strip(): times[line] for line, code in kept["options"]["F"]["code"]}
     assert by_text['await state.once("audit", lambda: desk.audit(location))'] == 1
     assert [step["says"] for step in steps if "skipped" in step] == ["skipped"] * 2
     assert by_text['which_place = weather.which_place(location, unasked="error")'] == 2
@@ -135,24 +92,24 @@ def test_the_lines_of_a_story_are_those_that_ran(told: dict[str, Any]) -> None:
     assert by_text['await state.once("bill", lambda: desk.bill(place))'] == 1
 
 
-def test_the_lines_of_another_version_count_as_those_they_equal(told: dict[str, Any]) -> None:
-    steps = story_of(told, "redeploy3")["steps"]
+def test_the_lines_of_another_version_count_as_those_they_equal(kept: dict[str, Any]) -> None:
+    steps = story_of(kept, "redeploy3")["steps"]
     lines = [line for step in steps for line in step.get("lines", ())]
-    code = dict(told["options"]["F"]["code"])
+    code = dict(kept["options"]["F"]["code"])
     audit = next(line for line in code if "once(" in code[line])
     assert set(lines) <= code.keys()
     assert lines.count(audit) + [step.get("skipped") for step in steps].count(audit) == 5
 
 
-def test_what_the_guard_keeps_is_a_step_of_its_round() -> None:
-    steps = tell_one(subject_named("F+guard"), calling(), {"witnesses": {}}).stories[0].steps
-    assert [(step.round, step.says) for step in steps if "kept" in step.svg] == [
+def test_what_the_guard_keeps_is_a_step_of_its_round(kept: dict[str, Any]) -> None:
+    steps = story_of(kept, "", subject="F+guard")["steps"]
+    assert [(step["round"], step["says"]) for step in steps if "kept" in step.get("svg", "")] == [
         (number, what) for number in (2, 3) for what in ("takes the round", "keeps the outcome")
     ]
 
 
 def test_a_cell_says_what_explore_says_in_the_same_words(seen: Tab, kept: dict[str, Any]) -> None:
-    show(seen, "view=options&policy=resends")
+    seen.show("view=options&policy=resends")
     cells = seen.run(
         "Object.fromEntries([...document.querySelectorAll('td a[data-faults]')]"
         ".map((each) => [each.closest('td').id, [each.textContent, each.dataset.faults]]))"
@@ -172,25 +129,25 @@ def test_a_cell_says_what_explore_says_in_the_same_words(seen: Tab, kept: dict[s
 
 
 def test_a_cell_of_ours_has_an_address_that_opens_its_run_and_the_command(seen: Tab) -> None:
-    show(seen, "view=options")
+    seen.show("view=options")
     seen.click("[id='options/F/charged-twice'] a")
     seen.open(seen.run("location.href"))
     assert "charged twice" in text(seen, "#run h2")
-    assert texts(seen, "#run code")[-1] == (
+    assert seen.texts("#run code")[-1] == (
         'python -m mrtr_options play F --faults "lost3" --client calls-again'
     )
-    show(seen, f"view=options&cell=options/{DEFAULT}/charged-twice")
-    assert texts(seen, "#run code") == [
+    seen.show(f"view=options&cell=options/{DEFAULT}/charged-twice")
+    assert seen.texts("#run code") == [
         f"python -m mrtr_options explore {DEFAULT} --client calls-again"
     ]
-    show(seen, "view=redeploys&cell=redeploys/J/reworded-mixed")
-    assert texts(seen, "#run code") == ["python -m mrtr_options play J redeploy-reworded-mixed"]
+    seen.show("view=redeploys&cell=redeploys/J/reworded-mixed")
+    assert seen.texts("#run code") == ["python -m mrtr_options play J redeploy-reworded-mixed"]
 
 
 def test_the_first_pictures_have_the_words_of_the_runs_that_they_show(
     seen: Tab, kept: dict[str, Any]
 ) -> None:
-    titles = texts(seen, "[data-picture] h2")
+    titles = seen.texts("[data-picture] h2")
     for subject, title in zip(("E", DEFAULT), titles, strict=True):
         (row,) = (
             each
@@ -207,8 +164,8 @@ def test_the_first_pictures_have_the_words_of_the_runs_that_they_show(
 
 def test_the_button_opens_one_column_red_and_one_green(seen: Tab) -> None:
     seen.click(".act")
-    assert texts(seen, ".panel.harmed h2") == ["MRTR-native (E)"]
-    assert texts(seen, ".panel.unharmed h2") == ["keyed replay (J), guarded and named"]
+    assert seen.texts(".panel.harmed h2") == ["MRTR-native (E)"]
+    assert seen.texts(".panel.unharmed h2") == ["keyed replay (J), guarded and named"]
 
 
 DRAWN = """[...document.querySelectorAll('.auto .row')].map((each) => getComputedStyle(each))
@@ -226,9 +183,9 @@ def test_the_first_pictures_are_drawn_within_two_seconds_or_at_once(seen: Tab) -
 
 
 def test_the_first_screen_tells_each_kind_of_reader_what_to_do(seen: Tab) -> None:
-    assert len(texts(seen, ".readers h3")) == 4
+    assert len(seen.texts(".readers h3")) == 4
     said = [each.says for each in (*FOR_SDKS, *FOR_THE_SPECIFICATION)]
-    assert texts(seen, ".readers li") == [each.replace("`", "") for each in said]
+    assert seen.texts(".readers li") == [each.replace("`", "") for each in said]
 
 
 def test_five_answers_end_in_one_option(seen: Tab) -> None:
@@ -240,7 +197,7 @@ def test_five_answers_end_in_one_option(seen: Tab) -> None:
 
 
 def test_a_lost_response_bills_twice_in_f_and_once_in_h(seen: Tab) -> None:
-    show(seen, "view=play&policy=resends&subjects=F,H")
+    seen.show("view=play&policy=resends&subjects=F,H")
     assert [count(seen, name, "bill") for name in "FH"] == [0, 0]
     seen.click("[data-key=end]")
     assert [count(seen, name, "bill") for name in "FH"] == [1, 1]
@@ -259,12 +216,12 @@ def test_a_lost_response_bills_twice_in_f_and_once_in_h(seen: Tab) -> None:
 
 
 def test_a_set_that_is_not_on_the_page_is_said_to_be_missing(seen: Tab) -> None:
-    show(seen, "view=play&subjects=F&faults=lost3,lost3.2&step=end")
+    seen.show("view=play&subjects=F&faults=lost3,lost3.2&step=end")
     assert text(seen, ".unexplored").startswith(
         "Not on this page: it has every set of up to 1 fault"
     )
     assert count(seen, "F", "bill") == 2
-    show(seen, "view=play&subjects=F&faults=lost3&step=end")
+    seen.show("view=play&subjects=F&faults=lost3&step=end")
     seen.click('[data-at="response 3.2"]')
     assert "Not on this page: more than 1 fault at a time." in text(seen, ".menu")
 
@@ -282,13 +239,13 @@ UNKNOWN = {
 
 def test_a_link_with_something_unknown_shows_the_rest_and_says_so(seen: Tab) -> None:
     for fragment, named in UNKNOWN.items():
-        show(seen, fragment)
+        seen.show(fragment)
         assert text(seen, ".unexplored") == f"Unknown in this link: {named}. The rest is shown."
         assert text(seen, "#view h1")
 
 
 def test_the_keyboard_opens_the_menu_chooses_and_steps(seen: Tab) -> None:
-    show(seen, "view=play&subjects=F&policy=resends")
+    seen.show("view=play&subjects=F&policy=resends")
     seen.run("""document.querySelector('[data-at="response 3"]').focus()""")
     seen.press("Enter")
     assert seen.run("document.activeElement.dataset.fault") == "lost3"
@@ -314,7 +271,7 @@ def test_the_keyboard_opens_the_menu_chooses_and_steps(seen: Tab) -> None:
 def test_a_diff_counts_as_diff_does_and_marks_code_of_every_round(
     seen: Tab, kept: dict[str, Any]
 ) -> None:
-    show(seen, "view=diff&left=F&right=H")
+    seen.show("view=diff&left=F&right=H")
     changed = kept["diffs"]["FH"]["changed_lines"]
     assert text(seen, "h1") == (
         f"once (F) to continuation store (H): {changed} changed lines of what the author writes"
@@ -332,10 +289,14 @@ VIEWS = (
     "view=options&cell=options/F/charged-twice",
     "view=play&subjects=F,H&faults=lost3&step=end",
     "view=diff",
-    "view=diff&left=E&right=A",
+    *(f"view=diff&left={left}&right={right}" for left, right in ("EA", "BM", "BH")),
     "view=clients",
     "view=redeploys&cell=redeploys/J/reworded",
-    "view=scoreboard",
+    "view=scoreboard&cell=servers/fastmcp/state-rewritten",
+    *(
+        f"view=scoreboard&board={board}"
+        for board in ("frameworks", "proxies", "failures", "changes")
+    ),
     "view=costs",
     "view=method",
 )
@@ -347,7 +308,7 @@ def test_no_view_is_wider_than_the_screen_and_text_stands_out_from_what_is_behin
 ) -> None:
     seen.resize(width, 900, dark=dark)
     for fragment in VIEWS:
-        show(seen, fragment)
+        seen.show(fragment)
         assert not seen.run("document.documentElement.scrollWidth > innerWidth"), fragment
         assert seen.run(CONTRAST) == [], fragment
 
@@ -359,7 +320,7 @@ DANGLING = """[...document.querySelectorAll('#view :is(p, li, dt, dd, h1, h2, h3
 
 def test_no_sentence_ends_in_a_colon_before_nothing_and_no_name_in_a_mark(seen: Tab) -> None:
     for fragment in VIEWS:
-        show(seen, fragment)
+        seen.show(fragment)
         assert seen.run(DANGLING) == [], fragment
         assert not set("¹²ⁿᵏᵀ") & set(text(seen, "#view")), fragment
 
@@ -430,6 +391,7 @@ def without_runs(data: Mapping[str, Any]) -> dict[str, Any]:
             "pairs",
             "diffs",
             "sdk",
+            "scoreboard",
         )
     }
 

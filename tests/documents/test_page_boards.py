@@ -1,0 +1,80 @@
+"""Tests of the page's boards, in a browser without a network: a cell opens its run."""
+
+import pytest
+
+from scoreboard import rounds
+from tests.browser import Tab
+from tests.documents.conftest import KEPT
+
+pytestmark = pytest.mark.slow
+
+
+def show(seen: Tab, fragment: str) -> Tab:
+    seen.open(f"{KEPT.as_uri()}#view=scoreboard&{fragment}")
+    return seen
+
+
+def test_a_cell_opens_its_run_and_its_address_does_too(seen: Tab) -> None:
+    runs = rounds.runs_of(*rounds.present())
+    cell = "servers/fastmcp/two-instances"
+    show(seen, "")
+    seen.click(f'[id="{cell}"] a')
+    assert f"cell={cell}" in seen.run("decodeURIComponent(location.hash)")
+    expected = runs[cell] + runs[f"{cell}/hardened"]
+    assert seen.texts("#run .scroll code") == expected
+    assert show(seen, f"cell={cell}").texts("#run .scroll code") == expected
+    seen.click("[data-key=close]")
+    assert seen.texts("#run") == []
+
+
+def test_the_page_has_a_cell_for_each_of_a_row(seen: Tab) -> None:
+    rows = rounds.rows_of(*rounds.present())
+    for board in rounds.HEADS:
+        show(seen, "" if board == "servers" else f"board={board}")
+        ids = seen.run("[...document.querySelectorAll('td[id]')].map((each) => each.id)")
+        own = [row for row in rows if row.id.startswith(f"{board}/")]
+        assert ids == [f"{row.id}/{column}" for row in own for column in rounds.HEADS[board]]
+
+
+def test_a_failure_opens_its_run(seen: Tab) -> None:
+    cell = "servers/neva/hardened/charged-twice"
+    show(seen, f"board=failures&cell={cell}")
+    assert seen.texts("#run .scroll code") == rounds.runs_of(*rounds.present())[cell]
+
+
+def test_a_cell_of_a_client_opens_its_run(seen: Tab) -> None:
+    seen.show("view=clients")
+    links = seen.run(
+        "[...document.querySelectorAll('td a')].map((each) => decodeURIComponent(each.hash))"
+    )
+    cells = [link.partition("cell=")[2] for link in links if "cell=" in link]
+    runs = rounds.runs_of(*rounds.present())
+    assert (
+        {"clients/ai-sdk/modern/cut-final", "clients/resuming/modern/502/F+guard"}
+        <= {*cells}
+        <= {*runs}
+    )
+    cell = "clients/temporal/legacy/cut-final"
+    shown = show(seen, f"cell={cell}").texts("#run .scroll code")
+    assert shown[: len(runs[cell])] == runs[cell]
+
+
+def test_the_changes_are_those_of_the_last_two_rounds(seen: Tab) -> None:
+    show(seen, "board=changes")
+    rows = seen.texts("[aria-label=changes] tbody th")
+    last = rounds.read()[-2:]
+    assert len(rows) == (len(rounds.changes(*last)) if len(last) > 1 else 0)
+
+
+def test_an_unknown_cell_is_said_to_be_unknown(seen: Tab) -> None:
+    show(seen, "cell=servers/cobol/must")
+    (said,) = seen.texts(".unexplored")
+    assert "servers/cobol/must" in said
+    assert seen.texts("#run") == []
+
+
+def test_the_name_of_a_library_opens_what_is_known_of_it(seen: Tab) -> None:
+    show(seen, "")
+    seen.click("tbody th a[href*='neva']")
+    known = rounds.runs_of(*rounds.present())["servers/neva/about"]
+    assert seen.texts("#run .scroll code") == known
