@@ -13,6 +13,7 @@ import pytest
 from mrtr_options.review.bench.starting import program
 from mrtr_options.sdk.serving import listen
 from tests.commands import REPOSITORY, output, python
+from tests.evidence import every
 
 FOLDER = REPOSITORY / "examples" / "booking"
 PAGE = (REPOSITORY / "docs" / "USING.md").read_text(encoding="utf-8")
@@ -102,19 +103,25 @@ def test_a_wheel_in_a_fresh_environment_runs_the_page(tmp_path: Path) -> None:
     follow([own], copied(folder))
 
 
-@pytest.mark.parametrize(
-    ("file", "environment", "says"),
-    [
-        ("book_table.py", {"MRTR_STATE_KEYS": "short"}, "key 1 of MRTR_STATE_KEYS has 5 bytes, "),
-        ("book_table.py", {"MRTR_DATABASE_URL": "mysql://here"}, "must look like sqlite:///FILE"),
-        ("book_table.py", {}, "name another port"),
-        ("book_by_task.py", {"MRTR_DATABASE_URL": "sqlite:////no/folder/calls"}, "cannot use the"),
-        ("book_by_task.py", {"MRTR_DATABASE_URL": "postgresql://127.0.0.1:9/calls"}, "connection"),
-    ],
-)
+STARTS: dict[str, tuple[str, dict[str, str], str]] = {
+    "keys": ("book_table.py", {"MRTR_STATE_KEYS": "short"}, "key 1 of MRTR_STATE_KEYS has 5 bytes"),
+    "URL": ("book_table.py", {"MRTR_DATABASE_URL": "mysql://here"}, "must look like sqlite:///"),
+    "port": ("book_table.py", {}, "name another port"),
+    "file": ("book_by_task.py", {"MRTR_DATABASE_URL": "sqlite:////no/folder/calls"}, "cannot use"),
+    "server": (
+        "book_by_task.py",
+        {"MRTR_DATABASE_URL": "postgresql://127.0.0.1:9/calls"},
+        "connection",
+    ),
+}
+"""What a server cannot start with: its file, its environment, and what it says."""
+
+
+@pytest.mark.parametrize("start", every("servers of USING that cannot start", STARTS, ("port",)))
 def test_what_a_server_cannot_start_with_ends_it_in_one_line(
-    tmp_path: Path, file: str, environment: dict[str, str], says: str
+    tmp_path: Path, start: tuple[str, dict[str, str], str]
 ) -> None:
+    file, environment, says = start
     pytest.importorskip("dbos")
     with closing(listen(0)) as taken:
         port = str(0 if environment else taken.getsockname()[1])
@@ -125,6 +132,7 @@ def test_what_a_server_cannot_start_with_ends_it_in_one_line(
     assert says in ran.stderr
 
 
+@pytest.mark.evidence("servers of USING that cannot start")
 def test_an_argument_that_is_missing_is_named_in_one_line(tmp_path: Path) -> None:
     pytest.importorskip("dbos")
     needed = {"book_table.py": "port", "book_by_task.py": "port", "call.py": "url, guest"}

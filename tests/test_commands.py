@@ -99,6 +99,7 @@ LONG = {
         "python -m mrtr_options explore E F G H J F+guard G+guard H+guard J+guard F+guard+named"
         " G+guard+named H+guard+named J+guard+named --destination all"
     ): "explore",
+    "python -m mrtr_options explore F examples/styles/suspend_with_data.py --faults 1": "explore",
     "python -m mrtr_options check my_option.py --html report.html": "check",
     "python -m mrtr_options check http://127.0.0.1:8000/mcp --ledger ledger.sqlite": "check",
 }

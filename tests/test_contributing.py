@@ -139,6 +139,7 @@ def test_a_new_row_is_played_and_in_the_documents(
     assert documents in documented(part, copy)
 
 
+@pytest.mark.evidence("steps of CONTRIBUTING")
 def test_a_new_deployment_is_one_new_file(copy: Path) -> None:
     part = section("A deployment")
     (name,) = re.findall(r"Here `(\w+\.py)`", part)

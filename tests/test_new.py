@@ -57,6 +57,7 @@ def test_what_new_writes_for_any_name_passes_ruff(tmp_path: Path) -> None:
 
 @pytest.mark.evidence("what new writes")
 @pytest.mark.skipif(shutil.which("npm") is None, reason="needs npm: apt-get install nodejs npm")
+@pytest.mark.evidence("what new writes")
 def test_what_new_writes_passes_pyright(tmp_path: Path) -> None:
     for style in STYLES:
         tool, test = files_of(style, f"tool_{style}")

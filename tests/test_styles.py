@@ -2,7 +2,6 @@
 
 from functools import cache
 from pathlib import Path
-from typing import get_args
 
 import anyio
 import pytest
@@ -10,21 +9,20 @@ import pytest
 from mrtr_options.review.bench.faults import Faults
 from mrtr_options.review.bench.scenario import calling
 from mrtr_options.review.bench.schedules import SCHEDULES
-from mrtr_options.review.bench.setup import Policy
+from mrtr_options.review.bench.setup import POLICIES, Policy
 from mrtr_options.review.bench.subjects import subject_named
 from mrtr_options.review.explore.counterexamples import counterexamples
 from mrtr_options.review.judge import grid
+from tests.evidence import every
 
 FOLDER = Path(__file__).parents[1] / "examples" / "styles"
 ALIKE = {"suspend_with_data": "F", "generator": "M"}
 """The styles, and the letters that they behave like."""
-NOT_ALIKE = {
-    "suspend_with_data": {"redeploy-effect", "redeploy-effect-mixed"},
-    "generator": set[str](),
-}
+NOT_ALIKE = {"suspend_with_data": {"redeploy-effect", "redeploy-effect-mixed"}}
 """The schedules in which a style does not behave like its letter."""
 
-every_style = pytest.mark.parametrize("style", ALIKE)
+ALONE: tuple[Policy, ...] = ("calls again",)
+"""The client of `make test`."""
 
 
 def played(name: str) -> dict[str, tuple[object, ...]]:
@@ -49,16 +47,16 @@ def test_every_style_has_a_letter() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("policy", get_args(Policy))
-@every_style
+@pytest.mark.parametrize("policy", every("styles", {each: each for each in POLICIES}, ALONE))
+@pytest.mark.parametrize("style", ALIKE)
 def test_a_style_fails_under_the_faults_of_its_letter(style: str, policy: Policy) -> None:
     assert shown(str(FOLDER / f"{style}.py"), policy) == shown(ALIKE[style], policy)
 
 
 @pytest.mark.slow
-@every_style
+@pytest.mark.parametrize("style", every("styles", {each: each for each in ALIKE}, [*NOT_ALIKE]))
 def test_a_style_comes_through_the_redeploys_of_its_letter(style: str) -> None:
     mine = played(str(FOLDER / f"{style}.py"))
     other = played(ALIKE[style])
     assert set(mine) == set(other)
-    assert {name for name in mine if mine[name] != other[name]} == NOT_ALIKE[style]
+    assert {name for name in mine if mine[name] != other[name]} == NOT_ALIKE.get(style, set())

@@ -6,8 +6,9 @@ Reads files as text and runs none of them.
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,12 @@ def size_of(option: Option, words: Sequence[str] = ()) -> Size:
 
 
 def _count(files: Collection[Path]) -> int:
-    return sum(len(code_lines(file.read_text(encoding="utf-8"))) for file in files)
+    return sum(_count_lines(file.read_text(encoding="utf-8")) for file in files)
+
+
+@cache
+def _count_lines(source: str) -> int:
+    return len(code_lines(source))
 
 
 def stat(options: Iterable[Option]) -> list[dict[str, Any]]:
@@ -95,18 +101,21 @@ def _file_of(module: str) -> Path:
     return place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
 
 
-def _imports(source: str) -> Iterator[str]:
-    """Yield the modules of `sdk` that a text uses, also in functions: L imports its engine there.
+@cache
+def _imports(source: str) -> frozenset[str]:
+    """Return the modules of `sdk` that a text uses, also in functions: L imports its engine there.
 
     A name of `sdk` itself, as in `from mrtr_options import sdk`, stands for the module it is in.
     """
+    found: set[str] = set()
     for node in ast.walk(ast.parse(source)):
         match node:
             case ast.ImportFrom(module=str(module)) if module.startswith(f"{_SDK}."):
-                yield module
+                found.add(module)
             case ast.ImportFrom(module=module, names=names) if module == _SDK:
-                yield from (f"{_SDK}.{NAMES[each.name]}" for each in names if each.name in NAMES)
+                found |= {f"{_SDK}.{NAMES[each.name]}" for each in names if each.name in NAMES}
             case ast.Attribute(value=ast.Name("sdk"), attr=name) if name in NAMES:
-                yield f"{_SDK}.{NAMES[name]}"
+                found.add(f"{_SDK}.{NAMES[name]}")
             case _:
                 pass
+    return frozenset(found)

@@ -140,9 +140,8 @@ def attack(played: Played | None) -> str:
 
 def shown_anomalies(board: Scoreboard) -> list[str]:
     """Return the anomalies that any framework shows, money first."""
-    return [
-        each.name for each in ANOMALIES if any(least(found, each.name) for *_, found in rows(board))
-    ]
+    every = [found for *_, found in rows(board)]
+    return [each.name for each in ANOMALIES if any(least(found, each.name) for found in every)]
 
 
 def libraries(board: Scoreboard) -> str:
@@ -224,10 +223,11 @@ def address(framework: Framework, variant: Variant) -> str:
 def failures(board: Scoreboard) -> Runs:
     """Return the run of each case, by its name, and of the least case of each anomaly."""
     found: Runs = {}
+    anomalies = shown_anomalies(board)
     for framework, variant, reviewed in rows(board):
         at = address(framework, variant)
         found |= {f"{at}/{name}": played.history for name, played in reviewed.cases.items()}
-        for name in shown_anomalies(board):
+        for name in anomalies:
             case = least(reviewed, name)
             if case:
                 found[f"{at}/{slug(name)}"] = reviewed.cases[case].history

@@ -78,6 +78,7 @@ print(json.dumps(made))
 """
 
 
+@pytest.mark.evidence("what was not tried")
 def test_explore_says_what_was_not_tried(command: Command) -> None:
     told = command("mrtr_options explore N --client resends")
     assert LINE in told

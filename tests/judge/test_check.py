@@ -24,7 +24,7 @@ from mrtr_options.review.bench.scenario import Scenario, calling
 from mrtr_options.review.bench.schedules import SCHEDULES, named
 from mrtr_options.review.bench.starting import program
 from mrtr_options.review.bench.subjects import Subject, all_subjects, subject_named
-from mrtr_options.review.check import plan, targets
+from mrtr_options.review.check import plan, review, targets
 from mrtr_options.review.check.findings import GIVE_UP
 from mrtr_options.review.check.risks import INSTEAD, risks
 from mrtr_options.review.explore.counterexamples import counterexamples
@@ -298,6 +298,8 @@ def test_a_key_that_anybody_guesses_and_a_file_that_stays_open_are_found(
     no_cases: list[Scenario] = []
     monkeypatch.setattr(plan, "schedules_of", lambda subject: (no_cases, []))  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
     monkeypatch.setattr(plan, "systematic", lambda: no_cases)
+    if says == KEPT_OPEN:  # and in which era it stays open
+        monkeypatch.setattr(review, "ERAS", ("legacy",) if PUSH in change else ("modern",))
     code, printed = checked(file, capsys, more=("--drawn", "0", "--faults", "0"))
     # A server that asks nothing breaks the contract in the clean call, which runs first.
     breaks = "breaks" in says or NO_QUESTIONS in change

@@ -23,9 +23,23 @@ def loaded_by(statement: str) -> set[str]:
     return set(ran.stdout.split())
 
 
-@pytest.mark.parametrize("option", OPTIONS)
-def test_importing_an_option_loads_no_http_server_database_or_engine(option: str) -> None:
-    assert not loaded_by(f"import mrtr_options.{option}") & HEAVY
+IN_FORKS = """
+import importlib, os
+
+for name in {options}:
+    if os.fork() == 0:
+        importlib.import_module(f"mrtr_options.{{name}}")
+        print(name, *{heavy} & set(sys.modules), sep=" loads ", flush=True)
+        os._exit(0)
+    assert os.wait()[1] == 0
+"""
+
+
+def test_importing_an_option_loads_no_http_server_database_or_engine() -> None:
+    """Import each one in a process of its own, after E."""
+    code = IN_FORKS.format(options=OPTIONS, heavy=HEAVY)
+    ran = python("-c", f"import sys, mrtr_options.option_e_mrtr_native\n{code}")
+    assert ran.stdout.split("\n")[:-1] == OPTIONS, ran.stdout + ran.stderr
 
 
 def test_importing_the_default_option_loads_few_modules_of_ours() -> None:

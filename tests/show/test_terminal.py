@@ -16,6 +16,7 @@ from mrtr_options.review.show.progress import progress, stepping
 from mrtr_options.terminal import in_colour
 from mrtr_options.tool.catalogue import all_options
 from tests.commands import printed
+from tests.evidence import every
 
 
 class AtOnce:
@@ -49,7 +50,7 @@ def test_no_color_and_a_pipe_are_without_colours(monkeypatch: pytest.MonkeyPatch
     assert not in_colour(Console(force_terminal=True, color_system="standard", no_color=True))
 
 
-PRINTING = {
+PRINTING: dict[str, list[str]] = {
     "tour": [],
     "check": ["option_z_other.py", "--only", "lost-final,clean-tokyo", "--faults", "1"],
     "diff": ["F", "F+guard", "--all"],
@@ -63,7 +64,12 @@ PRINTING = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("command", PRINTING)
+@pytest.mark.parametrize(
+    "command",
+    every(
+        "widths of commands", {each: each for each in PRINTING}, ("diff", "matrix", "new", "play")
+    ),
+)
 def test_no_command_prints_a_line_wider_than_the_columns_or_with_blanks_at_its_end(
     command: str, elsewhere: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
