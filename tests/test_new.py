@@ -6,11 +6,16 @@ import sys
 import tomllib
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
+from mcp import Client
+from mcp_types import ElicitResult
 
+from mrtr_options import sdk
 from mrtr_options.__main__ import main
-from mrtr_options.demo.own_tool import STYLES, files_of
+from mrtr_options.demo.own_tool import STYLES, default, files_of
+from mrtr_options.sdk.protection import new_key
 from tests.commands import REPOSITORY, output, python, refusal
 from tests.evidence import every
 
@@ -105,6 +110,22 @@ def test_a_written_server_refuses_in_one_line_what_it_cannot_start_with(
     assert ran.returncode == 2, ran.stderr
     assert ran.stdout == "", ran.stderr
     assert ran.stderr.count("\n") == 1, ran.stderr
+
+
+@pytest.mark.anyio
+async def test_what_new_writes_knows_the_one_caller_over_stdio(tmp_path: Path) -> None:
+    settings = sdk.Settings(keys=[new_key()], principal=default.caller_of)
+    with default.instance(tmp_path, settings) as server:
+        async with Client(server, mode="2026-07-28", elicitation_callback=answer) as client:
+            result = await client.call_tool("own_tool", {"item": "x", "reference": "r"})
+    assert default.Records(tmp_path / "records.sqlite").all()[0][0] == "local"
+    assert not result.is_error
+
+
+async def answer(context: Any, params: Any) -> ElicitResult:
+    """Take the first choice of a form."""
+    ((name, field),) = params.requested_schema["properties"].items()
+    return ElicitResult(action="accept", content={name: field["enum"][0]})
 
 
 def test_new_takes_a_folder_that_has_modules_of_its_own(tmp_path: Path) -> None:

@@ -103,7 +103,7 @@ class Call(AsksTogether):
         self._ctx = ctx
         self.caller = ctx.caller or ""
         self.lifespan_context: Any = ctx.lifespan_context
-        self.memo = ctx.memo
+        self.memo, self.report_progress = ctx.memo, ctx.report_progress
         self.ran = ctx.ran
 
     async def elicit(self, question: Question[AnswerT] | Inquiry[AnswerT]) -> AnswerT:

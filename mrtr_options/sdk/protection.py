@@ -62,9 +62,9 @@ MAX_TOKEN_BYTES = 16 * 1024
 """The longest state token, in bytes, that is accepted or handed out."""
 
 ANSWER_BY = "mrtr-options/answer-by"
-"""The entry of a question's `_meta` that says until when its answer is taken, as RFC 3339 has it.
+"""The entry of a question's `_meta` that says until when its answer is taken: RFC 3339, in UTC.
 
-A tool that takes it for a shorter time may say so itself.
+A tool or a wrapper that takes it for a shorter time says so itself; the earliest counts.
 """
 
 CLOCKS_DIFFER_SECONDS = 60.0
@@ -287,8 +287,11 @@ class ProtectedRounds(RequestStateBoundary):
             return result
         until = datetime.fromtimestamp(int(self._clock() + self.ttl_seconds), UTC)
         meta: dict[str, Any] = result.get("_meta") or {}
-        deadline = {ANSWER_BY: until.isoformat().replace("+00:00", "Z")}
-        return {**result, "_meta": deadline | meta}
+        deadline = until.isoformat().replace("+00:00", "Z")
+        return {
+            **result,
+            "_meta": {**meta, ANSWER_BY: min(deadline, meta.get(ANSWER_BY, deadline))},
+        }
 
 
 def _check_request(ctx: Context) -> None:

@@ -3,9 +3,9 @@
 The handler runs from its first line in every round; answers, values and effects under the author's
 keys are taken from the record.
 
-The record is the state: the answers by their questions' keys, the values of `memo`, the names of
-the effects that ran in `once`, and the call's own number. It holds values of the server's own, so
-it has to be sealed. Works for everything that can ask: tools, prompts and resources.
+The record is the state: the answers by their questions' keys, the values of `memo`, the effects
+that ran in `once`, and the call's own number. It has to be sealed, since it holds values of the
+server's own. Works for tools, prompts and resources.
 
 The rules of this file
 ----------------------
@@ -20,17 +20,15 @@ The rules of this file
   under one key in one round are an error; the same one has the same answer. A decline or a cancel
   is an answer and is recorded.
 - *A value is the same in every round.* `memo` refuses a value of which JSON makes another.
-- *Effects in `on_commit` run after success*, in their order: not for an error result, not for a
-  question. If one fails the call ends as an error, and the effects after it do not run.
+- *Effects in `on_commit` run after success*, in order: not for an error result, nor a question. If
+  one fails the call ends as an error, and those after it do not run.
 - *Every effect gets an idempotency key*, made of the call's number and its own key: the same in
-  every round and every repeated delivery that carries the call's state. A client's call key
-  (`call_key`) makes the number, and so the same ones in every delivery of the first round too.
+  every delivery that carries the call's state. A client's call key makes the number, too.
 
 Limits
 ------
 - The record travels in a response. When that is lost, the effects since the last one run again,
-  with the same idempotency key; in the first round with another, since the call's number is lost as
-  well, unless it was made of a call key.
+  with the same idempotency key; in the first round with another, but for a call key.
 - A line with no key runs in every round, and the source does not show it.
 - One task that asks ends the round for all tasks of the handler. Questions that go out together go
   through one `elicit_all`.
@@ -154,6 +152,7 @@ class Round(Generic[DeskT]):
             self.record.call = key.call_of(caller_of(ctx), _target_of(params))
         self.commits: dict[str, Effect[object]] = {}
         self._ctx = ctx
+        self.session = ctx.session
         self._fresh: dict[str, types.InputResponse] = {}
         self._uses = Uses()
         self._reads = Counter[str]()
@@ -356,6 +355,7 @@ class ReplayContext(AsksTogether, Generic[DeskT]):
         self.lifespan_context = lifespan_context
         self.caller = caller
         self._round = this
+        self._session = this.session
 
     async def elicit(self, question: Question[AnswerT] | Inquiry[AnswerT]) -> AnswerT:
         """Ask the user, or the client; ends the round unless the answer is recorded.

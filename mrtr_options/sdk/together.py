@@ -1,4 +1,4 @@
-"""Asking several questions in one round, for handlers that await their answers.
+"""Asking several questions in one round, and progress, for handlers that await their answers.
 
 Knows `questions`.
 """
@@ -20,9 +20,20 @@ C = TypeVar("C", bound=BaseModel)
 
 
 class AsksTogether(ABC):
-    """The method that all contexts of linear handlers have: `elicit_all`, with typed answers."""
+    """The methods that all contexts of linear handlers have: `elicit_all`, `report_progress`."""
 
     __slots__ = ()
+
+    async def report_progress(
+        self, progress: float, total: float | None = None, message: str | None = None
+    ) -> None:
+        """Tell the client how far its request is, if it asked for progress.
+
+        Only J's code runs for one request. A call of H, K or L outlives its requests, so nothing is
+        told there; a task of K has `status`.
+        """
+        if (session := getattr(self, "_session", None)) is not None:
+            await session.report_progress(progress, total, message)
 
     @overload
     async def elicit_all(

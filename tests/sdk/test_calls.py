@@ -20,7 +20,7 @@ from pydantic import BaseModel, Field
 
 from mrtr_options import sdk
 from mrtr_options.review.bench.client import MODES
-from mrtr_options.sdk.protection import new_key
+from mrtr_options.sdk.protection import ANSWER_BY, new_key
 from tests.sending import text_of
 
 pytestmark = pytest.mark.anyio
@@ -240,6 +240,53 @@ async def test_a_tool_is_listed_beside_others_as_its_function_says(
     assert result.structured_content == {"id": "r-9", "amount": 3}
 
 
+async def test_progress_is_told_to_the_client_that_waits(tmp_path: Path) -> None:
+    server, heard = MCPServer("shop"), list[tuple[float, float | None, str | None]]()
+
+    @calls_in(tmp_path / "calls").tool(server, name_by="reference")
+    async def refund(call: sdk.Call, reference: str) -> str:
+        await call.report_progress(1, 2, "half")
+        return "done"
+
+    async def hear(progress: float, total: float | None, message: str | None) -> None:
+        heard.append((progress, total, message))
+
+    async with Client(server, mode=MODES["modern"]) as client:
+        await client.call_tool("refund", {"reference": "r-1"}, progress_callback=hear)
+    assert heard == [(1, 2, "half")]
+
+
+async def test_a_repeated_question_is_to_be_answered_by_the_time_of_the_first(
+    tmp_path: Path,
+) -> None:
+    now = 2_000_000_000.0
+    server = MCPServer("shop")
+    settings = sdk.Settings(keys=[KEY], clock=lambda: now, principal=lambda ctx: "clerk")
+    store = sdk.SqliteStore(tmp_path / "calls", clock=lambda: now)
+
+    @sdk.Calls(store, settings=settings).tool(server, name_by="reference")
+    async def refund(call: sdk.Call, order: str, reference: str, amount: int) -> str:
+        return str(await call.confirm("Sure?"))
+
+    first = (await one_round(server)).meta[ANSWER_BY]
+    now += 100
+    assert (await one_round(server)).meta[ANSWER_BY] == first
+
+
+@TIERS
+async def test_the_argument_that_names_a_call_says_when_to_send_another(
+    make: Make, tmp_path: Path
+) -> None:
+    server = instance(make, tmp_path / "calls", Bank())
+    async with Client(server, mode=MODES["modern"]) as client:
+        (listed,) = (await client.list_tools()).tools
+    said = {
+        name: each.get("description") for name, each in listed.input_schema["properties"].items()
+    }
+    assert said["order"] is None
+    assert "send the same one again after an error" in said["reference"]
+
+
 # --- a client that registers anew -----------------------------------------------------------------
 
 
@@ -386,3 +433,44 @@ def test_it_says_at_the_start_where_two_instances_would_differ(
     (in_file,) = warnings_of(caplog, lambda: calls_in(tmp_path / "calls"))
     assert str(tmp_path / "calls") in in_file
     assert "PostgresStore" in in_file
+
+
+async def test_a_guard_that_does_nothing_for_a_tool_says_so_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def hours(ctx: sdk.Context, params: sdk.Params) -> sdk.Result:
+        return sdk.text("at eight")
+
+    guard = sdk.single_use(sdk.SqliteStore(":memory:"))
+    server = sdk.build_server("shop", sdk.Tool("hours", "When?", NoArguments, hours, [guard]))
+    async with Client(server, mode=MODES["modern"]) as client:
+        for _ in range(2):
+            await client.call_tool("hours", {})
+    (said,) = [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
+    assert "has no name" in said
+    assert "single_use(store, call=...)" in said
+
+
+class NoArguments(BaseModel):
+    """No arguments."""
+
+
+async def test_a_state_from_the_future_is_told_to_who_runs_the_server(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def at(now: float) -> Any:
+        server = MCPServer("shop")
+        settings = sdk.Settings(keys=[KEY], clock=lambda: now, principal=lambda ctx: "clerk")
+
+        @sdk.Calls(sdk.SqliteStore(tmp_path / "calls"), settings=settings).tool(
+            server, name_by="reference"
+        )
+        async def refund(call: sdk.Call, order: str, reference: str, amount: int) -> str:
+            return str(await call.confirm("Sure?"))
+
+        return server
+
+    asked = await one_round(at(2_000_000_100))
+    with pytest.raises(MCPError, match="Invalid or expired requestState"):
+        await one_round(at(2_000_000_000), asked)
+    assert "the clocks of two instances differ" in caplog.text

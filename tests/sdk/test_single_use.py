@@ -14,7 +14,7 @@ from mcp import MCPError
 
 from mrtr_options.sdk.call_key import CALL_KEY, call_key_of, new_call_key
 from mrtr_options.sdk.legacy_shim import legacy_shim
-from mrtr_options.sdk.protection import MAX_TOKEN_BYTES, make_codec, new_key
+from mrtr_options.sdk.protection import ANSWER_BY, MAX_TOKEN_BYTES, make_codec, new_key
 from mrtr_options.sdk.questions import BadAnswer, answer_to, ask, link, request_for
 from mrtr_options.sdk.single_use import guard as guards
 from mrtr_options.sdk.single_use import outcomes, round_state, running, single_use
@@ -86,7 +86,8 @@ async def test_a_recorded_response_says_all_that_the_first_did(response: Any, st
         for said in (content, dict(reversed(content.items())))
     )
     first = await deliver(handler, asked, one_way)
-    assert first.model_copy(update={"request_state": None}) == response
+    meta = {name: said for name, said in (first.meta or {}).items() if name != ANSWER_BY}
+    assert first.model_copy(update={"request_state": None, "meta": meta or None}) == response
     assert await deliver(handler, asked, dict(reversed(other_way.items()))) == first
 
 

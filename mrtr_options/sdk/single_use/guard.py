@@ -133,6 +133,7 @@ from mrtr_options.sdk.single_use.round_state import (
     digest_of_answers,
     load,
     put_in_new_round,
+    with_deadline,
 )
 from mrtr_options.sdk.single_use.running import SessionOfGuest, TakenRound
 
@@ -227,7 +228,7 @@ def single_use(  # noqa: PLR0913
 
         @wraps(handler)
         async def guarded(ctx: Context, params: Params) -> Result:
-            return await guard.deliver(ctx, params)
+            return with_deadline(await guard.deliver(ctx, params), times["keep_seconds"])
 
         times = {"keep_seconds": getattr(store, "keep_seconds", math.inf)}
         if call is not None:

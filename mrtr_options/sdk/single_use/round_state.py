@@ -8,8 +8,10 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import math
 import secrets
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 
@@ -19,6 +21,7 @@ from pydantic import BaseModel, Field
 from mrtr_options.sdk.call_key import CALL, CallName
 from mrtr_options.sdk.current_request import check_protected
 from mrtr_options.sdk.handler import Result
+from mrtr_options.sdk.protection import ANSWER_BY
 from mrtr_options.sdk.questions import (
     MAX_STATE_BYTES,
     BadAnswer,
@@ -179,6 +182,19 @@ def put_in_round(result: types.InputRequiredResult, state: RoundState) -> types.
     asked = {key: _schema(request) for key, request in (result.input_requests or {}).items()}
     state = state.model_copy(update={"asked": asked, "state": result.request_state})
     return result.model_copy(update={"request_state": state.model_dump_json(exclude_defaults=True)})
+
+
+def with_deadline(result: Result, keep_seconds: float) -> Result:
+    """Return a question that says until when the store takes its answer, however fresh its token.
+
+    A state that is handed out again is good for no longer than at first.
+    """
+    if not isinstance(result, types.InputRequiredResult) or keep_seconds == math.inf:
+        return result
+    begins = load(result.request_state or "").begins
+    until = datetime.fromtimestamp(int(begins + keep_seconds), UTC)
+    meta = {ANSWER_BY: until.isoformat().replace("+00:00", "Z"), **(result.meta or {})}
+    return result.model_copy(update={"meta": meta})
 
 
 def _schema(request: types.InputRequest) -> dict[str, Any] | None:
