@@ -1,12 +1,32 @@
 """The actions of the model: each leads from one state to the next, and `str` puts it into words."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from model.world import Request, World
 
 
 @dataclass(frozen=True, slots=True)
-class OfInstance:
+class Action:
+    """An action of a client; those of the servers and of time are below `OfServers`.
+
+    Attributes:
+        words: The action in words, with the names of its fields.
+    """
+
+    words: ClassVar[str]
+
+    def __str__(self) -> str:
+        return self.words.format(self)
+
+
+@dataclass(frozen=True, slots=True)
+class OfServers(Action):
+    """An action of the servers, or of time."""
+
+
+@dataclass(frozen=True, slots=True)
+class OfInstance(OfServers):
     """An action of an instance, which is named by its place."""
 
     instance: int
@@ -28,10 +48,8 @@ class Takes(OfInstance):
 class GoesOn(OfInstance):
     """An instance goes on with a round that a crash has left behind."""
 
+    words = "instance {0.instance} goes on with {0.request}"
     request: Request
-
-    def __str__(self) -> str:
-        return f"instance {self.instance} goes on with {self.request}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,63 +65,41 @@ class Works(OfInstance):
         return f"instance {self.instance}: {step} ({self.request})"
 
 
-@dataclass(frozen=True, slots=True)
 class Crashes(OfInstance):
-    """An instance crashes."""
-
-    def __str__(self) -> str:
-        return f"instance {self.instance} crashes"
+    words = "instance {0.instance} crashes"
 
 
-@dataclass(frozen=True, slots=True)
 class IsReplaced(OfInstance):
-    """An instance is replaced by one with newer code."""
-
-    def __str__(self) -> str:
-        return f"instance {self.instance} is replaced by version 2"
+    words = "instance {0.instance} is replaced by version 2"
 
 
 @dataclass(frozen=True, slots=True)
-class StatesAge:
+class StatesAge(OfServers):
     """The states of an attempt are too old from now on, up to a round."""
 
+    words = "time passes: states of attempt {0.attempt} up to round {0.last} are too old"
     attempt: int
     last: int
 
-    def __str__(self) -> str:
-        return f"time passes: states of attempt {self.attempt} up to round {self.last} are too old"
-
 
 @dataclass(frozen=True, slots=True)
-class KeyAges:
-    """The key of a call is too old from now on."""
-
+class KeyAges(OfServers):
+    words = "time passes: the key of call {0.call} is too old"
     call: int
 
-    def __str__(self) -> str:
-        return f"time passes: the key of call {self.call} is too old"
-
 
 @dataclass(frozen=True, slots=True)
-class Forgets:
-    """The server forgets a call."""
-
+class Forgets(OfServers):
+    words = "server forgets call {0.call}"
     call: int
 
-    def __str__(self) -> str:
-        return f"server forgets call {self.call}"
+
+class GetsResult(Action):
+    words = "client gets the result"
 
 
 @dataclass(frozen=True, slots=True)
-class GetsResult:
-    """The client gets the result."""
-
-    def __str__(self) -> str:
-        return "client gets the result"
-
-
-@dataclass(frozen=True, slots=True)
-class GetsError:
+class GetsError(Action):
     """The client gets an error. The answer that it gave first may stand."""
 
     error: str
@@ -115,77 +111,45 @@ class GetsError:
 
 
 @dataclass(frozen=True, slots=True)
-class Answers:
-    """The user answers a question."""
-
+class Answers(Action):
+    words = "user answers question {0.question}"
     question: int
 
-    def __str__(self) -> str:
-        return f"user answers question {self.question}"
+
+class Keeps(Action):
+    words = "client keeps the answer and sends it"
+
+
+class Dies(Action):
+    words = "client dies and resumes"
 
 
 @dataclass(frozen=True, slots=True)
-class Keeps:
-    """The client keeps an answer, and sends it."""
-
-    def __str__(self) -> str:
-        return "client keeps the answer and sends it"
-
-
-@dataclass(frozen=True, slots=True)
-class Dies:
-    """The client dies before it has kept an answer, and resumes."""
-
-    def __str__(self) -> str:
-        return "client dies and resumes"
-
-
-@dataclass(frozen=True, slots=True)
-class Changes:
-    """The user changes an answer."""
-
+class Changes(Action):
+    words = "user changes the answer of round {0.round}"
     round: int
 
-    def __str__(self) -> str:
-        return f"user changes the answer of round {self.round}"
+
+class AnswersEarly(Action):
+    words = "client answers before it is asked"
+
+
+class Loses(Action):
+    words = "client loses the response"
+
+
+class WantsSecond(Action):
+    words = "user wants a second call"
 
 
 @dataclass(frozen=True, slots=True)
-class AnswersEarly:
-    """The client answers in its first request."""
-
-    def __str__(self) -> str:
-        return "client answers before it is asked"
-
-
-@dataclass(frozen=True, slots=True)
-class Loses:
-    """The client loses a response."""
-
-    def __str__(self) -> str:
-        return "client loses the response"
-
-
-@dataclass(frozen=True, slots=True)
-class WantsSecond:
-    """The user wants a second call."""
-
-    def __str__(self) -> str:
-        return "user wants a second call"
-
-
-@dataclass(frozen=True, slots=True)
-class Confirms:
-    """The client says that it has a call's result."""
-
+class Confirms(Action):
+    words = "client says that it has the result of call {0.call}"
     call: int
 
-    def __str__(self) -> str:
-        return f"client says that it has the result of call {self.call}"
-
 
 @dataclass(frozen=True, slots=True)
-class BeginsOther:
+class BeginsOther(Action):
     """Another call begins, perhaps with other answers."""
 
     changed: bool
@@ -195,33 +159,12 @@ class BeginsOther:
 
 
 @dataclass(frozen=True, slots=True)
-class OfOther:
+class OfOther(Action):
     """An action of the client of the other call."""
 
-    action: "Action"
+    words = "other call: {0.action}"
+    action: Action
 
-    def __str__(self) -> str:
-        return f"other call: {self.action}"
-
-
-OfServers = OfInstance | StatesAge | KeyAges | Forgets
-"""An action of the servers, or of time."""
-
-OfClient = (
-    GetsResult
-    | GetsError
-    | Answers
-    | Keeps
-    | Dies
-    | Changes
-    | AnswersEarly
-    | Loses
-    | WantsSecond
-    | Confirms
-)
-"""An action of a client."""
-
-Action = OfServers | OfClient | BeginsOther | OfOther
 
 Step = tuple[Action, World]
 """An action, and the state after it."""

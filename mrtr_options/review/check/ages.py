@@ -41,6 +41,11 @@ def time_cases() -> list[Scenario]:
     begun: list[Step] = [Send("first"), Send("first", call=2)]
     old = [Send("place", place("Springfield, Missouri")), Send("units", units("metric"), call=2)]
     rotated = [*begun, Restart("rotated"), Wait(615), *old]
+    # A user who says nothing has agreed to nothing.
+    silence: list[Step] = [Send("first"), Send("first", call=2)]
+    for number, seconds in ((1, 400), (2, 140)):
+        silence += [Wait(seconds), Send("units", Nothing(), call=number)]
+    silence += [Send("units", call=1), Send("units", call=2)]
     same = "The clock shows a state's own time again."
     # Equal calls: the first has expired when the third begins, and the second goes on.
     equal = 3 * [Caller("Springfield")]
@@ -54,6 +59,7 @@ def time_cases() -> list[Scenario]:
     day = [Caller("Tokyo", user_in_turn(number)) for number in range(DAY // MINUTES_8 + 1)]
     return [
         case("slow-users", "Nine minutes for each question.", who, steps),
+        case("silence", "No answer for minutes.", [Caller("Tokyo")] * 2, silence),
         case("eleven-minutes", "Eleven minutes at every question.", who, late),
         case("over-an-expiry", "An equal call expires, and another begins.", equal, over),
         case("around-the-clock", "Eight minutes for a question, all day.", day, clock),

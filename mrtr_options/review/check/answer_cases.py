@@ -35,17 +35,20 @@ from mrtr_options.review.check.calls import (
 from mrtr_options.tool.weather import REPORTS
 
 
-def bad_answers(name: Literal["place", "units"], good: str, foreign: str) -> Sequence[UserAnswer]:
+def bad_answers(
+    name: Literal["place", "units"], good: str, foreign: str, meant: Sequence[str] = ()
+) -> Sequence[UserAnswer]:
     """Return answers to a question that do not fit, some of them almost.
 
     Args:
         name: The question's name.
         good: One of its choices.
         foreign: A choice of the question in another call.
+        meant: Other words for the good choice.
     """
     other = "units" if name == "place" else "place"
     texts = foreign, good.upper(), f" {good}", f"{good} ", good[:-1], "", "kelvin", "1"
-    values: list[Any] = [*texts, 0, 1, True, None, [good], [], 1.5]
+    values: list[Any] = [*texts, *meant, 0, 1, True, None, [good], [], 1.5]
     return [
         *(Accept({name: value}) for value in values),
         Accept({}),
@@ -67,8 +70,10 @@ def bad_answers_case() -> Scenario:
         Caller("Portland"),
         Caller("Portland", "bob"),
     ]
-    bad_place = bad_answers("place", "Springfield, Missouri", "Portland, Oregon")
-    bad_units = bad_answers("units", "imperial", "Springfield, Missouri")
+    meant = "springfield, missouri", "Missouri", "MO", "Springfield", "s"
+    bad_place = bad_answers("place", "Springfield, Missouri", "Portland, Oregon", meant)
+    meant = "Imperial", "fahrenheit", "°F", "us", "i"
+    bad_units = bad_answers("units", "imperial", "Springfield, Missouri", meant)
     steps: list[Step] = [Send("first", call=number) for number in (1, 2, 3)]
     steps += [Send("place", answer) for answer in bad_place]
     steps += [Send("place", Nothing()), Send("place", place("Springfield, Missouri"))]

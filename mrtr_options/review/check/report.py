@@ -42,6 +42,19 @@ class Nearest:
         return {"option": self.option, "differs": differs}
 
 
+NEVER_LOOKED_AT = (
+    "standard input and output",
+    "a server with another hash seed, time zone or -O",
+    "request ids that are texts, requests without a progress token, and log levels",
+    "whether progress is about its own request, and grows",
+    "other tools, resources and prompts",
+    "SIGTERM",
+    "effects of more than two seconds",
+    "old clients that leave at the last question",
+)
+"""What a review has no case for."""
+
+
 @dataclass
 class Report:
     """The results of a review.
@@ -226,6 +239,7 @@ class Report:
             "raised": self.raised,
             "nearest": None if nearest is None else nearest.as_json(),
             "compared": [each.as_json() for each in self.compared],
+            "never_looked_at": list(NEVER_LOOKED_AT),
             "left_out": [{"runs": runs, "why": why} for why, runs in self.left_out.items()],
             "observations": [seen.as_json() for seen in self.observations],
         }

@@ -17,7 +17,7 @@ from mrtr_options.review.bench.faults import parse
 from mrtr_options.review.bench.faults.words import COUNTS
 from mrtr_options.review.bench.schedules import SCHEDULES
 from mrtr_options.review.check.findings import Finding
-from mrtr_options.review.check.report import Report
+from mrtr_options.review.check.report import NEVER_LOOKED_AT, Report
 from mrtr_options.review.check.risks import Risk
 from mrtr_options.review.check.story import story
 from mrtr_options.review.explore.summary import as_in, not_tried_cell, not_tried_lines
@@ -86,6 +86,7 @@ def describe_judging(report: Report) -> list[str]:
     for why, runs in report.left_out.items():
         left_out = plural(runs, "run") if runs else "further runs"
         lines.append(f"left out: {left_out} {why}")
+    lines.append(f"never looked at: {'; '.join(NEVER_LOOKED_AT)}")
     return [*lines, *not_tried_lines(report.not_tried), *_describe_state_only(report)]
 
 

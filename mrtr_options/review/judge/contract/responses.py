@@ -5,6 +5,7 @@ Knows the requests of a history, and what is allowed for each.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -24,6 +25,7 @@ from mrtr_options.review.judge.contract.rules import Rule
 from mrtr_options.review.judge.properties import Problem
 from mrtr_options.sdk.protection import MAX_TOKEN_BYTES
 from mrtr_options.tool.server import TOOL
+from mrtr_options.tool.weather import REPORTS
 
 
 def find_wrong_responses(calls: Calls, tools: dict[str, dict[str, Any]]) -> Iterator[Problem]:
@@ -147,7 +149,13 @@ def _check_content(one: Exchange, schema: dict[str, Any] | None) -> Iterator[Pro
     if reply.blocks != ("text",):
         kinds = ", ".join(reply.blocks) or "no content"
         yield one.breaks(rules.CONTENT_IS_ONE_TEXT, "one text block", kinds)
-    if schema is None or reply.is_error:
+    if reply.is_error:
+        return
+    strange = _find_other_places(reply)
+    if strange:
+        allowed = "structured content about the place of the text"
+        yield one.breaks(rules.CONTENT_IS_ONE_TEXT, allowed, f"some about {', '.join(strange)}")
+    if schema is None:
         return
     is_end = any(isinstance(each, Ends) for each in _select_fitting(one))
     if is_end and reply.structured is None:
@@ -170,6 +178,12 @@ def _is_reported(one: Exchange) -> bool:
     """Return whether a request was taken or refused against its own rule, which is reported."""
     is_refused = one.reply.is_refusal and not _select_fitting(one)
     return is_refused or _is_wrongly_taken(one)
+
+
+def _find_other_places(reply: Reply) -> list[str]:
+    """Return the places that structured content names, and the text does not."""
+    said = json.dumps(reply.structured, ensure_ascii=False)
+    return [place for place in REPORTS if place in said and place not in (reply.text or "")]
 
 
 def _find_misfit(schema: dict[str, Any], structured: Any) -> str | None:
