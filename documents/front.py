@@ -23,6 +23,7 @@ from mrtr_options.tool.sizes import Size, size_of
 from scoreboard.clients.counts import ORDER, Charged, lost, made_again, of_model, shipped
 from scoreboard.clients.counts import Model as ClientModel
 from scoreboard.clients.kept import Report
+from scoreboard.clients.models import resenders
 from scoreboard.clients.peers import RETRYING
 from scoreboard.cost.report import Report as Costs
 
@@ -227,6 +228,7 @@ class Clients:
         number: How many do it.
         of: How many were played.
         switched: How many of the number do it only by a setting that is off by default.
+        otherwise: What others do, where nothing is lost.
         titles: Their names.
     """
 
@@ -234,6 +236,7 @@ class Clients:
     number: int
     of: int
     switched: int
+    otherwise: str
     titles: Sequence[str]
 
 
@@ -245,7 +248,8 @@ def clients_by_policy(report: Report) -> list[Clients]:
         names = [*of_model(report, policy)]
         switched = len([name for name in names if name.endswith(RETRYING)])
         titles = [report.clients[name].title for name in names]
-        found.append(Clients(policy, len(names), of, switched, titles))
+        otherwise = REFUSED.format(len(resenders(report))) if policy == "resends" else ""
+        found.append(Clients(policy, len(names), of, switched, otherwise, titles))
     return found
 
 
@@ -278,6 +282,9 @@ def charges_by_server(report: Report) -> list[Charges]:
         for server in report.servers
     ]
 
+
+REFUSED = "; but {} resend a request that is redirected, or that needs a new token"
+"""The clients that send a request again after an answer that tells them to."""
 
 DOES: dict[ClientModel, str] = {
     "stops": "stops: reports an error, or nothing",
@@ -312,7 +319,7 @@ def clients(report: Report) -> str:
 
 def _number(clients: Clients) -> str:
     by_setting = f" ({clients.switched} only if you switch that on)" if clients.switched else ""
-    return f"{clients.number} of {clients.of}{by_setting}"
+    return f"{clients.number} of {clients.of}{by_setting}{clients.otherwise}"
 
 
 def _outcomes(found: Sequence[str]) -> str:

@@ -190,7 +190,7 @@ PROXIES = Source[Scoreboard](
 
 CLIENTS = Source[KeptClients](
     read_clients,
-    (clients.PAGE, ROOT / "README.md"),
+    (clients.PAGE, servers.PAGE, ROOT / "README.md"),
     {
         "clients": models.by_client,
         "clients, totals": models.totals,
@@ -198,6 +198,8 @@ CLIENTS = Source[KeptClients](
         "clients, first": front.clients,
         "clients, charged": front.charges,
         "clients, lines": models.lines,
+        "clients, refused": models.refused,
+        "clients, resend": models.resend,
     },
 )
 

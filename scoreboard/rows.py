@@ -6,7 +6,6 @@ Knows what a row is made of; nothing of servers, frameworks or proxies.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
@@ -19,7 +18,7 @@ Board = Literal["servers", "frameworks", "proxies"]
 BAD = re.compile(
     r"(\w+: )?(taken|twice|every call lost|empty result|reaches the client|lost\b)"
     r"|(MRTR|2025-11-25): servers MUST|no call with two questions"
-    r"|.*(charged twice|stale answer|ignored answer|billed what was no choice)"
+    r"|.*(charged twice|other words used|not asked|ignored answer|billed what was no choice)"
 )
 """The beginnings of outcomes that a table prints in bold."""
 
@@ -105,20 +104,6 @@ def upstream_of(known: Sequence[Upstream]) -> str:
 
 UNKNOWN = ("not run", "not played")
 """Cells whose run was not made."""
-
-
-def charged_twice(times: Mapping[str, int]) -> str:
-    """Return in how many runs of a race the user was charged twice.
-
-    Args:
-        times: The number of runs with each count, such as "1/2 result": audits and charges.
-    """
-    total = sum(times.values())
-    charged: Counter[int] = Counter()
-    for counts, often in times.items():
-        charged[int(counts.partition("/")[2].split()[0])] += often
-    twice = total - charged[0] - charged[1]
-    return f"charged twice in {twice} of {total}" if twice else f"once in {charged[1]} of {total}"
 
 
 def slug(text: str) -> str:

@@ -82,6 +82,8 @@ class MadeUp:
 
     kind: str
     body: bytes
+    status: int = 200
+    headers: tuple[tuple[str, str], ...] = ()
 
 
 class Board:
@@ -90,8 +92,10 @@ class Board:
     def takes(self, request: Request) -> Fault | MadeUp | None:
         """Take note of a request. Return a fault before the work, or the response."""
 
-    def sends(self, request: Request, message: bytes) -> Fault | None:
+    def sends(self, request: Request, message: bytes) -> Fault | MadeUp | None:
         """Take note of a message in the response to a request, or return the fault that it meets.
+
+        A response that is made up takes the place of the server's.
 
         After a silence it is asked again.
         """
@@ -164,7 +168,7 @@ async def _respond(
 ) -> None:
     found = board.takes(request)
     if isinstance(found, MadeUp):
-        await connection.send_whole(200, [("content-type", found.kind)], found.body)
+        await _send(connection, found)
         return
     if found is not None:
         await _break(connection, found, b"")
@@ -200,8 +204,16 @@ async def _pass_on(
 
 
 async def _ask(board: Board, connection: _Connection, request: Request, message: bytes) -> None:
-    while (fault := board.sends(request, message)) is not None:
-        await _break(connection, fault, message)
+    while (found := board.sends(request, message)) is not None:
+        if isinstance(found, MadeUp):
+            await _send(connection, found)
+            raise _Answered
+        await _break(connection, found, message)
+
+
+async def _send(connection: _Connection, made_up: MadeUp) -> None:
+    head = [("content-type", made_up.kind), *made_up.headers]
+    await connection.send_whole(made_up.status, head, made_up.body)
 
 
 async def _break(connection: _Connection, fault: Fault, message: bytes) -> None:

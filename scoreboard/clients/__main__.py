@@ -46,6 +46,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         help=f"what they call: {', '.join(SERVERS)} (all of these without it), or another option,"
         " as in H",
     )
+    parser.add_argument(
+        "--keep",
+        action="store_true",
+        help="keep these runs, beside the others of the same version of the client",
+    )
     args = parser.parse_args(argv)
     return run_command(lambda: _clients(args))
 
@@ -58,7 +63,7 @@ def _clients(args: argparse.Namespace) -> int:
     if not ready:
         refuse("no client can be run: " + "; ".join(left_out))
     is_all = args.only is None and args.server is None
-    report = anyio.run(_play, ready, troubles, ways, is_all)
+    report = anyio.run(_play, ready, troubles, ways, is_all or args.keep, is_all)
     out = console()
     for table in tables(report):
         out.print(table)
@@ -69,7 +74,7 @@ def _clients(args: argparse.Namespace) -> int:
             out.print(history(report, seen), soft_wrap=True)
     for line in left_out:
         print(f"left out: {line}", file=sys.stderr)
-    if not is_all:
+    if not (is_all or args.keep):
         print(
             f"{FILE.name} is kept as it was: this was not every trouble and server",
             file=sys.stderr,
@@ -92,13 +97,18 @@ def _installed(wanted: Sequence[Peer]) -> tuple[list[Peer], list[str]]:
 
 
 async def _play(
-    ready: Sequence[Peer], troubles: Sequence[Trouble], ways: Sequence[Way], is_all: bool
+    ready: Sequence[Peer],
+    troubles: Sequence[Trouble],
+    ways: Sequence[Way],
+    is_kept: bool,
+    is_whole: bool,
 ) -> Report:
-    """Play everything; keep each client as soon as it has played everything."""
+    """Play everything; keep each client, if that is wanted, as soon as it has played everything."""
     to_play = cells(ready, troubles, ways)
     waiting = dict.fromkeys(
         (cell.peer.name, cell.era, cell.trouble.name, cell.way.name) for cell in to_play
     )
+    dated = "" if is_whole else _today()
     whole = Report(servers={way.name: way.title for way in ways}, clients={}, seen=[])
     with counting("clients", len(to_play)) as begin:
 
@@ -108,11 +118,13 @@ async def _play(
 
         def finish(peer: Peer, seen: list[Seen]) -> None:
             whole.clients[peer.name] = _about(peer)
-            if is_all:
+            if is_kept:
                 mine = Report(
-                    servers=whole.servers, clients={peer.name: _about(peer)}, seen=[*seen]
+                    servers=whole.servers,
+                    clients={peer.name: _about(peer)},
+                    seen=[each.model_copy(update={"date": dated}) for each in seen],
                 )
-                print(_kept(peer, mine), file=sys.stderr)
+                print(_kept(peer, mine, is_whole), file=sys.stderr)
 
         whole.seen = await run(to_play, tell, finish)
     in_order = [peer.name for peer in ready if peer.name in whole.clients]
@@ -127,11 +139,15 @@ def _about(peer: Peer) -> About:
         version=peer.version(),
         note=peer.note,
         is_ours=peer.is_ours,
-        date=datetime.now(UTC).date().isoformat(),
+        date=_today(),
     )
 
 
-def _kept(peer: Peer, report: Report) -> str:
+def _today() -> str:
+    return datetime.now(UTC).date().isoformat()
+
+
+def _kept(peer: Peer, report: Report, is_whole: bool) -> str:
     """Keep a client's results, unless its calls without a trouble failed; return a line on it."""
     failed = failed_controls(report)
     if failed:
@@ -139,7 +155,10 @@ def _kept(peer: Peer, report: Report) -> str:
             f"{peer.title} is kept as it was: calls without any trouble failed or took"
             f" {STEP_SECONDS} s or more, or results say something else ({', '.join(failed)})"
         )
-    keep(report)
+    try:
+        keep(report, whole=is_whole)
+    except ValueError as why:
+        return f"{peer.title} is kept as it was: {why}"
     return f"{peer.title} is kept in {FILE.name}"
 
 

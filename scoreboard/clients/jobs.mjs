@@ -11,9 +11,16 @@ const seconds = () => performance.now() / 1000;
 /** One call to be made (url, command, era, tool, args), and what the application sees of it. */
 export class Job {
     constructor(line) {
-        const { id, url, command, era, tool, arguments: args, answers, wrong, think_seconds } = JSON.parse(line);
-        Object.assign(this, { id, url, command, era, tool, args, answers, wrong, think_seconds });
+        const { arguments: args, ...told } = JSON.parse(line);
+        Object.assign(this, { ...told, args });
         this.began = seconds();
+    }
+
+    /** The credentials by which the client gets a token; undefined if the server needs none. */
+    get credentials() {
+        return this.issuer
+            ? { clientId: 'the-client', clientSecret: 'a secret', expectedIssuer: this.issuer }
+            : undefined;
     }
 
     say(said) {

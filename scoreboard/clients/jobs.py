@@ -14,6 +14,9 @@ from typing import Any
 
 import anyio
 
+CREDENTIALS = {"client_id": "the-client", "client_secret": "a secret"}
+"""What a client shows to the authorization server."""
+
 RETRYING = "retrying" in sys.argv
 """True if the client's own retries are to be switched on."""
 
@@ -25,6 +28,7 @@ class Job:
     Attributes:
         url: The server's endpoint; None if `command` is given.
         command: The command that starts a server that speaks over stdio.
+        issuer: The authorization server that hands out tokens; None if the server needs none.
         era: "modern" or "legacy".
         tool, arguments: The call.
         honours_keys: Whether to tell the client that the server honours call keys.
@@ -33,6 +37,7 @@ class Job:
     id: int
     url: str
     command: list[str]
+    issuer: str | None
     era: str
     tool: str
     arguments: dict[str, Any]

@@ -10,12 +10,13 @@ from pathlib import Path
 
 from pydantic import BaseModel, ValidationError
 
-from mrtr_options.review.bench.setup import Era
+from mrtr_options.review.bench.setup import ERAS, Era
 from mrtr_options.review.explore.kept import KeptFile
 from scoreboard import ROOT
 from scoreboard.clients.peers import peers
 from scoreboard.clients.play import Seen
 from scoreboard.clients.server import SERVERS
+from scoreboard.clients.troubles import MODERN, TROUBLES
 
 FILE = ROOT / "docs" / "data" / "clients.json"
 """The file that CLIENTS is made from."""
@@ -70,21 +71,47 @@ def read(path: Path = FILE) -> Report:
     return KeptFile(path, Report).read()
 
 
-def keep(report: Report, path: Path = FILE) -> None:
-    """Replace the kept runs of some clients."""
+def keep(report: Report, path: Path = FILE, *, whole: bool = True) -> None:
+    """Keep the runs of some clients: in place of theirs, or of the same runs if they are a part.
+
+    Raises:
+        ValueError: They are a part, and the whole run was of another version of the client.
+    """
     before = _earlier(path)
+    found = {
+        _place(seen): seen for seen in before.seen if not whole or seen.client not in report.clients
+    }
+    if not whole:
+        _check_versions(report, before)
+    found |= {_place(seen): seen for seen in report.seen}
     known = [name for name in peers() if name in {*before.clients, *report.clients}]
+    clients = report.clients | before.clients if not whole else before.clients | report.clients
     merged = Report(
         servers={name: SERVERS[name].title for name in SERVERS},
-        clients={name: _newest(name, report, before).clients[name] for name in known},
-        seen=[
-            seen
-            for name in known
-            for seen in _newest(name, report, before).seen
-            if seen.client == name
-        ],
+        clients={name: clients[name] for name in known},
+        seen=sorted(
+            (seen for seen in found.values() if seen.client in known),
+            key=lambda seen: (known.index(seen.client), *_order(seen)),
+        ),
     )
     KeptFile(path, Report).write(merged)
+
+
+def _place(seen: Seen) -> tuple[str, ...]:
+    return seen.client, seen.era, seen.trouble, seen.server
+
+
+def _order(seen: Seen) -> tuple[int, ...]:
+    orders: tuple[list[str], ...] = ([*TROUBLES], [*ERAS], [*SERVERS])
+    names = (seen.trouble, seen.era, seen.server)
+    return tuple(order.index(name) for order, name in zip(orders, names, strict=True))
+
+
+def _check_versions(report: Report, before: Report) -> None:
+    for name, about in report.clients.items():
+        whole = before.clients.get(name)
+        if whole is None or whole.version != about.version:
+            raise ValueError(f"there is no whole run of {about.title} {about.version}")
 
 
 def _earlier(path: Path) -> Report:
@@ -95,15 +122,12 @@ def _earlier(path: Path) -> Report:
         return Report(servers={}, clients={}, seen=[])
 
 
-def _newest(client: str, report: Report, before: Report) -> Report:
-    return report if client in report.clients else before
-
-
 def failed_controls(report: Report) -> list[str]:
     """Return the runs that show a fault of a client's program, a server or the machine.
 
     A call without any trouble ends in its result, charges once, and is not held up by a busy
-    machine. Every other result has the same text; over stdio the place is another one.
+    machine. Every other result has the same text; over stdio the place is another one. Each
+    request names a version of the client's era.
     """
     return [*dict.fromkeys(_failed(report.seen))]
 
@@ -118,7 +142,8 @@ def _failed(seen: Sequence[Seen]) -> Iterator[str]:
             is_over_http = each.requests is not None
             is_report = each.got == "result" and each.bills is not None and is_over_http
             is_fine = not is_report or each.says == expected.get(_kind(each), each.says)
-        if not is_fine:
+        is_of_era = not each.version or (each.version >= MODERN) == (each.era == "modern")
+        if not (is_fine and is_of_era):
             yield f"{each.client} with {each.server}, {each.era}, {each.trouble}"
 
 

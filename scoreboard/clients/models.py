@@ -5,6 +5,7 @@ Knows the kept runs and their counts; nothing of any client.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from mrtr_options.review.bench.setup import ERAS, Era
@@ -33,7 +34,9 @@ from scoreboard.clients.page import (
     outcomes_by_server,
 )
 from scoreboard.clients.peers import RETRYING
+from scoreboard.clients.play import Seen
 from scoreboard.clients.server import DEFAULT
+from scoreboard.clients.troubles import TROUBLES
 
 MODELS: dict[Model, str] = {
     "stops": "stop: they report the error to the application, or nothing",
@@ -78,6 +81,72 @@ def by_client(report: Report) -> str:
             "the application calls again: charged twice, the default",
         ),
         rows,
+    )
+
+
+SENDS: tuple[str, ...] = ("sends the same request again", "calls the tool anew", "neither")
+"""What a client does when another answer takes the place of a response."""
+
+
+def refused(report: Report) -> str:
+    """Return a table with a row for each answer that takes the place of a response.
+
+    Each row names the shipped clients by what they then do, and counts the calls of modern clients
+    that charge twice.
+    """
+    rows: list[Sequence[str]] = []
+    for trouble in (each for each in TROUBLES.values() if each.refuses):
+        first, default = (
+            [each for each in shipped(report, server) if each.trouble == trouble.name]
+            for server in (report.first_server, DEFAULT)
+        )
+        names = (_named(report, first, sends) or "none" for sends in SENDS)
+        charges = (
+            Charged.of(each for each in runs if each.era == "modern") for runs in (first, default)
+        )
+        rows.append((trouble.says, *names, *(f"{each.twice} of {each.calls}" for each in charges)))
+    heads = ("the answer", *SENDS, "charged twice, F", "charged twice, the default")
+    return markdown(heads, rows)
+
+
+def _sends(seen: Seen) -> str:
+    """Return what the client sent. A legacy call is one request, so its id tells which it is."""
+    same, anew, neither = SENDS
+    if seen.again or (seen.anew and seen.same_id):
+        return same
+    return anew if seen.anew else neither
+
+
+def _named(report: Report, runs: Sequence[Seen], sends: str) -> str:
+    """Return the clients of the runs that sent so, with the era if the other era differs."""
+    found: dict[str, list[Era]] = {}
+    for each in runs:
+        if _sends(each) == sends:
+            found.setdefault(each.client, []).append(each.era)
+    played = Counter(each.client for each in runs)
+    return ", ".join(
+        report.clients[name].title + ("" if len(eras) == played[name] else f" ({eras[0]})")
+        for name, eras in found.items()
+    )
+
+
+def resenders(report: Report) -> set[str]:
+    """Return the shipped clients that send a request again after one of these answers."""
+    return {
+        each.client
+        for each in shipped(report, report.first_server)
+        if TROUBLES[each.trouble].refuses and _sends(each) == SENDS[0]
+    }
+
+
+def resend(report: Report) -> str:
+    """Return a sentence on the clients that send a request again, and on those that call again."""
+    number = _number_shipped(report)
+    lost, again = len(of_model(report, "resends")), len(of_model(report, "calls again"))
+    return (
+        f"{lost} of [{number} clients](CLIENTS.md) resend a lost request, and {again} call the tool"
+        f" again. {len(resenders(report))} resend a request that is\n"
+        "[redirected, or needs a new token](CLIENTS.md#who-sends-a-request-twice)."
     )
 
 

@@ -39,6 +39,7 @@ class Peer:
         stdio: Whether it can start a server process of its own.
         asks: Whether it can ask its user a question. Without questions, a client calls for an
             unambiguous place, so that the only message of the call is the result.
+        signs_in: Whether its program can get a token, by client credentials.
         note: A remark for the reader.
         is_ours: Whether it is this project's own client; the others are shipped.
     """
@@ -49,6 +50,7 @@ class Peer:
     eras: tuple[Era, ...]
     stdio: bool = False
     asks: bool = True
+    signs_in: bool = False
     note: str = ""
     is_ours: bool = False
 

@@ -29,6 +29,7 @@ from scoreboard.clients.hostile import HOSTILE
 from scoreboard.clients.peers import Peer
 from scoreboard.clients.programs import Player, Program, Said
 from scoreboard.clients.proxy import Proxy, Sent
+from scoreboard.clients.refusals import ISSUER
 from scoreboard.clients.server import ASKS, REGIONS, Serving, Way, city, serving
 from scoreboard.clients.troubles import FINAL, FIRST, Trouble
 
@@ -74,6 +75,8 @@ class Seen(BaseModel):
 
     Attributes:
         client, era, trouble: The names of the client, its era and the trouble.
+        version: The protocol version that its requests named; empty if they were not observed.
+        date: The day of the run; empty for the day of the client's whole run.
         server: The called server, by the name of its `Way`.
         got: How the call ended for the application.
         says: The result's text, or the error's class, code and message.
@@ -95,6 +98,8 @@ class Seen(BaseModel):
     era: Era
     trouble: str
     server: str
+    version: str = ""
+    date: str = ""
     got: Got
     says: str
     seconds: int = 0
@@ -143,6 +148,7 @@ def cells(clients: Sequence[Peer], troubles: Sequence[Trouble], ways: Sequence[W
         if era in peer.eras
         if peer.stdio or not trouble.stdio
         if peer.asks or not trouble.asks
+        if peer.signs_in or not trouble.needs_token
         if trouble.meets_server or way is ways[0]
     ]
 
@@ -296,6 +302,7 @@ async def play(cell: Cell, server: Serving, number: int, program: Player) -> See
         async with proxy.running() as origin:
             if not trouble.stdio:
                 job["url"] = origin + PATH
+                job["issuer"] = origin + ISSUER if trouble.needs_token else None
             played = await _make(job, trouble, program, proxy)
         if played is None:
             return None
@@ -316,6 +323,7 @@ def _job(cell: Cell, server: Serving, number: int, place: str) -> dict[str, Any]
         "id": number,
         "url": None,
         "command": None,
+        "issuer": None,
         "era": cell.era,
         "tool": TOOL,
         "arguments": {"location": place if cell.peer.asks else label},
@@ -332,7 +340,7 @@ def _proxy(cell: Cell, server: Serving) -> Proxy:
     if fault is not None and not cell.peer.asks:
         fault = replace(fault, at=FIRST)
     answer = HOSTILE[cell.trouble.hostile] if cell.trouble.hostile else None
-    return Proxy(server.origin, fault, answer, cell.trouble.as_stream)
+    return Proxy(server.origin, fault, answer, cell.trouble.as_stream, cell.trouble.needs_token)
 
 
 async def _make(
@@ -381,6 +389,7 @@ def _seen(cell: Cell, said: Said, proxy: Proxy, sent: Sequence[Sent]) -> Seen:
         era=cell.era,
         trouble=cell.trouble.name,
         server=cell.way.name,
+        version=sent[-1].version if sent else "",
         got=got,
         says=says,
         seconds=STEP_SECONDS * int(seconds // STEP_SECONDS),

@@ -11,12 +11,13 @@ later (interim) or at the last message.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from scoreboard.clients.hostile import Answer
+from scoreboard.clients.refusals import REFUSALS, Refusal, sign_in
 from scoreboard.wire import JSON, STREAM, Board, Fault, MadeUp, Request, event, message_in, wire
 
 How = Literal[
@@ -37,7 +38,7 @@ How = Literal[
 SLOW_SECONDS = 75.0
 """The delay of a slow response."""
 
-FAULTS: dict[How, tuple[Fault, str]] = {
+FAULTS: Mapping[str, tuple[Fault, str]] = {
     "cut": (Fault("after", "cut"), "the connection is closed before the response"),
     "reset": (Fault("after", "reset"), "the connection is reset before the response"),
     "half-json": (
@@ -80,7 +81,7 @@ class Break:
         at: The number of the broken message of the call, counted from 1.
     """
 
-    how: How
+    how: How | Refusal
     at: int
 
 
@@ -91,10 +92,12 @@ class Sent:
     Attributes:
         id: The id of the request.
         params: The params without `_meta`, which may differ every time.
+        version: The protocol version that its header names.
     """
 
     id: Any
     params: dict[str, Any]
+    version: str = ""
 
     @property
     def begins(self) -> bool:
@@ -111,6 +114,7 @@ class Proxy(Board):
         fault: The fault, which happens once.
         answer: Makes up the results of `tools/call`; the requests then do not reach the server.
         as_stream: Whether made-up results are sent as event streams.
+        signs_in: Whether the client needs a token, which it gets here.
 
     Attributes:
         sent: The `tools/call` requests of the client.
@@ -123,6 +127,7 @@ class Proxy(Board):
     fault: Break | None = None
     answer: Answer | None = None
     as_stream: bool = False
+    signs_in: bool = False
     sent: list[Sent] = field(default_factory=list[Sent])
     resumed: int = 0
     happened: bool = False
@@ -139,11 +144,12 @@ class Proxy(Board):
         if request.method == "GET" and "last-event-id" in request.headers:
             self.resumed += 1
             self.history.append("the client asks for the rest of the event stream")
+        signing_in = sign_in(request) if self.signs_in else None
         message = request.message
-        if not _is_call(message):
-            return None
+        if signing_in is not None or not _is_call(message):
+            return signing_in
         params = {name: value for name, value in message["params"].items() if name != "_meta"}
-        sent = Sent(message["id"], params)
+        sent = Sent(message["id"], params, request.headers.get("mcp-protocol-version", ""))
         self.sent.append(sent)
         self.history.append(f"request {len(self.sent)}: {_round(sent)}")
         if self.answer is not None:
@@ -155,11 +161,11 @@ class Proxy(Board):
         message = json.dumps({"jsonrpc": "2.0", "id": request, "result": result}).encode()
         return MadeUp(STREAM, event(message)) if self.as_stream else MadeUp(JSON, message)
 
-    def sends(self, request: Request, message: bytes) -> Fault | None:
+    def sends(self, request: Request, message: bytes) -> Fault | MadeUp | None:
         """Count the next message of the call; if the fault is due, it happens here."""
         if not _is_call(request.message) or not _is_of_the_call(message_in(message)):
             return None
-        fault = self._next_fault("during", "after")
+        fault = self._refusal(request) or self._next_fault("during", "after")
         if fault is None:
             self.history.append(f"response: {_kind(message)}")
             self._messages += 1
@@ -167,14 +173,30 @@ class Proxy(Board):
 
     def _next_fault(self, *where: str) -> Fault | None:
         """Return the fault if it is due at the next message, and happens there."""
+        found = FAULTS.get(self._due)
+        if found is None or found[0].where not in where:
+            return None
+        self._happens(found[1])
+        return found[0]
+
+    def _refusal(self, request: Request) -> MadeUp | None:
+        """Return the answer that takes the place of the response, if it is due."""
+        found = REFUSALS.get(self._due)
+        if found is None:
+            return None
+        self._happens(found[1])
+        return found[0](request)
+
+    @property
+    def _due(self) -> str:
+        """The kind of the fault that is due at the next message; empty if none is."""
         if self.fault is None or self.happened or self._messages + 1 != self.fault.at:
-            return None
-        fault, said = FAULTS[self.fault.how]
-        if fault.where not in where:
-            return None
+            return ""
+        return self.fault.how
+
+    def _happens(self, said: str) -> None:
         self.happened = True
         self.history.append(said)
-        return fault
 
 
 def _is_call(message: dict[str, Any]) -> bool:

@@ -10,6 +10,10 @@ from typing import Any
 
 from mrtr_options.review.bench.setup import Era
 from scoreboard.clients.proxy import Break, How
+from scoreboard.clients.refusals import NEED_TOKENS, REFUSALS, Refusal
+
+MODERN = "2026-07-28"
+"""The first version of the modern era."""
 
 THINK_SECONDS = 75.0
 """The time that a slow user thinks about the first question."""
@@ -58,17 +62,30 @@ class Trouble:
         return self.hostile is None
 
     @property
+    def how(self) -> str:
+        """The kind of the fault; empty without one."""
+        fault = self.modern or self.legacy
+        return "" if fault is None else fault.how
+
+    @property
+    def refuses(self) -> bool:
+        """Return whether another answer takes the place of a response: one to send again after."""
+        return self.how in REFUSALS
+
+    @property
+    def needs_token(self) -> bool:
+        """Return whether it needs a client that can get a token."""
+        return self.how in NEED_TOKENS
+
+    @property
     def loses(self) -> bool:
         """Return whether one response of a call that is made once does not reach the client.
 
-        A late response is not lost.
+        A late response is not lost, and a refused request has a response.
         """
         if self.again:
             return False
-        if self.stdio:
-            return True
-        fault = self.modern or self.legacy
-        return fault is not None and fault.how != "slow"
+        return self.stdio or (bool(self.how) and self.how != "slow" and not self.refuses)
 
 
 FIRST = 1
@@ -83,18 +100,28 @@ FINAL = 3
 _BOTH: tuple[Era, ...] = ("modern", "legacy")
 
 
-def _broken(name: str, says: str, how: How, at: int = FINAL, **more: Any) -> Trouble:
+def _broken(name: str, says: str, how: How | Refusal, at: int = FINAL, **more: Any) -> Trouble:
     return Trouble(name, says, Break(how, at), **more)
 
 
 def _in_both(
-    name: str, says: str, how: How, at: int = FINAL, legacy: int | None = None, **more: Any
+    name: str,
+    says: str,
+    how: How | Refusal,
+    at: int = FINAL,
+    legacy: int | None = None,
+    **more: Any,
 ) -> Trouble:
     return Trouble(name, says, Break(how, at), Break(how, legacy or at), eras=_BOTH, **more)
 
 
 def _made_up(name: str, says: str, hostile: str | None = None, **more: Any) -> Trouble:
     return Trouble(name, says, hostile=hostile or name, **more)
+
+
+def _refused(how: Refusal) -> str:
+    _, said = REFUSALS[how]
+    return f"{said[0].upper()}{said[1:]}."
 
 
 _LOST = "The connection is closed"
@@ -122,6 +149,11 @@ TROUBLES = {
                  "502", FINAL, FIRST),
         _in_both("502-again", "A gateway answers 502; the server did the work; called again.",
                  "502", FINAL, FIRST, again=True),
+        _in_both("307", _refused("307"), "307", FINAL, FIRST),
+        _in_both("401", _refused("401"), "401", FINAL, FIRST),
+        _in_both("403", _refused("403"), "403", FINAL, FIRST),
+        _broken("-32020", _refused("-32020"), "-32020"),
+        _in_both("421", _refused("421"), "421", FINAL, FIRST),
         _in_both("stream-cut", "The event stream is cut off before the result.",
                  "stream-cut", waits=True),
         _in_both("stream-end", "The event stream ends cleanly before the result.",

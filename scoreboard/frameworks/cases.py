@@ -191,7 +191,7 @@ CASES: tuple[Case, ...] = (
     ),
     _case(
         "at-once",
-        "last answer twice at once",
+        "last answer twice at once, while the bill takes 3 s",
         "The last answer is delivered to two processes at the same moment: the user clicks twice.",
         (FIRST, PLACE, replace(UNITS, delivery=Delivery(again="at once"))),
         slow=True,

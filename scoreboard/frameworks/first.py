@@ -9,13 +9,13 @@ from scoreboard.board import Scoreboard
 from scoreboard.frameworks.frameworks import Variant
 from scoreboard.frameworks.page import FATES, attack, fate, outcome, row, rows, said
 from scoreboard.frameworks.play import FrameworkReview, Played
-from scoreboard.rows import Row, charged_twice
+from scoreboard.rows import Row
 
 HEADS = {
     "clean": "clean call",
     "first-twice": "first answer twice",
     "last-twice": "last answer again",
-    "at-once": "last answer twice at once",
+    "at-once": "last answer twice at once, while the bill takes 3 s",
     "crash-bill": "killed after the bill",
     "added-second": "question added",
     "edited": "caller can edit",
@@ -51,13 +51,18 @@ def _cell(case: str, variant: Variant, found: FrameworkReview) -> str:
     if case == "clean":
         return outcome(played)
     if case == "at-once":
-        return how_often(played)
+        return taken_by(played)
     usual = found.cases["clean"].shown if "clean" in found.cases else []
     return said(played, {*usual, *LEFT_OUT})
 
 
-def how_often(played: Played) -> str:
-    """Return in how many runs of a race the user was charged twice."""
+def taken_by(played: Played) -> str:
+    """Return whether two processes took the answer, in any run of the race.
+
+    The bill takes seconds, so that they meet there; how often says nothing of the framework.
+    """
     if fate(played) == "limitation":
         return FATES["limitation"]
-    return charged_twice(played.times or {f"{played.audits}/{played.bills}": 1})
+    counts = played.times or {f"{played.audits}/{played.bills}": 1}
+    is_both = any(int(each.partition("/")[2].split()[0]) > 1 for each in counts)
+    return "taken by both" if is_both else "once"

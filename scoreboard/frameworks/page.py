@@ -97,16 +97,13 @@ def shown(played: Played) -> list[str]:
 
 
 def outcome(played: Played | None) -> str:
-    """Return how a case ended: audits/bills, and the fate of the call; for a race, how often."""
+    """Return how a case ended: audits/bills, of each run of a race, and the fate of the call."""
     if played is None:
         return ""
     what = FATES.get(fate(played), "")
     if fate(played) == "limitation":
         return what
-    counts = f"{played.audits}/{played.bills}"
-    if played.times:
-        total = sum(played.times.values())
-        counts = ", ".join(f"{each} in {k} of {total}" for each, k in played.times.items())
+    counts = " or ".join(sorted(played.times)) or f"{played.audits}/{played.bills}"
     billed = ", billed what was no choice" if any(map(_bills_no_place, played.history)) else ""
     return f"{counts} {what}".strip() + billed
 
@@ -116,9 +113,16 @@ def _bills_no_place(line: str) -> bool:
     return line.strip() in ("effect: bill of 'imperial'", "effect: bill of 'yes'")
 
 
+STALE = "stale answer used"
+"""The anomaly of a question that has changed, for which cells have two words."""
+
+
 def said(played: Played, besides: Collection[str] = ()) -> str:
     """Return the outcome, the anomalies besides some, and whether an attack succeeded."""
-    words = [each for each in shown(played) if each not in besides]
+    names = shown(played)
+    is_taken_for_another = "asked twice" in names
+    changed = "answer to other words used" if is_taken_for_another else "new question not asked"
+    words = [changed if each == STALE else each for each in names if each not in besides]
     if played.taken:
         words.append("taken")
     return ": ".join(filter(None, (outcome(played), ", ".join(words))))
@@ -243,7 +247,7 @@ def table(board: Scoreboard, names: Sequence[str]) -> Table:
         "charged twice",
         "charged, told of an error",
         "ignored answer",
-        "stale answer used",
+        STALE,
         "call lost",
     )
     found = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))

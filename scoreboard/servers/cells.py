@@ -7,7 +7,6 @@ the bench and the servers; nothing of any library.
 from __future__ import annotations
 
 import secrets
-from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -59,9 +58,6 @@ WRITTEN = "'Illinois' written for 'Missouri'"
 FORGED = 6
 """The number of other changed states that are sent."""
 
-RACE_RUNS = 10
-"""The number of runs of a race."""
-
 CELLS: dict[str, Scenario] = {
     "state-rewritten": Scenario(
         "state-rewritten",
@@ -87,11 +83,14 @@ CELLS: dict[str, Scenario] = {
     ),
     "last-round-again-here": calling(fleet="sticky").under(parse("lost3")),
     "last-round-again-there": calling(fleet="sticky").under(parse("misrouted3")),
-    "at-once-here": calling(fleet="sticky").under(parse("both3")),
-    "at-once-there": calling(fleet="free").under(parse("both3")),
     "two-instances": calling(fleet="free"),
     "old-client": Scenario(
         "old-client", "A client of 2025-11-25 calls.", OLD, script=(WholeCall(),)
+    ),
+    "exception-to-new-client": Scenario(
+        "exception-to-new-client",
+        "The tool raises an exception while a client of 2026-07-28 waits.",
+        script=(WholeCall(fault="fail@audit"),),
     ),
     "exception-to-old-client": Scenario(
         "exception-to-old-client",
@@ -102,9 +101,6 @@ CELLS: dict[str, Scenario] = {
 }
 """The scenario of each cell."""
 
-RACES = ("at-once-here", "at-once-there")
-"""The cells whose outcome depends on which request is first. The others are played once."""
-
 
 class CellRun(BaseModel):
     """The run of a cell.
@@ -113,14 +109,12 @@ class CellRun(BaseModel):
         reaches: Whether a text of the tool's exception is in a response to the client.
         says: The text or the message of the last response.
         bills: The number of charges.
-        times: For a race, the number of runs with each count of audits and bills.
-        history: The run, a line for each event. For a race, the run with most charges.
+        history: The run, a line for each event.
     """
 
     reaches: bool = False
     says: str = ""
     bills: int = 0
-    times: dict[str, int] = {}
     history: list[str]
 
 
@@ -175,35 +169,30 @@ async def play(peer: Peer, variant: Variant) -> CellRuns:
             where = Remote(urls, ledger, eras=await eras_of(urls[0]))
             for name, scenario in CELLS.items():
                 if where.cannot(scenario) is None:
-                    times = RACE_RUNS if name in RACES else 1
-                    runs = [await run(subject, scenario, where) for _ in range(times)]
-                    found.cells[name] = taken(runs)
+                    found.cells[name] = taken(await run(subject, scenario, where))
     return found
 
 
-def taken(runs: Sequence[History]) -> CellRun:
-    """Return what is kept of the runs of a cell: of the one with most charges, and all counts."""
-    worst = max(runs, key=lambda each: effects_of(each)["bill"])
-    replies = [each.reply for each in worst.events if isinstance(each, Received)]
-    lines = told(worst)
+def taken(history: History) -> CellRun:
+    """Return what is kept of the run of a cell."""
+    replies = [each.reply for each in history.events if isinstance(each, Received)]
+    lines = told(history)
     more = len(lines) - LONGEST
     if more > 0:
         lines = [*lines[:LONGEST], f"   … and {more} more lines"]
     last = replies[-1] if replies else None
-    counts = Counter("{audit}/{bill}".format_map(effects_of(each)) for each in runs)
     return CellRun(
         reaches=any(map(names_the_exception, replies)),
         says="" if last is None else last.text or last.message or "",
-        bills=effects_of(worst)["bill"],
-        times=dict(counts.most_common()) if len(runs) > 1 else {},
+        bills=bills_in(history),
         history=lines,
     )
 
 
-def effects_of(history: History) -> Counter[str]:
-    """Return how often each effect happened in a run, by its kind."""
+def bills_in(history: History) -> int:
+    """Return how often a run charged."""
     happened = (each for each in history.events if isinstance(each, Effect) and not each.absorbed)
-    return Counter(each.effect.kind for each in happened)
+    return len([each for each in happened if each.effect.kind == "bill"])
 
 
 def names_the_exception(reply: Reply) -> bool:

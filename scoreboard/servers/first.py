@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from scoreboard.board import Scoreboard
-from scoreboard.rows import Cell, Row, Runs, charged_twice, upstream_of
+from scoreboard.rows import Cell, Row, Runs, upstream_of
 from scoreboard.servers.cells import AllRuns, CellRun
 from scoreboard.servers.page import Result, musts, old_client, played
 from scoreboard.servers.peers import Peer
@@ -20,8 +20,6 @@ HEADS = {
     "state-of-another-call": "state of another call",
     "last-round-again-here": "last round resent, same instance",
     "last-round-again-there": "last round resent, other instance",
-    "at-once-here": "last round twice at once, same instance",
-    "at-once-there": "last round twice at once, two instances",
     "two-instances": "two instances, default key",
     "old-client": "old client, two questions",
     "exception-to-old-client": "exception's text, old client",
@@ -44,7 +42,7 @@ RESENT_THERE = "misrouted3"
 OF_OLD_CLIENTS = ("old-client", "exception-to-old-client", "must")
 """The columns to which settings for old clients alone add something."""
 
-OF_TWO_INSTANCES = ("two-instances", "last-round-again-there", "at-once-there")
+OF_TWO_INSTANCES = ("two-instances", "last-round-again-there")
 """The columns that begin with a key for each process, if a library makes one up."""
 
 OWN_KEYS = "one for each process"
@@ -95,22 +93,11 @@ def _exception(found: ServerReview, run: CellRun | None) -> str:
     return "reaches the client" if run.reaches else "stays inside"
 
 
-def _at_once(run: CellRun | None) -> str:
-    return NOT_RUN if run is None else charged_twice(run.times)
-
-
-def _at_once_there(found: ServerReview, run: CellRun | None) -> str:
-    is_refused = run is not None and _two_instances(found) != "works"
-    return "refused" if is_refused else _at_once(run)
-
-
 OUTCOMES: dict[str, Callable[[ServerReview, CellRun | None], str]] = {
     "state-rewritten": lambda found, run: _state(found, RULES["state-rewritten"]),
     "state-of-another-call": lambda found, run: _state(found, RULES["state-of-another-call"]),
     "last-round-again-here": lambda found, run: _resent(found, *RESENT_HERE),
     "last-round-again-there": lambda found, run: _there(found),
-    "at-once-here": lambda found, run: _at_once(run),
-    "at-once-there": _at_once_there,
     "two-instances": lambda found, run: _two_instances(found),
     "old-client": lambda found, run: old_client(found.old.get("clean-springfield")),
     "exception-to-old-client": _exception,

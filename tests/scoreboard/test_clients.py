@@ -87,6 +87,12 @@ COMES_TO: dict[str, dict[str, object]] = {
     "cut-final": {"got": "client error", "requests": 3, "again": 0, "usable": None, **ONCE},
     # The application calls again, and pays twice.
     "cut-final-again": {"got": "result", "asked": 4, "audits": 2, "bills": 2},
+    # A standard lets the client send the round again; the server has done the work.
+    "307": {"got": "result", "requests": 4, "again": 1, "same_id": True, "bills": 2},
+    "401": {"got": "result", "requests": 4, "again": 1, "asked": 2, "bills": 2},
+    "403": {"got": "result", "requests": 4, "again": 1, "asked": 2, "bills": 2},
+    "-32020": {"got": "result", "requests": 4, "again": 1, "same_id": False, "bills": 2},
+    "421": {"got": "error", "requests": 3, "again": 0, "bills": 1},
     # The gateway did not reach the server, so nothing is billed.
     "503": {"got": "error", "says": UNREACHED, "usable": True, "audits": 1, "bills": 0},
 }
@@ -130,6 +136,20 @@ async def test_the_default_charges_once_when_the_application_calls_again(
     assert found.bills == 1
     assert found.audits == 1
     assert found.asked == 2  # the second call gets the recorded result
+
+
+@pytest.mark.parametrize("server", ["F+guard"], indirect=True)
+async def test_the_guard_charges_once_where_the_round_is_redirected(server: Serving) -> None:
+    found = await seen_in("307", server)
+    assert found.again == 1
+    assert found.bills == 1
+
+
+@pytest.mark.parametrize(("era", "version"), [("modern", "2026-07-28"), ("legacy", "2025-11-25")])
+async def test_a_run_says_the_version_that_was_spoken(
+    server: Serving, era: Era, version: str
+) -> None:
+    assert (await seen_in("none", server, era)).version == version
 
 
 @pytest.mark.parametrize("server", ["F+guard", "J+guard"], indirect=True)

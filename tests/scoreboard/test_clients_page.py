@@ -1,6 +1,5 @@
 """Tests of CLIENTS: the verdicts on the stored runs of clients, and how the page shows them."""
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -17,13 +16,12 @@ from scoreboard.clients.counts import (
     takes_state_alone,
 )
 from scoreboard.clients.kept import About, Report, failed_controls, keep, read
-from scoreboard.clients.models import headlines, lines
+from scoreboard.clients.models import headlines, lines, refused, resenders
 from scoreboard.clients.page import cell, runs
 from scoreboard.clients.peers import Peer
 from scoreboard.clients.play import Cell, Seen
 from scoreboard.clients.server import DEFAULT, SERVERS
-
-SCOREBOARD = Path(__file__).parents[2] / "docs" / "results" / "SCOREBOARD.md"
+from scoreboard.clients.troubles import TROUBLES
 
 
 def seen(trouble: str = "cut-final", client: str = "python", **more: Any) -> Seen:
@@ -129,13 +127,30 @@ def test_ours_is_not_counted_among_the_shipped() -> None:
     assert headlines(kept)[0].endswith(" Python SDK.")
 
 
-def test_the_first_screen_has_the_numbers_of_the_clients_that_were_played() -> None:
-    _, again, resending, *_ = headlines(read())
-    called = re.search(r"(\d+) of (\d+)", again)
-    assert called is not None
-    assert f"0 of {called[2]} clients resend the lost round" in resending
-    says = f"None of the [{called[2]} clients played](CLIENTS.md) does; {called[1]} call the tool"
-    assert says in SCOREBOARD.read_text(encoding="utf-8")
+def test_a_refused_request_is_not_lost_and_counts_by_what_its_client_then_sends() -> None:
+    runs = [
+        seen("307", got="result", again=1, bills=2),
+        seen("307", client="resuming", got="result", again=1),
+        seen("307", server=DEFAULT, got="result", again=1),
+        seen("421", era="legacy", got="result", anew=1, same_id=True),
+        seen("-32020", got="result", anew=1, bills=2),
+        seen("403"),
+    ]
+    assert lost(runs) == []
+    kept = report(*runs)
+    assert resenders(kept) == {"python"}
+    cells = {line.split(" | ")[0]: line.split(" | ")[1:] for line in refused(kept).splitlines()}
+    by_name = {name: cells[f"| {TROUBLES[name].says}"] for name in ("307", "421", "-32020", "403")}
+    assert by_name["307"] == ["Python SDK", "none", "none", "1 of 1", "0 of 1 |"]
+    assert by_name["421"][:3] == ["Python SDK", "none", "none"]
+    assert by_name["-32020"][:3] == ["none", "Python SDK", "none"]
+    assert by_name["403"][:3] == ["none", "none", "Python SDK"]
+
+
+def test_a_run_of_another_era_is_no_run_of_its_client() -> None:
+    fine = seen("none", got="result", version="2026-07-28")
+    assert failed_controls(report(fine)) == []
+    assert failed_controls(report(seen("none", got="result", version="2025-11-25"))) != []
 
 
 def test_a_client_that_calls_again_in_one_era_is_counted_as_that_alone() -> None:
@@ -183,6 +198,22 @@ def test_a_client_that_is_run_again_takes_the_place_of_its_earlier_run(tmp_path:
         "python": "2026-12-01",
         "resuming": "2026-11-27",
     }
+
+
+def test_a_part_is_kept_beside_the_other_runs_of_its_version(tmp_path: Path) -> None:
+    file = tmp_path / "clients.json"
+    keep(report(seen(), seen("502")), file)
+    part = report(seen("502", bills=2, date="2026-12-01"))
+    keep(part, file, whole=False)
+    kept = read(file)
+    assert [(each.trouble, each.bills, each.date) for each in kept.seen] == [
+        ("cut-final", 1, ""),
+        ("502", 2, "2026-12-01"),
+    ]
+    assert kept.clients["python"].date == "2026-11-27"
+    part.clients["python"].version = "1.1"
+    with pytest.raises(ValueError, match=r"no whole run of Python SDK 1\.1"):
+        keep(part, file, whole=False)
 
 
 def test_a_call_without_a_trouble_is_a_control() -> None:

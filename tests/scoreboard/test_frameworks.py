@@ -100,7 +100,7 @@ def test_what_became_of_a_call_is_told_apart(
     )
 
 
-def test_a_race_says_how_often_each_outcome_came() -> None:
+def test_a_race_says_each_outcome() -> None:
     def once(bills: int) -> Played:
         return Played(
             end="result", fate="result", says="", audits=1, bills=bills, shown=[], history=[]
@@ -109,7 +109,7 @@ def test_a_race_says_how_often_each_outcome_came() -> None:
     played = of_races([once(1), once(2), once(1)])
     assert played.bills == 2
     assert played.times == {"1/1": 2, "1/2": 1}
-    assert outcome(played) == "1/1 in 2 of 3, 1/2 in 1 of 3"
+    assert outcome(played) == "1/1 or 1/2"
 
 
 PLAIN = """

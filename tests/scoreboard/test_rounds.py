@@ -18,7 +18,7 @@ from scoreboard.frameworks import first as frameworks
 from scoreboard.frameworks.frameworks import frameworks as all_frameworks
 from scoreboard.frameworks.play import Played
 from scoreboard.rounds import Round, changes, main
-from scoreboard.rows import Cell, Row, charged_twice
+from scoreboard.rows import Cell, Row
 from scoreboard.servers import cells
 from scoreboard.servers.peers import peers
 from tests.commands import refusal
@@ -29,8 +29,6 @@ COLUMNS = {
         "state-of-another-call",
         "last-round-again-here",
         "last-round-again-there",
-        "at-once-here",
-        "at-once-there",
         "two-instances",
         "old-client",
         "exception-to-old-client",
@@ -132,20 +130,10 @@ def test_what_is_kept_of_cells_is_of_servers_that_are_here() -> None:
 
 
 @pytest.mark.anyio
-async def test_a_race_keeps_the_run_with_most_charges_and_counts_all() -> None:
+async def test_a_cell_keeps_its_run_and_its_charges() -> None:
     subject = Subject(all_options()["E"])
-    once = await run(subject, cells.CELLS["two-instances"], Memory())
-    twice = await run(subject, cells.CELLS["at-once-here"], Memory())
-    kept = cells.taken([once, twice, once])
-    assert kept.times == {"3/1": 2, "4/2": 1}
+    kept = cells.taken(await run(subject, cells.CELLS["last-round-again-here"], Memory()))
     assert kept.bills == len([line for line in kept.history if "effect: bill" in line]) == 2
-    assert charged_twice(kept.times) == "charged twice in 1 of 3"
-    assert cells.taken([once]).times == {}
-
-
-def test_a_race_says_how_often_nobody_was_charged_twice() -> None:
-    assert charged_twice({"3/1": 9, "2/0 refused": 1}) == "once in 9 of 10"
-    assert charged_twice({"3/1": 6, "4/2": 3, "5/3": 1}) == "charged twice in 4 of 10"
 
 
 def test_an_exception_is_looked_for_in_results_and_in_errors() -> None:
@@ -220,15 +208,12 @@ def test_a_change_is_a_cell_a_version_a_row_a_column_or_a_board(
     assert changes(round_of("2026-11", before), round_of("2026-12", after)) == found
 
 
-def test_a_race_says_how_often() -> None:
+def test_a_race_is_taken_by_both_if_any_run_charged_twice() -> None:
     played = Played(end="result", fate="result", says="", audits=1, bills=2, shown=[], history=[])
-    assert frameworks.how_often(played) == "charged twice in 1 of 1"
+    assert frameworks.taken_by(played) == "taken by both"
     often = {"1/1": 7, "1/2 readable afterwards": 3}
-    raced = played.model_copy(update={"times": often})
-    assert frameworks.how_often(raced) == "charged twice in 3 of 10"
-    assert (
-        frameworks.how_often(raced.model_copy(update={"times": {"1/1": 10}})) == "once in 10 of 10"
-    )
+    assert frameworks.taken_by(played.model_copy(update={"times": often})) == "taken by both"
+    assert frameworks.taken_by(played.model_copy(update={"times": {"1/1": 10}})) == "once"
 
 
 def test_a_row_and_a_run_are_printed_by_address(capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,8 +6,9 @@ from typing import Any
 
 import mcp_types as types
 from fastmcp import Client
+from fastmcp.client.auth import ClientCredentialsOAuthProvider
 from fastmcp.client.transports import StdioTransport
-from jobs import Job, run
+from jobs import CREDENTIALS, Job, run
 
 
 async def call(job: Job) -> None:
@@ -21,7 +22,8 @@ async def call(job: Job) -> None:
 
     server = StdioTransport(job.command[0], job.command[1:]) if job.command else job.url
     mode = "legacy" if job.era == "legacy" else "auto"
-    async with Client(server, mode=mode, elicitation_handler=user) as client:
+    auth = ClientCredentialsOAuthProvider(**CREDENTIALS, issuer=job.issuer) if job.issuer else None
+    async with Client(server, mode=mode, elicitation_handler=user, auth=auth) as client:
         await job.make(
             lambda: client.call_tool(job.tool, job.arguments, raise_on_error=False),
             client.list_tools,

@@ -1,13 +1,18 @@
 // Mastra's client for MCP, used as its documentation says.
 
 import { MCPClient } from '@mastra/mcp';
+import { ClientCredentialsProvider } from '@modelcontextprotocol/client';
 import { run } from './jobs.mjs';
 
 await run(async (job) => {
     const client = new MCPClient({
         id: `job-${job.id}`,
         servers: {
-            here: { url: new URL(job.url), inputRequests: job.elicited },
+            here: {
+                url: new URL(job.url),
+                inputRequests: job.elicited,
+                ...(job.credentials && { authProvider: new ClientCredentialsProvider(job.credentials) }),
+            },
         },
     });
     const tools = await client.listTools();

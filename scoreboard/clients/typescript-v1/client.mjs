@@ -1,6 +1,7 @@
 // The TypeScript SDK's client, version 1, used as its documentation says.
 
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { ClientCredentialsProvider } from '@modelcontextprotocol/sdk/client/auth-extensions.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { ElicitRequestSchema } from '@modelcontextprotocol/sdk/types.js';
@@ -12,7 +13,9 @@ await run(async (job) => {
     await client.connect(
         job.command
             ? new StdioClientTransport({ command: job.command[0], args: job.command.slice(1) })
-            : new StreamableHTTPClientTransport(new URL(job.url)),
+            : new StreamableHTTPClientTransport(new URL(job.url), {
+                  authProvider: job.credentials && new ClientCredentialsProvider(job.credentials),
+              }),
     );
     await job.make(
         () => client.callTool({ name: job.tool, arguments: job.args }),

@@ -1,6 +1,6 @@
 // The TypeScript SDK's client, version 2, used as its documentation says.
 
-import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
+import { Client, ClientCredentialsProvider, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import { run } from './jobs.mjs';
 
@@ -16,7 +16,9 @@ await run(async (job) => {
     await client.connect(
         job.command
             ? new StdioClientTransport({ command: job.command[0], args: job.command.slice(1) })
-            : new StreamableHTTPClientTransport(new URL(job.url)),
+            : new StreamableHTTPClientTransport(new URL(job.url), {
+                  authProvider: job.credentials && new ClientCredentialsProvider(job.credentials),
+              }),
     );
     await job.make(
         () => client.callTool({ name: job.tool, arguments: job.args }),

@@ -81,12 +81,12 @@ agent = Agent(name="weather", model=Scripted(), tools=[log_lookup, choose_place,
 
 async def run(call: str, what) -> dict:
     result = await Runner.run(agent, what)
+    state = result.to_state().to_string()
+    (tool.STORE / call).write_text(state)
     if not result.interruptions:
         return tool.done(result.final_output)
     (pending,) = result.interruptions
     asks = {"choose_place": tool.which_place("Springfield"), "consent": tool.may_bill(PLACE)}
-    state = result.to_state().to_string()
-    (tool.STORE / call).write_text(state)
     pause = {"call": call, "id": pending.call_id} | ({"state": state} if CARRIES else {})
     return tool.asked(asks.get(pending.name) or tool.which_units(PLACE), pause)
 
@@ -99,7 +99,7 @@ async def answered(pause: dict, name: str, value: str) -> dict:
     text = pause["state"] if CARRIES else (tool.STORE / pause["call"]).read_text()
     state = await RunState.from_string(agent, text)
     asked = [each for each in state.get_interruptions() if each.call_id == pause["id"]]
-    if not asked:  # that approval is taken: what is pending is asked again
+    if not asked:  # that approval is taken: the run goes on from where it is
         return await run(pause["call"], state)
     (pending,) = asked
     if value in (*json.loads(pending.arguments).values(), "yes"):

@@ -73,12 +73,12 @@ QUESTIONS = {
 
 
 def outcome(call: str, result) -> dict:
+    messages = result.all_messages_json().decode()
+    (tool.STORE / call).write_text(messages)
     if not isinstance(result.output, DeferredToolRequests):
         return tool.done(result.output)
     (pending,) = result.output.approvals
     question = QUESTIONS[pending.tool_name](pending.args_as_dict())
-    messages = result.all_messages_json().decode()
-    (tool.STORE / call).write_text(messages)
     pause = {"call": call, "id": pending.tool_call_id}
     return tool.asked(question, pause | ({"messages": messages} if CARRIES else {}))
 
@@ -90,8 +90,9 @@ def start(call: str, location: str, user: str) -> dict:
 def resume(pause: dict, name: str, value: str, user: str) -> dict:
     text = pause["messages"] if CARRIES else (tool.STORE / pause["call"]).read_text()
     messages = ModelMessagesTypeAdapter.validate_json(text)
-    (pending,) = messages[-1].parts
-    approved = ToolApproved(override_args=pending.args_as_dict() | {name: value})
+    (last,) = messages[-1].parts
+    args = last.args_as_dict() if isinstance(last, ToolCallPart) else {}
+    approved = ToolApproved(override_args=args | {name: value})
     result = agent.run_sync(
         message_history=messages,
         deferred_tool_results=DeferredToolResults(approvals={pause["id"]: approved}),

@@ -105,6 +105,9 @@ def pushes(ctx: ServerRequestContext) -> bool:
 
 
 def can_ask(ctx: ServerRequestContext) -> bool:
+    """Return whether to ask this client. The page asks every client, and so does the default."""
+    if VARIANT == "default":
+        return True
     declared = ctx.session.client_capabilities
     elicitation = declared.elicitation if declared else None
     forms = elicitation is not None and (elicitation.form is not None or elicitation.url is None)
