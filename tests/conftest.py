@@ -6,6 +6,7 @@ Imports little, since the first process of a session runs no test. Shared fixtur
 
 import gc
 import os
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -39,12 +40,26 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Choose the lane; load the fixtures in a process that runs tests."""
+    """Choose the lane; refuse a proposal that cannot be loaded, in one line."""
     evidence.register(config)
     for name in ("COLUMNS", "MRTR_STATE_KEYS", "MRTR_LEDGER"):  # set by whoever runs the tests
         os.environ.pop(name, None)
-    if not config.getoption("tx", None) or config.getoption("--proposal"):
-        config.pluginmanager.import_plugin("tests.fixtures")
+    proposal: Path | None = config.getoption("--proposal")
+    if proposal is None:
+        return
+    from mrtr_options.tool.catalogue import CannotLoad, option_at, require_file
+
+    try:
+        require_file(proposal)
+        option_at(proposal)
+    except CannotLoad as error:
+        raise pytest.UsageError(str(error)) from error
+
+
+def pytest_collectstart(collector: pytest.Collector) -> None:
+    """Load the fixtures with the first module that may use one: the invariant uses none."""
+    if isinstance(collector, pytest.Module) and collector.path.name != "test_invariant.py":
+        collector.config.pluginmanager.import_plugin("tests.fixtures")
 
 
 def pytest_runtest_setup() -> None:
@@ -56,15 +71,25 @@ def pytest_runtest_setup() -> None:
 
 def pytest_collection_finish() -> None:
     """Collect garbage from here on, but leave the imported modules out."""
+    import_module("hypothesis")  # its plugin would later, and it takes what is frozen for garbage
     gc.freeze()
     gc.enable()
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests as slow that search the model, or need matrix runs or a server of others."""
+    """Leave out the proposal if there is none; mark what is slow.
+
+    That are tests that search the model, or need runs of the matrix or a server of others.
+    """
+    items[:] = [item for item in items if not _lacks_a_proposal(item)]
     slow = {"played", "postgres", "temporal"}
     for item in items:
         needs = slow & {*item.fixturenames} if isinstance(item, pytest.Function) else ()
         if needs or item.path.parent.name == "model":
             item.add_marker(pytest.mark.slow)
+
+
+def _lacks_a_proposal(item: pytest.Item) -> bool:
+    takes_one = isinstance(item, pytest.Function) and "proposal" in item.fixturenames
+    return takes_one and item.config.getoption("--proposal") is None

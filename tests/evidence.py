@@ -18,8 +18,6 @@ import pytest
 from _pytest.mark import ParameterSet
 from _pytest.terminal import TerminalReporter
 
-from mrtr_options.review.explore.kept import KeptLines, digest_of
-
 REPOSITORY = Path(__file__).parent.parent
 FOLDER = REPOSITORY / ".evidence"
 READ = (
@@ -81,12 +79,23 @@ def kept_in() -> Path:
         files += [path for path in (REPOSITORY / folder).rglob("*") if path.is_file()]
     known = sorted(path for path in files if "__pycache__" not in path.parts)
     parts = [part for path in known for part in (f"{path.relative_to(REPOSITORY)}\0", path, "\0")]
+    from mrtr_options.review.explore.kept import digest_of  # a session of claims needs none of it
+
     return FOLDER / f"{digest_of(*parts)}.jsonl"
 
 
 def read(file: Path) -> list[Played]:
     """Read the stored results."""
+    from mrtr_options.review.explore.kept import KeptLines
+
     return [Played(**row) for row in KeptLines(file).read()]
+
+
+def store(file: Path, played: Played) -> None:
+    """Store a result."""
+    from mrtr_options.review.explore.kept import KeptLines
+
+    KeptLines(file).add(asdict(played))
 
 
 @dataclass(eq=False)
@@ -137,7 +146,7 @@ class Summary:
         played = Played(report.nodeid, str(section), report.duration, differs)
         self.now.append(played)
         if not differs:
-            KeptLines(kept_in()).add(asdict(played))
+            store(kept_in(), played)
 
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         """End with success if no test is left because all results are stored."""

@@ -1,7 +1,6 @@
-"""The shared fixtures: databases, the runs of the matrix, and the proposal of `--proposal`.
+"""The shared fixtures: databases, and the runs of the matrix.
 
-Knows the matrix, to play it once per test session, and `check`, to refuse a missing proposal before
-any test runs.
+Knows the matrix, to play it once per test session.
 """
 
 import os
@@ -20,11 +19,10 @@ from mrtr_options.review.bench import temporal as real_temporal
 from mrtr_options.review.bench.scratch import scratch
 from mrtr_options.review.bench.setup import ERAS
 from mrtr_options.review.bench.subjects import all_subjects
-from mrtr_options.review.check.targets import option_in
 from mrtr_options.review.judge import grid
 from mrtr_options.review.judge.grid import Cell
 from mrtr_options.review.judge.observation import Observation
-from mrtr_options.tool.catalogue import DECK, GUARANTEES, CannotLoad, Option
+from mrtr_options.tool.catalogue import DECK, GUARANTEES
 from scoreboard import postgres as real_postgres
 
 # Draw the same examples in every run, and without a deadline, since the machine may be busy.
@@ -32,24 +30,11 @@ hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=No
 hypothesis.settings.load_profile("repeatable")
 
 
-def proposal_of(config: pytest.Config) -> Option | None:
-    path: Path | None = config.getoption("--proposal")
-    return None if path is None else option_in(path)
-
-
 def entry_of(letter: str) -> str:
     """Return an option's table of guarantees, as the file beside a single option has it."""
     deck = (DECK / GUARANTEES).read_text(encoding="utf-8")
     (entry,) = re.findall(rf"^\[{letter}\]\n(.*?\n)(?:\n|\Z)", deck, re.MULTILINE | re.DOTALL)
     return entry
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    """Refuse a proposal that cannot be loaded, in one line."""
-    try:
-        proposal_of(config)
-    except CannotLoad as error:
-        raise pytest.UsageError(str(error)) from error
 
 
 @pytest.fixture(scope="session")

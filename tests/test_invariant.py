@@ -1,46 +1,73 @@
 """The invariant: every option shows its user the same, and has the effects written here.
 
 The SDK's own client of both eras calls every option for a location with one question and for one
-with two. `pytest tests/test_invariant.py --proposal my_option.py` adds an option of your own: it
+with two. `pytest tests/test_invariant.py --proposal my_option.py` calls a file of your own, too: it
 has to show the same and to bill once, and the test prints how often it audits.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import anyio
+import httpx2
 import mcp_types as types
 import pytest
 from mcp import Client
 from mcp.client.session import ClientRequestContext
 
-from mrtr_options.tool.catalogue import Option, all_options, load
+from mrtr_options.sdk.testing import served
+from mrtr_options.tool.catalogue import Option, all_options, load, option_at
 from mrtr_options.tool.settings import Settings
-from mrtr_options.tool.weather import SqliteLedger, count
+from mrtr_options.tool.weather import MemoryLedger, SqliteLedger, count
 from tests.bounds import KEY, SECONDS
-from tests.fixtures import proposal_of
 
-EFFECTS = {
-    # The audits and bills of one call. An old client is asked; otherwise the units are assumed, or
-    # a location with several places is refused.
-    #         modern                legacy
-    #     Tokyo  Springfield    Tokyo          Springfield
-    "A": ("2/1", "3/1", "2/1 asked", "3/1 asked"),  # E, which also asks old clients: audits repeat
-    "B": ("2/1", "3/1", "1/1 asked", "1/1 asked"),  # the handler runs again in each modern round
-    "C": ("2/1", "3/1", "1/1 asked", "1/1 asked"),
-    "D": ("2/1", "3/1", "1/1 asked", "1/1 asked"),
-    "E": ("2/1", "3/1", "1/1 assumed", "1/0 refused"),  # the audit stands above the questions
-    "F": ("1/1", "1/1", "1/1 assumed", "1/0 refused"),
-    "G": ("1/1", "1/1", "1/1 assumed", "0/0 refused"),  # no audit before the questions
-    "H": ("1/1", "1/1", "1/1 assumed", "1/0 refused"),
-    "I": ("1/1", "1/1", "1/1 asked", "1/1 asked"),
-    "J": ("1/1", "1/1", "1/1 assumed", "1/0 refused"),
-    "K": ("1/1", "1/1", "1/1 assumed", "1/0 refused"),
-    "L": ("1/1", "1/1", "1/1 assumed", "1/0 refused"),
-    "M": ("2/1", "3/1", "1/1 asked", "1/1 asked"),  # B with answers by position
+Column = tuple[Literal["modern", "legacy"], Literal["Tokyo", "Springfield"]]
+"""The client's era, and the location."""
+
+Treatment = Literal["asked", "assumed", "refused"]
+
+
+@dataclass(frozen=True)
+class Row:
+    """What one call does.
+
+    Attributes:
+        audits: How often it audits.
+        bills: How often it bills.
+        user: Whether the user is asked. If not, the units are assumed, or a location with several
+            places is refused.
+    """
+
+    audits: int
+    bills: int
+    user: Treatment
+
+
+ROWS: dict[Column, dict[str, Row]] = {
+    # In A to E and M the audit stands above the questions, and each round runs it again.
+    ("modern", "Tokyo"): {
+        "ABCDEM": Row(audits=2, bills=1, user="asked"),
+        "FGHIJKL": Row(audits=1, bills=1, user="asked"),
+    },
+    ("modern", "Springfield"): {
+        "ABCDEM": Row(audits=3, bills=1, user="asked"),
+        "FGHIJKL": Row(audits=1, bills=1, user="asked"),
+    },
+    # An old client's call is one request, which the server holds open while it asks.
+    ("legacy", "Tokyo"): {
+        "A": Row(audits=2, bills=1, user="asked"),
+        "BCDIM": Row(audits=1, bills=1, user="asked"),
+        "EFGHJKL": Row(audits=1, bills=1, user="assumed"),
+    },
+    ("legacy", "Springfield"): {
+        "A": Row(audits=3, bills=1, user="asked"),
+        "BCDIM": Row(audits=1, bills=1, user="asked"),
+        "EFHJKL": Row(audits=1, bills=0, user="refused"),
+        "G": Row(audits=0, bills=0, user="refused"),  # it audits after the last answer
+    },
 }
-COLUMNS = [(era, place) for era in ("modern", "legacy") for place in ("Tokyo", "Springfield")]
+"""The effects of each option, by its letter."""
 
 UNITS = ["metric", "imperial"]
 PLACES = ["Springfield, Illinois", "Springfield, Massachusetts", "Springfield, Missouri"]
@@ -59,23 +86,27 @@ ASSUMED = " (metric assumed: this client cannot be asked)"
 REFUSED = f"error: 'Springfield' is ambiguous. Call again with one of: {'; '.join(PLACES)}."
 
 
-@dataclass
+@dataclass(frozen=True)
 class Seen:
-    """The questions and the text that one call shows its user, and its effects as "audit/bill"."""
+    """The questions and the text that one call shows its user, and what it does."""
 
     questions: list[tuple[str, list[str]]]
     text: str
-    effects: str
-
-    @property
-    def how(self) -> str:
-        """The treatment of the client: "asked", "refused", or its answer "assumed"."""
-        if self.questions:
-            return "asked"
-        return "refused" if self.text.startswith("error") else "assumed"
+    row: Row
 
 
-async def call(option: Option, column: tuple[str, str], folder: Path) -> Seen:
+def meant(location: str, row: Row) -> Seen:
+    """Return what a call with these effects shows its user."""
+    match row.user:
+        case "asked":
+            return Seen(QUESTIONS[location], REPORTS[location], row)
+        case "assumed":
+            return Seen([], REPORTS[location] + ASSUMED, row)
+        case "refused":
+            return Seen([], REFUSED, row)
+
+
+async def call(option: Option, column: Column, folder: Path) -> Seen:
     """Call an option, and answer every question with its first choice."""
     era, location = column
     questions: list[tuple[str, list[str]]] = []
@@ -93,68 +124,107 @@ async def call(option: Option, column: tuple[str, str], folder: Path) -> Seen:
             result = await client.call_tool("weather", {"location": location})
     text = "".join(block.text for block in result.content if block.type == "text")
     done = count(await ledger.effects())
-    effects = f"{done['audit']}/{done['bill']}"
-    return Seen(questions, f"error: {text}" if result.is_error else text, effects)
-
-
-def meant(location: str, entry: str) -> Seen:
-    """Return what a call should show and do, by its entry in the table."""
-    effects, _, how = entry.partition(" ")
-    if how == "assumed":
-        return Seen([], REPORTS[location] + ASSUMED, effects)
-    if how == "refused":
-        return Seen([], REFUSED, effects)
-    return Seen(QUESTIONS[location], REPORTS[location], effects)
-
-
-def _name_of(option: Option) -> str:
-    return option.path.stem if option.is_foreign else option.letter
+    treated: Treatment = "assumed"
+    if questions:
+        treated = "asked"
+    elif result.is_error:
+        treated = "refused"
+    row = Row(done["audit"], done["bill"], treated)
+    return Seen(questions, f"error: {text}" if result.is_error else text, row)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Play every column on every option and on the proposal."""
-    metafunc.parametrize("column", COLUMNS, ids="-".join)
+    """Play every option, or the proposal, in every column."""
+    if "column" in metafunc.fixturenames:
+        metafunc.parametrize("column", ROWS, ids="-".join)
     if "option" in metafunc.fixturenames:
-        proposal = proposal_of(metafunc.config)
-        options = [*all_options().values(), *([proposal] if proposal else [])]
-        metafunc.parametrize("option", options, ids=_name_of)
+        options = all_options()
+        metafunc.parametrize("option", options.values(), ids=options)
+    if "proposal" in metafunc.fixturenames:
+        file: Path | None = metafunc.config.getoption("--proposal")
+        metafunc.parametrize("proposal", [] if file is None else [option_at(file)], ids=[])
 
 
 @pytest.mark.anyio
-async def test_an_option_shows_and_does_what_is_written_above(
-    option: Option,
-    column: tuple[str, str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+async def test_an_option_shows_the_same_and_has_these_effects(
+    option: Option, column: Column, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv("MRTR_LEDGER", str(tmp_path / "ledger.sqlite"))  # a proposal may read it
-    monkeypatch.setenv("MRTR_STATE_KEYS", KEY)
-    where = f"{option.path.name}, {column[0]} client, {column[1]}"
     seen = await call(option, column, tmp_path)
-    entry = f"{seen.effects} {seen.how}"
-    if option.is_foreign:
-        with capsys.disabled():
-            print(f"\n{where}: audit/bill {entry}")
-        assert column[0] == "legacy" or seen.how == "asked", f"{where}: the user was not asked"
-        bills = "0" if seen.how == "refused" else "1"
-        assert seen.effects.endswith(f"/{bills}"), f"{where}: meant to bill {bills} times"
-    else:
-        missing = f'add "{option.letter}" to EFFECTS in tests/test_invariant.py; here: "{entry}"'
-        assert option.letter in EFFECTS, missing
-        entry = EFFECTS[option.letter][COLUMNS.index(column)]
-    expected = meant(column[1], entry)
-    if option.is_foreign and seen.how == "refused":
-        expected.text = seen.text  # an author may choose the words of a refusal
+    rows = {letter: row for letters, row in ROWS[column].items() for letter in letters}
+    where = f"{option.path.name}, {' client, '.join(column)}"
+    assert option.letter in rows, f"add {option.letter!r} to ROWS[{column}]; here: {seen.row}"
+    expected = meant(column[1], rows[option.letter])
     assert seen == expected, f"{where}:\n expected {expected}\n came     {seen}"
 
 
 @pytest.mark.anyio
-async def test_all_options_show_their_users_the_same(
-    column: tuple[str, str], tmp_path: Path
+async def test_a_proposal_shows_the_same_and_bills_once(
+    proposal: Option,
+    column: Column,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    shown: dict[str, set[str]] = {}
-    for option in all_options().values():
-        seen = await call(option, column, tmp_path)
-        shown.setdefault(seen.how, set()).add(f"{seen.questions} {seen.text}")
-    assert [len(texts) for texts in shown.values()] == [1] * len(shown), shown
+    monkeypatch.setenv("MRTR_LEDGER", str(tmp_path / "ledger.sqlite"))  # it may read them
+    monkeypatch.setenv("MRTR_STATE_KEYS", KEY)
+    seen = await call(proposal, column, tmp_path)
+    where = f"{proposal.path.name}, {' client, '.join(column)}"
+    with capsys.disabled():
+        print(f"\n{where}: {seen.row}")
+    assert column[0] == "legacy" or seen.row.user == "asked", f"{where}: the user was not asked"
+    bills = 0 if seen.row.user == "refused" else 1
+    assert seen.row.bills == bills, f"{where}: meant to bill {bills} times"
+    expected = meant(column[1], seen.row)
+    if seen.row.user == "refused":
+        expected = replace(expected, text=seen.text)  # an author may choose the words
+    assert seen == expected, f"{where}:\n expected {expected}\n came     {seen}"
+
+
+# --- on the wire --------------------------------------------------------------------------------
+
+HEADERS = {
+    "accept": "application/json, text/event-stream",
+    "mcp-protocol-version": "2026-07-28",
+    "mcp-method": "tools/call",
+    "mcp-name": "weather",
+}
+CLIENT: dict[str, Any] = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientInfo": {"name": "by hand", "version": "1"},
+    "io.modelcontextprotocol/clientCapabilities": {"elicitation": {"form": {}}},
+}
+TOKYO = {"name": "weather", "arguments": {"location": "Tokyo"}, "_meta": CLIENT}
+QUESTION = {
+    "method": "elicitation/create",
+    "params": {
+        "mode": "form",
+        "message": "Which units for Tokyo, Japan?",
+        "requestedSchema": {
+            "type": "object",
+            "properties": {"units": {"enum": UNITS, "title": "Units", "type": "string"}},
+            "required": ["units"],
+        },
+    },
+}
+
+
+@pytest.mark.anyio
+async def test_a_question_is_a_result_and_its_answer_comes_in_a_new_request(
+    option: Option,
+) -> None:
+    server = load(option.path, Settings(MemoryLedger()))
+    async with served(server) as url, httpx2.AsyncClient(headers=HEADERS) as http:
+
+        async def post(number: int, **more: Any) -> Any:
+            request = {"jsonrpc": "2.0", "id": number, "method": "tools/call"}
+            response = await http.post(url, json=request | {"params": TOKYO | more})
+            return response.json()["result"]
+
+        asked = await post(1)
+        assert asked["resultType"] == "input_required"
+        ((key, question),) = asked["inputRequests"].items()  # the key is the server's choice
+        assert question == QUESTION
+        answer = {key: {"action": "accept", "content": {"units": "metric"}}}
+        told = await post(2, inputResponses=answer, requestState=asked["requestState"])
+    assert told["resultType"] == "complete"
+    assert told["content"] == [{"type": "text", "text": REPORTS["Tokyo"]}]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import mrtr_options
-from tests.commands import REPOSITORY
+from tests.commands import REPOSITORY, python
 
 ROOT = Path(mrtr_options.__file__).parent
 
@@ -178,6 +178,21 @@ def test_the_root_holds_the_options_and_what_each_of_them_needs() -> None:
     beside |= {f"{name}.py" for name in BASE | EXAMPLES}
     files = {path.name for path in ROOT.iterdir() if path.is_file()}
     assert {name for name in files if not name.startswith("option_")} == beside
+
+
+def test_the_invariant_loads_nothing_of_the_review() -> None:
+    """Play it in a process of its own, as somebody does who reads it first."""
+    invariant = ["tests/test_invariant.py", "-q", "-k", "[E] or wire"]
+    code = f"""
+import sys, pytest
+assert pytest.main({invariant}) == 0
+print("loaded", sorted(name for name in sys.modules if name.startswith("mrtr_options.")))
+"""
+    ran = python("-c", code)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    (loaded,) = [line for line in ran.stdout.splitlines() if line.startswith("loaded ")]
+    assert "mrtr_options.tool.catalogue" in loaded
+    assert "mrtr_options.review" not in loaded
 
 
 def test_a_breakpoint_hits_in_the_module_that_is_started() -> None:

@@ -18,14 +18,14 @@ def held(folder: Path, old: str = "", new: str = "") -> str:
     file = folder / "my_option.py"
     file.write_text(source.replace(old, new, 1) if old else source, encoding="utf-8")
     invariant = "tests/test_invariant.py"
-    ran = python("-m", "pytest", invariant, f"--proposal={file}", "-k", "written_above and my_")
+    ran = python("-m", "pytest", invariant, f"--proposal={file}", "-k", "proposal")
     return ran.stdout
 
 
 def test_a_proposal_is_played_in_every_column_and_its_counts_are_printed(tmp_path: Path) -> None:
     said = held(tmp_path)
     assert said.count("my_option.py, ") == 4
-    assert "my_option.py, modern client, Springfield: audit/bill 1/1 asked" in said
+    assert "my_option.py, modern client, Springfield: Row(audits=1, bills=1, user='asked')" in said
     assert "AssertionError" not in said
 
 
