@@ -6,8 +6,6 @@ import sys
 import tomllib
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
 
 import mcp_types as types
 import pytest
@@ -17,7 +15,7 @@ from mrtr_options.sdk.legacy_shim import legacy_shim
 from mrtr_options.tool import catalogue as options
 from mrtr_options.tool.catalogue import CannotLoad, load, option_at, option_named
 from mrtr_options.tool.guarantees import Guarantees
-from tests.fixtures import entry_of, pytest_configure
+from tests.fixtures import entry_of
 from tests.sending import answer, connected, counts, send, settings, text_of
 
 
@@ -144,12 +142,6 @@ def test_a_packages_file_may_import_another(
     (inner / "__init__.py").write_text("from ..beside import server\n")
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     assert load(inner / "__init__.py", settings()).name == "mine"
-
-
-def test_a_proposal_that_cannot_be_loaded_is_a_usage_error(tmp_path: Path) -> None:
-    missing = tmp_path / "missing.py"
-    with pytest.raises(pytest.UsageError, match=rf"\A.*{missing}.*\Z"):
-        pytest_configure(cast("Any", SimpleNamespace(getoption={"--proposal": missing}.get)))
 
 
 PATH = option_named("I").path
