@@ -8,9 +8,10 @@ progress and the result are found in `tasks/get`, answers go in through `tasks/u
 does.
 
 When to reach for it: work that takes longer than a request should, or than a connection lasts.
+After about 50 s of it L asks its user whether to go on waiting.
 
 When not: short work. Every look is a request, the client sees nothing until it looks, and it has to
-know the extension. What L says of effects holds here too: hand the step's key to the destination.
+know the extension. As in L, a step whose process dies runs again: give its key to the destination.
 """
 
 from __future__ import annotations

@@ -9,8 +9,7 @@ instance takes any round, and another one finishes what a dead one began.
 
 When to reach for it: calls that must not be lost, on a fleet that comes and goes.
 
-When not: a database in the path of every round is too much; or a step takes longer than about 50 s,
-after which the user is asked whether to go on waiting: K is for such work.
+When not: a database in the path of every round is too much.
 """
 
 from __future__ import annotations
