@@ -79,6 +79,7 @@ _CAPABILITIES = "_build_capabilities"
 
 _DECLARED: dict[Declares, types.ElicitationCapability] = {
     "empty": types.ElicitationCapability(),
+    "form": types.ElicitationCapability(form=types.FormElicitationCapability()),
     "url": types.ElicitationCapability(url=types.UrlElicitationCapability()),
 }
 
@@ -341,13 +342,25 @@ def _message(request: Request) -> _Message:
     if request.answers is not None or request.method == "tasks/update":
         answers = request.answers or {}
         params["inputResponses"] = {key: as_json(answer) for key, answer in answers.items()}
+    habit = zlib.crc32(repr(params).encode())
     if request.state is not None:
         params["requestState"] = request.state
     if request.method == "tools/call" and request.era == "modern":
-        # As a client does that shows progress: each request has another token, and a request that
-        # is sent again has the same.
-        meta["progressToken"] = zlib.crc32(repr(params).encode())
+        _add_habits(params, habit)
     return kind(method=request.method, params=params)
+
+
+def _add_habits(params: dict[str, Any], habit: int) -> None:
+    """Add what some clients send with a request, and others do not.
+
+    Each request has another progress token, a number or a text, if it has any. A request that is
+    sent again has the same.
+    """
+    token = zlib.crc32(repr(params).encode())
+    if habit % 3:
+        params["_meta"]["progressToken"] = token if habit % 3 == 1 else f"progress-{token}"
+    if habit % 5 == 0:
+        params["_meta"][types.LOG_LEVEL_META_KEY] = "info"
 
 
 async def _listing(client: Client, session: ClientSession, era: Era, first: _Message) -> Reply:

@@ -387,6 +387,8 @@ def _client(request: Request) -> str:
             what += " by forms"
     elif request.declares == "empty":
         what += ", by a client that declares elicitation as {}"
+    elif request.declares == "form":
+        what += ", by a client that declares forms and no links"
     return what
 
 

@@ -10,10 +10,10 @@ from mrtr_options.tool.weather import Destination
 Era = Literal["legacy", "modern"]
 ERAS: tuple[Era, ...] = ("modern", "legacy")
 
-Declares = Literal["empty", "url"]
+Declares = Literal["empty", "form", "url"]
 """A client's declaration of elicitation, if it differs from the SDK's.
 
-It is `{}`, which means forms, or by URL only.
+It is `{}`, which means forms; by form only; or by URL only.
 """
 
 Fleet = Literal["one", "sticky", "free"]

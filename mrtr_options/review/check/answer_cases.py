@@ -275,7 +275,7 @@ def cannot_be_asked_case() -> Scenario:
                 said = answer or good[name]
                 cannot = Altered(asks=False)
                 steps.append(Send(name, said, call=number, altered=cannot))  # pyright: ignore
-    for declares in (None, "empty"):  # others still are asked
+    for declares in (None, "empty", "form"):  # others still are asked
         who.append(Caller("Springfield", declares=declares))
         steps += rounds(len(who), who[-1], "Springfield, Missouri", "imperial")
     # And after them, one that cannot.

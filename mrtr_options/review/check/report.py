@@ -45,7 +45,7 @@ class Nearest:
 NEVER_LOOKED_AT = (
     "standard input and output",
     "a server with another hash seed, time zone or -O",
-    "request ids that are texts, requests without a progress token, and log levels",
+    "request ids that are texts",
     "whether progress is about its own request, and grows",
     "other tools, resources and prompts",
     "SIGTERM",
