@@ -198,3 +198,57 @@ def with_parts(text: str, part: Callable[[str], str | None]) -> str:
 def plural(number: int, noun: str) -> str:
     """Return a number and its noun, as in "1 round" and "1,200 rounds"."""
     return f"{number:,} {noun if number == 1 else noun + 's'}"
+
+
+# --- the steps of a call -----------------------------------------------------------------------
+
+_INDENT = 15
+"""The column at which a line goes on that is too wide."""
+
+_LOOKS = {
+    "request": ("", "bold"),
+    "response": ("", "bold"),
+    "task": ("task", "magenta"),
+    "question": ("question", "green"),
+    "answer": ("answer", "green"),
+    "effect": ("effect", "yellow"),
+    "failure": ("fault", "red"),
+    "crash": ("fault", "red"),
+    "change": ("fault", "red"),
+    "time": ("time", ""),
+}
+"""The label and the style of each kind of step."""
+
+
+def print_step(
+    out: Console,
+    kind: str,
+    lines: Sequence[str],
+    number: int = 0,
+    mark: str = "",
+) -> None:
+    """Print one step of a call.
+
+    Args:
+        out: The terminal.
+        kind: The kind of step: a request, a response, a question, an effect.
+        lines: What happened; each line after the first one is cut to the width.
+        number: The number of a request's round.
+        mark: What is said behind the arrow of a message: that it is sent again, or does not arrive.
+    """
+    label, style = _LOOKS[kind]
+    arrow = {"request": "->", "response": "<-"}.get(kind, "  ")
+    if kind == "request":
+        label = f"round {number}"
+    if mark:
+        arrow += f" ({mark})"
+    width = out.width - _INDENT
+    first, *more = lines
+    for place, line in enumerate(Text(f"{arrow} {first}", style).wrap(out, width)):
+        begin = f"  {label:<9} " if place == 0 else " " * _INDENT
+        line.rstrip()
+        out.print(Text(begin).append_text(line))
+    for rest in more:
+        text = Text(f"   {rest}")
+        text.truncate(width, overflow="ellipsis")
+        out.print(Text(f"  {'':<9} ").append_text(text))

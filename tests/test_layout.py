@@ -28,7 +28,7 @@ MAY_IMPORT = {
     "option": {"tool", "sdk"},
     "demo": {"demo", "tool", "sdk"} | BASE,
     # The review knows the deck.
-    "review.bench": {"review.bench", "option", "tool", "sdk"} | BASE,
+    "review.bench": {"review.bench", "demo", "option", "tool", "sdk"} | BASE,
     "review.judge": {"review.judge", "review.bench", "option", "tool", "sdk"} | BASE,
     "review.explore": {"review.explore", "review.judge", "review.bench", "option", "tool", "sdk"}
     | BASE,

@@ -1,8 +1,9 @@
 """One call of the weather tool, made round by round with the SDK's own client.
 
-A modern call is a loop: send the request, answer the questions that come back, send the next
-request with the answers and the state. A legacy call is one request, in which the server may push
-questions.
+A modern call is a loop (`converse`): send the request, answer the questions that come back, send
+the next request with the answers and the state. Every client of this project is this loop. It
+differs in how it sends a request, and in what follows a response. A legacy call is one request, in
+which the server may push questions.
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, TypeVar
 
 import mcp_types as types
 from mcp import Client, MCPError
@@ -25,6 +26,39 @@ from mrtr_options.sdk.telemetry import without_name
 from mrtr_options.tool.server import TOOL
 from mrtr_options.tool.weather import EffectKind, Ledger, count
 
+RequestT = TypeVar("RequestT")
+ResponseT = TypeVar("ResponseT")
+
+MAX_ROUNDS = 20
+"""The most requests of a call before it counts as stuck."""
+
+
+async def converse(
+    request: RequestT,
+    send: Callable[[RequestT], Awaitable[ResponseT]],
+    following: Callable[[RequestT, ResponseT], Awaitable[RequestT | None]],
+    most: int = MAX_ROUNDS,
+) -> bool:
+    """Make a call: send requests until one has no following request.
+
+    Args:
+        request: The first request.
+        send: Sends a request, and returns its response.
+        following: Returns the request after a response; None if the call is done.
+        most: The most requests.
+
+    Returns:
+        Whether the call is done after at most so many requests.
+    """
+    for _ in range(most):
+        response = await send(request)
+        after = await following(request, response)
+        if after is None:
+            return True
+        request = after
+    return False
+
+
 Era = Literal["modern", "legacy"]
 ERAS: tuple[Era, ...] = ("modern", "legacy")
 MODES: dict[Era, str] = {"modern": "2026-07-28", "legacy": "legacy"}
@@ -36,7 +70,23 @@ User = Callable[[Form], Awaitable[types.ElicitResult]]
 PREFERRED = ("Springfield, Illinois", "metric")
 """The choices that the agreeable user takes where a form has them."""
 
-MAX_ROUNDS = 20
+Policy = Literal["calls again", "resends"]
+"""What a client does that has lost the report: it calls the tool again, or resends the request."""
+
+
+@dataclass(frozen=True)
+class Round:
+    """One request of a call: the answers and the state that it carries.
+
+    Attributes:
+        answers: The answers, by the question's key.
+        state: The state.
+        again: Whether it was sent before.
+    """
+
+    answers: types.InputResponses | None = None
+    state: str | None = None
+    again: bool = False
 
 
 async def agreeable(form: Form) -> types.ElicitResult:
@@ -117,7 +167,8 @@ class Call:
         location: The tool's argument.
         user: Answers the questions.
         on_step: Called with each step as it happens.
-        loses_report: Whether the first response that ends the call is lost.
+        on_loss: What the client does when the first response that ends the call is lost; None if
+            nothing is lost.
         extensions: The extensions of the protocol that the client declares.
     """
 
@@ -127,7 +178,7 @@ class Call:
     location: str
     user: User = agreeable
     on_step: Callable[[Step], None] = _ignore
-    loses_report: bool = False
+    on_loss: Policy | None = None
     extensions: Sequence[ClientExtension] = ()
 
     def __post_init__(self) -> None:
@@ -139,7 +190,8 @@ class Call:
             extensions=self.extensions,
         )
         self._seen = 0
-        self._last: tuple[types.InputResponses | None, str | None] = (None, None)
+        self._is_lost = False
+        self._has_lost = False
 
     async def make(self) -> Outcome:
         """Connect, make the call, and return what the user saw."""
@@ -159,30 +211,25 @@ class Call:
 
     async def play(self) -> None:
         """Play the call's rounds from the first one."""
-        answers: types.InputResponses | None = None
-        state: str | None = None
-        for _ in range(MAX_ROUNDS):
-            response = await self.send(answers, state)
-            if not isinstance(response, types.InputRequiredResult):
-                return
+        if not await converse(Round(), self._send, self._following):
+            raise RuntimeError(f"the call has not ended after {MAX_ROUNDS} rounds")
+
+    async def _following(self, sent: Round, response: types.Result | None) -> Round | None:
+        """Return the round after a response: with answers, or after a loss; None at the end."""
+        if isinstance(response, types.InputRequiredResult):
             answers = await self.answers_to(response.input_requests or {})
-            state = response.request_state
-        raise RuntimeError(f"the call has not ended after {MAX_ROUNDS} rounds")
+            return Round(answers, response.request_state)
+        if not self._is_lost:
+            return None
+        return Round() if self.on_loss == "calls again" else replace(sent, again=True)
 
-    async def resend(self) -> None:
-        """Send the last request once more, as a client does that has lost the response."""
-        await self.send(*self._last, again=True)
-
-    async def send(
-        self, answers: types.InputResponses | None, state: str | None, *, again: bool = False
-    ) -> types.Result | None:
+    async def _send(self, sent: Round) -> types.Result | None:
         """Send one request and return its response; None if that is a JSON-RPC error."""
-        self._last = answers, state
-        if not again:
-            self.outcome.rounds = (
-                1 if state is None and answers is None else self.outcome.rounds + 1
-            )
-        self._show_request(answers, state, again)
+        answers, state = sent.answers, sent.state
+        if not sent.again:
+            self.outcome.rounds = 1 if sent == Round() else self.outcome.rounds + 1
+        self._is_lost = False
+        self._show_request(answers, state, sent.again)
         try:
             response = await self.client.session.call_tool(
                 TOOL,
@@ -235,8 +282,8 @@ class Call:
 
     def end(self, text: str, *, is_error: bool = True, code: int | None = None) -> None:
         """Record how the call ended, unless this response is lost."""
-        is_lost = self.loses_report
-        self.loses_report = False
+        is_lost = self._is_lost = self.on_loss is not None and not self._has_lost
+        self._has_lost = True
         kind = "result" if not is_error else "error"
         number = "" if code is None else f" {code}"
         self.tell("response", f"{kind}{number}: {text}", label=text, lost=is_lost)

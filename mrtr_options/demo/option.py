@@ -22,7 +22,7 @@ from rich.text import Text
 
 from mrtr_options.demo.call import ERAS, Call, Era, Outcome, Step, User, agreeable
 from mrtr_options.errors import refuse
-from mrtr_options.terminal import Parser, console, plural, prepare_output, run
+from mrtr_options.terminal import Parser, console, plural, prepare_output, print_step, run
 from mrtr_options.tool import weather
 from mrtr_options.tool.catalogue import Option, option_at
 
@@ -141,19 +141,6 @@ def _as_json(option: Option, outcome: Outcome) -> dict[str, Any]:
 
 # --- what is printed ------------------------------------------------------------------------------
 
-_INDENT = 15
-"""The column at which a line goes on that is too wide."""
-
-_LOOKS = {
-    "request": ("", "bold"),
-    "response": ("", "bold"),
-    "task": ("task", "magenta"),
-    "question": ("question", "green"),
-    "answer": ("answer", "green"),
-    "effect": ("effect", "yellow"),
-}
-"""The label and the style of each kind of step."""
-
 
 @dataclass(frozen=True)
 class _Program:
@@ -186,23 +173,7 @@ class _Program:
 
     def step(self, step: Step) -> None:
         """Print one step."""
-        label, style = _LOOKS[step.kind]
-        arrow = "  "
-        if step.kind == "request":
-            label = f"round {step.round}"
-            arrow = "->"
-        elif step.kind == "response":
-            arrow = "<-"
-        first, *more = step.lines
-        width = self.out.width - _INDENT
-        for number, line in enumerate(Text(f"{arrow} {first}", style).wrap(self.out, width)):
-            begin = f"  {label:<9} " if number == 0 else " " * _INDENT
-            line.rstrip()
-            self.out.print(Text(begin).append_text(line))
-        for line in more:
-            text = Text(f"   {line}")
-            text.truncate(width, overflow="ellipsis")
-            self.out.print(Text(f"  {'':<9} ").append_text(text))
+        print_step(self.out, step.kind, step.lines, step.round)
 
     def sum(self, outcome: Outcome) -> None:
         """Print the counts of a call that has ended."""

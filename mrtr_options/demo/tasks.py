@@ -10,7 +10,7 @@ import anyio
 import mcp_types as types
 from mcp.client.extension import ClaimContext, ClientExtension, ResultClaim
 
-from mrtr_options.demo.call import Call
+from mrtr_options.demo.call import Call, converse
 from mrtr_options.sdk.tasks.wire import (
     IDENTIFIER,
     CreateTaskResult,
@@ -23,6 +23,10 @@ from mrtr_options.sdk.tasks.wire import (
 ENDED: tuple[Status, ...] = ("completed", "failed", "cancelled")
 POLL_SECONDS = 0.05
 """The time between two looks in memory, in seconds. A remote client keeps to `poll_interval_ms`."""
+
+
+MAX_LOOKS = 100_000
+"""The most looks at one task: its user may think for more than an hour."""
 
 
 class _Get(types.Request[TaskParams, Literal["tasks/get"]]):
@@ -67,25 +71,34 @@ class TaskCall(Call):
         """Look at a task until it ends, and answer its questions."""
         answered: set[str] = set()
         shown = ""
-        task = await self._look(created.task_id)
-        while task.status not in ENDED:
+
+        async def send(answers: types.InputResponses | None) -> Task:
+            if answers:
+                await self._update(created.task_id, answers)
+            if answers is not None:
+                await anyio.sleep(POLL_SECONDS)
+            return await self._look(created.task_id)
+
+        async def following(_: object, task: Task) -> types.InputResponses | None:
+            nonlocal shown
             await self.tell_effects()
-            words = (
-                task.status
-                if task.status_message is None
-                else f"{task.status}: {task.status_message}"
-            )
+            if task.status in ENDED:
+                self._end_with_task(task)
+                return None
+            message = task.status_message
+            words = task.status if message is None else f"{task.status}: {message}"
             if words != shown:
                 self.tell("task", words, label=words)
                 shown = words
             requests = task.input_requests or {}
             new = {key: request for key, request in requests.items() if key not in answered}
-            if new:
-                answered |= set(new)
-                await self._update(task, await self.answers_to(new))
-            await anyio.sleep(POLL_SECONDS)
-            task = await self._look(created.task_id)
-        await self.tell_effects()
+            answered.update(new)
+            return await self.answers_to(new)
+
+        if not await converse(None, send, following, MAX_LOOKS):
+            raise RuntimeError(f"the task has not ended after {MAX_LOOKS} looks")
+
+    def _end_with_task(self, task: Task) -> None:
         if task.result is not None:
             self.end_with(types.CallToolResult.model_validate(task.result))
         elif task.error is not None:
@@ -97,10 +110,10 @@ class TaskCall(Call):
         request = _Get(params=TaskParams(task_id=task_id))
         return await self.client.session.send_request(request, Task)
 
-    async def _update(self, task: Task, answers: types.InputResponses) -> None:
+    async def _update(self, task_id: str, answers: types.InputResponses) -> None:
         content = {
             key: answer.model_dump(by_alias=True, exclude_none=True)
             for key, answer in answers.items()
         }
-        params = UpdateTaskParams(task_id=task.task_id, input_responses=content)
+        params = UpdateTaskParams(task_id=task_id, input_responses=content)
         await self.client.session.send_request(_Update(params=params), types.EmptyResult)

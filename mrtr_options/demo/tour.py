@@ -6,13 +6,12 @@ import json
 import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
 
 import anyio
 from rich.console import Console
 from rich.text import Text
 
-from mrtr_options.demo.call import Call, Outcome
+from mrtr_options.demo.call import Call, Outcome, Policy
 from mrtr_options.demo.option import desk_of
 from mrtr_options.terminal import console, interpreter
 from mrtr_options.tool.catalogue import all_options, load
@@ -35,9 +34,6 @@ NEXT = {
     "option_f_once": "F alone; --interactive: you answer",
 }
 """What to run after the tour, and what it shows: a module of this package, or a command."""
-
-Policy = Literal["calls again", "resends"]
-"""What a client does that has lost the report: calls the tool again, or resends the request."""
 
 
 @dataclass(frozen=True)
@@ -92,24 +88,12 @@ async def _walk() -> dict[str, dict[str, Outcome]]:
         server = load(option.path, Settings(ledger))
         async with desk_of(server):
             outcomes[letter] = {
-                name: await _make(
-                    Call(server, ledger, "modern", "Springfield", loses_report=bool(stop.policy)),
-                    stop.policy,
-                )
+                name: await Call(
+                    server, ledger, "modern", "Springfield", on_loss=stop.policy
+                ).make()
                 for name, stop in STOPS.items()
             }
     return outcomes
-
-
-async def _make(call: Call, policy: Policy | None) -> Outcome:
-    """Make a call; if its report was lost, do as the client's policy says."""
-    async with call.connected():
-        await call.play()
-        if policy == "calls again":
-            await call.play()
-        elif policy == "resends":
-            await call.resend()
-    return call.outcome
 
 
 def _print_rounds(out: Console, outcome: Outcome) -> None:

@@ -15,12 +15,13 @@ from typing import Any
 
 import mcp_types as types
 
+from mrtr_options.demo.call import converse
 from mrtr_options.review.bench.answers import AGREE, Accept
 from mrtr_options.review.bench.faults.kinds import BACK_OFF_SECONDS, Sending, Version, nest
 from mrtr_options.review.bench.history import Attempt
 from mrtr_options.review.bench.messages import HUNG, LOST, Reply, Request
 from mrtr_options.review.bench.scenario import WholeCall
-from mrtr_options.review.bench.sender import Sender, converse, on_the_wire
+from mrtr_options.review.bench.sender import Sender, on_the_wire
 from mrtr_options.review.bench.setup import Era
 from mrtr_options.sdk.call_key import new_call_key
 from mrtr_options.tool import weather
@@ -94,22 +95,19 @@ class Driver:
 
     async def call(self) -> None:
         """Make the call; when it returns, the call has ended or is stuck."""
-        await converse(
-            self._first,
-            self._deliver,
-            self._begin_next_round,
-            self._after_no_question,
-            MAX_REQUESTS,
-        )
+        await converse(self._first, self._deliver, self._following, MAX_REQUESTS)
 
-    async def _begin_next_round(self, reply: Reply) -> types.InputResponses:
-        """Go on to the round that answers the questions of a response. Return the answers."""
+    async def _following(self, request: Request, reply: Reply) -> Request | None:
+        """Return the request after a response: with answers, or as the client's policy says."""
+        if not reply.questions:
+            return await self._after_no_question(reply)
         first = next(iter(reply.questions))
         self._failed = 0
         self._round = self._round_of(reply.name_of(first))
-        return {key: self.answer(reply.name_of(key)) for key in reply.questions}
+        answers = {key: self.answer(reply.name_of(key)) for key in reply.questions}
+        return replace(request, answers=answers, state=reply.state)
 
-    async def _after_no_question(self, request: Request, reply: Reply) -> Request | None:
+    async def _after_no_question(self, reply: Reply) -> Request | None:
         """Return the request after a response that asks nothing, as the client's policy says."""
         waited = reply.nothing == HUNG or reply.later  # for long enough
         if reply.is_result or waited:
@@ -258,23 +256,22 @@ class _Other:
 
     async def begin(self) -> None:
         """Send the first round."""
-        await converse(self._request, self._send, self._answers, most=1)
+        await converse(self._request, self._send, self._following, most=1)
 
     async def finish(self) -> None:
         """Send the rounds after the first."""
-        if self._reply.questions:
-            await converse(self._request, self._send, self._answers, most=3)
+        if self._request.state is not None or self._request.answers:
+            await converse(self._request, self._send, self._following, most=3)
 
     async def _send(self, request: Request) -> Reply:
-        self._reply = await self._driver.sender.play_round(
-            request, [self._instance], call=self._call
-        )
-        return self._reply
+        return await self._driver.sender.play_round(request, [self._instance], call=self._call)
 
-    async def _answers(self, reply: Reply) -> types.InputResponses:
+    async def _following(self, request: Request, reply: Reply) -> Request | None:
+        if not reply.questions:
+            return None
         said = {
             key: self._driver.say(reply.name_of(key), self._said, self._call)
             for key in reply.questions
         }
-        self._request = replace(self._request, answers=said, state=reply.state)
-        return said
+        self._request = replace(request, answers=said, state=reply.state)
+        return self._request

@@ -11,6 +11,7 @@ from dataclasses import replace
 import anyio
 import mcp_types as types
 
+from mrtr_options.demo.call import converse
 from mrtr_options.review.bench.answers import Accept, Nothing, UserAnswer
 from mrtr_options.review.bench.client import Answerer
 from mrtr_options.review.bench.deployments import Instances
@@ -32,11 +33,11 @@ from mrtr_options.review.bench.scenario import (
     fault_at_effect,
 )
 from mrtr_options.review.bench.sender import (
+    MAX_ROUNDS,
     POLL_SECONDS,
     Question,
     Sender,
     agree,
-    converse,
     on_the_wire,
 )
 from mrtr_options.review.bench.signatures import signed_as_told
@@ -48,6 +49,9 @@ LEAVES_SECONDS = 0.6
 
 It is shorter than a slow effect takes.
 """
+
+MAX_LOOKS = 100_000
+"""The most looks at a task; a deadline ends them sooner."""
 
 _AS_TOLD = ", signed as its refusal says"
 """The end of the name of a state that is made with a signature from a refusal."""
@@ -298,10 +302,13 @@ class Player(Sender):
                 request, [self._next_instance()], call=step.call, lost=step.lost
             )
 
-        async def answers(reply: Reply) -> types.InputResponses:
-            return {key: await self.answer_form(step, reply, key) for key in reply.questions}
+        async def following(request: Request, reply: Reply) -> Request | None:
+            if not reply.questions:
+                return None
+            answers = {key: await self.answer_form(step, reply, key) for key in reply.questions}
+            return replace(request, answers=answers, state=reply.state)
 
-        await converse(request, send, answers)
+        await converse(request, send, following, MAX_ROUNDS)
 
     async def _call_legacy(self, step: WholeCall, request: Request) -> None:
         gone = anyio.Event()
@@ -316,19 +323,29 @@ class Player(Sender):
         deadline = anyio.current_time() + self.instances.hang_seconds
         look = self._of_task("tasks/get", "alice")
         until: tuple[Status, ...] = ("input_required", *ENDED)
-        while anyio.current_time() < deadline:
-            reply = await self.play_round(look, [self._next_instance()], until=until)
-            if reply.failed or reply.status in ENDED:
-                return
+
+        async def send(request: Request) -> Reply:
+            looks = request.method == "tasks/get"
+            return await self.play_round(
+                request, [self._next_instance()], until=until if looks else ()
+            )
+
+        async def following(request: Request, reply: Reply) -> Request | None:
+            nonlocal deadline
+            if request.method == "tasks/update":
+                deadline = anyio.current_time() + self.instances.hang_seconds
+                return look
+            if reply.failed or reply.status in ENDED or anyio.current_time() >= deadline:
+                return None
             new = [key for key in reply.questions if key not in answered]
             if not new:
                 await anyio.sleep(POLL_SECONDS)
-                continue
+                return look
             answers = {key: await self.answer_form(step, reply, key) for key in new}
             answered.update(new)
-            request = replace(self._of_task("tasks/update", "alice"), answers=answers)
-            await self.play_round(request, [self._next_instance()])
-            deadline = anyio.current_time() + self.instances.hang_seconds
+            return replace(self._of_task("tasks/update", "alice"), answers=answers)
+
+        await converse(look, send, following, MAX_LOOKS)
 
     # --- tasks ----------------------------------------------------------------------------------
 

@@ -116,33 +116,6 @@ class _Sending:
         self.lost = self.loss is True
 
 
-async def _end(request: Request, reply: Reply) -> None:
-    return
-
-
-async def converse(
-    request: Request,
-    send: Callable[[Request], Awaitable[Reply]],
-    answers: Callable[[Reply], Awaitable[types.InputResponses]],
-    otherwise: Callable[[Request, Reply], Awaitable[Request | None]] = _end,
-    most: int = MAX_ROUNDS,
-) -> None:
-    """Go on with a call until it ends. Every client of the bench is this loop.
-
-    `answers` tells what it answers. `otherwise` tells what it sends after a response without a
-    question; None ends the call.
-    """
-    for _ in range(most):
-        reply = await send(request)
-        if reply.questions:
-            request = replace(request, answers=await answers(reply), state=reply.state)
-            continue
-        following = await otherwise(request, reply)
-        if following is None:
-            return
-        request = following
-
-
 class Sender:
     """The sender of the rounds of one run.
 

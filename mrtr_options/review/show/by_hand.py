@@ -6,11 +6,14 @@ of the person, that they answer and choose.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import anyio
 import mcp_types as types
 from rich.console import Console
 from rich.text import Text
 
+from mrtr_options.demo.call import converse
 from mrtr_options.demo.person import Person
 from mrtr_options.review.bench.driver import MAX_REQUESTS
 from mrtr_options.review.bench.history import Asked, Event, History, Received
@@ -18,7 +21,6 @@ from mrtr_options.review.bench.messages import LOST, Reply, Request
 from mrtr_options.review.bench.player import Player
 from mrtr_options.review.bench.run import run
 from mrtr_options.review.bench.scenario import Caller, Scenario, WholeCall
-from mrtr_options.review.bench.sender import converse
 from mrtr_options.review.bench.setup import Era, Setup
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.review.show.transcript import Transcript, end_of
@@ -91,7 +93,7 @@ class _Hand:
 
     async def call(self, request: Request) -> None:
         """Make the call; it ends with a response that arrives and asks nothing."""
-        await converse(request, self._send, self._answers, self._otherwise, MAX_REQUESTS)
+        await converse(request, self._send, self._following, MAX_REQUESTS)
 
     async def _send(self, request: Request) -> Reply:
         self._chosen = []
@@ -106,13 +108,12 @@ class _Hand:
         self._instance = (self._instance + self._chosen.count(OTHER)) % 2
         return Reply(nothing=LOST) if LOSE in self._chosen else reply
 
-    async def _answers(self, reply: Reply) -> types.InputResponses:
+    async def _following(self, request: Request, reply: Reply) -> Request | None:
+        if not reply.questions:
+            return request if LOSE in self._chosen else None
         for key, answer in self._given.items():
             self._player.answer(1, reply.name_of(key), answer)
-        return dict(self._given)
-
-    async def _otherwise(self, request: Request, reply: Reply) -> Request | None:
-        return request if LOSE in self._chosen else None
+        return replace(request, answers=dict(self._given), state=reply.state)
 
     async def _decide(self, got: Received) -> bool:
         """Show a response on its way to the person. Return whether they lose it."""

@@ -11,27 +11,10 @@ from rich.console import Console
 from rich.text import Text
 
 from mrtr_options.review.bench.history import Effect, Event, History
-from mrtr_options.review.bench.narrate import Narrator, Row, RowKind
+from mrtr_options.review.bench.narrate import Narrator, Row
 from mrtr_options.review.judge.anomalies import ANOMALIES
 from mrtr_options.review.judge.facts import anomalies_in, observe
-from mrtr_options.terminal import counts
-
-_INDENT = 15
-"""The indent of the rest of a line that is too wide."""
-
-_LOOKS: dict[RowKind, tuple[str, str]] = {
-    "request": ("", "bold"),
-    "response": ("", "bold"),
-    "task": ("task", "magenta"),
-    "question": ("question", "green"),
-    "answer": ("answer", "green"),
-    "effect": ("effect", "yellow"),
-    "failure": ("fault", "red"),
-    "crash": ("fault", "red"),
-    "change": ("fault", "red"),
-    "time": ("time", ""),
-}
-"""The label of each kind of row, and its style."""
+from mrtr_options.terminal import counts, print_step
 
 
 class Transcript:
@@ -50,27 +33,10 @@ class Transcript:
                 self._print(row)
 
     def _print(self, row: Row) -> None:
-        before, style = _LOOKS[row.kind]
-        arrow = "  "
-        if row.kind == "request":
-            before = f"round {row.round}"
-            arrow = "-> (again)" if row.again else "->"
-        elif row.kind == "response":
-            arrow = "<- (does not arrive)" if row.lost and row.end is not None else "<-"
-        first, *more = row.wire or (row.text,)
-        self._line(before, f"{arrow} {first}", style)
-        for line in more:
-            self._line("", f"   {line}", shorten=True)
-
-    def _line(self, label: str, text: str, style: str = "", *, shorten: bool = False) -> None:
-        says = Text(text, style)
-        width = self._out.width - _INDENT
-        if shorten:
-            says.truncate(width, overflow="ellipsis")
-        for number, line in enumerate(says.wrap(self._out, width)):
-            begins = f"  {label:<9} " if number == 0 else " " * _INDENT
-            line.rstrip()
-            self._out.print(Text(begins).append_text(line))
+        mark = "again" if row.again else ""
+        if row.lost and row.end is not None:
+            mark = "does not arrive"
+        print_step(self._out, row.kind, row.wire or (row.text,), row.round, mark)
 
 
 def end_of(history: History) -> Text:
