@@ -131,7 +131,7 @@ MEANINGS = {
         may_have_happened=True,
     ),
     Reason.NOTHING_DONE: Meaning(
-        "This request failed before any effect that its tool records had begun.",
+        "This request failed, and none of the effects that its tool records was done.",
         "It may be sent again.",
         may_have_happened=False,
         retry_after=0,

@@ -412,7 +412,7 @@ async def test_what_settled_cannot_be_given_is_refused_before_the_effect(tmp_pat
     async def refund(call: sdk.Call, reference: str, order: str, amount: int) -> str:
         return str(await call.once("refund", bank.pay, reference, amount, settled=_of_three))
 
-    assert "had begun" in await told(server, User())
+    assert "was done. It may be sent again" in await told(server, User())
     assert bank.paid == []
 
 
