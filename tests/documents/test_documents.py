@@ -11,12 +11,11 @@ import pytest
 from documents import ROOT
 from documents.findings import COUNTEREXAMPLES
 from documents.parts import OF_RUNS, PARTS, SOURCES, renew_text
-from documents.tables import PICTURES, author_writes, documents
+from documents.tables import PICTURES, documents
 from mrtr_options.__main__ import main
 from mrtr_options.review.bench.subjects import subject_named
 from mrtr_options.review.judge.anomalies import ANOMALIES
 from mrtr_options.review.judge.observation import Observation
-from mrtr_options.tool.catalogue import all_options
 from tests.evidence import every
 
 RENEW = "stale: run python -m documents"
@@ -24,11 +23,6 @@ RENEW = "stale: run python -m documents"
 
 def text_of(path: Path) -> str:
     return path.read_text(encoding="utf-8")
-
-
-def test_the_api_has_what_the_contexts_of_handlers_inherit() -> None:
-    page = text_of(ROOT / "docs" / "results" / "API.md")
-    assert page.count("await .elicit(") == page.count("await .elicit_all(")
 
 
 DOCUMENTS = {str(path.relative_to(ROOT)): path for path in documents()}
@@ -103,8 +97,3 @@ def test_the_proposal_says_what_is_found_of_each_subject(
     ):
         assert found.pop(subject_named(name).name) == {*re.findall(said, left), *runs.split(", ")}
     assert not found
-
-
-@pytest.mark.parametrize("letter", all_options())
-def test_every_option_says_what_its_author_writes(letter: str) -> None:
-    assert 2 <= len(author_writes(all_options()[letter].source).split()) < 20

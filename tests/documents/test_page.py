@@ -11,12 +11,11 @@ import anyio
 import pytest
 
 from documents import explored
-from documents.advice import FOR_SDKS, FOR_THE_SPECIFICATION
 from documents.choosing import choices
 from documents.page import costs
 from documents.page.__main__ import main
 from documents.page.document import document
-from documents.page.html import SCRIPTS, page
+from documents.page.html import page
 from documents.page.runs import tell, worlds_of
 from documents.tables import play_redeploys
 from mrtr_options.review.bench.faults import parse
@@ -162,32 +161,6 @@ def test_the_first_pictures_have_the_words_of_the_runs_that_they_show(
     assert ["charged twice" in title for title in titles] == [True, False]
 
 
-def test_the_button_opens_one_column_red_and_one_green(seen: Tab) -> None:
-    seen.click(".act")
-    assert seen.texts(".panel.harmed h2") == ["MRTR-native (E)"]
-    assert seen.texts(".panel.unharmed h2") == ["keyed replay (J), guarded and named"]
-
-
-DRAWN = """[...document.querySelectorAll('.auto .row')].map((each) => getComputedStyle(each))
-  .map(({ animationName, animationDelay, animationDuration }) =>
-    animationName === 'none' ? 0 : parseFloat(animationDelay) + parseFloat(animationDuration))"""
-
-
-def test_the_first_pictures_are_drawn_within_two_seconds_or_at_once(seen: Tab) -> None:
-    assert 0 < max(seen.run(DRAWN)) < 2
-    still = {"name": "prefers-reduced-motion", "value": "reduce"}
-    for media, features in (("", [still]), ("print", [])):
-        seen.send("Emulation.setEmulatedMedia", media=media, features=features)
-        assert set(seen.run(DRAWN)) == {0}
-    seen.send("Emulation.setEmulatedMedia", media="", features=[])
-
-
-def test_the_first_screen_tells_each_kind_of_reader_what_to_do(seen: Tab) -> None:
-    assert len(seen.texts(".readers h3")) == 4
-    said = [each.says for each in (*FOR_SDKS, *FOR_THE_SPECIFICATION)]
-    assert seen.texts(".readers li") == [each.replace("`", "") for each in said]
-
-
 def test_five_answers_end_in_one_option(seen: Tab) -> None:
     assert text(seen, ".take") == "Take keyed replay (J), guarded and named"
     seen.click("[data-key=store-no]")
@@ -313,18 +286,6 @@ def test_no_view_is_wider_than_the_screen_and_text_stands_out_from_what_is_behin
         assert seen.run(CONTRAST) == [], fragment
 
 
-DANGLING = """[...document.querySelectorAll('#view :is(p, li, dt, dd, h1, h2, h3)')]
-  .filter((each) => each.textContent.trim().endsWith(':') && !each.nextElementSibling)
-  .map((each) => each.textContent)"""
-
-
-def test_no_sentence_ends_in_a_colon_before_nothing_and_no_name_in_a_mark(seen: Tab) -> None:
-    for fragment in VIEWS:
-        seen.show(fragment)
-        assert seen.run(DANGLING) == [], fragment
-        assert not set("¹²ⁿᵏᵀ") & set(text(seen, "#view")), fragment
-
-
 CONTRAST = """(() => {
   const light = ([r, g, b]) => [r, g, b].map((each) => each / 255)
     .map((each) => (each <= 0.03928 ? each / 12.92 : ((each + 0.055) / 1.055) ** 2.4))
@@ -369,11 +330,6 @@ def test_a_folder_that_cannot_be_made_is_refused_before_anything_is_played(
     (tmp_path / "file").touch()
     monkeypatch.setattr("documents.page.__main__.tell", None)
     assert "cannot write to" in refusal(main, ["--to", str(tmp_path / "file" / "review")])
-
-
-def test_every_script_beside_the_page_is_in_it() -> None:
-    folder = Path(main.__code__.co_filename).parent
-    assert {path.name for path in folder.glob("*.js")} == set(SCRIPTS)
 
 
 def without_runs(data: Mapping[str, Any]) -> dict[str, Any]:

@@ -36,36 +36,6 @@ def test_the_page_has_a_cell_for_each_of_a_row(seen: Tab) -> None:
         assert ids == [f"{row.id}/{column}" for row in own for column in rounds.HEADS[board]]
 
 
-def test_a_failure_opens_its_run(seen: Tab) -> None:
-    cell = "servers/neva/hardened/charged-twice"
-    show(seen, f"board=failures&cell={cell}")
-    assert seen.texts("#run .scroll code") == rounds.runs_of(*rounds.present())[cell]
-
-
-def test_a_cell_of_a_client_opens_its_run(seen: Tab) -> None:
-    seen.show("view=clients")
-    links = seen.run(
-        "[...document.querySelectorAll('td a')].map((each) => decodeURIComponent(each.hash))"
-    )
-    cells = [link.partition("cell=")[2] for link in links if "cell=" in link]
-    runs = rounds.runs_of(*rounds.present())
-    assert (
-        {"clients/ai-sdk/modern/cut-final", "clients/resuming/modern/502/F+guard"}
-        <= {*cells}
-        <= {*runs}
-    )
-    cell = "clients/temporal/legacy/cut-final"
-    shown = show(seen, f"cell={cell}").texts("#run .scroll code")
-    assert shown[: len(runs[cell])] == runs[cell]
-
-
-def test_the_changes_are_those_of_the_last_two_rounds(seen: Tab) -> None:
-    show(seen, "board=changes")
-    rows = seen.texts("[aria-label=changes] tbody th")
-    last = rounds.read()[-2:]
-    assert len(rows) == (len(rounds.changes(*last)) if len(last) > 1 else 0)
-
-
 def test_an_unknown_cell_is_said_to_be_unknown(seen: Tab) -> None:
     show(seen, "cell=servers/cobol/must")
     (said,) = seen.texts(".unexplored")
@@ -78,3 +48,26 @@ def test_the_name_of_a_library_opens_what_is_known_of_it(seen: Tab) -> None:
     seen.click("tbody th a[href*='neva']")
     known = rounds.runs_of(*rounds.present())["servers/neva/about"]
     assert seen.texts("#run .scroll code") == known
+
+
+@pytest.mark.parametrize(
+    ("view", "cell"),
+    [
+        ("view=scoreboard&board=failures", "servers/neva/hardened/charged-twice"),
+        ("view=clients", "clients/temporal/legacy/cut-final"),
+    ],
+)
+def test_the_address_of_a_run_shows_it(view: str, cell: str, seen: Tab) -> None:
+    run = rounds.runs_of(*rounds.present())[cell]
+    seen.open(f"{KEPT.as_uri()}#{view}&cell={cell}")
+    assert seen.texts("#run .scroll code")[: len(run)] == run
+
+
+def test_every_link_of_a_client_leads_to_a_run(seen: Tab) -> None:
+    seen.show("view=clients")
+    links = seen.run(
+        "[...document.querySelectorAll('td a')].map((each) => decodeURIComponent(each.hash))"
+    )
+    cells = {link.partition("cell=")[2] for link in links if "cell=" in link}
+    assert "clients/resuming/modern/502/F+guard" in cells
+    assert cells <= {*rounds.runs_of(*rounds.present())}

@@ -13,9 +13,6 @@ from nbclient import NotebookClient
 from traitlets.config import Config
 
 from documents import ROOT
-from mrtr_options.review.bench.subjects import all_subjects
-from mrtr_options.tool.catalogue import all_options
-from mrtr_options.tool.notation import titled
 from tests.bounds import SECONDS
 from tests.evidence import every
 
@@ -83,34 +80,3 @@ def test_nothing_of_this_machine_is_kept(path: Path) -> None:
     words = json.dumps([shown(read(path)), [cell["source"] for cell in read(path)["cells"]]])
     here = (sys.prefix, sys.base_prefix, str(Path.home()), str(ROOT), "/tmp/", "site-packages")
     assert not [part for part in here if part in words]
-
-
-PAIRS = ("EA", "BH", "CD", "FG", "HE")
-
-
-def test_the_design_review_has_a_diff_a_fault_and_a_vote_for_each_pair() -> None:
-    kept = read(NOTEBOOKS[0])
-    diffs = [text for text in shown(kept) if "@@" in text]
-    for pair, diff in zip(PAIRS, diffs, strict=True):
-        removed, added = (f"\x1b[3{colour}m" for colour in "12")
-        assert f"{removed}--- {titled(pair[0])}" in diff
-        assert f"{added}+++ {titled(pair[1])}" in diff
-    words = "".join(cell["source"] for cell in kept["cells"] if cell["cell_type"] == "markdown")
-    assert words.count("The fault:") == words.count("**Vote.**") == len(PAIRS)
-    assert len([each for each in outputs(kept) if "image/svg+xml" in each.get("data", {})]) == 10
-
-
-def test_what_goes_wrong_has_every_column_and_tells_who_took_an_old_answer() -> None:
-    matrix, *_, fates, conclusion = [text for text in shown(read(NOTEBOOKS[1])) if "<" not in text]
-    (head,) = re.findall(r"^\| audit/bill \|(.*)\|$", matrix, re.MULTILINE)
-    assert len(head.split("|")) == len(all_subjects())
-    names, _, *rows = [line.strip("| ").split(" | ")[1:] for line in fates.splitlines()]
-    stale = {name for name, *cells in zip(names, *rows, strict=True) if "stale" in cells}
-    assert stale == set(conclusion.splitlines()[0].removeprefix("stale: ").split(", "))
-    assert len(names) == len(all_options())
-
-
-def test_the_proposal_keeps_its_word_and_the_broken_one_is_told_which_it_does_not() -> None:
-    good, broken = shown(read(NOTEBOOKS[2]))
-    assert "my_option.py: Keeps the contract and its own guarantees." in good
-    assert "breaks modern-clean-springfield-counts" in broken
