@@ -212,7 +212,7 @@ class WholeCall:
         lost: Whether the response is lost (`messages.LOST`); of a legacy client only, whose call is
             one request.
         asks: Whether the client declares elicitation.
-        leaves: The client is gone when the first question reaches it; of a legacy client only.
+        leaves: The field of the question at which the client is gone; of a legacy client only.
         fault: The fault at an effect of the call: a name in `faults.KINDS`.
         takes_tasks: Whether the client declares the Tasks extension, and finishes a task it is
             given.
@@ -230,7 +230,7 @@ class WholeCall:
     call: int = 1
     lost: bool = False
     asks: bool = True
-    leaves: bool = False
+    leaves: str = ""
     fault: str | None = None
     takes_tasks: bool = False
     waits_for: int | None = None

@@ -163,7 +163,7 @@ SCHEDULES: dict[str, Schedule] = {
             "abandoned",
             "The user closes the window at the second question and never comes back.",
             (FIRST, PLACE),
-            (WholeCall(leaves=True),),
+            (WholeCall(leaves="place"),),
         ),
         # answers
         make_schedule(

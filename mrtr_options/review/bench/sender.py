@@ -328,7 +328,7 @@ class Sender:
                 return types.ErrorData(
                     code=types.INVALID_REQUEST, message="elicitation is not supported"
                 )
-            if step.leaves and gone is not None:
+            if step.leaves == name and gone is not None:
                 gone.set()
                 await anyio.sleep_forever()
             self._clients[step.call].thinks.set()

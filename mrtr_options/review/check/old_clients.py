@@ -117,6 +117,19 @@ THINKING = 8
 """The number of users who think at a time: more than a small pool of workers has."""
 
 
+def legacy_leaves_case() -> Scenario:
+    """Let clients of the old era leave at each question; their users and others go on."""
+    who = [Caller("Springfield"), Caller("Springfield", "bob"), Caller("Tokyo"), Caller("Lisbon")]
+    said: dict[str, Any] = {"place": place("Springfield, Missouri"), "units": units("imperial")}
+    steps: list[Step] = [
+        WholeCall(said, leaves="place"),
+        WholeCall(said, call=2, leaves="units"),
+        WholeCall(call=3, leaves="units"),
+        *(WholeCall(said, call=number) for number in (4, 1, 2)),
+    ]
+    return case("legacy-leaves", "Clients leave at a question.", who, steps, era="legacy")
+
+
 def legacy_at_once_case() -> Scenario:
     """Answer the same questions at the same moment as users of the old era, each differently."""
     who: list[Caller] = []

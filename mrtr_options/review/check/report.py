@@ -50,7 +50,6 @@ NEVER_LOOKED_AT = (
     "other tools, resources and prompts",
     "SIGTERM",
     "effects of more than two seconds",
-    "old clients that leave at the last question",
 )
 """What a review has no case for."""
 
