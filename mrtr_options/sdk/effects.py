@@ -20,6 +20,7 @@ from __future__ import annotations
 import inspect
 import json
 import logging
+import secrets
 from collections.abc import Awaitable, Callable, Generator, Iterable
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -67,6 +68,23 @@ class Unknown(Exception):
 ENDINGS = Declined, Cancelled, CannotAsk, NotDone, Unknown
 """The exceptions that end a call with a text, and not with a result of its own."""
 
+_CAREFUL_FIRST = MCPError, Unknown, NotDone, CannotAsk, Cancelled, Declined
+
+
+def meant_by(error: Exception) -> Exception:
+    """Return the outcome that a task group raises in a group of exceptions.
+
+    Of several outcomes it is the most careful one. A group in which something failed is that
+    failure.
+    """
+    if not isinstance(error, ExceptionGroup):
+        return error
+    group = cast("ExceptionGroup[Exception]", error)
+    said = [meant_by(each) for each in group.exceptions]
+    if not all(isinstance(each, _CAREFUL_FIRST) for each in said):
+        return group
+    return next(each for kind in _CAREFUL_FIRST for each in said if isinstance(each, kind))
+
 
 @dataclass
 class Standing:
@@ -100,6 +118,7 @@ class CallEffects:
         before: The effects of earlier rounds.
         now: The effects that this round has begun, also when it was run before.
         is_told: Whether the stand-in tells of its effects.
+        call: A number of the call's own, of which its idempotency keys are made.
         is_named: Whether the call has a name, under which it is known when it is made again.
         is_in_doubt: Whether the handler failed after an effect, in a process that recorded it.
         may_repeat: Whether an effect may be done again, since its destination honours keys.
@@ -112,6 +131,7 @@ class CallEffects:
     before: list[str] = field(default_factory=list[str])
     now: dict[str, Standing] = field(default_factory=dict[str, Standing])
     is_told: bool = False
+    call: str = field(default_factory=lambda: secrets.token_urlsafe(16))
     is_named: bool = False
     is_in_doubt: bool = False
     may_repeat: bool = False
@@ -150,12 +170,13 @@ class CallEffects:
         if not self.names:
             return None
         now = _STANDINGS.dump_python(self.now, mode="json")
-        return json.dumps({"before": self.before, "now": now})
+        return json.dumps({"call": self.call, "before": self.before, "now": now})
 
     def read(self, text: str | None) -> None:
         """Take what an earlier run of this round wrote."""
         if text is not None:
             said = json.loads(text)
+            self.call = said["call"]
             self.before = said["before"]
             self.now = _STANDINGS.validate_python(said["now"])
 
@@ -183,10 +204,10 @@ class CallEffects:
         try:
             await self.save(self)
             value = await await_result(effect())
-        except (Declined, Cancelled, CannotAsk, NotDone):
-            del self.now[key]  # the author says that it did not happen
-            raise
-        except Exception:
+        except Exception as error:
+            if isinstance(meant_by(error), Declined | Cancelled | CannotAsk | NotDone):
+                del self.now[key]  # the author says that it did not happen
+                raise
             standing.word = "failed"
             if settled is None or not await self._is_settled(key, standing, settled):
                 raise

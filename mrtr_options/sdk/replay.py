@@ -41,7 +41,6 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
-import secrets
 from collections import Counter
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import contextmanager
@@ -125,7 +124,7 @@ class _Asked(BaseModel):
 class Record(BaseModel):
     """The state."""
 
-    call: str = Field(default_factory=lambda: secrets.token_urlsafe(16))
+    call: str = ""
     asked: dict[str, _Asked] = Field(default_factory=dict[str, _Asked])
     values: dict[str, Any] = Field(default_factory=dict[str, Any])
     done: list[str] = Field(default_factory=list[str])
@@ -148,8 +147,6 @@ class Round(Generic[DeskT]):
     ) -> None:
         self.record = load_state(params, Record)
         key = call_key_of(ctx, params) if params.request_state is None else None
-        if key is not None:
-            self.record.call = key.call_of(caller_of(ctx), _target_of(params))
         self.commits: dict[str, Effect[object]] = {}
         self._ctx = ctx
         self.session = ctx.session
@@ -163,6 +160,10 @@ class Round(Generic[DeskT]):
         self._finished = False
         self.ran: set[str] = set()
         effects = effects_here()
+        if key is not None:
+            self.record.call = key.call_of(caller_of(ctx), _target_of(params))
+        elif params.request_state is None:
+            self.record.call = effects.call
         effects.is_told = True
         effects.add(self.record.done)
         for key, response in (params.input_responses or {}).items():
@@ -273,11 +274,7 @@ class Round(Generic[DeskT]):
         raise RoundOver from error
 
     def take(self, kind: str, key: str) -> None:
-        """Use a key in this round.
-
-        Raises:
-            KeyUsedTwice: It was used.
-        """
+        """Use a key in this round; raise `KeyUsedTwice` if it was used."""
         self._uses.take(kind, key)
 
     @contextmanager

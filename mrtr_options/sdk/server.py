@@ -44,6 +44,7 @@ from mrtr_options.sdk.effects import (
     ENDINGS,
     in_doubt,
     keeping_effects,
+    meant_by,
     outcome_of,
     with_effects,
 )
@@ -223,7 +224,8 @@ class Tool:
                 if isinstance(result, types.CallToolResult):
                     self._check_output(result)
                 return result
-            except Exception as error:
+            except Exception as raised:
+                error = meant_by(raised)
                 is_ending = isinstance(error, ENDINGS)
                 # An author's own `outcome_of` may know nothing of the endings.
                 result = self.outcome_of(error) or (outcome_of(error) if is_ending else None)
@@ -233,7 +235,7 @@ class Tool:
                 if result is not None:
                     return result
                 if isinstance(error, MCPError) or not effects.is_in_doubt:
-                    raise
+                    raise error from raised.__cause__
                 _logger.exception("the tool %r raised after an effect", self.name)
                 raise in_doubt(effects.names) from error
 

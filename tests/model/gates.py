@@ -154,9 +154,9 @@ class GatedStore:
         """See `Store`."""
         await self.store.suspend(claim)
 
-    async def ask_afresh(self, claim: Claim, outcome: str) -> None:
+    async def ask_afresh(self, claim: Claim, outcome: str) -> bool:
         """See `Store`."""
-        await self.store.ask_afresh(claim, outcome)
+        return await self.store.ask_afresh(claim, outcome)
 
     async def record(self, claim: Claim, outcome: str) -> bool:
         """Record an outcome when the model does."""

@@ -272,4 +272,4 @@ async def test_a_question_is_stamped_without_a_look_into_the_database(
         asked = [await deliver(handler) for _ in range(5)]
         assert len(statements) == 1
         assert await deliver(handler, asked[-1], ADA) == result("Ada, asked 1 times")
-        assert len(statements) == 4, "a look, the round, its outcome"
+        assert len(statements) == 5, "a look, another one with the round, its outcome"

@@ -272,7 +272,13 @@ class _Guard:
             state = RoundState.of_first_round(name)
         answers = check_answers(state, params.input_responses or {})
         claim = self.claim(state, answers, params, caller)
-        claim = claim if name is None else replace(claim, label=name.label)
+        effects = CallEffects(
+            state.effects, is_named=state.call is not None, may_repeat=self.attempts > 1
+        )
+        if state.reopens is not None:
+            effects.read(await self.effects_of(replace(claim, number=state.reopens)))
+        label = None if name is None else name.label
+        claim = replace(claim, label=label, effects=effects.write())
         taking = _Taking(self.round_seconds)
 
         async def look() -> str | None:
@@ -287,9 +293,6 @@ class _Guard:
         )
         guest = replace(ctx, session=cast("ServerSession", SessionOfGuest(ctx.session)))
 
-        effects = CallEffects(
-            state.effects, is_named=state.call is not None, may_repeat=self.attempts > 1
-        )
         effects.read(taking.effects)
 
         async def handle() -> Result:
@@ -337,7 +340,6 @@ class _Guard:
         claim = Claim(
             number=state.number,
             answers="" if state.is_first else digest_of_answers(answers),
-            effects=CallEffects(state.effects).write(),
             begins=state.begins,
             lease_seconds=self.round_seconds,
             caller=None if caller is None else digest_of({"caller": caller}),
@@ -356,6 +358,13 @@ class _Guard:
             call_seconds=0.0 if is_key else self.call_seconds,
         )
 
+    async def effects_of(self, abandoned: Claim) -> str | None:
+        """Return the effects of a round whose question was asked again."""
+        try:
+            return await self.store.effects(abandoned)
+        except Unusable as error:
+            raise store_unusable(error, "and has not begun this one") from None
+
     async def take(self, claim: Claim, name: CallName | None, taking: _Taking) -> str | None:
         """Take a round.
 
@@ -369,7 +378,7 @@ class _Guard:
         try:
             return await self.reserve(claim, taking)
         except Unanswered as call:
-            return await self.ask_afresh(claim, call.question)
+            return await self.ask_afresh(claim, call.question, is_abandoned=False)
         except Forgotten:
             raise (state_expired() if name is None else too_old()) from None
         except Spent as error:
@@ -379,13 +388,19 @@ class _Guard:
         except Full:
             raise store_full(claim.caller) from None
 
-    async def ask_afresh(self, claim: Claim, question: str) -> str:
-        """Ask the open question of a call again, since it was too old. Its round stays the same."""
+    async def ask_afresh(self, claim: Claim, question: str, *, is_abandoned: bool) -> str:
+        """Ask the last question of a call again, in a round of its own.
+
+        Raises:
+            Pending: Another delivery was faster.
+        """
         stamp = await self.store.stamp()
         outcome = read_outcome(question)
-        assert isinstance(outcome, types.InputRequiredResult)
-        text = write_response(asked_afresh(outcome, stamp))
-        await self.store.ask_afresh(replace(claim, asked_at=stamp.at), text)
+        if not isinstance(outcome, types.InputRequiredResult):
+            raise Pending
+        text = write_response(asked_afresh(outcome, stamp, is_abandoned=is_abandoned))
+        if not await self.store.ask_afresh(replace(claim, asked_at=stamp.at), text):
+            raise Pending
         return text
 
     async def reserve(self, claim: Claim, taking: _Taking) -> str | None:
@@ -408,7 +423,7 @@ class _Guard:
     async def take_abandoned(self, claim: Claim) -> str | None:
         """Take a round whose process died, to run it again.
 
-        A first request gets the question of its call's abandoned round: it is open again.
+        A first request gets the question of its call's abandoned round, to be answered anew.
 
         Raises:
             Spent: The round has begun with other answers, whose effects may have happened.
@@ -417,7 +432,7 @@ class _Guard:
         if claim.is_first and claim.call is not None:
             question = await self.store.outcome(claim.call)
             if question is not None:
-                return question
+                return await self.ask_afresh(claim, question, is_abandoned=True)
         if await self.store.take_over(claim):
             return None
         try:  # it is pending if another delivery was first

@@ -98,6 +98,13 @@ class PostgresStore(SqlStore):
     def _transaction(self) -> AbstractContextManager[object]:
         return self._db.transaction()
 
+    @contextmanager
+    def _alone(self, claim: Claim) -> Generator[None]:
+        with self._transaction():
+            name: Values = {"name": claim.call or claim.number}
+            self._execute("SELECT pg_advisory_xact_lock(hashtextextended(:name, 0))", name)
+            yield
+
     async def reserve(self, claim: Claim) -> str | None:
         with anyio.move_on_after(PATIENCE_SECONDS):  # once it is in the thread it runs to its end
             return await super().reserve(claim)

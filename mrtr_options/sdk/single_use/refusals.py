@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 
 import mcp_types as types
 from mcp import MCPError
@@ -45,9 +46,22 @@ def still_at_work() -> MCPError:
     return refusal(Reason.STILL_AT_WORK, code=types.REQUEST_TIMEOUT)
 
 
-def nothing_done() -> MCPError:
-    """Return the error for a round that failed before it did anything; it is not recorded."""
-    return refusal(Reason.NOTHING_DONE, code=types.INTERNAL_ERROR)
+def nothing_done(before: Sequence[str]) -> MCPError:
+    """Return the error for a round that failed before it did anything; it is not recorded.
+
+    Args:
+        before: The effects of its call in earlier rounds.
+    """
+    if not before:
+        return refusal(Reason.NOTHING_DONE, code=types.INTERNAL_ERROR)
+    known = ", ".join(map(repr, before))
+    return refusal(
+        Reason.NOTHING_DONE,
+        f"This request failed before it did anything. Its call has done something before, or may"
+        f" have: {known}. It may be sent again.",
+        code=types.INTERNAL_ERROR,
+        may_have_happened=True,
+    )
 
 
 def indeterminate(*, may_run_again: bool = False) -> MCPError:

@@ -196,8 +196,12 @@ class Store(Protocol):
         """Leave a delivery's round without an outcome, to be taken over at once."""
         ...
 
-    async def ask_afresh(self, claim: Claim, outcome: str) -> None:
-        """Record that the open question of a named call, which was too old, is asked again."""
+    async def ask_afresh(self, claim: Claim, outcome: str) -> bool:
+        """Record that a named call asks its last question again.
+
+        Returns:
+            Whether it was too old to be answered, or its round was abandoned.
+        """
         ...
 
     async def record(self, claim: Claim, outcome: str) -> bool:

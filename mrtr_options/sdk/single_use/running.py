@@ -150,7 +150,7 @@ class TakenRound:
         effects = self.effects
         if (effects.is_told or self.tells_effects) and not effects.now:
             await self._release()
-            return nothing_done()
+            return nothing_done(effects.before)
         may_run_again = self.attempts > 1 or (effects.is_told and effects.may_run_again)
         error = in_doubt(effects.now, may_run_again=may_run_again)
         what = self.claim.label or self.claim.number

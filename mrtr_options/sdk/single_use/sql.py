@@ -130,7 +130,7 @@ _ROOM = f"""(
     OR (SELECT count(*) FROM guard_rounds WHERE caller = :caller) < :each
 )"""
 _HAS_ROOM = f"SELECT {_ROOM}"
-# The conflict is for two at once; an epoch may have ended while this process was paused.
+# Beside a clock, the epoch and the horizon are looked at here: PostgreSQL's may move in between.
 _TAKE = f"""
 INSERT INTO guard_rounds (
     number, answers, owner, begins, ends, caller, nth, call, arguments, made, effects, label,
@@ -170,8 +170,8 @@ UPDATE guard_rounds SET effects = :effects, ends = {now}
 WHERE number = :number AND owner = :owner AND outcome IS NULL
 """
 _ASK_AFRESH = f"""
-UPDATE guard_rounds SET outcome = :outcome, answer_by = :answer_by
-WHERE {_LATEST} AND answer_by < {{now}}
+UPDATE guard_rounds SET outcome = :outcome, answer_by = :answer_by, owner = ''
+WHERE {_LATEST} AND (answer_by < {{now}} OR (outcome IS NULL AND ends <= {{now}}))
 """
 IN_DOUBT = '%"reason":"indeterminate"%'
 """The outcome of a call in doubt, as SQL's LIKE finds it."""
@@ -240,13 +240,17 @@ class _Seen(NamedTuple):
             return "in doubt" if self.is_over else "open"
         return "ended" if self.is_unanswerable is None else "open"
 
-    def recorded(self, claim: Claim) -> str:
+    def recorded(self, claim: Claim) -> str | None:
         """Return the recorded outcome of a round that is taken.
+
+        None if this delivery has taken it: the connection broke after that.
 
         Raises:
             Spent, Pending, Abandoned: There is none for this claim.
             Unanswered: It is a question that is too old.
         """
+        if self.owner == claim.owner:
+            return None
         if claim.is_first and self.arguments != claim.arguments:
             raise OtherArguments(self._became())
         if self.outcome is None:
@@ -307,6 +311,10 @@ class SqlStore:
         """Return a block whose statements commit together."""
         raise NotImplementedError
 
+    def _alone(self, claim: Claim) -> AbstractContextManager[object]:
+        """Return a transaction in which nobody else takes a round of this claim's call."""
+        raise NotImplementedError
+
     async def _use(self, use: Callable[[], T]) -> T:
         """Use the connection, alone and in the store's thread; `Unusable` where that fails."""
         raise NotImplementedError
@@ -362,27 +370,40 @@ class SqlStore:
         }
 
     def _reserve(self, claim: Claim, values: Values) -> str | None:
-        look = _SEE_CALL if claim.is_first else _SEE_ROUND
-        taking = False
+        seen = self._look_at(claim, values)
+        if not self._may_take(claim, seen):
+            return seen.recorded(claim)
+        self._forget(seen)
         while True:
-            seen = _Seen(*self._row(look, values))
-            self._saw(seen.now, seen.store, seen.epoch)
-            if seen.owner == claim.owner:
-                return None  # the connection broke after it was taken
-            if self._is_forgotten(claim, seen):
-                raise Forgotten
-            if not seen.is_free(claim):
-                return seen.recorded(claim)
-            if taking and not self._row(_HAS_ROOM, values)[0]:
-                raise Full
-            self._forget(seen)
-            taking = True
-            if seen.seq is not None:
-                self._execute(_SET_ASIDE, {**values, "seq": seen.seq})
-            if self._execute(_TAKE, values).rowcount:
-                return None
-            # There is no room; or another took it between the statements and may have given it
-            # back.
+            # Time has passed, and others may have been here: what counts is seen alone.
+            with self._alone(claim):
+                seen = self._look_at(claim, values)
+                if not self._may_take(claim, seen):
+                    return seen.recorded(claim)
+                if seen.seq is not None:
+                    self._execute(_SET_ASIDE, {**values, "seq": seen.seq})
+                if self._execute(_TAKE, values).rowcount:
+                    return None
+                if not self._row(_HAS_ROOM, values)[0]:
+                    raise Full
+
+    def _look_at(self, claim: Claim, values: Values) -> _Seen:
+        """Look at a round, or for a first round at its call's latest one."""
+        seen = _Seen(*self._row(_SEE_CALL if claim.is_first else _SEE_ROUND, values))
+        self._saw(seen.now, seen.store, seen.epoch)
+        return seen
+
+    def _may_take(self, claim: Claim, seen: _Seen) -> bool:
+        """Return whether a round is free.
+
+        Raises:
+            Forgotten: It is too old.
+        """
+        if seen.owner == claim.owner:
+            return False
+        if self._is_forgotten(claim, seen):
+            raise Forgotten
+        return seen.is_free(claim)
 
     def _is_forgotten(self, claim: Claim, seen: _Seen) -> bool:
         earliest = seen.now - self._keep
@@ -413,23 +434,17 @@ class SqlStore:
         self._has_more_to_forget = len(rows) == PORTION
 
     async def outcome(self, call: str) -> str | None:
-        def look() -> str | None:
-            found = self._execute(_OUTCOME, {"call": call}).fetchone()
-            return None if found is None else found[0]
-
-        return await self._use(look)
+        return await self._text(_OUTCOME, {"call": call})
 
     async def take_over(self, claim: Claim) -> bool:
         return await self._changed(_TAKE_OVER, claim)
 
     async def effects(self, claim: Claim) -> str | None:
-        statement = _EFFECTS_OF_CALL if claim.is_first else _EFFECTS
+        return await self._text(_EFFECTS_OF_CALL if claim.is_first else _EFFECTS, vars(claim))
 
-        def look() -> str | None:
-            found = self._execute(statement, vars(claim)).fetchone()
-            return None if found is None else found[0]
-
-        return await self._use(look)
+    async def _text(self, statement: str, values: Values) -> str | None:
+        found = await self._use(lambda: self._execute(statement, values).fetchone())
+        return None if found is None else found[0]
 
     async def begin_effect(self, claim: Claim) -> bool:
         return await self._changed(_BEGIN_EFFECT, claim)
@@ -437,8 +452,8 @@ class SqlStore:
     async def suspend(self, claim: Claim) -> None:
         await self._changed(_SUSPEND, claim)
 
-    async def ask_afresh(self, claim: Claim, outcome: str) -> None:
-        await self._changed(_ASK_AFRESH, claim, outcome)
+    async def ask_afresh(self, claim: Claim, outcome: str) -> bool:
+        return await self._changed(_ASK_AFRESH, claim, outcome)
 
     async def doubtful(self) -> list[Doubtful]:
         """Return the calls of which nobody knows whether their effects happened."""

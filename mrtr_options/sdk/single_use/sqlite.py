@@ -16,7 +16,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable, Generator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cache, partial
 from pathlib import Path
 from typing import TypeVar
@@ -129,6 +129,9 @@ class SqliteStore(SqlStore):
         with self._db:  # commits at its end, or rolls back
             self._db.execute("BEGIN IMMEDIATE")
             yield
+
+    def _alone(self, claim: Claim) -> AbstractContextManager[object]:
+        return self._transaction()  # one process at a time has it
 
     async def _use(self, use: Callable[[], T]) -> T:
         await anyio.lowlevel.checkpoint_if_cancelled()

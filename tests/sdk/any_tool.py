@@ -1,0 +1,499 @@
+"""A tool of any shape, whoever calls it: the program, its bank, its client, and what must hold.
+
+Everything runs on trio's clock, which jumps to the next moment at which something happens, and the
+store's clock is the same one. Each statement of the store is a point at which time may pass, or
+another request may go on.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import AsyncExitStack, contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, TypeVar, cast
+
+import anyio
+import mcp_types as types
+import trio
+import trio.testing
+from mcp import MCPError
+from pydantic import BaseModel, Field
+from sqlalchemy.util.concurrency import await_only, greenlet_spawn
+
+from mrtr_options import sdk
+from mrtr_options.sdk import current_request
+from mrtr_options.sdk.call_key import REPEAT
+from tests.sdk.drawn_stories import WORDS, Move, Step, Story
+from tests.sdk.fakes import FakeSession, Params, capabilities, named, of_session, result, who
+
+T = TypeVar("T")
+
+SLOW_SECONDS = 70.0
+"""Longer than a round's lease."""
+BEFORE = "this call did something, or may have"
+
+
+class Died(BaseException):
+    """The death of a process, which no code in it can see or record."""
+
+
+def is_death(error: BaseException) -> bool:
+    """Return whether a process has died, in a task of a group or not."""
+    if isinstance(error, BaseExceptionGroup):
+        group = cast("BaseExceptionGroup[BaseException]", error)
+        return all(map(is_death, group.exceptions))
+    return isinstance(error, Died)
+
+
+class Refused(Exception):
+    """The word of the bank that it does not do it."""
+
+
+class Wanted(BaseModel):
+    """The arguments of the tool."""
+
+    reference: int
+    amount: int = 100
+    note: str = ""
+
+
+# --- the world ----------------------------------------------------------------------------------
+
+
+class GatedStore(sdk.SqliteStore):
+    """A store in memory in which time may pass, and others may go on, before each statement."""
+
+    gates: list[float]
+    _is_in_block = False
+
+    async def _use(self, use: Callable[[], T]) -> T:
+        return await greenlet_spawn(use)
+
+    def _execute(self, statement: str, values: Any) -> Any:
+        if self.gates and not self._is_in_block:
+            await_only(anyio.sleep(self.gates.pop(0)))
+        return super()._execute(statement, values)
+
+    def _transaction(self) -> Any:
+        if self.gates:
+            await_only(anyio.sleep(self.gates.pop(0)))
+        return self._alone_in(super()._transaction())
+
+    @contextmanager
+    def _alone_in(self, block: Any) -> Generator[None]:
+        with block:
+            self._is_in_block = True
+            try:
+                yield
+            finally:
+                self._is_in_block = False
+
+
+@dataclass
+class Bank:
+    """Where the effects go.
+
+    Attributes:
+        troubles, looks: What it does, and says, one time after the other; then all is well.
+        honours_keys: Whether it takes two arrivals under one key for one.
+        done: The keys of what it has done, by reference and effect.
+        doubt: The references of which somebody may be in doubt.
+    """
+
+    troubles: list[str]
+    looks: list[str]
+    honours_keys: bool
+    done: dict[tuple[int, str], list[str]] = field(default_factory=dict[tuple[int, str], list[str]])
+    doubt: set[int] = field(default_factory=set[int])
+
+    async def act(self, reference: int, effect: str, once: str) -> None:
+        trouble = self.troubles.pop(0) if self.troubles else "fine"
+        if trouble != "fine":
+            self.doubt.add(reference)
+        if trouble == "refuses":
+            raise Refused
+        if trouble == "dies before":
+            raise Died
+        if trouble == "slow before":
+            await anyio.sleep(SLOW_SECONDS)
+        self.done.setdefault((reference, effect), []).append(once)
+        if trouble == "slow after":
+            await anyio.sleep(SLOW_SECONDS)
+        if trouble == "dies after":
+            raise Died
+        if trouble == "unsure":
+            raise TimeoutError
+
+    def times(self, reference: int, effect: str) -> int:
+        arrived = self.done.get((reference, effect), [])
+        return len(set(arrived)) if self.honours_keys else len(arrived)
+
+    def has_done(self, reference: int) -> list[str]:
+        return sorted({effect for of, effect in self.done if of == reference})
+
+    def look(self, reference: int, effect: str) -> Any:
+        match self.looks.pop(0) if self.looks else "fine":
+            case "cannot say":
+                return None
+            case "away":
+                raise OSError("the bank is away")
+            case _:
+                return (reference, effect) in self.done
+
+
+class Done(sdk.Markers):
+    """F's state."""
+
+    answered: list[str] = Field(default_factory=list[str])
+
+
+@dataclass
+class World:
+    """The tool of a story, its bank and its client."""
+
+    story: Story
+    bank: Bank
+    stopped: Counter[tuple[int, str]] = field(default_factory=Counter[tuple[int, str]])
+    told: dict[str, str] = field(default_factory=dict[str, str])
+    question: types.InputRequiredResult | None = None
+    last: Params | None = None
+
+    # --- the tool -------------------------------------------------------------------------------
+
+    async def replayed(self, ctx: sdk.ReplayContext[Any], params: Params) -> types.CallToolResult:
+        async def ask(question: Any) -> bool:
+            await ctx.elicit(question)
+            return True
+
+        ended = await self.perform(params, ask, ctx.once)
+        assert isinstance(ended, types.CallToolResult)
+        return ended
+
+    async def marked(self, ctx: sdk.Context, params: Params) -> sdk.Result:
+        state = sdk.load_state(params, Done)
+
+        async def ask(question: Any) -> bool:
+            if question.key in state.answered:
+                return True
+            if sdk.answer_to(question, ctx, params) is None:
+                return False
+            state.answered.append(question.key)
+            return True
+
+        async def once(key: str, effect: Callable[[str], Awaitable[None]], **more: Any) -> None:
+            await state.once(key, lambda: effect(""), **more)
+
+        ended = await self.perform(params, ask, once)
+        return ended if isinstance(ended, types.CallToolResult) else sdk.ask(ended, state)
+
+    async def perform(self, params: Params, ask: Any, once: Any) -> Any:
+        """Run the program; return its result, or the question that has to be asked."""
+        reference = sdk.arguments_of(params, Wanted).reference
+        acted: list[str] = []
+        for number, step in enumerate(self.story.steps):
+            key = f"{step.does} {number}"
+            ended = await grouped(step, partial(self.take, step, key, reference, ask, once))
+            if ended is not None:
+                return result(said_done(acted)) if ended == "a result" else ended
+            acted += [key] if step.does == "acts" else []
+        return result(said_done(acted))
+
+    async def take(self, step: Step, key: str, reference: int, ask: Any, once: Any) -> Any:
+        """Take a step; return what ends the round, or None."""
+        if step.does == "asks":
+            question = make_question(step.how, key)
+            return None if await ask(question) else question
+        if step.does == "acts":
+            return await self.act(step, reference, key, once)
+        if self.stopped[reference, key]:
+            return None
+        self.stopped[reference, key] += 1
+        if self.story.is_silent:
+            self.bank.doubt.add(reference)  # F does not tell of all its effects
+        return step.how if step.how == "a result" else stop(step.how)
+
+    async def act(self, step: Step, reference: int, key: str, once: Any) -> Any:
+        """Do an effect as its author does."""
+
+        async def effect(once: str) -> None:
+            await self.bank.act(reference, key, once)
+
+        more: dict[str, Any] = {}
+        if step.can_look and hasattr(sdk, "NotDone"):
+            more["settled"] = partial(self.bank.look, reference, key)
+        try:
+            await once(key, effect, **more)
+        except Refused:
+            if step.how not in ("NotDone", "an error"):
+                raise
+            return stop(step.how)
+        except TimeoutError:
+            if step.how not in ("Unknown", "MCPError"):
+                raise
+            return stop(step.how)
+
+    # --- the client -----------------------------------------------------------------------------
+
+    def context(self) -> sdk.Context:
+        able = capabilities(form=True, url=True)
+        if self.story.samples:
+            able = able.model_copy(update={"sampling": types.SamplingCapability()})
+        return of_session(FakeSession(able), modern=True)
+
+    async def send(self, tool: Any, request: Params) -> Any:
+        """Send a request, and return what comes back: a response, an error or None."""
+        reply: Any = None
+        current_request.current_request.set(None)
+        try:
+            reply = await tool(self.context(), request)
+        except Exception as error:
+            reply = error
+        except BaseException as error:
+            if not is_death(error):
+                raise
+        self.check(request, reply)
+        return reply
+
+    def check(self, request: Params, reply: Any) -> None:
+        """Check what has happened, and what is told of it."""
+        reference = sdk.arguments_of(request, Wanted).reference
+        done = self.bank.has_done(reference)
+        for effect in done:
+            assert self.bank.times(reference, effect) == 1, "done twice"
+        if reply is None or isinstance(reply, types.InputRequiredResult):
+            return
+        said = text_of(reply)
+        if said.startswith("done:"):
+            for effect in filter(None, said.removeprefix("done: ").split(", ")):
+                assert effect in done, "told as done, and not done"
+            return
+        in_doubt = done or reference in self.bank.doubt
+        if reason_of(reply) == "indeterminate" or BEFORE in said:
+            assert in_doubt, "told as in doubt, and it is not"
+        elif isinstance(reply, types.CallToolResult) and REPEAT in (reply.meta or {}):
+            return  # it was true then
+        elif said in LAST_WORDS or "nobody knows" in said:
+            return  # the author's own words
+        elif reason_of(reply) is not None and data_of(reply).get("may_have_happened") is not False:
+            assert reason_of(reply) != "call_reused", "one call is taken for another"
+        else:
+            assert not done, "told as not done, and it is done"
+
+    async def move(self, tools: list[Any], move: Move, number: int) -> None:
+        await anyio.sleep(move.seconds)
+        request = self.request(move)
+        if request is None:
+            return
+        self.last = request
+        one, other = tools[number % 2], tools[(number + 1) % 2]
+        replies: list[Any] = []
+
+        async def deliver(tool: Any, request: Params) -> None:
+            replies.append(await self.send(tool, request))
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(deliver, one, request)
+            if move.way == "both":
+                group.start_soon(deliver, other, request)
+            if move.way == "beside a call":
+                group.start_soon(deliver, other, call(1, WORDS[move.words % 6]))
+            if move.way == "leaves":
+                await anyio.sleep(0.0005)
+                group.cancel_scope.cancel()
+        if move.way == "twice":
+            await self.send(other, request)
+        if move.way != "lost" and replies and isinstance(replies[0], types.InputRequiredResult):
+            self.question = replies[0]
+
+    def request(self, move: Move) -> Params | None:
+        """Return the request of a move; None if the client cannot make it now."""
+        if move.does == "resends":
+            return self.last
+        if move.does == "calls":
+            is_known = self.story.same and "same" in GUARD_TAKES
+            return call(1, WORDS[move.words if is_known else move.words % 6])
+        if self.question is None:
+            return None
+        action = {"answers": "accept", "declines": "decline", "cancels": "cancel"}[move.does]
+        return answer(self.question, 1, action)
+
+    async def persist(self, tool: Any, reference: int) -> str:
+        """Have a call done by a user who wants it, on a network without faults; return its end."""
+        self.bank.troubles.clear()
+        self.bank.looks.clear()
+        said = ""
+        for _ in range(8):
+            reply = await self.send(tool, call(reference, {}))
+            for _ in range(len(self.story.steps) + 1):
+                if not isinstance(reply, types.InputRequiredResult):
+                    break
+                reply = await self.send(tool, answer(reply, reference, "accept"))
+            said = text_of(reply)
+            is_over = isinstance(reply, types.CallToolResult) and said.startswith("done:")
+            if is_over:
+                return "done"
+            if reason_of(reply) == "still_at_work":
+                await anyio.sleep(61)
+            elif reason_of(reply) == "indeterminate" and "retry_after" not in data_of(reply):
+                assert reference in self.bank.doubt, "ends in doubt, and nobody is"
+                return "in doubt"
+            elif BEFORE in said or said in LAST_WORDS or "cannot be asked" in said:
+                return "author"
+        raise AssertionError(f"a call does not end: {said}")
+
+
+LAST_WORDS = ("it failed, says the author", "it is closed, says the author")
+"""What an author tells as an ordinary end: it is recorded."""
+GUARD_TAKES = sdk.single_use.__code__.co_varnames
+
+
+def said_done(acted: list[str]) -> str:
+    return f"done: {', '.join(acted)}"
+
+
+def stop(how: str) -> Any:
+    """End a program as its author does."""
+    match how:
+        case "NotDone" if hasattr(sdk, "NotDone"):
+            raise sdk.NotDone("nothing was done, says the author")
+        case "Unknown" if hasattr(sdk, "Unknown"):
+            raise sdk.Unknown("nobody knows, says the author")
+        case "MCPError":
+            raise MCPError(-32000, "it is closed, says the author")
+        case "an error":
+            return sdk.text("it failed, says the author", is_error=True)
+        case _:
+            raise OSError("the price list is down")
+
+
+async def grouped(step: Step, work: Callable[[], Awaitable[T]]) -> T:
+    """Do it, in a task of a group if the step says so."""
+    if not step.in_group:
+        return await work()
+    returned: list[T] = []
+
+    async def run() -> None:
+        returned.append(await work())
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(run)
+    return returned[0]
+
+
+def make_question(kind: str, key: str) -> Any:
+    match kind:
+        case "link":
+            return sdk.link(key, f"Open {key}.", "https://example.com")
+        case "sampling":
+            said = types.SamplingMessage(role="user", content=types.TextContent(text=key))
+            asks = types.CreateMessageRequestParams(messages=[said], max_tokens=9)
+            return sdk.sampling(key, asks)
+        case _:
+            return who(key)
+
+
+def call(reference: int, words: dict[str, Any]) -> Params:
+    """Make the first request of a call, in these words."""
+    said = {"reference": reference, **words}
+    if words.get("reference") is not None:
+        said["reference"] = f"{reference}" if words["reference"] == "{}" else float(reference)
+    return Params(name="pay", arguments=said)
+
+
+def answer(asked: types.InputRequiredResult, reference: int, action: Any) -> Params:
+    """Make the request that answers a question."""
+    answers: types.InputResponses = {}
+    for key, request in (asked.input_requests or {}).items():
+        if isinstance(request, types.CreateMessageRequest):
+            text = types.TextContent(text="a message")
+            answers[key] = types.CreateMessageResult(role="assistant", content=text, model="m")
+        elif action == "accept" and isinstance(request.params, types.ElicitRequestFormParams):
+            answers |= named("Ann", key)
+        else:
+            answers[key] = types.ElicitResult(action=action)
+    return call(reference, {}).model_copy(
+        update={"input_responses": answers, "request_state": asked.request_state}
+    )
+
+
+def text_of(reply: Any) -> str:
+    """Return the text of a result or of an error."""
+    if isinstance(reply, types.CallToolResult):
+        return " ".join(getattr(each, "text", "") for each in reply.content)
+    return str(reply)
+
+
+def data_of(reply: Any) -> dict[str, Any]:
+    """Return what an error says for programs."""
+    return getattr(getattr(reply, "error", None), "data", None) or {}
+
+
+def reason_of(reply: Any) -> str | None:
+    """Return the reason of an error; None if there is none."""
+    return data_of(reply).get("reason")
+
+
+def play(story: Story) -> None:
+    """Play a story, and check it.
+
+    Raises:
+        AssertionError: Something happened twice, was told wrongly, or does not end.
+    """
+    logger = logging.getLogger("mrtr_options.sdk")
+    before = logger.level
+    logger.setLevel(logging.CRITICAL + 1)  # each trouble that is played is logged
+    try:
+        trio.run(_play, story, clock=trio.testing.MockClock(autojump_threshold=0))
+    finally:
+        logger.setLevel(before)
+
+
+def finding(story: Story) -> str | None:
+    """Play a story, and return what does not hold; None if all does."""
+    try:
+        play(story)
+    except Exception as error:
+        one: BaseException = error
+        while isinstance(one, BaseExceptionGroup):
+            one = cast("BaseExceptionGroup[BaseException]", one).exceptions[0]
+        return f"{type(one).__name__}: {one}".partition("\n")[0]
+    return None
+
+
+async def _play(story: Story) -> None:
+    attempts = story.attempts if story.stand_in == "J" else 1
+    world = World(story, Bank([*story.troubles], [*story.looks], honours_keys=attempts > 1))
+    GatedStore.gates = []
+    store = GatedStore(":memory:", clock=lambda: 2e9 + anyio.current_time())
+    handler: Any = world.marked
+    if story.stand_in == "J":
+        handler = sdk.keyed_replay(world.replayed)
+    more: dict[str, Any] = {"attempts": attempts}
+    if story.same and "same" in GUARD_TAKES:
+        more["same"] = ("amount",)
+    guard = sdk.single_use(store, call="reference", call_is_secret=True, **more)
+    tools = [sdk.Tool("pay", "Pays.", Wanted, handler, [guard]).call for _ in range(2)]
+    async with AsyncExitStack() as stack:
+        stack.callback(store.close)
+        for number, move in enumerate(story.moves):
+            store.gates = [*move.gates]
+            await world.move(tools, move, number)
+        store.gates = []
+        check_end(world, await world.persist(tools[0], 1), 1)
+        end = await world.persist(tools[1], 2)
+        may_fail = end == "author" or story.is_silent
+        assert end == "done" or may_fail, "a second call that is wanted is not done"
+        check_end(world, end, 2)
+
+
+def check_end(world: World, end: str, reference: int) -> None:
+    """Check that a call which nobody doubts is done, and each of its effects once."""
+    effects = [
+        f"acts {number}" for number, step in enumerate(world.story.steps) if step.does == "acts"
+    ]
+    stops_early = any(step.how == "a result" for step in world.story.steps)
+    if end == "done" and not stops_early:
+        assert all(world.bank.times(reference, each) == 1 for each in effects), "left out"
