@@ -154,9 +154,13 @@ class GatedStore:
         """See `Store`."""
         await self.store.suspend(claim)
 
-    async def ask_afresh(self, claim: Claim, outcome: str) -> bool:
+    async def ask_afresh(self, claim: Claim, outcome: str) -> None:
         """See `Store`."""
-        return await self.store.ask_afresh(claim, outcome)
+        await self.store.ask_afresh(claim, outcome)
+
+    async def reopen(self, claim: Claim) -> bool:
+        """See `Store`."""
+        return await self.store.reopen(claim)
 
     async def record(self, claim: Claim, outcome: str) -> bool:
         """Record an outcome when the model does."""

@@ -174,6 +174,9 @@ class RoundStore:
     async def ask_afresh(self, claim: Claim, outcome: str) -> None:
         self.rounds[claim.number] = (claim.answers, outcome)
 
+    async def reopen(self, claim: Claim) -> bool:
+        return False
+
 
 def guarded(handler: Handler, store: RoundStore) -> Handler:
     """Wrap a handler in the single-use guard."""

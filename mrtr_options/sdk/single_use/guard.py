@@ -122,6 +122,7 @@ from mrtr_options.sdk.single_use.reservations import (
     Full,
     Pending,
     Spent,
+    Stamp,
     Store,
     Unanswered,
     Unusable,
@@ -275,8 +276,6 @@ class _Guard:
         effects = CallEffects(
             state.effects, is_named=state.call is not None, may_repeat=self.attempts > 1
         )
-        if state.reopens is not None:
-            effects.read(await self.effects_of(replace(claim, number=state.reopens)))
         label = None if name is None else name.label
         claim = replace(claim, label=label, effects=effects.write())
         taking = _Taking(self.round_seconds)
@@ -358,13 +357,6 @@ class _Guard:
             call_seconds=0.0 if is_key else self.call_seconds,
         )
 
-    async def effects_of(self, abandoned: Claim) -> str | None:
-        """Return the effects of a round whose question was asked again."""
-        try:
-            return await self.store.effects(abandoned)
-        except Unusable as error:
-            raise store_unusable(error, "and has not begun this one") from None
-
     async def take(self, claim: Claim, name: CallName | None, taking: _Taking) -> str | None:
         """Take a round.
 
@@ -378,7 +370,7 @@ class _Guard:
         try:
             return await self.reserve(claim, taking)
         except Unanswered as call:
-            return await self.ask_afresh(claim, call.question, is_abandoned=False)
+            return await self.ask_afresh(claim, call.question)
         except Forgotten:
             raise (state_expired() if name is None else too_old()) from None
         except Spent as error:
@@ -388,19 +380,11 @@ class _Guard:
         except Full:
             raise store_full(claim.caller) from None
 
-    async def ask_afresh(self, claim: Claim, question: str, *, is_abandoned: bool) -> str:
-        """Ask the last question of a call again, in a round of its own.
-
-        Raises:
-            Pending: Another delivery was faster.
-        """
+    async def ask_afresh(self, claim: Claim, question: str) -> str:
+        """Ask the open question of a call again, since it was too old. Its round stays the same."""
         stamp = await self.store.stamp()
-        outcome = read_outcome(question)
-        if not isinstance(outcome, types.InputRequiredResult):
-            raise Pending
-        text = write_response(asked_afresh(outcome, stamp, is_abandoned=is_abandoned))
-        if not await self.store.ask_afresh(replace(claim, asked_at=stamp.at), text):
-            raise Pending
+        text = asked_again(question, stamp)
+        await self.store.ask_afresh(replace(claim, asked_at=stamp.at), text)
         return text
 
     async def reserve(self, claim: Claim, taking: _Taking) -> str | None:
@@ -427,12 +411,14 @@ class _Guard:
 
         Raises:
             Spent: The round has begun with other answers, whose effects may have happened.
-            Pending: Another delivery has taken it.
+            Pending: Another delivery has taken it, or ended it.
         """
         if claim.is_first and claim.call is not None:
             question = await self.store.outcome(claim.call)
             if question is not None:
-                return await self.ask_afresh(claim, question, is_abandoned=True)
+                if not await self.store.reopen(claim):
+                    raise Pending
+                return asked_again(question, await self.store.stamp())
         if await self.store.take_over(claim):
             return None
         try:  # it is pending if another delivery was first
@@ -492,6 +478,13 @@ class _Guard:
                 self.waiting[number] -= 1
                 if not self.waiting[number]:
                     del self.waiting[number]
+
+
+def asked_again(question: str, stamp: Stamp) -> str:
+    """Return a recorded question as it is asked again."""
+    outcome = read_outcome(question)
+    assert isinstance(outcome, types.InputRequiredResult)
+    return write_response(asked_afresh(outcome, stamp))
 
 
 @dataclass

@@ -196,11 +196,15 @@ class Store(Protocol):
         """Leave a delivery's round without an outcome, to be taken over at once."""
         ...
 
-    async def ask_afresh(self, claim: Claim, outcome: str) -> bool:
-        """Record that a named call asks its last question again.
+    async def ask_afresh(self, claim: Claim, outcome: str) -> None:
+        """Record that the open question of a named call, which was too old, is asked again."""
+        ...
+
+    async def reopen(self, claim: Claim) -> bool:
+        """Let the abandoned round of a named call be taken over with any answers.
 
         Returns:
-            Whether it was too old to be answered, or its round was abandoned.
+            Whether its latest round is abandoned.
         """
         ...
 

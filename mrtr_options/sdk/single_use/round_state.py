@@ -64,7 +64,6 @@ class RoundState(BaseModel):
             what the handler alone can check.
         state: The handler's own.
         effects: The effects of the call up to now.
-        reopens: The round whose process died after the question was answered; None if none did.
     """
 
     number: str
@@ -74,7 +73,6 @@ class RoundState(BaseModel):
     asked: dict[str, dict[str, Any] | None]
     state: str | None
     effects: list[str] = Field(default_factory=list[str])
-    reopens: str | None = None
 
     @staticmethod
     def of_first_round(name: CallName) -> RoundState:
@@ -171,24 +169,11 @@ def put_in_new_round(
     return put_in_round(result, state)
 
 
-def asked_afresh(
-    question: types.InputRequiredResult, stamp: Stamp, *, is_abandoned: bool
-) -> types.InputRequiredResult:
-    """Return a question as it is asked again, in a round of its own.
-
-    Args:
-        question: It was too old to be answered, or was answered.
-        stamp: When it is asked again.
-        is_abandoned: Whether it was answered, in a round whose process died.
-    """
+def asked_afresh(question: types.InputRequiredResult, stamp: Stamp) -> types.InputRequiredResult:
+    """Return a question as it is asked again in the same round, to be answered in time."""
     state = RoundState.model_validate_json(question.request_state or "")
-    again = {
-        "number": secrets.token_urlsafe(16),
-        "begins": stamp.at,
-        "mark": stamp.mark,
-        "reopens": state.number if is_abandoned else state.reopens,
-    }
-    text = state.model_copy(update=again).model_dump_json(exclude_defaults=True)
+    state = state.model_copy(update={"begins": stamp.at, "mark": stamp.mark})
+    text = state.model_dump_json(exclude_defaults=True)
     return question.model_copy(update={"request_state": text})
 
 

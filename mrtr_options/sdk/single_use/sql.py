@@ -18,15 +18,13 @@ What keeps a round from running twice, whatever clocks do
 Named calls
 -----------
 Each round of a named call has the call's name, and a first request is answered by the latest of
-them: one read, however many rounds there were. A name that is free again (its call was declined,
-its question is too old to be answered, or it is older than its author wants to hear of it) is taken
-by another call; the first round of the old one is set aside.
+them: one read, however many rounds there were. A name that is free again is taken by another call;
+the first round of the old one is set aside.
 
 Every row carries a fencing token, the `owner`: of the delivery that took the round, and then of the
-one that took it over. Only that one records its outcome or gives it back, so a delivery that was
-paused beyond its lease changes nothing of a round that another runs, in its own process or
-elsewhere. What belongs together is one statement or one transaction: a process that dies leaves
-nothing half done.
+one that took it over. Only that one records its outcome or gives it back. What belongs together is
+one statement or one transaction: a process that dies leaves nothing half done, and what is decided
+by the clock and by other rows is decided in the transaction that takes the round.
 
 Knows SQL; nothing of MCP.
 """
@@ -44,18 +42,14 @@ import anyio
 
 from mrtr_options.checks import check_numbers
 from mrtr_options.sdk.single_use.reservations import (
-    Abandoned,
     Claim,
     Doubtful,
     Forgotten,
     Full,
-    OtherArguments,
-    Pending,
-    Spent,
     Stamp,
-    Unanswered,
     Unusable,
 )
+from mrtr_options.sdk.single_use.seen import Seen
 
 T = TypeVar("T")
 
@@ -129,7 +123,6 @@ _ROOM = f"""(
     coalesce({_LAST_OF_CALLER} - {_FIRST_OF_CALLER} + 1, 0) < :each
     OR (SELECT count(*) FROM guard_rounds WHERE caller = :caller) < :each
 )"""
-_HAS_ROOM = f"SELECT {_ROOM}"
 # Beside a clock, the epoch and the horizon are looked at here: PostgreSQL's may move in between.
 _TAKE = f"""
 INSERT INTO guard_rounds (
@@ -155,8 +148,8 @@ WHERE call = :call AND outcome IS NOT NULL
 ORDER BY seq DESC LIMIT 1
 """
 _TAKE_OVER = """
-UPDATE guard_rounds SET ends = {now} + :lease_seconds, owner = :owner
-WHERE number = :number AND answers = :answers AND outcome IS NULL
+UPDATE guard_rounds SET ends = {now} + :lease_seconds, owner = :owner, answers = :answers
+WHERE number = :number AND answers IN (:answers, '') AND outcome IS NULL
     AND (ends <= {now} OR owner = :owner)
 """
 _EFFECTS = "SELECT effects FROM guard_rounds WHERE number = :number"
@@ -170,8 +163,14 @@ UPDATE guard_rounds SET effects = :effects, ends = {now}
 WHERE number = :number AND owner = :owner AND outcome IS NULL
 """
 _ASK_AFRESH = f"""
-UPDATE guard_rounds SET outcome = :outcome, answer_by = :answer_by, owner = ''
-WHERE {_LATEST} AND (answer_by < {{now}} OR (outcome IS NULL AND ends <= {{now}}))
+UPDATE guard_rounds SET outcome = :outcome, answer_by = :answer_by
+WHERE {_LATEST} AND answer_by < {{now}}
+"""
+# It is remembered for as long as one that is taken now, and no earlier run of it is recorded.
+_REOPEN = f"""
+UPDATE guard_rounds SET answers = '', owner = '',
+    lasts = (SELECT epoch FROM guard_horizon) + :epochs
+WHERE {_LATEST} AND outcome IS NULL AND ends <= {{now}}
 """
 IN_DOUBT = '%"reason":"indeterminate"%'
 """The outcome of a call in doubt, as SQL's LIKE finds it."""
@@ -204,66 +203,8 @@ _ALWAYS = 2**53
 Values = dict[str, str | float | None]
 
 
-class _Seen(NamedTuple):
-    """The store's facts about itself and about a round, or about a call's latest round."""
-
-    now: float
-    store: str
-    epoch: int
-    started: float
-    until: float
-    seq: int | None
-    answers: str | None
-    arguments: str | None
-    outcome: str | None
-    is_over: bool
-    is_late: bool
-    frees: bool
-    is_unanswerable: bool | None
-    owner: str | None
-    effects: str | None
-
-    def is_free(self, claim: Claim) -> bool:
-        """Return whether a round is not taken, or a call's name may begin another call."""
-        if self.seq is None:
-            return True
-        if not claim.is_first or claim.made is not None:
-            return False
-        if self.frees or (self.is_unanswerable and self.effects is None):
-            return True
-        is_at_work = self.outcome is None and not self.is_over
-        return bool(self.is_late) and not is_at_work
-
-    def _became(self) -> str:
-        """Return what became of the call of this round."""
-        if self.outcome is None:
-            return "in doubt" if self.is_over else "open"
-        return "ended" if self.is_unanswerable is None else "open"
-
-    def recorded(self, claim: Claim) -> str | None:
-        """Return the recorded outcome of a round that is taken.
-
-        None if this delivery has taken it: the connection broke after that.
-
-        Raises:
-            Spent, Pending, Abandoned: There is none for this claim.
-            Unanswered: It is a question that is too old.
-        """
-        if self.owner == claim.owner:
-            return None
-        if claim.is_first and self.arguments != claim.arguments:
-            raise OtherArguments(self._became())
-        if self.outcome is None:
-            raise Abandoned if self.is_over else Pending
-        if not claim.is_first and self.answers != claim.answers:
-            raise Spent
-        if claim.is_first and claim.made is None and self.is_unanswerable:
-            raise Unanswered(self.outcome)
-        return self.outcome
-
-
 class _Sight(NamedTuple):
-    """The store's clock and mark as they were seen, at a time of this process's own clock."""
+    """The store's clock and mark, at a time of this process's own clock."""
 
     now: float
     mark: str
@@ -333,8 +274,7 @@ class SqlStore:
 
     async def stamp(self) -> Stamp:
         sight = self._last_seen
-        epoch_seconds = self._keep / EPOCHS_IN_KEEP
-        if sight is None or time.monotonic() - sight.at > epoch_seconds:
+        if sight is None or time.monotonic() - sight.at > self._keep / EPOCHS_IN_KEEP:
             sight = await self._use(self._look)
         return Stamp(self._now(sight), sight.mark)
 
@@ -355,19 +295,20 @@ class SqlStore:
         """Return for how long a claim's round is remembered, and until when it may be taken."""
         epoch = claim.mark.rpartition(".")[2]
         is_state = not claim.is_first
-        epochs = EPOCHS
+        keeps = claim.call_seconds
         if claim.made is not None:
             keeps = claim.made + self._keep * EPOCHS / EPOCHS_IN_KEEP
-        else:
-            keeps = claim.call_seconds
-            epochs += int(keeps / self._keep * EPOCHS_IN_KEEP)
         return {
             "keeps": keeps,
             "keeps_from_now": int(claim.made is None and claim.call is not None),
-            "epochs": epochs,
+            "epochs": self._epochs(claim),
             "good_from_epoch": int(epoch) + EPOCHS if is_state and _is_count(epoch) else _ALWAYS,
             "good_until": claim.made if claim.made is not None and claim.is_first else _ALWAYS,
         }
+
+    def _epochs(self, claim: Claim) -> int:
+        """Return the number of epochs for which a round is remembered."""
+        return EPOCHS + int(claim.call_seconds / self._keep * EPOCHS_IN_KEEP)
 
     def _reserve(self, claim: Claim, values: Values) -> str | None:
         seen = self._look_at(claim, values)
@@ -384,16 +325,16 @@ class SqlStore:
                     self._execute(_SET_ASIDE, {**values, "seq": seen.seq})
                 if self._execute(_TAKE, values).rowcount:
                     return None
-                if not self._row(_HAS_ROOM, values)[0]:
+                if not self._row(f"SELECT {_ROOM}", values)[0]:
                     raise Full
 
-    def _look_at(self, claim: Claim, values: Values) -> _Seen:
+    def _look_at(self, claim: Claim, values: Values) -> Seen:
         """Look at a round, or for a first round at its call's latest one."""
-        seen = _Seen(*self._row(_SEE_CALL if claim.is_first else _SEE_ROUND, values))
+        seen = Seen(*self._row(_SEE_CALL if claim.is_first else _SEE_ROUND, values))
         self._saw(seen.now, seen.store, seen.epoch)
         return seen
 
-    def _may_take(self, claim: Claim, seen: _Seen) -> bool:
+    def _may_take(self, claim: Claim, seen: Seen) -> bool:
         """Return whether a round is free.
 
         Raises:
@@ -405,7 +346,7 @@ class SqlStore:
             raise Forgotten
         return seen.is_free(claim)
 
-    def _is_forgotten(self, claim: Claim, seen: _Seen) -> bool:
+    def _is_forgotten(self, claim: Claim, seen: Seen) -> bool:
         earliest = seen.now - self._keep
         latest = seen.now + self._keep
         if claim.is_first:
@@ -418,7 +359,7 @@ class SqlStore:
         is_remembered = seen.epoch - EPOCHS <= int(epoch) <= seen.epoch
         return not is_remembered or not earliest <= claim.begins <= latest
 
-    def _forget(self, seen: _Seen) -> None:
+    def _forget(self, seen: Seen) -> None:
         """End the epoch if it is over, and forget a portion of what is old."""
         since = seen.now - seen.started
         if not 0 <= since <= self._keep / EPOCHS_IN_KEEP:
@@ -452,8 +393,11 @@ class SqlStore:
     async def suspend(self, claim: Claim) -> None:
         await self._changed(_SUSPEND, claim)
 
-    async def ask_afresh(self, claim: Claim, outcome: str) -> bool:
-        return await self._changed(_ASK_AFRESH, claim, outcome)
+    async def ask_afresh(self, claim: Claim, outcome: str) -> None:
+        await self._changed(_ASK_AFRESH, claim, outcome)
+
+    async def reopen(self, claim: Claim) -> bool:
+        return await self._changed(_REOPEN, claim)
 
     async def doubtful(self) -> list[Doubtful]:
         """Return the calls of which nobody knows whether their effects happened."""
@@ -467,8 +411,13 @@ class SqlStore:
         Returns:
             Whether it was in doubt.
         """
-        values: Values = {"number": number, "outcome": outcome, "frees": int(not is_done)}
-        values["in_doubt"] = IN_DOUBT
+        frees = int(not is_done)
+        values: Values = {
+            "number": number,
+            "outcome": outcome,
+            "frees": frees,
+            "in_doubt": IN_DOUBT,
+        }
         return await self._use(lambda: self._execute(_SETTLE, values).rowcount == 1)
 
     async def record(self, claim: Claim, outcome: str) -> bool:
@@ -478,12 +427,12 @@ class SqlStore:
         await self._changed(_RELEASE, claim)
 
     async def _changed(self, statement: str, claim: Claim, outcome: str | None = None) -> bool:
-        answer_by = None if claim.asked_at is None else claim.asked_at + self._keep
         values: Values = {
             **vars(claim),
             "frees": int(claim.frees),
-            "answer_by": answer_by,
+            "answer_by": None if claim.asked_at is None else claim.asked_at + self._keep,
             "outcome": outcome,
+            "epochs": self._epochs(claim),
         }
         return await self._use(lambda: self._execute(statement, values).rowcount == 1)
 
