@@ -161,10 +161,10 @@ class Guard(Mechanism):
     def effect_key(self, world: World, request: Request) -> int | None:
         """Return the call, if the option in the guard makes keys.
 
-        A first round has no state yet that could keep a key, so each run of it has another one,
-        unless the client sends it.
+        A first round has no state yet that could keep a key. The store keeps it for a call that has
+        a name; without one each run of the round has another key.
         """
-        is_own_call = request.round == 1 and self.name != "key"
+        is_own_call = request.round == 1 and not self.name
         if is_own_call or not self.keyed:
             return None
         return self.call(world, request)
