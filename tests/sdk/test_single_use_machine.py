@@ -6,6 +6,7 @@ machine's steps, and is the store's clock, too.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
@@ -81,6 +82,7 @@ class Round:
         ends: The end of its lease.
         holder: The delivery that runs it, or ran it last.
         outcome: The recorded outcome.
+        is_reopened: Whether its question was asked again, so that any answer takes it over.
     """
 
     call: list[Round]
@@ -89,6 +91,7 @@ class Round:
     ends: float = 0.0
     holder: Delivery | None = None
     outcome: Outcome | None = None
+    is_reopened: bool = False
 
 
 @dataclass(eq=False)
@@ -121,9 +124,12 @@ class Run:
 
 
 def seen(response: Response) -> Outcome:
-    """Return the kind and the JSON of a response; a repeat equals the first one."""
+    """Return the kind and the JSON of a response; one that is handed out again equals the first."""
     kind = "asks" if isinstance(response, types.InputRequiredResult) else "result"
-    return kind, first_of(response).model_dump_json()
+    said = first_of(response).model_dump(mode="json")
+    state = json.loads(said.get("request_state") or "{}")
+    said["request_state"] = {key: state[key] for key in state if key not in ("begins", "mark")}
+    return kind, json.dumps(said)
 
 
 class Guarded(RuleBasedStateMachine):
@@ -174,7 +180,8 @@ class Guarded(RuleBasedStateMachine):
 
     def is_open(self, delivery: Delivery) -> bool:
         of = delivery.of
-        over = self.attempts > 1 and of.ends <= self.time.now and of.taken == delivery.name
+        may_take = of.is_reopened or of.taken == delivery.name
+        over = self.attempts > 1 and of.ends <= self.time.now and may_take
         return of.outcome is None and (of.taken is None or over)
 
     def expected(self, delivery: Delivery) -> Outcome | None:
@@ -184,13 +191,15 @@ class Guarded(RuleBasedStateMachine):
         if delivery.is_first:
             of = next(each for each in of.call if each.outcome is None or each.outcome[0] != "asks")
             if of.outcome is None and (of.taken is None or (self.attempts > 1 and of.ends <= now)):
+                of.is_reopened = of.taken is not None
+                of.holder = None if of.is_reopened else of.holder
                 return seen(of.states[0])
         if of.outcome is not None:
             return of.outcome if delivery.name in ("", of.taken) else SPENT
         is_abandoned = of.taken is not None and of.ends <= now
         if is_abandoned and self.attempts == 1:
             return INDETERMINATE
-        if is_abandoned and delivery.name != of.taken:
+        if is_abandoned and delivery.name != of.taken and not of.is_reopened:
             return SPENT
         return AT_WORK if delivery.since + WAIT <= now else None
 
@@ -201,6 +210,7 @@ class Guarded(RuleBasedStateMachine):
         if not delivery.tries_again:
             assert self.is_open(delivery), "a handler ran a round that is not open"
             of.taken = delivery.name
+            of.is_reopened = False
             of.ends = self.time.now + ROUND
             of.holder = delivery
         run.ends = of.ends
