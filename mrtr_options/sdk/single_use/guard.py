@@ -44,15 +44,13 @@ round is taken like any other, under the name:
   and after a store is lost, it begins another call.
 - A call whose question nobody answered while its state was valid frees a name of the server's, too:
   the question can be answered no more.
-- A call that ended because the user declined or dismissed its question, or could not be asked
-  (`Declined`, `Cancelled` or `CannotAsk` left the handler), or because its author says so
-  (`NotDone`), frees a name of the server's: a user who wants it is asked again. A call key
-  stays with its call: another intention has another key.
-- A call that has had an effect frees no name. Its refusal is recorded, and says what was done
-  before. A question of such a call that nobody answered in time is asked again, in the same call.
+- A call that ended in `Declined`, `Cancelled`, `CannotAsk` or `NotDone` frees a name of the
+  server's: a user who wants it is asked again. A call key stays with its call.
+- A call that has had an effect frees no name. Its refusal says what was done before. A question of
+  such a call that nobody answered in time is asked again, in the same call.
 
 What a name costs: two calls that are meant to be two, under one name, are one. The second gets the
-first one's result, which says that it is a repeat; `repeat_note` says so to the model as well.
+first one's result, which says that it is a repeat.
 
 `attempts` is for handlers whose every effect has an idempotency key that its destination honours,
 as in option J. A round that fails is then tried again at once, and one whose outcome is not known
@@ -61,9 +59,8 @@ is run again instead of being refused: its effects are absorbed.
 What it costs: a store; and a round that has begun is finished and recorded even when its client is
 gone (it is shielded from cancellation for up to `round_seconds`).
 
-`round_state` is what the guard puts into states, `outcomes` what it puts into the store, `running`
-runs a round. Knows MCP's types, `call_key` and the modules beside it; works around any handler that
-returns its questions.
+Knows MCP's types, `call_key` and the modules beside it; works around any handler that returns its
+questions.
 """
 
 from __future__ import annotations
@@ -481,7 +478,6 @@ class _Guard:
 
 
 def asked_again(question: str, stamp: Stamp) -> str:
-    """Return a recorded question as it is asked again."""
     outcome = read_outcome(question)
     assert isinstance(outcome, types.InputRequiredResult)
     return write_response(asked_afresh(outcome, stamp))
