@@ -18,6 +18,7 @@ from mrtr_options.review.explore.never import KEPT
 from mrtr_options.review.judge import grid
 from mrtr_options.review.show.progress import counting
 from mrtr_options.terminal import Parser, refuse, run
+from scoreboard import libraries, rounds
 
 
 @cache
@@ -92,6 +93,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if args.kept:
         for source in SOURCES:
             source.renew()
+        libraries.write(rounds.files_of_libraries(*rounds.present()))
         return 0
     paths: list[Path] = [path.resolve() for path in args.files] or documents()
     for path in paths:

@@ -33,6 +33,7 @@ from scoreboard.cost import report as costs
 from scoreboard.cost.lines import count_again
 from scoreboard.frameworks import findings as of_frameworks
 from scoreboard.frameworks import page as frameworks
+from scoreboard.libraries import Library, answered
 from scoreboard.proxies import page as proxies
 from scoreboard.rows import Row
 from scoreboard.servers import page as servers
@@ -135,21 +136,16 @@ class Source(Generic[T]):
 
 SERVERS = Source[Scoreboard](
     board.read,
-    (servers.LIBRARIES, *servers.FINDINGS),
-    {
-        "servers, libraries": servers.libraries,
-        "servers, not built": servers.not_built,
-    },
+    (servers.PAGE, *servers.FINDINGS),
+    {"servers, not built": servers.not_built},
     servers.run,
 )
 
 FRAMEWORKS = Source[Scoreboard](
     board.read,
-    (servers.LIBRARIES, *map(of_frameworks.page_of, of_frameworks.FINDINGS)),
+    (servers.PAGE, *map(of_frameworks.page_of, of_frameworks.FINDINGS)),
     {
-        "frameworks, libraries": frameworks.libraries,
         "frameworks, cases": frameworks.cases,
-        "frameworks, not built": frameworks.not_built,
         **{
             f"frameworks, {name}: {what}": partial(of_frameworks.part, write, found)
             for name, found in of_frameworks.FINDINGS.items()
@@ -169,6 +165,10 @@ ROWS = Source[Sequence[Row]](
         "servers, first": partial(rounds.board_table, "servers"),
         "frameworks, first": partial(rounds.board_table, "frameworks"),
     },
+)
+
+LIBRARIES = Source[Sequence[Library]](
+    lambda: rounds.every_library(*rounds.present()), (servers.PAGE,), {"libraries": answered}
 )
 
 ROUNDS = Source[Sequence[rounds.Round]](
@@ -250,6 +250,7 @@ SOURCES: tuple[Source[Any], ...] = (
     SERVERS,
     FRAMEWORKS,
     ROWS,
+    LIBRARIES,
     ROUNDS,
     PROXIES,
     CLIENTS,

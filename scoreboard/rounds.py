@@ -33,13 +33,13 @@ from scoreboard.clients.page import runs as runs_of_clients
 from scoreboard.frameworks import first as frameworks
 from scoreboard.frameworks.page import about as about_frameworks
 from scoreboard.frameworks.page import failures as framework_failures
+from scoreboard.libraries import Library, files, libraries
 from scoreboard.proxies import page as proxies
 from scoreboard.proxies.upstream import FAULTS
 from scoreboard.rows import UNKNOWN, Board, Cell, Heads, Row, Runs, table
 from scoreboard.servers import cells
 from scoreboard.servers import first as servers
 from scoreboard.servers.cells import AllRuns
-from scoreboard.servers.page import LIBRARIES
 from scoreboard.servers.page import about as about_servers
 from scoreboard.servers.page import failures as server_failures
 
@@ -61,10 +61,22 @@ HEADS: dict[Board, Heads] = {
 }
 """The columns of each board."""
 
+SHOWN: dict[Board, Sequence[str]] = {
+    "servers": (
+        "state-rewritten",
+        "state-of-another-call",
+        "last-round-again-here",
+        "last-round-again-there",
+        "two-instances",
+        "old-client",
+    ),
+    "frameworks": ("clean", "last-twice", "at-once", "crash-bill", "added-second", "others"),
+}
+"""The columns that SCOREBOARD shows; the pages of libraries show all."""
+
 FIRST: dict[Board, str] = {
     "servers": "library, as its guide writes it → what its options add",
     "frameworks": "framework, and its documented form",
-    "proxies": "proxy",
 }
 """The head of each board's first column."""
 
@@ -113,7 +125,17 @@ def rows_of(board: Scoreboard, runs: AllRuns) -> list[Row]:
 def board_table(board: Board, rows: Sequence[Row]) -> str:
     """Return a board in Markdown."""
     own = [row for row in rows if row.id.startswith(f"{board}/")]
-    return table(FIRST[board], HEADS[board], own, LIBRARIES.name)
+    return table(FIRST[board], {name: HEADS[board][name] for name in SHOWN[board]}, own)
+
+
+def every_library(board: Scoreboard, runs: AllRuns) -> list[Library]:
+    """Return the libraries of servers and frameworks."""
+    return libraries(rows_of(board, runs), runs_of(board, runs))
+
+
+def files_of_libraries(board: Scoreboard, runs: AllRuns) -> dict[Path, str]:
+    """Return the page, the JSON and the badge of each library, by file."""
+    return files(every_library(board, runs), HEADS, runs_of(board, runs))
 
 
 def runs_of(board: Scoreboard, runs: AllRuns) -> Runs:

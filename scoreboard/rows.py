@@ -121,30 +121,23 @@ def marked(cell: Cell) -> str:
     return " → ".join(strong(each) for each in cell.words.split(" → "))
 
 
-def table(first: str, heads: Heads, rows: Sequence[Row], link: str) -> str:
-    """Return a board in Markdown.
+def table(first: str, heads: Heads, rows: Sequence[Row]) -> str:
+    """Return a board in Markdown; the head of a column has the column's name in addresses.
 
     Args:
         first: The head of the first column.
         heads: The other columns.
-        rows: The rows.
-        link: The document that a row's name leads to.
+        rows: The rows. A row's name leads to the page of its library.
     """
 
     def cells() -> Iterator[Sequence[str]]:
         for row in rows:
             form = f", {row.form}" if row.form else ""
-            name = f"[{row.title} {row.version}]({link}#{library_of(row)}){form}"
+            name = f"[{row.title}](libraries/{row.id.split('/')[1]}.md){form}"
             found = (row.cells.get(column, Cell(says="")) for column in heads)
-            yield (name, row.date, *map(marked, found), row.upstream)
+            yield (name, *map(marked, found))
 
-    return markdown((first, "run", *heads.values(), "upstream"), cells())
-
-
-def library_of(row: Row) -> str:
-    """Return the anchor of a row's library in a document."""
-    board, library, *_ = row.id.split("/")
-    return f"{board}-{library}"
+    return markdown((first, *(f"{says} (`{column}`)" for column, says in heads.items())), cells())
 
 
 def anchored(board: Board, name: str, title: str) -> str:

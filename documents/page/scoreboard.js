@@ -73,7 +73,7 @@ function boardOf(data, state) {
   return [
     h("p", { class: "key" }, h("span", { class: "one" }, "somebody is harmed"), h("span", { class: "two" }, "harmed with what options add"), h("span", { class: "good" }, "as it should be"), h("span", { class: "untried" }, "nothing known")),
     grid(data, state, BOARDS[state.board], heads, rows, state.board !== "proxies"),
-    h("p", { class: "caption" }, state.board !== "proxies" && "A library's name opens what its documentation says, and what an author can do. ", fileLink(`docs/results/SCOREBOARD_${state.board === "proxies" ? "PROXIES" : "LIBRARIES"}.md`, "Versions and pages"), ". A cell's address stays from round to round."),
+    h("p", { class: "caption" }, state.board !== "proxies" && "A library's name opens what its documentation says, and what an author can do. ", fileLink(`docs/results/SCOREBOARD${state.board === "proxies" ? "_PROXIES" : ""}.md`, "Versions and pages"), ". A cell's address stays from round to round."),
   ];
 }
 

@@ -28,6 +28,7 @@ class Variant(BaseModel):
         pause: The data that the caller holds between two deliveries, in words.
         carries: Whether these data are the run's state itself, and not only a name of the run.
         author: The author's remedies today for the anomalies that it shows.
+        recommended: Whether the documentation has this form, and does not recommend against it.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -37,6 +38,7 @@ class Variant(BaseModel):
     pause: str
     carries: bool = False
     author: str
+    recommended: bool = True
 
 
 class Framework(Described):

@@ -18,7 +18,6 @@ from scoreboard.frameworks.cases import ATTACKS, CASES
 from scoreboard.frameworks.frameworks import Framework, Variant, frameworks
 from scoreboard.frameworks.play import NOT_THE_END, FrameworkReview, Played
 from scoreboard.libraries import about as about_libraries
-from scoreboard.libraries import table as table_of
 from scoreboard.rows import Cell, Row, Runs, slug, upstream_of
 
 Result = tuple[Framework, Variant, FrameworkReview]
@@ -104,6 +103,8 @@ def outcome(played: Played | None) -> str:
     if fate(played) == "limitation":
         return what
     counts = " or ".join(sorted(played.times)) or f"{played.audits}/{played.bills}"
+    if fate(played) == "result" and not played.bills:
+        what = f'ends with "{played.says.splitlines()[0]}"'
     billed = ", billed what was no choice" if any(map(_bills_no_place, played.history)) else ""
     return f"{counts} {what}".strip() + billed
 
@@ -148,11 +149,6 @@ def shown_anomalies(board: Scoreboard) -> list[str]:
     return [each.name for each in ANOMALIES if any(least(found, each.name) for found in every)]
 
 
-def libraries(board: Scoreboard) -> str:
-    """Return a table with a row for each framework."""
-    return table_of("frameworks", frameworks(), board.frameworks, failure_rows(board))
-
-
 def about(board: Scoreboard) -> Runs:
     """Return what is known of each framework, by its address, a line for each thing."""
     forms: dict[str, list[str]] = {}
@@ -187,17 +183,12 @@ def row(
     return Row(
         id=address(framework, variant),
         title=framework.title,
-        form=variant.name,
+        form=variant.name + ("" if variant.recommended else " (not recommended)"),
         version=found.version,
         date=found.date,
         cells={name: Cell(says=says) for name, says in cells.items()},
         upstream=upstream_of(framework.upstream),
     )
-
-
-def not_built(board: Scoreboard) -> str:
-    """Return a list of the frameworks that could not be built or started."""
-    return "\n".join(f"- {line}" for line in reasons(board)) or "Each was built and started."
 
 
 def cases(board: Scoreboard) -> str:

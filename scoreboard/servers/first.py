@@ -22,6 +22,7 @@ HEADS = {
     "last-round-again-there": "last round resent, other instance",
     "two-instances": "two instances, default key",
     "old-client": "old client, two questions",
+    "exception-to-new-client": "exception's text, new client",
     "exception-to-old-client": "exception's text, old client",
     "must": "MUST broken",
 }
@@ -85,9 +86,11 @@ def _there(found: ServerReview) -> str:
     return "refused" if _two_instances(found) != "works" else _resent(found, RESENT_THERE)
 
 
-def _exception(found: ServerReview, run: CellRun | None) -> str:
-    if "clean-springfield" not in found.old:
-        return "not spoken"
+def _exception_to_old(found: ServerReview, run: CellRun | None) -> str:
+    return _exception(run) if "clean-springfield" in found.old else "not spoken"
+
+
+def _exception(run: CellRun | None) -> str:
     if run is None:
         return NOT_RUN
     return "reaches the client" if run.reaches else "stays inside"
@@ -100,7 +103,8 @@ OUTCOMES: dict[str, Callable[[ServerReview, CellRun | None], str]] = {
     "last-round-again-there": lambda found, run: _there(found),
     "two-instances": lambda found, run: _two_instances(found),
     "old-client": lambda found, run: old_client(found.old.get("clean-springfield")),
-    "exception-to-old-client": _exception,
+    "exception-to-new-client": lambda found, run: _exception(run),
+    "exception-to-old-client": _exception_to_old,
     "must": lambda found, run: musts(found),
 }
 """The outcome of each column, from the review and the column's own run."""
@@ -164,7 +168,7 @@ def rows(board: Scoreboard, runs: AllRuns) -> list[Row]:
         Row(
             id=address(peer),
             title=peer.title,
-            form="",
+            form="departs from its guide" if peer.departs else "",
             version=found.version,
             date=found.date,
             cells={column: _cell(column, form, runs) for column in HEADS},

@@ -20,16 +20,12 @@ from scoreboard import ROOT
 from scoreboard.board import Scoreboard, kept_of
 from scoreboard.board import not_built as unbuilt
 from scoreboard.libraries import about as about_libraries
-from scoreboard.libraries import table as table_of
 from scoreboard.rows import Cell, Row, Runs, slug
 from scoreboard.servers.cells import read as read_cells
 from scoreboard.servers.peers import Peer, Variant, missing, peers
 from scoreboard.servers.play import OLD_CALLS, Broken, Life, Old, ServerReview, Tried
 
 PAGE = ROOT / "docs" / "results" / "SCOREBOARD.md"
-LIBRARIES = PAGE.with_name("SCOREBOARD_LIBRARIES.md")
-"""A row for each library."""
-
 FINDINGS = sorted((ROOT / "docs" / "results" / "findings").glob("server-*.md"))
 """Pages for the maintainers of a server; they show runs that are kept."""
 
@@ -168,11 +164,6 @@ def shown_anomalies(board: Scoreboard) -> list[str]:
     tried = (each for _, _, found in played(board) for each in found.tried)
     shown = {name for each in tried for name in each.shown}
     return [each.name for each in ANOMALIES if each.name in shown]
-
-
-def libraries(board: Scoreboard) -> str:
-    """Return a table with a row for each server."""
-    return table_of("servers", peers(), board.servers, failure_rows(board, "resends"))
 
 
 def about(board: Scoreboard) -> Runs:

@@ -133,6 +133,7 @@ class Described(_Strict):
         title: The usual name of the library.
         language: The language of the program.
         package, version: The library's package and version; the manifest names the same version.
+        departs: The ways in which the program differs from the guide; may be empty.
         note: A remark for the reader; may be empty.
         documentation: The page of the documentation that the program follows.
         needs: The programs that must be installed.
@@ -146,6 +147,7 @@ class Described(_Strict):
     language: str
     package: str
     version: str
+    departs: str = ""
     note: str = ""
     documentation: str
     needs: list[str]

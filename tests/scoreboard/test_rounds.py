@@ -31,6 +31,7 @@ COLUMNS = {
         "last-round-again-there",
         "two-instances",
         "old-client",
+        "exception-to-new-client",
         "exception-to-old-client",
         "must",
     ],

@@ -299,6 +299,7 @@ def unseen() -> str:
 def numbers(kept: SuiteRuns) -> str:
     """Return the score in a few sentences."""
     server = of(finds(kept, row) for row in broken("server"))
+    on_page = of(finds(kept, row) for row in broken("server") if row.section == "mrtr")
     clients = of(finds(kept, row) for row in broken("client"))
     more = of(finds(kept, row, proposed=True) for row in broken("server"))
     more_clients = of(finds(kept, row, proposed=True) for row in broken("client"))
@@ -308,7 +309,8 @@ def numbers(kept: SuiteRuns) -> str:
     repeated = len([row for row in rows if row.repeats])
     invisible = len([row for row in rows if row.why])
     return (
-        f"**The suite {kept.suite} finds {server} broken servers, and {clients} broken clients.**"
+        f"**On the page on multi-round requests the suite {kept.suite} finds {on_page} broken"
+        f" servers; of all pages here, {server} servers and {clients} clients.**"
         f" With the proposed scenarios, which were written for these mutants, it finds {more} and"
         f" {more_clients}."
         f" Of ten servers that the scenarios were not written for, the suite finds {unknown}, and"

@@ -68,11 +68,7 @@ type state struct {
 	Place string `json:"place"`
 }
 
-// canAsk reports whether the client declared forms. The guide leaves this out, and so do all settings but "elicit".
 func canAsk(req *mcp.CallToolRequest) bool {
-	if !elicits {
-		return true
-	}
 	declared := req.ClientCapabilities()
 	return declared != nil && declared.Elicitation != nil &&
 		(declared.Elicitation.Form != nil || declared.Elicitation.URL == nil)

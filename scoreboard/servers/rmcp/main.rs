@@ -162,8 +162,7 @@ impl ServerHandler for WeatherServer {
         };
         let mut answers = request.input_responses.unwrap_or_default();
         let elicitation = context.client_capabilities().and_then(|declared| declared.elicitation);
-        // Its example does not look at what the client declared, and nor does the default.
-        let can_ask = !self.hardened || elicitation.is_some_and(|modes| modes.form.is_some() || modes.url.is_none());
+        let can_ask = elicitation.is_some_and(|modes| modes.form.is_some() || modes.url.is_none());
 
         weather::audit(location).map_err(failed)?;
 

@@ -38,7 +38,6 @@ enum Answer {
 struct WeatherHandler {
     codec: RequestStateCodec,
     bare: bool,
-    careful: bool,
 }
 
 fn text(words: String) -> CallToolResult {
@@ -157,8 +156,7 @@ impl ServerHandler for WeatherHandler {
             None => None,
         };
         let answers = params.input_responses.as_ref();
-        // The guide does not look at what the client declared, and nor do the others.
-        let asks = !self.careful || can_ask(context);
+        let asks = can_ask(context);
 
         weather::audit(&location).map_err(failed)?;
 
@@ -228,7 +226,7 @@ async fn main() -> SdkResult<()> {
     let (hardened, bare) = (variant == "hardened", variant == "bare");
     let max_age = Duration::from_secs(if hardened { 600 } else { 60 });
     let key = key().expect("STATE_SECRET is a key");
-    let handler = WeatherHandler { codec: RequestStateCodec::with_key(key).with_max_age(max_age), bare, careful: hardened };
+    let handler = WeatherHandler { codec: RequestStateCodec::with_key(key).with_max_age(max_age), bare };
     let details = ServerDetails {
         server_info: Implementation {
             name: "weather".into(),

@@ -1,0 +1,88 @@
+"""Tests of the first table of the scoreboard, and of the files of each library."""
+
+import json
+import re
+
+import pytest
+
+from scoreboard import rounds
+from scoreboard.libraries import DATA, PAGES, QUESTIONS, REPORTS, answers, badge
+from scoreboard.servers.first import OUTCOMES
+from scoreboard.servers.page import Result, played
+from scoreboard.servers.peers import peers
+
+GOOD = {
+    "state-rewritten": {"refused", "no state"},
+    "last-round-again-here": {"once"},
+    "two-instances": {"works"},
+    "exception-to-old-client": {"stays inside"},
+}
+"""The outcomes that a library gets right, by question."""
+
+
+@pytest.fixture(scope="module")
+def results() -> list[Result]:
+    return played(rounds.read_board())
+
+
+def outcomes(results: list[Result], name: str, question: str, meaning: str | None) -> set[str]:
+    runs = rounds.cells.read().servers[name]
+    return {
+        OUTCOMES[question](found, runs[variant.name].cells.get(question))
+        for peer, variant, found in results
+        if peer.name == name and (meaning is None or meaning in variant.means)
+    }
+
+
+def test_every_server_has_an_answer_to_every_question() -> None:
+    assert answers().keys() == peers().keys()
+    assert all([*found] == [*QUESTIONS] for found in answers().values())
+
+
+@pytest.mark.parametrize("question", GOOD)
+def test_an_answer_agrees_with_the_runs(results: list[Result], question: str) -> None:
+    for name, found in answers().items():
+        says = found[question].says
+        if says == "by itself":
+            assert outcomes(results, name, question, "guide") <= GOOD[question], name
+        if says == "offers it":
+            assert outcomes(results, name, question, None) & GOOD[question], name
+        if question == "last-round-again-here" and says == "the guide is silent":
+            assert outcomes(results, name, question, "guide") == {"twice"}, name
+
+
+def test_a_server_asks_whom_its_guide_asks_or_says_that_it_departs(results: list[Result]) -> None:
+    for peer, variant, found in results:
+        asks = "asks-only-who-can-be-asked" in {each.rule for each in found.breaks}
+        says = answers()[peer.name]["cannot-be-asked"].says
+        if "guide" in variant.means and says in ("the guide is silent", "offers it"):
+            is_played = rounds.read_board().servers[peer.name].digest == peer.digest
+            assert asks or peer.departs or not is_played, peer.name
+
+
+def test_the_files_of_each_library_are_made_from_what_is_kept() -> None:
+    found = rounds.files_of_libraries(*rounds.present())
+    there = {path for folder in (PAGES, DATA) for path in folder.iterdir()}
+    assert there == found.keys()
+    for path, text in found.items():
+        assert path.read_text(encoding="utf-8") == text, "stale: python -m documents --kept"
+
+
+def test_a_badge_counts_what_the_json_says() -> None:
+    library = next(
+        each for each in rounds.every_library(*rounds.present()) if each.name == "python-mcpserver"
+    )
+    says = [each["says"] for each in json.loads(library.model_dump_json())["answers"].values()]
+    shown = re.search(r"(\d) of 6 by itself, (\d) offered", badge(library))
+    assert shown is not None
+    assert [int(each) for each in shown.groups()] == [
+        says.count("by itself"),
+        says.count("offers it"),
+    ]
+
+
+def test_a_report_is_of_a_library_and_the_board_says_that_it_is_not_sent() -> None:
+    by_name = {each.name: each for each in rounds.every_library(*rounds.present())}
+    for path in REPORTS.glob("*.md"):
+        assert by_name[path.stem].told == "report ready, not sent"
+        assert by_name[path.stem].version in path.read_text(encoding="utf-8")
