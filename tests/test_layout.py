@@ -3,7 +3,7 @@
 import ast
 import re
 import tomllib
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -71,14 +71,17 @@ def module_of(path: Path) -> str:
     return ".".join(path.relative_to(REPOSITORY).with_suffix("").parts).removesuffix(".__init__")
 
 
-def imports_of(path: Path) -> Iterator[str]:
-    """Yield the dotted names that a file imports, also within functions."""
+@cache
+def imports_of(path: Path) -> frozenset[str]:
+    """Return the dotted names that a file imports, also within functions."""
+    found: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: imports are absolute here"
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return frozenset(found)
 
 
 MODULES = sorted(path for path in ROOT.rglob("*.py") if not path.name.startswith("__"))
