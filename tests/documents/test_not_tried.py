@@ -12,7 +12,7 @@ import pytest
 from documents.explored import read
 from tests.commands import REPOSITORY, copy_of_the_project, run
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.evidence("what was not tried")]
 
 OPTION = "option_n_phases.py"
 KEPT = "mrtr_options/review/bench/next_versions/n.toml"
@@ -78,7 +78,6 @@ print(json.dumps(made))
 """
 
 
-@pytest.mark.evidence("what was not tried")
 def test_explore_says_what_was_not_tried(command: Command) -> None:
     told = command("mrtr_options explore N --client resends")
     assert LINE in told
@@ -93,7 +92,6 @@ def test_explore_says_what_was_not_tried(command: Command) -> None:
     assert f"not tried on N: redeploy ({WHY})" in table
 
 
-@pytest.mark.evidence("what was not tried")
 def test_check_says_what_was_not_tried_and_what_may_still_happen(
     command: Command, tmp_path: Path
 ) -> None:
@@ -120,7 +118,6 @@ def test_the_matrix_says_which_schedules_were_not_tried(command: Command) -> Non
     ]
 
 
-@pytest.mark.evidence("what was not tried")
 def test_readme_counts_it_in_no_behaviour_and_names_what_was_not_tried(
     part: Callable[[str], str],
 ) -> None:
@@ -135,7 +132,6 @@ def test_readme_counts_it_in_no_behaviour_and_names_what_was_not_tried(
     assert "Not tried: **N**." in leading
 
 
-@pytest.mark.evidence("what was not tried")
 def test_results_says_not_tried_in_each_cell(part: Callable[[str], str]) -> None:
     rows = [line for line in part("anomalies").splitlines() if line.startswith("| N | resends")]
     assert "not tried: redeploy" in rows[0]
@@ -148,7 +144,6 @@ def test_results_says_not_tried_in_each_cell(part: Callable[[str], str]) -> None
     assert "N | 0 | 0 | 0 | 0 | 0 | 22 |" in part("questions-by-position: affected")
 
 
-@pytest.mark.evidence("what was not tried")
 def test_the_page_says_not_tried_in_each_cell(part: Callable[[str], Any]) -> None:
     found = part("page")
     (world,) = (
