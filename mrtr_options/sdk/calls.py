@@ -96,6 +96,7 @@ class Call(AsksTogether):
         caller: The name of the caller; empty for a stranger, whom `call_is_secret` lets in.
         lifespan_context: What the server's lifespan yields.
         memo: Computes a value once in a call; see `ReplayContext.memo`.
+        until: Waits for something that is done elsewhere; see `ReplayContext.until`.
         ran: Returns whether an effect ran in this round; see `ReplayContext.ran`.
     """
 
@@ -103,7 +104,7 @@ class Call(AsksTogether):
         self._ctx = ctx
         self.caller = ctx.caller or ""
         self.lifespan_context: Any = ctx.lifespan_context
-        self.memo, self.report_progress = ctx.memo, ctx.report_progress
+        self.memo, self.until, self.report_progress = ctx.memo, ctx.until, ctx.report_progress
         self.ran = ctx.ran
 
     async def elicit(self, question: Question[AnswerT] | Inquiry[AnswerT]) -> AnswerT:

@@ -10,6 +10,7 @@ and multi round-trip requests (`inputRequests`, `inputResponses`).
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import dataclass
 from functools import lru_cache
@@ -401,3 +402,36 @@ def answer_to(
         this.answers[question.key] = response
         return read_answer(question, response)
     return None if kind_of(question) in kinds(ctx) else assume_answer(question)
+
+
+# --- records -------------------------------------------------------------------------------------
+
+
+def plain_response(response: types.InputResponse) -> dict[str, Any]:
+    """Return a response as a record has it."""
+    content = response.model_dump(by_alias=True, mode="json", exclude_none=True)
+    if isinstance(response, types.ElicitResult) and response.action != "accept":
+        content.pop("content", None)
+    return content
+
+
+def read_recorded(
+    question: Question[AnswerT] | Inquiry[AnswerT], response: types.InputResponse | dict[str, Any]
+) -> AnswerT:
+    """Check a response, or the record of one, against its question.
+
+    Raises:
+        Declined, Cancelled, BadAnswer: See `read_answer`.
+    """
+    model = response_to(question)
+    try:
+        answer = model.model_validate(response)
+    except ValidationError:
+        raise BadAnswer(question.key, f"it is not of the type {model.__name__}") from None
+    return read_answer(question, cast("types.InputResponse", answer))
+
+
+def digest_of_request(shown: types.InputRequest) -> str:
+    """Tell apart what clients are shown."""
+    text = shown.model_dump_json(by_alias=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:32]

@@ -50,7 +50,7 @@ from typing import Any, Generic, NoReturn, TypeVar, cast
 import anyio
 import mcp_types as types
 from mcp.server import ServerRequestContext
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field
 
 from mrtr_options.sdk.call_key import call_key_of
 from mrtr_options.sdk.capabilities import kinds
@@ -72,13 +72,15 @@ from mrtr_options.sdk.questions import (
     are_same,
     assume_answer,
     check_length,
+    digest_of_request,
     kind_of,
     load_state,
-    read_answer,
+    plain_response,
+    read_recorded,
     request_for,
-    response_to,
 )
 from mrtr_options.sdk.together import AsksTogether
+from mrtr_options.sdk.waiting import WaitsInRounds
 from mrtr_options.sdk.writing import read_back
 
 DeskT = TypeVar("DeskT")
@@ -169,7 +171,7 @@ class Round(Generic[DeskT]):
         for key, response in (params.input_responses or {}).items():
             asked = self.record.asked.get(key)
             if asked is not None and asked.response is None:
-                asked.response = _write_response(response)
+                asked.response = plain_response(response)
                 self._fresh[key] = response
                 check_length(key, self.record)
 
@@ -238,7 +240,7 @@ class Round(Generic[DeskT]):
                 answers.append(assume_answer(question))
         if missing:
             for key, request in missing.items():
-                self.record.asked[key] = _Asked(digest=_digest(request))
+                self.record.asked[key] = _Asked(digest=digest_of_request(request))
             self._questions = missing
             raise RoundOver
         return tuple(answers)
@@ -259,11 +261,11 @@ class Round(Generic[DeskT]):
         asked = self.record.asked.get(question.key)
         if asked is None or asked.response is None:
             return None
-        if asked.digest != _digest(request_for(question)):
+        if asked.digest != digest_of_request(request_for(question)):
             return None
         try:
             # As the client sent it, if it came in this round; the record of it is equal.
-            return _read(question, self._fresh.get(question.key, asked.response))
+            return read_recorded(question, self._fresh.get(question.key, asked.response))
         except BadAnswer as error:
             if question.key in self._fresh:
                 self._refuse(error)
@@ -338,7 +340,7 @@ class Round(Generic[DeskT]):
 # --- for the author -----------------------------------------------------------------------------
 
 
-class ReplayContext(AsksTogether, Generic[DeskT]):
+class ReplayContext(AsksTogether, WaitsInRounds, Generic[DeskT]):
     """The handler's context, in place of the SDK's request context.
 
     Attributes:
@@ -466,32 +468,3 @@ def _target_of(params: types.InputResponseRequestParams) -> str:
     """Return the target of a request: the tool or prompt with its arguments, or the resource."""
     meant = {"input_responses", "request_state", "meta"}
     return json.dumps(params.model_dump(mode="json", exclude=meant), sort_keys=True)
-
-
-def _write_response(response: types.InputResponse) -> dict[str, Any]:
-    content = response.model_dump(by_alias=True, mode="json", exclude_none=True)
-    if isinstance(response, types.ElicitResult) and response.action != "accept":
-        content.pop("content", None)
-    return content
-
-
-def _read(
-    question: Question[AnswerT] | Inquiry[AnswerT], response: types.InputResponse | dict[str, Any]
-) -> AnswerT:
-    """Check a response, or the record of one, against its question.
-
-    Raises:
-        Declined, Cancelled, BadAnswer: See `questions.read_answer`.
-    """
-    model = response_to(question)
-    try:
-        answer = model.model_validate(response)
-    except ValidationError:
-        raise BadAnswer(question.key, f"it is not of the type {model.__name__}") from None
-    return read_answer(question, cast("types.InputResponse", answer))
-
-
-def _digest(shown: types.InputRequest) -> str:
-    """Tell apart what clients are shown."""
-    text = shown.model_dump_json(by_alias=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:32]

@@ -1,19 +1,24 @@
 """Waiting for something that is done elsewhere: a payment, an approval, a delivery.
 
 A link's acceptance is the user's consent to open it. Whether they did what the page asks is known
-elsewhere, and a tool asks there: `ctx.until(...)` of options H, K and L.
+elsewhere, and a tool asks there: `ctx.until(...)` of options H, J, K and L.
 
-Knows anyio and `handler`.
+Knows anyio, `handler` and `questions`.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from itertools import count
+from typing import Any, Literal, Protocol, TypeVar
 
 import anyio
+import mcp_types as types
+from pydantic import BaseModel
 
 from mrtr_options.sdk.handler import await_result
+from mrtr_options.sdk.questions import Inquiry, Question
 
 T = TypeVar("T")
 
@@ -21,6 +26,16 @@ GO_ON = "mrtr-go-on"
 """The key of the form that asks a user whether to wait further."""
 POLL_SECONDS = 1.0
 """The pause between two calls of the author's function."""
+
+
+ROUND_WAIT_SECONDS = 20.0
+"""The time for which a round of J waits, shorter than a client does."""
+
+
+class GoOn(BaseModel):
+    """The form that asks whether to go on waiting, in J."""
+
+    go_on: Literal["yes", "no"]
 
 
 class NotInTime(Exception):
@@ -63,3 +78,59 @@ async def poll(
         if value or seconds <= 0:
             return value or None
         await anyio.sleep(min(poll_seconds, seconds))
+
+
+# --- in rounds ----------------------------------------------------------------------------------
+
+
+class _Context(Protocol):
+    """The part of J's context that `WaitsInRounds` uses."""
+
+    async def elicit(self, question: Question[Any] | Inquiry[Any]) -> Any: ...
+    async def memo(self, key: str, compute: Callable[[], Awaitable[T] | T]) -> T: ...
+
+
+class WaitsInRounds:
+    """The waiting of a handler that runs again in each round, such as J's."""
+
+    async def until(
+        self: _Context,
+        key: str,
+        check: Callable[[], Awaitable[T | None] | T | None],
+        *,
+        seconds: float,
+        link: Inquiry[types.ElicitResult] | None = None,
+        poll_seconds: float = POLL_SECONDS,
+    ) -> T:
+        """Wait for something that is done elsewhere; see `DurableContext.until`.
+
+        A round waits for `ROUND_WAIT_SECONDS`, and then asks the user whether to go on.
+
+        Raises:
+            NotInTime: It did not come in time, or the user does not go on.
+        """
+        check_seconds(seconds, poll_seconds)
+        if link is not None:
+            await self.elicit(link)
+        ends = await self.memo(f"{key}, ends", lambda: time.time() + seconds)
+        round_ends = time.time() + ROUND_WAIT_SECONDS
+        for number in count(1):
+            found = await self.memo(
+                f"{key}, look {number}",
+                lambda: poll(
+                    check,
+                    left=lambda: min(ends, round_ends) - time.time(),
+                    poll_seconds=poll_seconds,
+                ),
+            )
+            if found is not None:
+                return found
+            is_over = await self.memo(f"{key}, over {number}", lambda: time.time() >= ends)
+            message = f"{key!r} is not there yet. Go on waiting?"
+            if (
+                is_over
+                or (await self.elicit(Question(f"{key}, go on {number}", message, GoOn))).go_on
+                == "no"
+            ):
+                break
+        raise NotInTime(key, seconds)

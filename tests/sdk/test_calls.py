@@ -20,6 +20,7 @@ from pydantic import BaseModel, Field
 
 from mrtr_options import sdk
 from mrtr_options.review.bench.client import MODES
+from mrtr_options.sdk import waiting as waits
 from mrtr_options.sdk.protection import ANSWER_BY, new_key
 from tests.sending import text_of
 
@@ -285,6 +286,43 @@ async def test_the_argument_that_names_a_call_says_when_to_send_another(
     }
     assert said["order"] is None
     assert "send the same one again after an error" in said["reference"]
+
+
+def waiting(path: Path, looks: list[str | None]) -> Any:
+    """Build an instance whose tool waits for a payment, and asks something after it."""
+    server = MCPServer("shop")
+
+    @calls_in(path).tool(server, name_by="reference")
+    async def refund(call: sdk.Call, order: str, reference: str, amount: int) -> str:
+        try:
+            paid = await call.until("payment", lambda: looks.pop(0), seconds=600)
+        except sdk.NotInTime:
+            raise sdk.NotDone("It was not paid in time.") from None
+        return f"{paid}, receipt {await call.confirm('A receipt?')}"
+
+    return server
+
+
+class Waiter(User):
+    """Says whether to go on waiting, too."""
+
+    async def __call__(self, context: Any, params: Any) -> types.ElicitResult:
+        self.asked.append(params.message)
+        (name,) = params.requested_schema["properties"]
+        return types.ElicitResult(action="accept", content={name: self.go_ahead})
+
+
+async def test_a_call_waits_for_what_is_done_elsewhere_as_long_as_its_user_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(waits, "ROUND_WAIT_SECONDS", 0.0)  # each round looks once
+    user = Waiter()
+    server = waiting(tmp_path / "calls", [None, None, "paid"])
+    assert await told(server, user) == "paid, receipt True"
+    assert [each for each in user.asked if "Go on waiting?" in each] == user.asked[:2]
+    impatient = Waiter("no")
+    said = await told(waiting(tmp_path / "calls", [None]), impatient, reference="r-2")
+    assert said == "It was not paid in time."
 
 
 # --- a client that registers anew -----------------------------------------------------------------
