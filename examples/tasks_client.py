@@ -145,8 +145,11 @@ async def _sent(
         try:
             return await session.send_request(request, kind)
         except MCPError as error:
-            if error.data != {"reason": "still_at_work"}:
-                raise
+            match error.data:
+                case {"reason": "still_at_work"}:
+                    pass
+                case _:
+                    raise
         await anyio.sleep(AGAIN_SECONDS)  # a server may refuse at once; do not flood it
 
 

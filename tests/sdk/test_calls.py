@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,112 +20,28 @@ from pydantic import BaseModel, Field
 from mrtr_options import sdk
 from mrtr_options.review.bench.client import MODES
 from mrtr_options.sdk import waiting as waits
-from mrtr_options.sdk.protection import ANSWER_BY, new_key
+from mrtr_options.sdk.protection import ANSWER_BY
+from tests.sdk.shop import (
+    KEY,
+    TIERS,
+    WANTED,
+    Bank,
+    Make,
+    Paid,
+    User,
+    calls_in,
+    instance,
+    one_round,
+    told,
+)
 from tests.sending import text_of
 
 pytestmark = pytest.mark.anyio
-
-KEY = new_key()
-WANTED = {"order": "o-1", "reference": "r-1", "amount": 40}
-TIERS = pytest.mark.parametrize("make", [MCPServer, Server], ids=["high", "lowlevel"])
-Make = Callable[[str], Any]
 
 
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"
-
-
-class Paid(BaseModel):
-    """What the bank returns."""
-
-    id: str
-    amount: int
-
-
-@dataclass
-class Bank:
-    """A bank without idempotency keys, whose payments can be looked up.
-
-    Attributes:
-        paid: The payments, in order.
-        trouble: Raised by the next payment, after it was made.
-    """
-
-    paid: list[Paid] = field(default_factory=list[Paid])
-    trouble: BaseException | None = None
-
-    async def pay(self, reference: str, amount: int) -> Paid:
-        self.paid.append(Paid(id=f"p-{len(self.paid) + 1}", amount=amount))
-        if self.trouble is not None:
-            trouble, self.trouble = self.trouble, None
-            raise trouble
-        return self.paid[-1]
-
-    async def find(self, reference: str) -> Paid | bool:
-        return self.paid[-1] if self.paid else False
-
-
-@dataclass
-class User:
-    """Answers each question with a yes or a no, and keeps its words."""
-
-    go_ahead: str = "yes"
-    action: Any = "accept"
-    asked: list[str] = field(default_factory=list[str])
-
-    async def __call__(self, context: Any, params: Any) -> types.ElicitResult:
-        self.asked.append(params.message)
-        content: Any = {"go_ahead": self.go_ahead} if self.action == "accept" else None
-        return types.ElicitResult(action=self.action, content=content)
-
-
-def calls_in(path: Path, caller: str | None = "clerk", **more: Any) -> sdk.Calls:
-    return sdk.Calls(sdk.SqliteStore(path), keys=[KEY], caller=lambda ctx: caller, **more)
-
-
-def instance(make: Make, path: Path, bank: Bank, fee: str = "") -> Any:
-    """Build an instance; all of them share a file and a bank."""
-    server = make("shop")
-
-    @calls_in(path).tool(server, name_by="reference")
-    async def refund(call: sdk.Call, order: str, reference: str, amount: int = 40) -> str:
-        """Refund an order."""
-        if not await call.confirm(f"Refund {amount} on {order}{fee}?"):
-            raise sdk.NotDone("Nothing was refunded.")
-        done = await call.once("refund", bank.pay, reference, amount, settled=bank.find)
-        receipt = await call.confirm("Send a receipt?")
-        return f"Refunded {done.amount}: {done.id}, receipt {receipt}, by {call.caller}"
-
-    return server
-
-
-async def told(server: Any, user: User, era: Any = "modern", **arguments: Any) -> str:
-    """Make a call and return what is told; an error begins with "error: "."""
-    async with Client(server, mode=MODES[era], elicitation_callback=user) as client:
-        try:
-            result = await client.call_tool("refund", WANTED | arguments)
-            return " ".join(each.text for each in result.content if each.type == "text")
-        except MCPError as error:
-            return f"error: {error}"
-
-
-async def one_round(server: Any, asked: Any = None, go_ahead: str = "yes") -> Any:
-    """Send one round, at whichever instance."""
-    more: dict[str, Any] = {}
-    if asked is not None:
-        yes = types.ElicitResult(action="accept", content={"go_ahead": go_ahead})
-        more = {
-            "input_responses": dict.fromkeys(asked.input_requests, yes),
-            "request_state": asked.request_state,
-        }
-    async with Client(server, mode=MODES["modern"], elicitation_callback=User()) as client:
-        call = client.session.call_tool
-        try:
-            return await call("refund", WANTED, allow_input_required=True, **more)
-        except MCPError as error:  # raised outside the client's groups
-            refusal = error
-    raise refusal
 
 
 DONE = "Refunded 40: p-1, receipt True, by clerk"

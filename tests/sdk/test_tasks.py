@@ -199,7 +199,7 @@ async def test_a_request_that_may_not_have_tasks_is_refused(engine: str) -> None
         call = asked["requestState"].partition(".")[0]
         for unknown in (call, "made-up", ""):  # `call` is a call in rounds, not a task
             told = await client.is_refused(types.INVALID_PARAMS, "tasks/get", taskId=unknown)
-            assert told == {"reason": "unknown_task"}
+            assert told["reason"] == "unknown_task"
         for method in ("tasks/get", "tasks/update", "tasks/cancel"):
             assert await plain.is_refused(UNDECLARED, method, taskId=task["taskId"]) == NEEDED
         for method in ("tasks/result", "tasks/list"):  # methods of the old protocol
@@ -355,7 +355,7 @@ async def test_a_look_at_no_database_is_refused(
             told = await client.is_refused(
                 types.REQUEST_TIMEOUT, "tasks/get", taskId=task["taskId"]
             )
-        assert told == {"reason": "still_at_work"}
+        assert told["reason"] == "still_at_work"
 
 
 async def test_a_task_at_work_when_its_time_is_over_is_stopped(sqlite: str) -> None:
