@@ -26,7 +26,7 @@ from mrtr_options.review.bench.faults import parse
 from mrtr_options.review.bench.history import Crashed, Effect, Failed
 from mrtr_options.review.bench.messages import HUNG, LOST, Request
 from mrtr_options.review.bench.run import run
-from mrtr_options.review.bench.scenario import Delivery, Send, calling
+from mrtr_options.review.bench.scenario import Send, calling
 from mrtr_options.review.bench.schedules import named
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.review.judge.contract import violations
@@ -296,7 +296,7 @@ async def effect(kind, subject):
 async def test_an_effect_that_fails_for_a_moment_happens_when_it_is_tried_again(
     what: Literal["once", "lock"], tries: str, tmp_path: Path
 ) -> None:
-    steps = (Send("first"), Send("units", delivery=Delivery(fault=f"{what}@bill")))
+    steps = (Send("first"), Send("units", fault=f"{what}@bill"))
     source = E.replace("desk.audit(", 'effect("audit", ').replace("desk.bill(", 'effect("bill", ')
     async with children(tmp_path, source=source + TRIES) as found:
         history = await run(ANY, replace(calling("Tokyo", "one"), script=steps), found)

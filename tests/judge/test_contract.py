@@ -20,7 +20,6 @@ from mrtr_options.review.bench.scenario import (
     PLACE,
     UNITS,
     Altered,
-    Delivery,
     Scenario,
     Send,
     Step,
@@ -111,7 +110,7 @@ def test_guard_keeps_contract(
 
 
 def test_a_state_that_is_refused_too_early_is_told_once() -> None:
-    script = (FIRST, PLACE, Send("units", delivery=Delivery(fault="fail@bill")), UNITS, UNITS)
+    script = (FIRST, PLACE, Send("units", fault="fail@bill"), UNITS, UNITS)
     scenario = replace(calling(fleet="one"), script=script)
     history = anyio.run(run, subject_named("H"), scenario)
     *before, last = history.events

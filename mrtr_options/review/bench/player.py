@@ -126,7 +126,7 @@ class Player(Sender):
                     await self._clients[other.call].thinks.wait()
                 case _:
                     pass
-            is_leaving = isinstance(other, Send) and other.delivery.ends == "client"
+            is_leaving = isinstance(other, Send) and other.ends == "client"
             if is_leaving and other is not step:
                 await anyio.sleep(LEAVES_SECONDS / 2)  # the other request is at work by then
         await self.take(step)
@@ -138,19 +138,18 @@ class Player(Sender):
         if self._is_left_out(step):
             return
         request = self._request_of(step)
-        delivery = step.delivery
-        await self._arm(delivery.fault)
+        await self._arm(step.fault)
         to = self._instances_for(step)
-        gone = anyio.Event() if delivery.ends == "client" else None
+        gone = anyio.Event() if step.ends == "client" else None
         async with anyio.create_task_group() as group:
-            if delivery.ends is not None:
+            if step.ends is not None:
                 group.start_soon(self._end_at_work, gone, to[0])
             reply = await self.play_round(
                 request,
                 to,
                 call=step.call,
-                at_once=delivery.again == "at once",
-                lost=delivery.lost,
+                at_once=step.again == "at once",
+                lost=step.lost,
                 gone=gone,
             )
             # A busy machine makes one call fail; that is no refusal.
@@ -221,9 +220,9 @@ class Player(Sender):
         if self.scenario.setup.fleet == "sticky" and asked is not None:
             instance = asked.instance
         else:
-            to = step.delivery.to
+            to = step.to
             instance = self._next_instance() if to is None else to % count
-        return [instance] if step.delivery.again is None else [instance, (instance + 1) % count]
+        return [instance] if step.again is None else [instance, (instance + 1) % count]
 
     async def _end_at_work(self, gone: anyio.Event | None, instance: int) -> None:
         """End the client of a request that is at work, or its instance."""

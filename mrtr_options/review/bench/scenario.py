@@ -87,28 +87,7 @@ class Altered:
     state: str | None = None
 
 
-@dataclass(frozen=True)
-class Delivery:
-    """The fate of a request on its way, and while it is at work.
-
-    Attributes:
-        lost: Whether the response is lost (`messages.LOST`).
-        again: The network delivers the request twice: one after the other, or at once.
-        to: The instance it goes to; None for the next in turn.
-        fault: The fault at an effect of this round: a name in `faults.KINDS`.
-        ends: The side that ends while the request is at work: the client leaves, or the instance
-            dies and another takes its place.
-    """
-
-    lost: bool = False
-    again: Literal["later", "at once"] | None = None
-    to: int | None = None
-    fault: str | None = None
-    ends: Literal["client", "instance"] | None = None
-
-
 AS_USUAL = Altered()
-UNDISTURBED = Delivery()
 
 
 @dataclass(frozen=True)
@@ -122,7 +101,12 @@ class Send:
         extra: Answers to questions that were not asked, by key: an answer, or content that is
             accepted.
         altered: The differences from the request that the call would send.
-        delivery: The fate of the request.
+        lost: Whether the response is lost (`messages.LOST`).
+        again: The network delivers the request twice: one after the other, or at once.
+        to: The instance it goes to; None for the next in turn.
+        fault: The fault at an effect of this round: a name in `faults.KINDS`.
+        ends: The side that ends while the request is at work: the client leaves, or the instance
+            dies and another takes its place.
         only_if: The condition without which the step is left out. "failed": the request before it
             brought an error or nothing. "asked": the request before it brought this round's
             question. "room": no earlier step with this condition has been refused.
@@ -133,7 +117,11 @@ class Send:
     call: int = 1
     extra: dict[str, Any] = field(default_factory=dict[str, Any])
     altered: Altered = AS_USUAL
-    delivery: Delivery = UNDISTURBED
+    lost: bool = False
+    again: Literal["later", "at once"] | None = None
+    to: int | None = None
+    fault: str | None = None
+    ends: Literal["client", "instance"] | None = None
     only_if: Literal["failed", "asked", "room"] | None = None
 
 
@@ -365,9 +353,7 @@ class Scenario:
     @property
     def is_deadly(self) -> bool:
         """Return whether an instance dies in a round, so that later runs may meet its work."""
-        return any(
-            isinstance(step, Send) and step.delivery.ends == "instance" for step in self.steps
-        )
+        return any(isinstance(step, Send) and step.ends == "instance" for step in self.steps)
 
     @property
     def takes_tasks(self) -> bool:
@@ -434,13 +420,7 @@ def _needs_of(step: Step) -> set[Need]:
 
 def fault_at_effect(step: Step) -> str | None:
     """Return the name of the fault at an effect of a round or a whole call, if it has one."""
-    match step:
-        case Send():
-            return step.delivery.fault
-        case WholeCall():
-            return step.fault
-        case _:
-            return None
+    return step.fault if isinstance(step, Send | WholeCall) else None
 
 
 def calling(

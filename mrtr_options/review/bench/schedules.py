@@ -19,7 +19,6 @@ from mrtr_options.review.bench.scenario import (
     UNITS,
     Altered,
     Caller,
-    Delivery,
     Redeploy,
     Restart,
     Scenario,
@@ -123,7 +122,7 @@ SCHEDULES: dict[str, Schedule] = {
         make_schedule(
             "crash-after-effect",
             "The process dies between the bill and the response; the client sends the round again.",
-            (FIRST, PLACE, Send("units", delivery=Delivery(fault="crash@bill")), UNITS),
+            (FIRST, PLACE, Send("units", fault="crash@bill"), UNITS),
         ),
         make_schedule(
             "lost-final-keyed",
@@ -134,14 +133,14 @@ SCHEDULES: dict[str, Schedule] = {
         make_schedule(
             "crash-after-effect-keyed",
             "As crash-after-effect, where the effects' destination honours idempotency keys.",
-            (FIRST, PLACE, Send("units", delivery=Delivery(fault="crash@bill")), UNITS),
+            (FIRST, PLACE, Send("units", fault="crash@bill"), UNITS),
             destination="honours keys",
         ),
         make_schedule(
             "failed-audit",
             "The first effect fails (its destination is down) and the client starts over.",
             (
-                Send("first", delivery=Delivery(fault="fail@audit")),
+                Send("first", fault="fail@audit"),
                 Send("first", only_if="failed"),
                 PLACE,
                 UNITS,
@@ -154,7 +153,7 @@ SCHEDULES: dict[str, Schedule] = {
             (
                 FIRST,
                 PLACE,
-                Send("units", delivery=Delivery(fault="fail@bill")),
+                Send("units", fault="fail@bill"),
                 Send("units", only_if="failed"),
             ),
             (WholeCall(fault="fail@bill"), WholeCall()),

@@ -14,7 +14,6 @@ from mrtr_options.review.bench.scenario import (
     DECLINE,
     Altered,
     Caller,
-    Delivery,
     Repeat,
     Scenario,
     Send,
@@ -77,7 +76,7 @@ def _life(draw: random.Random, call: int, caller: Caller) -> list[Step]:
         if draw.random() < 0.1:
             step = replace(step, extra={draw.choice(("place", "units")): {"units": "imperial"}})
         if draw.random() < 0.15:
-            step = replace(step, delivery=Delivery(again=draw.choice(("later", "at once"))))
+            step = replace(step, again=draw.choice(("later", "at once")))
         if name != "first" and draw.random() < 0.1:
             steps.append(replace(step, altered=Altered(principal="mallory")))
         steps.append(step)

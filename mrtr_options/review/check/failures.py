@@ -8,7 +8,6 @@ from typing import Literal, get_args
 
 from mrtr_options.review.bench.scenario import (
     Caller,
-    Delivery,
     Keys,
     Restart,
     Scenario,
@@ -25,11 +24,11 @@ def dies_case() -> Scenario:
     who += [Caller("Portland", "bob"), Caller("Portland", "bob"), Caller("Tokyo")]
     steps: list[Step] = [Send("first", call=2), *rounds(1, who[0])[:-1]]
     steps += [
-        Send("units", delivery=Delivery(fault="slow@bill", ends="instance")),
+        Send("units", fault="slow@bill", ends="instance"),
         Send("units", call=2),
     ]
     steps += [*rounds(3, who[2]), *rounds(4, who[3])]
-    steps += [Send("first", call=5, delivery=Delivery(fault="slow@audit", ends="instance"))]
+    steps += [Send("first", call=5, fault="slow@audit", ends="instance")]
     steps += [*rounds(6, who[5]), *rounds(7, who[6])]
     return case("dies", "An instance dies in a round, and others call.", who, steps)
 
@@ -43,13 +42,13 @@ def leaves_case() -> Scenario:
     who = [Caller("Springfield"), Caller("Lisbon", "bob"), Caller("Tokyo")]
     steps: list[Step] = [Send("first", call=2), *rounds(1, who[0])[:-1], Send("first", call=3)]
     steps += [
-        Send("units", delivery=Delivery(fault="slow@bill", ends="client")),
+        Send("units", fault="slow@bill", ends="client"),
         Send("units", call=2),
         Send("units"),
     ]
     last = Send("units", call=3)
     steps += [
-        Together((replace(last, delivery=Delivery(fault="slow@audit", ends="client")), last)),
+        Together((replace(last, fault="slow@audit", ends="client"), last)),
         Send("first", call=2),
     ]
     return case("leaves", "A client leaves while its effect takes long.", who, steps)
@@ -64,21 +63,31 @@ def fails_case() -> Scenario:
     ]
     begin = range(1, SLOTS + 1)
     other = range(SLOTS + 1, 2 * SLOTS + 1)
-    fail = [Send("first", call=number, delivery=Delivery(fault="fail@audit")) for number in begin]
-    bills = [Send("units", call=number, delivery=Delivery(fault="fail@bill")) for number in other]
+    fail = [Send("first", call=number, fault="fail@audit") for number in begin]
+    bills = [Send("units", call=number, fault="fail@bill") for number in other]
     steps: list[Step] = [Send("first", call=number) for number in other]
     steps += [
         Together(tuple(fail)),
         *rounds(len(who), who[-1]),
-        replace(fail[0], delivery=Delivery()),
+        replace(
+            fail[0],
+        ),
     ]
     steps += [
         Together(tuple(bills)),
         *rounds(len(who) - 1, who[-1]),
-        replace(bills[0], delivery=Delivery()),
+        replace(
+            bills[0],
+        ),
     ]
     # Equal ones bring another answer, and fail again, since a server may give up after a few.
-    steps += [replace(bills[1], answer=units("imperial"), delivery=Delivery()), *6 * [bills[2]]]
+    steps += [
+        replace(
+            bills[1],
+            answer=units("imperial"),
+        ),
+        *6 * [bills[2]],
+    ]
     return case("many-fail", "The effects of many calls fail.", who, steps)
 
 
@@ -125,11 +134,11 @@ def fault_cases() -> list[Scenario]:
         steps: list[Step] = [Send("first", call=2), *equal[:2], *one[:broken]]
         again = "at once" if what == "slow" else None
         steps += (
-            replace(one[broken], delivery=Delivery(fault=fault, again=again)),
+            replace(one[broken], fault=fault, again=again),
             Send("units", units("imperial"), call=2),
         )
         steps += [replace(one[broken], only_if="failed"), *one[broken + 1 :], *equal[2:]]
-        alone = Send("first", call=4, delivery=Delivery(fault=fault))  # one round has both effects
+        alone = Send("first", call=4, fault=fault)  # one round has both effects
         steps += [alone, Send("first", call=4, only_if="failed")]
         slug = f"{FAILS[what]}-{kind}-beside"
         found.append(case(slug, f"The {kind} of one call fails, or has to wait.", who, steps))

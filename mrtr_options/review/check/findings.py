@@ -315,8 +315,8 @@ def _renumbered(step: Step, by: int, is_alone: bool) -> Step:
             return replace(step, steps=some)  # pyright: ignore[reportArgumentType]
         case Send():
             altered = replace(step.altered, state_of=_shifted(step.altered.state_of, by))
-            delivery = replace(step.delivery, to=0) if is_alone else step.delivery
-            return replace(step, call=step.call + by, altered=altered, delivery=delivery)
+            to = 0 if is_alone else step.to
+            return replace(step, call=step.call + by, altered=altered, to=to)
         case Repeat():
             return replace(step, call=step.call + by, to=0 if is_alone else step.to)
         case Forge():
@@ -340,7 +340,7 @@ def _waits(steps: Sequence[Step]) -> int:
         if isinstance(step, Together):
             found += min(_waits(step.steps), 1)  # they wait at the same time
         elif isinstance(step, Send):
-            fault = step.delivery.fault or ""
+            fault = step.fault or ""
             found += 1 if fault.startswith(("slow@", "lock@")) else 0
     return found
 

@@ -8,7 +8,6 @@ from typing import Any, Literal
 from mrtr_options.review.bench.scenario import (
     Altered,
     Caller,
-    Delivery,
     ListTools,
     Scenario,
     Send,
@@ -157,7 +156,7 @@ def arguments_case(era: Era) -> Scenario:
     for number in range(1, len(who) + 1):
         again = in_turn(DELIVERED, number)
         steps += [
-            Send("first", call=number, delivery=Delivery(again=again)),
+            Send("first", call=number, again=again),
             Send("units", units("metric"), call=number),
         ]
     for location in long:

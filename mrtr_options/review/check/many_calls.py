@@ -12,7 +12,6 @@ from mrtr_options.review.bench.scenario import (
     DECLINE,
     Altered,
     Caller,
-    Delivery,
     ListTools,
     Repeat,
     Scenario,
@@ -113,12 +112,11 @@ def again_case(instances: Literal[1, 2]) -> Scenario:
     who += [Caller("Springfield"), Caller("Portland", "bob"), Caller("Tokyo")]
     for number in (10, 11, 12):
         for step in rounds(number, who[number - 1], "", "imperial"):
-            twice = Delivery(again="at once" if number == 10 else "later")
-            steps.append(replace(step, delivery=twice))
+            steps.append(replace(step, again="at once" if number == 10 else "later"))
     who.append(Caller("Springfield"))
     for step in rounds(len(who), who[-1], "Springfield, Missouri", "imperial"):
         if step.round != "first":  # the response to a round without the answer is lost
-            steps.append(replace(step, answer=Nothing(), delivery=Delivery(lost=True)))
+            steps.append(replace(step, answer=Nothing(), lost=True))
         steps.append(step)
     slug = f"again-{instances}"
     return case(slug, "The same calls again, late and twice.", who, steps, instances=instances)
@@ -130,17 +128,17 @@ def astray_case() -> Scenario:
     The calls are equal but for the chosen place, so a handle that only one instance knows may be a
     handle of another call there.
     """
-    here = [Delivery(to=0), Delivery(to=1)]
+    here = [0, 1]
     places = ["Springfield, Illinois", "Springfield, Missouri"]
     who = 2 * ASTRAY * [Caller("Springfield")]
     steps: list[Step] = []
     for number in range(1, len(who) + 1):
         first, chosen, _ = rounds(number, who[0], in_turn(places, number))
         own = in_turn(here, number)
-        steps += [replace(first, delivery=own), replace(chosen, delivery=own)]
+        steps += [replace(first, to=own), replace(chosen, to=own)]
     for number in range(1, len(who) + 1):
         other = in_turn(here, number + 1)
-        steps.append(Send("units", units("imperial"), call=number, delivery=other))
+        steps.append(Send("units", units("imperial"), call=number, to=other))
     why = "Calls with equal arguments go on at the instance that did not ask."
     return case("astray", why, who, steps, instances=2)
 
@@ -156,14 +154,14 @@ def at_once_case(slug: str, *users: str) -> Scenario:
     """
     who = [Caller("Tokyo", user) for user in 3 * users]
     begin, bill = (
-        [replace(step, call=n, delivery=Delivery(fault=fault)) for n in range(1, len(who) + 1)]
+        [replace(step, call=n, fault=fault) for n in range(1, len(who) + 1)]
         for step, fault in zip(rounds(1, who[0]), ("slow@audit", "slow@bill"), strict=True)
     )
     who += 2 * [Caller("Tokyo", asks=False)] + 3 * [Caller("Tokyo")]
     others = [Send("first", call=n) for n in range(len(bill) + 1, len(who) + 1)]
     steps = [Together(tuple(begin)), Together((*bill, *others))]
     # What goes on after an error shows beside another call that takes as long.
-    late = Send("first", call=len(who) + 1, delivery=Delivery(fault="slow@audit"))
+    late = Send("first", call=len(who) + 1, fault="slow@audit")
     who.append(Caller("Lisbon", "bob"))
     return case(slug, "The same call is made twice at once.", who, [*steps, late])
 
@@ -180,8 +178,8 @@ def crowd_case() -> Scenario:
     one, *answers = rounds(1, who[0], "Springfield, Missouri", "imperial")
     begin = [Send("first", call=number) for number in range(2, ROOM + 1)]
     begin += [Send("first", call=number, only_if="room") for number in range(ROOM + 1, MOST + 1)]
-    locked = Delivery(fault="lock@audit")  # so that many are at work at the same time
-    begin[0] = replace(begin[0], delivery=locked)
+    # So many are at work at the same time.
+    begin[0] = replace(begin[0], fault="lock@audit")
     answers_in_turn = [None, *(USERS - 1) * [DECLINE]]  # most decline
     ends = [
         Send("units", in_turn(answers_in_turn, number), call=number)

@@ -100,7 +100,7 @@ def _effects_of(step: Step) -> int:
         case Restart() | Wait():
             return 0
         case Send():
-            return 1 if step.delivery.again is None else 2
+            return 1 if step.again is None else 2
         case _:
             return 1
 

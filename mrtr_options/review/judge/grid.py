@@ -172,7 +172,7 @@ def _depends_on_timing(scenario: Scenario) -> bool:
 def _is_at_once(step: Step) -> bool:
     match step:
         case Send():
-            return step.delivery.again == "at once"
+            return step.again == "at once"
         case Update():
             return step.again == "at once"
         case _:

@@ -53,7 +53,7 @@ def _is_struck(step: Step) -> bool:
     """Return whether a response is lost, or a fault happens at an effect."""
     match step:
         case Send():
-            return step.delivery.lost or step.delivery.fault is not None
+            return step.lost or step.fault is not None
         case Create() | Update():
             return step.lost or step.fault is not None
         case _:
