@@ -1,21 +1,22 @@
 """Checks of arguments that authors pass: numbers and callbacks."""
 
-import math
+MOST = 1e12
+"""The largest number that is taken: what is made of it fits into a database's columns."""
 
 
 def check_numbers(user: str, *numbers: object) -> None:
-    """Check that times and sizes are finite and positive.
+    """Check that times and sizes are positive, and no larger than `MOST`.
 
     Args:
         user: The function or class that takes the numbers; the error names it.
         numbers: Seconds, bytes or counts.
 
     Raises:
-        ValueError: A number is not positive, or is infinite.
+        ValueError: A number is not positive, or is too large.
     """
     for number in numbers:
-        if not isinstance(number, int | float) or not 0 < number < math.inf:
-            raise ValueError(f"{user} takes a number over 0, not {number!r}")
+        if not isinstance(number, int | float) or not 0 < number <= MOST:
+            raise ValueError(f"{user} takes a number over 0, not {number!r}; at most {MOST:g}")
 
 
 def check_whole(user: str, **numbers: object) -> None:

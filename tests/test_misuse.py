@@ -1,6 +1,7 @@
 """Tests that every wrong way to put a server together is refused at once, in one line."""
 
 import math
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -150,7 +151,7 @@ def test_what_cannot_work_is_refused_at_start(said: str, make: Callable[[Any], o
         make(of)
 
 
-@pytest.mark.parametrize("number", [0, -1, math.inf, math.nan, "5"])
+@pytest.mark.parametrize("number", [0, -1, 1e30, math.inf, math.nan, "5"])
 @pytest.mark.parametrize(
     ("make", "name"),
     [
@@ -166,7 +167,9 @@ def test_what_cannot_work_is_refused_at_start(said: str, make: Callable[[Any], o
 def test_a_time_or_a_size_that_can_be_none_is_refused_where_it_is_given(
     make: Callable[..., object], name: str, number: object
 ) -> None:
-    with pytest.raises(ValueError, match=f"takes a number over 0, not {number!r}"):
+    with pytest.raises(
+        ValueError, match=re.escape(f"takes a number over 0, not {number!r}; at most")
+    ):
         make(**{name: number})
 
 

@@ -41,6 +41,7 @@ that can tell one call from another by themselves (`replay`, `durable`).
 from __future__ import annotations
 
 import hashlib
+import inspect
 import json
 import secrets
 import time
@@ -167,6 +168,7 @@ class CallNaming:
             is_fit = bool(self.call)
         else:
             is_fit = self.call is None or why_not(self.call, (str, dict)) is None
+            is_fit = is_fit and not inspect.iscoroutinefunction(self.call)
         if not is_fit:
             raise TypeError(
                 'call=... takes the name of an argument, as in call="reference", or a function of'
@@ -338,7 +340,11 @@ def arguments_as_read(
     if read is None:
         return getattr(params, "arguments", None) or {}
     said = read.model_dump(by_alias=True, exclude_defaults=exclude_defaults)
-    return json.loads(json.dumps(said, default=_plain))
+    try:
+        return json.loads(json.dumps(said, default=_plain))
+    except ValueError:  # Python reads and writes no more than some thousand digits
+        why = "The arguments do not fit: a number is too long."
+        raise MCPError(types.INVALID_PARAMS, why) from None
 
 
 def _plain(value: Any) -> Any:

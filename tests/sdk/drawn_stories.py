@@ -113,7 +113,7 @@ moves = st.builds(
         st.lists(st.sampled_from([0.0, 0.0, 0.001, 1.0]), min_size=1, max_size=8).map(tuple),
     ),
 )
-stories = st.builds(
+_any_story = st.builds(
     Story,
     _often("J", "F"),
     st.sampled_from([1, 1, 2]),
@@ -124,3 +124,23 @@ stories = st.builds(
     st.lists(st.sampled_from(["fine", "cannot say", "away"]), max_size=2).map(tuple),
     st.lists(moves, min_size=1, max_size=7).map(tuple),
 )
+_gates = st.lists(st.sampled_from([0.0, 0.001, 0.4, 1.0]), min_size=8, max_size=8).map(tuple)
+_at_the_end = st.builds(
+    Story,
+    _often("J", "F"),
+    st.just(1),
+    st.just(False),
+    st.just(True),
+    st.just((Step("asks", "form"), Step("acts", "nothing"))),
+    st.sampled_from([(), ("slow after",)]),
+    st.just(()),
+    st.tuples(
+        st.just(Move("calls")),
+        st.builds(
+            Move, st.just("answers"), st.just(0), st.just("beside a call"), st.just(599.5), _gates
+        ),
+        st.just(Move("answers")),
+    ),
+)
+"""The question is answered, and the call made again, where its time ends between two statements."""
+stories = st.one_of(_any_story, _any_story, _any_story, _at_the_end)

@@ -204,6 +204,14 @@ async def test_a_secret_and_an_accent_name_calls_by_their_text(store: Any) -> No
     assert asked[0] != asked[2]
 
 
+async def test_a_number_of_thousands_of_digits_is_refused_as_an_argument(store: Any) -> None:
+    tool = guarded(replaying(Till()), store)
+    error = await error_of(lambda: deliver(tool, reference=10**5000))
+    assert error.error.code == types.INVALID_PARAMS
+    error = await error_of(lambda: deliver(tool, reference=1, amount=10**5000))
+    assert error.error.code == types.INVALID_PARAMS
+
+
 # --- 4: the first delivery is told what is recorded -----------------------------------------------
 
 

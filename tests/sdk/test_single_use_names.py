@@ -117,7 +117,13 @@ def test_an_absent_argument_names_no_call(absent: dict[str, Any] | None) -> None
 
 
 VALUES: list[Any] = ["x" * 200_000, 0, 7, [1, {"a": None}], {"deep": [[1]]}]
-NO_NAMES: list[Any] = ["", 5, lambda: None, lambda caller: None]  # pyright: ignore
+
+
+async def _named_later(caller: str | None, arguments: Any) -> str:
+    return "R1"
+
+
+NO_NAMES: list[Any] = ["", 5, lambda: None, lambda caller: None, _named_later]  # pyright: ignore
 
 
 @pytest.mark.parametrize("value", VALUES)

@@ -155,3 +155,18 @@ async def test_no_statement_is_prepared_which_a_pooler_would_run_elsewhere(
         assert await store.record(held, "outcome")
     db = store._db  # pyright: ignore[reportPrivateUsage]
     assert db.execute("SELECT count(*) FROM pg_prepared_statements").fetchone() == (0,)
+
+
+async def test_a_round_that_was_told_as_not_begun_is_not_taken_later(
+    store: PostgresStore, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(guards_database, "STALL_SECONDS", 0.3)
+    with psycopg.connect(url) as other:
+        other.execute("LOCK TABLE guard_rounds IN SHARE MODE")  # as CREATE INDEX does
+        with anyio.fail_after(SECONDS), pytest.raises(Unusable):
+            await take(store, "number")
+    with psycopg.connect(url, autocommit=True) as db:
+        waiting = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+        while db.execute(waiting).fetchone() is not None:
+            pass
+        assert db.execute("SELECT count(*) FROM guard_rounds").fetchone() == (0,)
