@@ -16,7 +16,7 @@ from mrtr_options.review.bench.subjects import subject_named
 from mrtr_options.review.explore.summary import Row
 from mrtr_options.terminal import markdown as table
 from mrtr_options.tool.choosing import CHOICES, QUESTIONS, Answers, Choice, choose
-from mrtr_options.tool.notation import titled
+from mrtr_options.tool.notation import DEFAULT, titled
 
 
 def title(choice: Choice) -> str:
@@ -54,7 +54,7 @@ def default() -> str:
 
     A row is a destination, a column a client.
     """
-    subject = subject_named("default").name
+    subject = DEFAULT  # candidates are of modern clients, which notice no shim
     rows: list[tuple[str, ...]] = []
     for destination in candidates.DESTINATIONS:
         cells = [
