@@ -180,6 +180,7 @@ def plain(
     return anyio.run(review, found, variant, print, only).cases
 
 
+@pytest.mark.evidence("every case of the frameworks' board")
 @pytest.mark.slow
 def test_a_program_that_replays_and_keeps_nothing_shows_what_that_means(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
