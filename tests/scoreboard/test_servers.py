@@ -106,6 +106,7 @@ def lowlevel(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
 
 
 ATTACKED = next(each for each in systematic() if each.name == "attacks-tokyo")
+UNASKABLE = next(each for each in systematic() if each.name == "cannot-be-asked")
 
 
 @pytest.mark.anyio
@@ -117,16 +118,19 @@ async def test_the_lowlevel_server_of_the_python_sdk_is_as_its_rows_say(
     kept = read().servers["python-lowlevel"].variants[variant]
     ledger = SqliteLedger(tmp_path / "effects.sqlite")
     subject = Subject(Option("?", "python-lowlevel", tmp_path))
-    scenarios = [named("clean-springfield"), named("lost-final"), ATTACKED]
+    scenarios = [named("clean-springfield"), named("lost-final"), ATTACKED, UNASKABLE]
     async with over_http(lowlevel.build()) as url:
         where = Remote([url], ledger)
-        clean, lost, attacked = [await run(subject, each.on_one(), where) for each in scenarios]
+        clean, lost, attacked, unaskable = [
+            await run(subject, each.on_one(), where) for each in scenarios
+        ]
     assert violations(clean) == []
     assert "charged twice" in anomalies_in(lost)
     assert "lost3" in kept.tried[0].shown["charged twice"]
-    broken = {each.property for each in violations(attacked)}
-    assert ("state-is-genuine" in broken) == (variant == "default")
-    assert [each.rule for each in kept.breaks] == sorted(broken & {"state-is-genuine"})
+    broken = {each.property for each in (*violations(attacked), *violations(unaskable))}
+    guide = {"state-is-genuine", "asks-only-who-can-be-asked"}
+    assert broken & guide == (guide if variant == "default" else set())
+    assert {each.rule for each in kept.breaks} == broken & guide
 
 
 @pytest.mark.anyio
