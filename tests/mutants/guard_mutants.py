@@ -1,0 +1,197 @@
+"""Mutants of the guard: small changes to its code, each of which the drawn tools have to find.
+
+$ python -m tests.mutants.guard_mutants        # in how many examples each is found, and by what
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import textwrap
+import time
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from functools import partial
+from typing import Any, NamedTuple
+from unittest import mock
+
+from hypothesis import HealthCheck, Phase, find, settings
+from hypothesis.errors import NoSuchExample
+from hypothesis.stateful import run_state_machine_as_test
+
+from mrtr_options.sdk import call_key, effects, server
+from mrtr_options.sdk import current_request as requests
+from mrtr_options.sdk.single_use import guard, running, seen, sql
+from tests.sdk.any_tool import finding
+from tests.sdk.drawn_stories import Story, stories
+from tests.sdk.test_single_use_machine import Guarded
+
+MOST = 4_000
+"""The number of examples in which a mutant has to be found."""
+
+
+class Slip(NamedTuple):
+    """A change to one function or statement: `old` stands in it once, and becomes `new`."""
+
+    owner: Any
+    name: str
+    old: str
+    new: str
+
+    @contextmanager
+    def made(self) -> Generator[None]:
+        """Make the change for the length of the block."""
+        now = inspect.getattr_static(self.owner, self.name)
+        code: Any = now.fget if isinstance(now, property) else now
+        source = code if isinstance(code, str) else textwrap.dedent(inspect.getsource(code))
+        assert source.count(self.old) == 1, f"{self.name} has not {self.old!r} once"
+        changed: Any = source.replace(self.old, self.new)
+        if not isinstance(code, str):
+            names: dict[str, Any] = {}
+            future = "from __future__ import annotations\n"
+            exec(future + changed, vars(sys.modules[code.__module__]), names)
+            changed = names[self.name]
+        with mock.patch.object(self.owner, self.name, changed):
+            yield
+
+
+_GUARD = vars(guard)["_Guard"]
+_EFFECTS = effects.CallEffects
+_ROUND = running.TakenRound
+
+MUTANTS = {
+    "frees a name that had an effect when its question is too old": Slip(
+        seen.Seen,
+        "is_free",
+        "self.is_unanswerable and self.effects is None",
+        "self.is_unanswerable",
+    ),
+    "waits for ever for a dead process": Slip(
+        seen.Seen, "recorded", "Abandoned if self.is_over else Pending", "Pending"
+    ),
+    "takes a round at work for an abandoned one": Slip(
+        seen.Seen, "recorded", "Abandoned if self.is_over else Pending", "Abandoned"
+    ),
+    "repeats a question that is too old": Slip(
+        seen.Seen, "recorded", "claim.made is None and self.is_unanswerable", "False"
+    ),
+    "does not look again in the transaction": Slip(
+        sql.SqlStore,
+        "_reserve",
+        "with self._alone(claim):\n            seen = self._look_at(claim, values)",
+        "with self._alone(claim):\n            pass",
+    ),
+    "takes the oldest round for the latest": Slip(sql, "_SEE_CALL", "max(seq)", "min(seq)"),
+    "sets an old round aside without its number": Slip(
+        sql, "_SET_ASIDE", "number || '.' || CAST(seq AS TEXT)", "'aside'"
+    ),
+    "frees a name after an effect": Slip(
+        _EFFECTS,
+        "keeps_name",
+        "bool(self.done if isinstance(self.ending, NotDone) else self.names)",
+        "False",
+    ),
+    "forgets the number of a call": Slip(_EFFECTS, "read", 'said["call"]', "self.call"),
+    "saves no effect before it begins": Slip(_EFFECTS, "run", "await self.save(self)", "pass"),
+    "does not ask the destination": Slip(
+        _EFFECTS, "run", "if await self._is_settled(key, known, settled):", "if False:"
+    ),
+    "runs again what can only in part be settled": Slip(
+        _EFFECTS, "may_run_again", "self.may_repeat or all(", "self.may_repeat or any("
+    ),
+    "runs every abandoned round again": Slip(
+        _GUARD, "may_run_again", "self.attempts > 1 or", "True or"
+    ),
+    "gives back a round that failed after an effect": Slip(
+        _ROUND, "_end_unknown", "not effects.now", "True"
+    ),
+    "tells a failure after an earlier effect as nothing": Slip(
+        _ROUND, "_end_unknown", "nothing_done(effects.before)", "nothing_done([])"
+    ),
+    "finds no outcome in a group": Slip(
+        server.Tool, "_with_outcomes", "error = meant_by(raised)", "error = raised"
+    ),
+    "counts a default that is written out": Slip(
+        call_key.CallNaming, "digest_of", "exclude_defaults=True", "exclude_defaults=False"
+    ),
+    "reads a name as it was sent": Slip(
+        call_key.CallNaming,
+        "_value_of",
+        "arguments_as_read(params)",
+        "(getattr(params, 'arguments', None) or {})",
+    ),
+}
+
+OF_ROUNDS = {
+    "takes over what is at work": Slip(
+        sql, "_TAKE_OVER", "AND (ends <= {now} OR owner = :owner)", ""
+    ),
+    "takes over with other answers": Slip(sql, "_TAKE_OVER", "AND answers IN (:answers, '')", ""),
+    "keeps the first answer of a question that is asked again": Slip(
+        sql, "_REOPEN", "answers = '', ", ""
+    ),
+    "lets a late process record": Slip(sql, "_RECORD", "AND owner = :owner", ""),
+}
+"""The mutants that the machine of rounds shows: another fence hides them from drawn tools."""
+
+
+def found(slip: Slip, most: int = MOST) -> tuple[int, str] | None:
+    """Return the first example in which a mutant is found, and what it does; None if none is."""
+    played: list[str | None] = []
+
+    def shows(story: Story) -> bool:
+        played.append(finding(story))
+        return played[-1] is not None
+
+    searching = settings(
+        max_examples=most,
+        database=None,
+        deadline=None,
+        derandomize=True,
+        phases=[Phase.generate],
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+    )
+    with slip.made(), suppress(NoSuchExample):
+        find(stories, shows, settings=searching)
+    return next(((at, what) for at, what in enumerate(played, 1) if what is not None), None)
+
+
+def found_in_rounds(slip: Slip) -> bool:
+    """Return whether the guard's machine of rounds finds a mutant."""
+    searching = settings(
+        max_examples=40,
+        stateful_step_count=60,
+        database=None,
+        derandomize=True,
+        phases=[Phase.generate],
+    )
+    machine: Any = partial(Guarded, "asyncio", 2)
+    with slip.made():
+        try:
+            run_state_machine_as_test(machine, settings=searching)
+        except AssertionError:
+            return True
+    return False
+
+
+def main() -> int:
+    """Print a line for each mutant; return 1 if one is not found."""
+    unprotected = "_unprotected_request"
+    setattr(requests, unprotected, requests.Request)
+    escaped = 0
+    for name, slip in MUTANTS.items():
+        began = time.process_time()
+        seen_in = found(slip)
+        took = time.process_time() - began
+        escaped += seen_in is None
+        first, what = seen_in or (MOST, "ESCAPES")
+        print(f"{name} | {first} | {took:.1f} s | {what}", flush=True)
+    for name, slip in OF_ROUNDS.items():
+        is_found = found_in_rounds(slip)
+        escaped += not is_found
+        print(f"{name} | {'the machine of rounds' if is_found else 'ESCAPES'}", flush=True)
+    return min(escaped, 1)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
