@@ -89,7 +89,7 @@ def test_a_subject_is_typed_as_well_as_a_keyboard_can() -> None:
 
 def test_a_strangers_file_is_shown_by_its_name(tmp_path: Path) -> None:
     (tmp_path / "mine.py").touch()
-    assert subject_named(f"{tmp_path / 'mine.py'}+guard").title == "mine, guarded"
+    assert subject_named(f"{tmp_path / 'mine.py'}+guard").title == "mine.py, guarded"
 
 
 @pytest.fixture
