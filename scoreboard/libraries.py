@@ -239,8 +239,8 @@ def _results(row: Row, heads: Heads, runs: Runs) -> str:
 
 def _play(board: str, name: str) -> str:
     return (
-        f"```console\n$ python -m scoreboard.{board} --only {name}\n"
-        "$ python -m scoreboard.rounds --run ADDRESS\n```"
+        f"```console\n$ python -m scoreboard.{board} --only {name}\n```\n\n"
+        "`python -m scoreboard.rounds --run ADDRESS` shows a run."
     )
 
 

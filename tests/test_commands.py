@@ -9,6 +9,8 @@ from documents import ROOT
 from documents.tables import documents
 from mrtr_options.review.check.report import Report
 from scoreboard.frameworks.findings import FINDINGS
+from scoreboard.frameworks.frameworks import frameworks
+from scoreboard.servers.peers import peers
 from tests.commands import called, commands_in, copy_of_the_project, mentioned_in, standard_input
 
 pytestmark = pytest.mark.slow
@@ -72,8 +74,9 @@ ELSEWHERE = {
     "python -m scoreboard.proxies": "it needs the proxies, and keeps what it plays",
     **{found.command: "it installs a framework" for found in FINDINGS.values()},
     **{
-        f"python -m scoreboard.servers --only {name}": "it needs another language's tools"
-        for name in ("go-sdk", "mastra", "neva", "rmcp", "rust-mcp-sdk", "tmcp", "typescript")
+        f"python -m scoreboard.{board} --only {name}": "it installs what it plays, for minutes"
+        for board, names in (("servers", peers()), ("frameworks", frameworks()))
+        for name in names
     },
     "python -m tests.chaos.size": "it needs Temporal's server, and ten minutes",
     **{
