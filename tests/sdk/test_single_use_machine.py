@@ -22,6 +22,7 @@ from mcp import MCPError
 from pydantic import BaseModel
 
 from mrtr_options.sdk.call_key import CALL_KEY
+from mrtr_options.sdk.protection import ANSWER_BY
 from mrtr_options.sdk.questions import BadAnswer, NotBegun, ask, load_state
 from mrtr_options.sdk.single_use import SqliteStore, single_use
 from mrtr_options.tool.server import Handler
@@ -129,6 +130,8 @@ def seen(response: Response) -> Outcome:
     said = first_of(response).model_dump(mode="json")
     state = json.loads(said.get("request_state") or "{}")
     said["request_state"] = {key: state[key] for key in state if key not in ("begins", "mark")}
+    # A question that is asked again after its round was abandoned has a time of its own.
+    said["meta"] = {key: said["meta"][key] for key in said["meta"] or {} if key != ANSWER_BY}
     return kind, json.dumps(said)
 
 

@@ -109,14 +109,10 @@ class Model:
 
     def reserve_after_a_pause(self, claim: Claim) -> str | None:
         """Finish `reserve` in a process that was paused after it had found the round free."""
-        if claim.number in self.rows or epoch_of(claim) < self.epoch - EPOCHS:
-            return self.reserve(claim)
-        try:
+        recorded = self.found(claim)
+        if recorded is None:
             self.take(claim)
-        except Full:
-            self.found(claim)  # a store looks once more before it says that it is full
-            raise
-        return None
+        return recorded
 
     def take_over(self, claim: Claim) -> bool:
         row = self.rows.get(claim.number)
@@ -285,7 +281,7 @@ class Rounds(RuleBasedStateMachine):
         outer = self.loop
         inner = asyncio.Runner()
         aged = self.aged(claim)
-        execute = store._execute  # pyright: ignore[reportPrivateUsage]
+        alone = store._alone  # pyright: ignore[reportPrivateUsage]
 
         def go_on() -> None:
             nonlocal back
@@ -303,19 +299,18 @@ class Rounds(RuleBasedStateMachine):
                 else:
                     self.reserve(back, other)
 
-        def paused(statement: str, values: Any) -> Any:
-            if "INSERT INTO guard_rounds" in statement:
-                del store._execute  # pyright: ignore[reportPrivateUsage, reportAttributeAccessIssue]
-                since = self.model.time
-                self.loop = inner
-                with ThreadPoolExecutor(1) as another_process:  # this process's loop is busy
-                    another_process.submit(go_on).result()
-                self.loop = outer
-                begins = aged.begins - (self.model.time - since)
-                object.__setattr__(aged, "begins", begins)
-            return execute(statement, values)
+        def paused(claim: Claim) -> Any:
+            del store._alone  # pyright: ignore[reportPrivateUsage, reportAttributeAccessIssue]
+            since = self.model.time
+            self.loop = inner
+            with ThreadPoolExecutor(1) as another_process:  # this process's loop is busy
+                another_process.submit(go_on).result()
+            self.loop = outer
+            begins = aged.begins - (self.model.time - since)
+            object.__setattr__(aged, "begins", begins)
+            return alone(claim)
 
-        store._execute = paused  # pyright: ignore[reportPrivateUsage, reportAttributeAccessIssue]
+        store._alone = paused  # pyright: ignore[reportPrivateUsage, reportAttributeAccessIssue]
         self.model.end_epoch()
         use = store.reserve(aged)
         got = outcome_of(lambda: outer.run(use))
