@@ -131,7 +131,8 @@ def seen(response: Response) -> Outcome:
     state = json.loads(said.get("request_state") or "{}")
     said["request_state"] = {key: state[key] for key in state if key not in ("begins", "mark")}
     # A question that is asked again after its round was abandoned has a time of its own.
-    said["meta"] = {key: said["meta"][key] for key in said["meta"] or {} if key != ANSWER_BY}
+    meta: dict[str, Any] = said["meta"] or {}
+    said["meta"] = {key: meta[key] for key in meta if key != ANSWER_BY}
     return kind, json.dumps(said)
 
 
