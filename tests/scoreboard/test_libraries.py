@@ -6,7 +6,7 @@ import re
 import pytest
 
 from scoreboard import rounds
-from scoreboard.libraries import DATA, PAGES, QUESTIONS, REPORTS, answers, badge
+from scoreboard.libraries import DATA, PAGES, QUESTIONS, REPORTS, WORDS, answers, badge
 from scoreboard.servers.first import OUTCOMES
 from scoreboard.servers.page import Result, played
 from scoreboard.servers.peers import peers
@@ -47,15 +47,19 @@ def test_an_answer_agrees_with_the_runs(results: list[Result], question: str) ->
             assert outcomes(results, name, question, "guide") <= GOOD[question], name
         if says == "offers it":
             assert outcomes(results, name, question, None) & GOOD[question], name
-        if question == "last-round-again-here" and says == "the guide is silent":
+        is_left = WORDS[says].startswith("left to you")
+        if question == "last-round-again-here" and is_left:
             assert outcomes(results, name, question, "guide") == {"twice"}, name
+
+
+ASKED_BY_HAND = ("the guide is silent", "the guide was not read", "offers it")
 
 
 def test_a_server_asks_whom_its_guide_asks_or_says_that_it_departs(results: list[Result]) -> None:
     for peer, variant, found in results:
         asks = "asks-only-who-can-be-asked" in {each.rule for each in found.breaks}
         says = answers()[peer.name]["cannot-be-asked"].says
-        if "guide" in variant.means and says in ("the guide is silent", "offers it"):
+        if "guide" in variant.means and says in ASKED_BY_HAND:
             is_played = rounds.read_board().servers[peer.name].digest == peer.digest
             assert asks or peer.departs or not is_played, peer.name
 
