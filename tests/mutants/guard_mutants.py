@@ -12,6 +12,9 @@ import time
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from functools import partial
+from itertools import count
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 from unittest import mock
 
@@ -25,6 +28,7 @@ from mrtr_options.sdk.single_use import running, seen, sql
 from tests.sdk.any_tool import finding
 from tests.sdk.drawn_stories import Story, stories
 from tests.sdk.test_single_use_machine import Guarded
+from tests.sdk.test_single_use_store import Rounds, sqlite
 
 MOST = 4_000
 """The number of examples in which a mutant has to be found."""
@@ -119,16 +123,20 @@ MUTANTS = {
 }
 
 OF_ROUNDS = {
+    "keeps the first answer of a question that is asked again": Slip(
+        sql, "_REOPEN", "answers = '', ", ""
+    ),
+}
+"""The mutants that the machine of rounds shows: another fence hides them from drawn tools."""
+
+OF_STORES = {
     "takes over what is at work": Slip(
         sql, "_TAKE_OVER", "AND (ends <= {now} OR owner = :owner)", ""
     ),
     "takes over with other answers": Slip(sql, "_TAKE_OVER", "AND answers IN (:answers, '')", ""),
-    "keeps the first answer of a question that is asked again": Slip(
-        sql, "_REOPEN", "answers = '', ", ""
-    ),
     "lets a late process record": Slip(sql, "_RECORD", "AND owner = :owner", ""),
 }
-"""The mutants that the machine of rounds shows: another fence hides them from drawn tools."""
+"""The mutants that the machine of stores shows: the guard looks itself before it takes over."""
 
 
 def found(slip: Slip, most: int = MOST) -> tuple[int, str] | None:
@@ -154,14 +162,23 @@ def found(slip: Slip, most: int = MOST) -> tuple[int, str] | None:
 
 def found_in_rounds(slip: Slip) -> bool:
     """Return whether the guard's machine of rounds finds a mutant."""
+    return _found_by(partial(Guarded, "asyncio", 2), slip)
+
+
+def found_in_stores(slip: Slip, folder: Path) -> bool:
+    """Return whether the machine of two stores on one file, in this folder, finds a mutant."""
+    files = count()
+    return _found_by(lambda: Rounds(sqlite(folder / f"{next(files)}.sqlite")), slip)
+
+
+def _found_by(machine: Any, slip: Slip) -> bool:
     searching = settings(
-        max_examples=40,
+        max_examples=60,
         stateful_step_count=60,
         database=None,
         derandomize=True,
         phases=[Phase.generate],
     )
-    machine: Any = partial(Guarded, "asyncio", 2)
     with slip.made():
         try:
             run_state_machine_as_test(machine, settings=searching)
@@ -186,6 +203,11 @@ def main() -> int:
         is_found = found_in_rounds(slip)
         escaped += not is_found
         print(f"{name} | {'the machine of rounds' if is_found else 'ESCAPES'}", flush=True)
+    for name, slip in OF_STORES.items():
+        with TemporaryDirectory() as folder:
+            is_found = found_in_stores(slip, Path(folder))
+        escaped += not is_found
+        print(f"{name} | {'the machine of stores' if is_found else 'ESCAPES'}", flush=True)
     return min(escaped, 1)
 
 

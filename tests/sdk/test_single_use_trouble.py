@@ -272,4 +272,5 @@ async def test_a_question_is_stamped_without_a_look_into_the_database(
         asked = [await deliver(handler) for _ in range(5)]
         assert len(statements) == 1
         assert await deliver(handler, asked[-1], ADA) == result("Ada, asked 1 times")
+        statements = [each for each in statements if "pg_advisory" not in each]
         assert len(statements) == 5, "a look, another one with the round, its outcome"
