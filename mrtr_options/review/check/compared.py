@@ -21,7 +21,7 @@ from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.review.explore.summary import NOT_TRIED
 from mrtr_options.review.judge.anomalies import ANOMALIES
 from mrtr_options.review.judge.facts import Reading, anomalies_in
-from mrtr_options.tool.catalogue import CannotLoad
+from mrtr_options.tool.catalogue import CannotLoad, all_options
 from mrtr_options.tool.notation import NAMED, SINGLE_USE, titled
 from mrtr_options.tool.sizes import Size, size_of
 
@@ -108,7 +108,8 @@ async def measured(
     call = call or calling()
     option = subject.option
     size = size_of(option, subject.wrappers) if option.path.is_file() else None
-    title = option.label if option.is_foreign else titled(subject.name)
+    is_ours = option in all_options().values()
+    title = titled(subject.name) if is_ours else option.label
     way = Way(subject.name, title, size)
     for policy in POLICIES:
         way.lost[policy] = await lost_result(subject, call, policy, where)
