@@ -69,25 +69,15 @@ def fails_case() -> Scenario:
     steps += [
         Together(tuple(fail)),
         *rounds(len(who), who[-1]),
-        replace(
-            fail[0],
-        ),
+        replace(fail[0], fault=None),
     ]
     steps += [
         Together(tuple(bills)),
         *rounds(len(who) - 1, who[-1]),
-        replace(
-            bills[0],
-        ),
+        replace(bills[0], fault=None),
     ]
     # Equal ones bring another answer, and fail again, since a server may give up after a few.
-    steps += [
-        replace(
-            bills[1],
-            answer=units("imperial"),
-        ),
-        *6 * [bills[2]],
-    ]
+    steps += [replace(bills[1], answer=units("imperial"), fault=None), *6 * [bills[2]]]
     return case("many-fail", "The effects of many calls fail.", who, steps)
 
 
