@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import inspect
 import logging
-from copy import copy
 from functools import cached_property
 from typing import Annotated, Any, Protocol, cast
 
@@ -16,7 +15,7 @@ from mcp import MCPError
 from mcp.server import MCPServer, Server
 from mcp.server.mcpserver import Context as HighTierContext
 from mcp.server.mcpserver.exceptions import ToolError
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from mrtr_options.sdk.current_request import protected
 from mrtr_options.sdk.handler import Context, Crashed, Params, Result
@@ -94,10 +93,9 @@ def _parameters_of(tool: Tool, name_of_context: str) -> list[inspect.Parameter]:
     kind = inspect.Parameter.KEYWORD_ONLY
     parameters = [inspect.Parameter(name_of_context, kind, annotation=HighTierContext[Any])]
     for name, field in tool.arguments.model_fields.items():
+        annotation: Any = Annotated[field.annotation, field]
         if (field.alias or name) == tool.named_by:
-            field = copy(field)
-            field.description = say_name(field.description)
-        annotation = Annotated[field.annotation, field]
+            annotation = Annotated[annotation, Field(description=say_name(field.description))]
         parameters.append(inspect.Parameter(name, kind, annotation=annotation))
     return parameters
 
