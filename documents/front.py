@@ -248,7 +248,10 @@ def clients_by_policy(report: Report) -> list[Clients]:
         names = [*of_model(report, policy)]
         switched = len([name for name in names if name.endswith(RETRYING)])
         titles = [report.clients[name].title for name in names]
-        otherwise = REFUSED.format(len(resenders(report))) if policy == "resends" else ""
+        otherwise = ""
+        if policy == "resends":
+            tried, resent = resenders(report)
+            otherwise = REFUSED.format(len(resent), len(tried))
         found.append(Clients(policy, len(names), of, switched, otherwise, titles))
     return found
 
@@ -283,7 +286,7 @@ def charges_by_server(report: Report) -> list[Charges]:
     ]
 
 
-REFUSED = "; but {} resend a request that is redirected, or that needs a new token"
+REFUSED = "; but {} of {} tried resend a request that is redirected, or that needs a new token"
 """The clients that send a request again after an answer that tells them to."""
 
 DOES: dict[ClientModel, str] = {

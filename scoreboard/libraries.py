@@ -108,7 +108,7 @@ class Library(BaseModel):
 
     @property
     def told(self) -> str:
-        """What its maintainers know, and whether a report is ready."""
+        """Return what its maintainers know, and whether a report is ready."""
         return "report ready, not sent" if self.report and "not" in self.upstream else self.upstream
 
 

@@ -241,7 +241,7 @@ class CallNaming:
 
 
 def subject_of(ctx: ServerRequestContext[Any, Any]) -> str | None:
-    """Name who calls by issuer and subject; None for a token without a subject, or without token.
+    """Name who calls by issuer and subject; None without a token, or where it has no subject.
 
     The SDK's own principal has the client's id in it, which changes when the client registers anew.
     """

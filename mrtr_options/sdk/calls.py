@@ -104,8 +104,10 @@ class Call(AsksTogether):
         self._ctx = ctx
         self.caller = ctx.caller or ""
         self.lifespan_context: Any = ctx.lifespan_context
-        self.memo, self.until, self.report_progress = ctx.memo, ctx.until, ctx.report_progress
+        self.memo = ctx.memo
+        self.until = ctx.until
         self.ran = ctx.ran
+        self.report_progress = ctx.report_progress
 
     async def elicit(self, question: Question[AnswerT] | Inquiry[AnswerT]) -> AnswerT:
         """Ask the user, or the client; see `ReplayContext.elicit`."""
@@ -306,7 +308,7 @@ def _as_many_as(function: Callable[..., object], given: Sequence[object]) -> Seq
     signature = inspect.signature(function)
     kinds = [each.kind for each in signature.parameters.values()]
     takes_all = inspect.Parameter.VAR_POSITIONAL in kinds
-    first = given if takes_all else given[: sum(kind in _POSITIONAL for kind in kinds)]
+    first = given if takes_all else given[: len([kind for kind in kinds if kind in _POSITIONAL])]
     signature.bind(*first)
     return first
 

@@ -354,7 +354,12 @@ class ReplayContext(AsksTogether, WaitsInRounds, Generic[DeskT]):
         self.lifespan_context = lifespan_context
         self.caller = caller
         self._round = this
-        self._session = this.session
+
+    async def report_progress(
+        self, progress: float, total: float | None = None, message: str | None = None
+    ) -> None:
+        """Tell the client how far its request is, if it asked for progress."""
+        await self._round.session.report_progress(progress, total, message)
 
     async def elicit(self, question: Question[AnswerT] | Inquiry[AnswerT]) -> AnswerT:
         """Ask the user, or the client; ends the round unless the answer is recorded.

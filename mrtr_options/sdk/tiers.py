@@ -109,10 +109,9 @@ def add_to_lowlevel(tool: Tool, server: Server[Any]) -> None:
         if others_listed is None:
             return types.ListToolsResult(tools=[tool.listed])
         listed: Any = await others_listed.handler(ctx, params)
-        is_last = listed.next_cursor is None
-        return (
-            listed.model_copy(update={"tools": [*listed.tools, tool.listed]}) if is_last else listed
-        )
+        if listed.next_cursor is not None:  # this tool is on the last page
+            return listed
+        return listed.model_copy(update={"tools": [*listed.tools, tool.listed]})
 
     async def call_tool(ctx: Context, params: Params) -> Any:
         if params.name == tool.name:

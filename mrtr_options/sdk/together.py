@@ -24,16 +24,13 @@ class AsksTogether(ABC):
 
     __slots__ = ()
 
-    async def report_progress(
+    async def report_progress(  # noqa: B027 - it does nothing but in J
         self, progress: float, total: float | None = None, message: str | None = None
     ) -> None:
-        """Tell the client how far its request is, if it asked for progress.
+        """Take how far a call is, and tell nobody: a call of H, K or L outlives its requests.
 
-        Only J's code runs for one request. A call of H, K or L outlives its requests, so nothing is
-        told there; a task of K has `status`.
+        A task of K has `status`. In J the client is told; see `ReplayContext.report_progress`.
         """
-        if (session := getattr(self, "_session", None)) is not None:
-            await session.report_progress(progress, total, message)
 
     @overload
     async def elicit_all(

@@ -125,12 +125,10 @@ class WaitsInRounds:
             )
             if found is not None:
                 return found
-            is_over = await self.memo(f"{key}, over {number}", lambda: time.time() >= ends)
+            if await self.memo(f"{key}, over {number}", lambda: time.time() >= ends):
+                break
             message = f"{key!r} is not there yet. Go on waiting?"
-            if (
-                is_over
-                or (await self.elicit(Question(f"{key}, go on {number}", message, GoOn))).go_on
-                == "no"
-            ):
+            answer = await self.elicit(Question(f"{key}, go on {number}", message, GoOn))
+            if answer.go_on == "no":
                 break
         raise NotInTime(key, seconds)

@@ -130,22 +130,22 @@ def _named(report: Report, runs: Sequence[Seen], sends: str) -> str:
     )
 
 
-def resenders(report: Report) -> set[str]:
-    """Return the shipped clients that send a request again after one of these answers."""
-    return {
-        each.client
-        for each in shipped(report, report.first_server)
-        if TROUBLES[each.trouble].refuses and _sends(each) == SENDS[0]
-    }
+def resenders(report: Report) -> tuple[set[str], set[str]]:
+    """Return the shipped clients that got one of these answers, and those that then resent."""
+    runs = shipped(report, report.first_server)
+    refused_runs = [each for each in runs if TROUBLES[each.trouble].refuses]
+    again = [each for each in refused_runs if _sends(each) == SENDS[0]]
+    return {each.client for each in refused_runs}, {each.client for each in again}
 
 
 def resend(report: Report) -> str:
     """Return a sentence on the clients that send a request again, and on those that call again."""
     number = _number_shipped(report)
     lost, again = len(of_model(report, "resends")), len(of_model(report, "calls again"))
+    tried, resent = resenders(report)
     return (
         f"{lost} of [{number} clients](CLIENTS.md) resend a lost request, and {again} call the tool"
-        f" again. {len(resenders(report))} resend a request that is\n"
+        f" again. {len(resent)} of {len(tried)} that were tried resend a request that is\n"
         "[redirected, or needs a new token](CLIENTS.md#who-sends-a-request-twice)."
     )
 

@@ -138,7 +138,7 @@ def test_a_refused_request_is_not_lost_and_counts_by_what_its_client_then_sends(
     ]
     assert lost(runs) == []
     kept = report(*runs)
-    assert resenders(kept) == {"python"}
+    assert resenders(kept) == ({"python"}, {"python"})
     cells = {line.split(" | ")[0]: line.split(" | ")[1:] for line in refused(kept).splitlines()}
     by_name = {name: cells[f"| {TROUBLES[name].says}"] for name in ("307", "421", "-32020", "403")}
     assert by_name["307"] == ["Python SDK", "none", "none", "1 of 1", "0 of 1 |"]

@@ -28,7 +28,7 @@ _WHY = {
     " the same request with the same state there.",
     "unknown_task": "There is no such task.",
     "number_out_of_range": "This request has a number that JSON cannot carry: one that is"
-    " infinite, or none. Send another one.",
+    " not finite. Send another one.",
     "too_long": f"A call is {MAX_BYTES} bytes at most with its answers. Send shorter ones.",
 }
 
