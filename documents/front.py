@@ -174,8 +174,8 @@ def options() -> str:
         [
             table(HEADS, [*shown, blank, *others]),
             "",
-            f"Add {shared} shared lines to each count of the SDK's, but for the resolver (I): `mcp`"
-            " ships it.",
+            f"Add {shared} shared lines to each count of the SDK's, except for the resolver (I), which"
+            " `mcp` ships.",
         ]
     )
 
@@ -286,7 +286,7 @@ def charges_by_server(report: Report) -> list[Charges]:
     ]
 
 
-REFUSED = "; but {} of {} tried resend a request that is redirected, or that needs a new token"
+REFUSED = " ({} of {} that we tried resend one that is redirected, or that needs a new token)"
 """The clients that send a request again after an answer that tells them to."""
 
 DOES: dict[ClientModel, str] = {
@@ -336,8 +336,8 @@ def charges(report: Report) -> str:
     return table(
         (
             "the tool",
-            "a response is lost: charged twice",
-            "so, and the host program calls again (further runs): charged twice",
+            "runs that lose a response: charged twice",
+            "further runs, in which the client's program then calls again: charged twice",
         ),
         [
             (
