@@ -174,8 +174,8 @@ def options() -> str:
         [
             table(HEADS, [*shown, blank, *others]),
             "",
-            f"Add {shared} shared lines to each count of the SDK's, except for the resolver (I), which"
-            " `mcp` ships.",
+            f"Add {shared} shared lines to each count of the SDK's, except for the resolver (I),"
+            " which `mcp` ships.",
         ]
     )
 

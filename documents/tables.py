@@ -15,7 +15,7 @@ from typing import Protocol
 
 import anyio
 
-from documents import ROOT, candidates, explored, findings
+from documents import ROOT, explored, findings
 from model.drawing import GuardGraph
 from mrtr_options.review.bench.deployments import Offered, offered
 from mrtr_options.review.bench.faults import PLAYABLE, parse
@@ -36,7 +36,7 @@ from mrtr_options.terminal import markdown as table
 from mrtr_options.tool.author_code import author_code, unified
 from mrtr_options.tool.catalogue import DURABLE, Option, all_options, option_named
 from mrtr_options.tool.guarantees import Guarantees
-from mrtr_options.tool.notation import CALL_KEY, TEMPORAL, list_in_text
+from mrtr_options.tool.notation import list_in_text
 
 
 class Picture(Protocol):
@@ -119,37 +119,6 @@ IN_WRAPPERS = (
     "J+guard+named",
 )
 """The options in wrappers that the first table shows; the other tables show all."""
-
-
-LOSES: dict[str, tuple[Policy, bool]] = {
-    "calls the tool again, by itself or when told to": ("calls again", False),
-    "resends the lost request": ("resends", False),
-    "sends a call key": ("calls again", True),
-}
-"""Clients by what they do when the result is lost: the policy, and whether they send a call key."""
-
-
-def charged_twice(rows: Sequence[explore.Row]) -> dict[str, dict[str, bool]]:
-    """Return for each kind of client whether a subject charges twice when the result is lost.
-
-    The candidates for a default that have no row of their own are counted, too.
-    """
-    tried = {row["subject"] for row in rows}
-    others = [
-        row
-        for row in candidates.read()
-        if row["destination"] == "ignores keys" and row["subject"] not in tried
-    ]
-    every = [*rows, *others]
-    return {
-        client: {
-            row["subject"]: "lost3" in row["witnesses"].get("charged twice", ())
-            for row in every
-            if (row["policy"], CALL_KEY in row["subject"]) == (policy, keyed)
-            and TEMPORAL not in row["subject"]  # the same tool on another engine
-        }
-        for client, (policy, keyed) in LOSES.items()
-    }
 
 
 def leading(runs: Runs) -> str:
