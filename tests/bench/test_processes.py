@@ -142,8 +142,8 @@ SLUGS = {
 }
 
 
-@pytest.mark.parametrize("slug", every("tasks on two processes", SLUGS, ONE_OF_EACH))
-async def test_a_task_on_two_processes_keeps_every_guarantee(slug: str) -> None:
+@pytest.mark.parametrize("slug", every("tasks on a process", SLUGS, ONE_OF_EACH))
+async def test_a_task_on_a_process_that_is_killed_keeps_every_guarantee(slug: str) -> None:
     with anyio.fail_after(SECONDS):
         seen = judge_history(await run(K, named(slug), Processes()), guarantees_of(K))
     assert not grid.judge(K, [seen])

@@ -226,7 +226,7 @@ class Processes:
                 yield instances
 
 
-OFFERED = (Offered("processes", "two processes", Processes()),)
+OFFERED = (Offered("processes", "two processes; one for an option with an engine", Processes()),)
 
 
 class ProcessInstances(Instances):
