@@ -243,6 +243,14 @@ class Rounds(RuleBasedStateMachine):
         claim = self.claim(back, answers, lease)
         self.both(lambda: self.model.take_over(claim), self.stores[process].take_over(claim))
 
+    @rule(process=processes, answers=said)
+    def take_over_what_was_left(self, process: int, answers: str) -> None:
+        """Let a process die in a new round, and the other one take the round over in time."""
+        self.hand_out(0)
+        self.reserve(0, process)
+        self.pass_time(1)
+        self.take_over(0, 1 - process, answers)
+
     def claimed(self, back: int) -> Claim:
         return self.claims[-1 - back % len(self.claims)] if self.claims else self.claim(back)
 
