@@ -1,6 +1,6 @@
 """A handler of option L's stand-in, a store that serves it, and helpers for its rounds."""
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,6 +20,9 @@ from tests.sending import Response, text_of
 
 Ctx = DurableContext[Any]
 Stated = Callable[..., Coroutine[Any, Any, Response]]
+
+NAMED = {"call": "x", "call_is_secret": True}
+"""Options of a handler whose calls are named by an argument."""
 
 
 @dataclass
@@ -55,9 +58,13 @@ async def served(
     handler: Callable[[Ctx, CallParams], Awaitable[types.CallToolResult]] = couple,
     *,
     codec: RequestStateCodec | None = None,
+    how: Mapping[str, Any] = {},
     **bounds: Any,
 ) -> AsyncGenerator[Stated]:
-    """Open a store for a bounded time, and yield a function that sends it a round."""
+    """Open a store for a bounded time, and yield a function that sends it a round.
+
+    `how` has options of `store.linear`.
+    """
     usual: dict[str, Any] = {
         "version": "1",
         "idle_seconds": 600,
@@ -66,7 +73,7 @@ async def served(
         "while_working": "state",
     }
     store = DurableStore(**usual | bounds)
-    call = store.linear(handler)
+    call = store.linear(handler, **how)
 
     async def send(
         answers: types.InputResponses | None = None,

@@ -22,7 +22,7 @@ from mcp import MCPError
 from pydantic import ValidationError
 
 from mrtr_options.sdk.call_key import new_call_key
-from mrtr_options.sdk.durable import CallAbandoned, CallParams, DurableContext
+from mrtr_options.sdk.durable import CallParams, DurableContext
 from mrtr_options.sdk.durable.events import Begun, Caller
 from mrtr_options.sdk.durable.record import Record
 from mrtr_options.sdk.durable.sealing import MAX_BYTES
@@ -33,7 +33,6 @@ from tests.sdk.durable_calls import (
     World,
     asked_by,
     ended,
-    finish,
     reason,
     refused,
     served,
@@ -130,6 +129,13 @@ async def twice(ctx: Ctx) -> None:
         await ctx.step("a", lambda key, kind=kind: ctx.lifespan_context.do(kind, key))
 
 
+async def cancel_self(ctx: Ctx) -> None:
+    task = asyncio.current_task()
+    assert task is not None
+    task.cancel()
+    await anyio.lowlevel.checkpoint()
+
+
 Odd = type("Local", (Exception,), {})
 """An exception class that no other process can find by its name."""
 with pytest.raises(ValidationError) as unmade:
@@ -144,15 +150,15 @@ DECLINED = after_a_step(asking(who("one")))
     ("handle", "error", "says"),
     [
         *(
-            pytest.param(where(raising(error)), RuntimeError, says, id=f"{says}-{where.__name__}")
-            for error, says in (
-                (asyncio.CancelledError(), "CancelledError"),
-                (BaseExceptionGroup("two at once", [asyncio.CancelledError()]), "two at once"),
-                (SystemExit(1), "SystemExit"),
-                (KeyboardInterrupt(), "KeyboardInterrupt"),
-                (GeneratorExit(), "GeneratorExit"),
-                (MCPError(1, "odd data", object()), "MCPError: odd data"),
-                (UNMADE, "ValidationError: 1 validation error for Name"),
+            pytest.param(where(do), RuntimeError, says, id=f"{says}-{where.__name__}")
+            for do, says in (
+                (cancel_self, "CancelledError"),
+                (raising(BaseExceptionGroup("at once", [asyncio.CancelledError()])), "at once"),
+                (raising(SystemExit(1)), "SystemExit"),
+                (raising(KeyboardInterrupt()), "KeyboardInterrupt"),
+                (raising(GeneratorExit()), "GeneratorExit"),
+                (raising(MCPError(1, "odd data", object())), "MCPError: odd data"),
+                (raising(UNMADE), "ValidationError: 1 validation error for Name"),
             )
             for where in (after_a_step, in_a_step)
         ),
@@ -162,6 +168,13 @@ DECLINED = after_a_step(asking(who("one")))
                 giving(types.CallToolResult(content=[], structured_content={"a": {"b": object()}}))
             ),
             TypeError,
+            "no JSON",
+        ),
+        (
+            after_a_step(
+                giving(types.CallToolResult(content=[], structured_content={"a": math.inf}))
+            ),
+            ValueError,
             "no JSON",
         ),
         (
@@ -303,25 +316,6 @@ async def test_work_longer_than_a_clients_rounds_ends_in_what_can_be_resumed(sql
         assert text_of(await send(named("Ann"), asked)) == "done"
 
 
-async def test_a_call_without_an_answer_is_given_up(sqlite: str) -> None:
-    given_up = anyio.Event()
-
-    async def handler(ctx: Ctx, call: CallParams) -> types.CallToolResult:
-        try:
-            await ctx.elicit(who())
-        except Exception:
-            return result("taken for a failure")
-        except CallAbandoned:
-            given_up.set()
-            raise
-        return result("done")
-
-    async with served(sqlite, None, handler, idle_seconds=0.3) as send:
-        asked = await send()
-        await given_up.wait()
-        assert await refused(send, named("Ann"), asked) == "unknown_call"
-
-
 async def test_a_first_request_that_is_cancelled_takes_its_call_along(sqlite: str) -> None:
     began = anyio.Event()
     ends = list[str]()
@@ -342,40 +336,6 @@ async def test_a_first_request_that_is_cancelled_takes_its_call_along(sqlite: st
         assert ends == ["ended"]
         (call,) = await DBOS.list_workflows_async()
         assert call.status == "SUCCESS"  # its result is the record that it was stopped
-
-
-async def test_a_call_whose_instance_ended_is_finished_by_another_in_its_process(
-    sqlite: str,
-) -> None:
-    world = World()
-    async with served(sqlite, world) as there:
-        async with served(sqlite, world) as here:
-            first = await here()
-        assert await finish(there, first, there) == "Ann and Bob"
-    assert world.kinds() == ["first", "last"]
-    assert world.entered == 2
-
-
-async def test_a_restarted_process_goes_on_with_what_was_left_unasked(sqlite: str) -> None:
-    """Take the answer and end the process; the client never sends another round."""
-    done = anyio.Event()
-    may_end = anyio.Event()
-
-    async def handler(ctx: Ctx, call: CallParams) -> types.CallToolResult:
-        await ctx.elicit(who())
-        await may_end.wait()
-
-        async def effect(key: str) -> None:
-            done.set()
-
-        await ctx.step("effect", effect)
-        return result("done")
-
-    async with served(sqlite, None, handler, wait_seconds=0.2) as send:
-        await send(named("Ann"), await asked_by(send))
-    may_end.set()
-    async with served(sqlite, None, handler):
-        await done.wait()
 
 
 async def test_a_call_begins_once_under_its_key_and_says_what_it_has_come_to(engine: str) -> None:

@@ -1,12 +1,10 @@
 """Tests of option L on DBOS: one process holds a name, and only recordable work is done."""
 
-import asyncio
 import time
 from contextlib import suppress
 from typing import Any
 
 import anyio
-import anyio.lowlevel
 import anyio.to_thread
 import mcp_types as types
 import psycopg
@@ -17,9 +15,8 @@ from mrtr_options.sdk.durable.claim import GRACE_SECONDS, taken, try_url
 from mrtr_options.sdk.durable.embedded import process
 from mrtr_options.sdk.durable.engine import WrongDatabase
 from scoreboard import postgres as real_postgres
-from tests.bounds import SECONDS
-from tests.sdk.durable_calls import Ctx, World, asked_by, ended, finish, refused, served
-from tests.sdk.fakes import ON_ASYNCIO, key_of, named, result, who
+from tests.sdk.durable_calls import Ctx, World, asked_by, finish, refused, served
+from tests.sdk.fakes import ON_ASYNCIO, named, result, who
 
 pytestmark = [pytest.mark.anyio, ON_ASYNCIO]
 
@@ -136,28 +133,6 @@ async def test_a_step_whose_key_no_database_holds_does_nothing(engine: str, key:
     assert world.effects == []
 
 
-@pytest.mark.parametrize("kinds", ["renamed", "renamed old", "other and"])
-async def test_a_handler_that_does_something_else_does_no_effect_when_it_runs_again(
-    engine: str, kinds: str
-) -> None:
-    world = World()
-    now = ["old"]
-
-    async def handler(ctx: Ctx, call: CallParams) -> types.CallToolResult:
-        for kind in now:
-            await ctx.step(kind, lambda key, kind=kind: world.do(kind, key))
-        await ctx.elicit(who("one"))
-        return result("done")
-
-    async with served(engine, world, handler) as send:
-        asked = await asked_by(send)
-    now[:] = kinds.split()
-    async with served(engine, world, handler) as send:
-        with anyio.fail_after(SECONDS):
-            assert await refused(send, named("Ann", "one"), asked) == "gave_up"
-    assert world.kinds() == ["old"]
-
-
 async def test_a_clock_that_is_ahead_for_one_sweep_deletes_no_call(
     sqlite: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -175,27 +150,3 @@ async def test_a_clock_that_is_ahead_for_one_sweep_deletes_no_call(
         monkeypatch.setattr(time, "time", patched)
         assert await here.sweep(24 * 3600) == 0
         assert await here.sweep(24 * 3600) == 1  # the second look at the clock agrees
-
-
-@pytest.mark.parametrize("in_step", [False, True])
-async def test_a_handler_that_cancels_its_own_task_ends_its_call(
-    sqlite: str, *, in_step: bool
-) -> None:
-    async def cancel_self(key: str = "") -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        task.cancel()
-        await anyio.lowlevel.checkpoint()
-
-    async def handler(ctx: Ctx, call: CallParams) -> types.CallToolResult:
-        await ctx.elicit(who())
-        await (ctx.step("odd", cancel_self) if in_step else cancel_self())
-        return result("done")
-
-    async with served(sqlite, None, handler, wait_seconds=2.0, rounds=2) as send:
-        asked = await asked_by(send)
-        for _ in range(2):
-            with pytest.raises(RuntimeError, match="CancelledError"):
-                await ended(send, await send(named("Ann"), asked))
-        other = await send()
-        assert key_of(other) == "who"

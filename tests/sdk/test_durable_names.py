@@ -1,7 +1,8 @@
-"""Named calls of options K and L: which call a first request is taken for."""
+"""Named calls of options K and L: which call a first request is taken for.
 
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
+`test_endings` has what is the same in the guard.
+"""
+
 from functools import partial
 from typing import Any
 
@@ -17,9 +18,9 @@ from mrtr_options.sdk.durable.store import GO_ON
 from mrtr_options.sdk.questions import Cancelled, Declined
 from mrtr_options.sdk.tasks import TaskStore
 from tests.bounds import SECONDS
-from tests.sdk.durable_calls import Ctx, Stated, World, asked_by, refused
+from tests.sdk.durable_calls import NAMED, Ctx, World, asked_by, refused, served
 from tests.sdk.fakes import ON_ASYNCIO, deliver, key_of, modern, named, params, result, who
-from tests.sending import Response, text_of
+from tests.sending import text_of
 
 pytestmark = [pytest.mark.anyio, ON_ASYNCIO]
 
@@ -34,57 +35,14 @@ async def charge(ctx: Ctx, call: CallParams) -> types.CallToolResult:
     return result("done")
 
 
-@asynccontextmanager
-async def served(
-    url: str,
-    world: World,
-    handler: Callable[[Ctx, CallParams], Awaitable[types.CallToolResult]] = charge,
-    **bounds: Any,
-) -> AsyncGenerator[Stated]:
-    """Open a store whose calls are named by their reference; the function sends it a round."""
-    usual: dict[str, Any] = {"version": "1", "wait_seconds": SECONDS}
-    store = DurableStore(**usual | bounds)
-    call = store.linear(handler, call="reference", call_is_secret=True)
-
-    async def send(
-        answers: types.InputResponses | None = None,
-        asked: Response | None = None,
-        *,
-        reference: str = "A1",
-        **more: Any,
-    ) -> Response:
-        return await deliver(call, asked, answers, ctx=modern(), reference=reference, **more)
-
-    with anyio.fail_after(SECONDS):
-        async with store.serving(world, database=url):
-            yield send
-
-
 def no(action: Any) -> types.InputResponses:
     """Say no to `who()`."""
     return {"who": types.ElicitResult(action=action)}
 
 
-async def test_a_call_that_an_argument_names_is_the_same_call_when_it_is_made_again(
-    engine: str,
-) -> None:
-    world = World()
-    async with served(engine, world) as send:
-        first = await send()
-        again = await send()
-        assert again == first
-        assert text_of(await send(named("Ann"), first)) == "done"
-        assert text_of(await send()) == "done"
-        with pytest.raises(MCPError, match="reference"):
-            await send(amount=2)
-        assert key_of(await send(reference="A2")) == "who"
-        assert key_of(await send(reference="")) == "who"
-    assert world.kinds() == ["charge"]
-
-
 async def test_a_call_that_is_made_again_gets_a_result_that_says_so(sqlite: str) -> None:
     store = DurableStore(version="1", wait_seconds=SECONDS)
-    call = store.linear(charge, call="x", call_is_secret=True)
+    call = store.linear(charge, **NAMED)
     with anyio.fail_after(SECONDS):
         async with store.serving(World(), database=sqlite):
             await deliver(call, await deliver(call), named("Ann"))
@@ -97,12 +55,9 @@ async def test_a_call_that_is_made_again_gets_a_result_that_says_so(sqlite: str)
 async def test_a_server_whose_unknown_callers_would_share_named_calls_is_not_built(
     kind: str,
 ) -> None:
-    async def handler(ctx: Any, call: CallParams) -> types.CallToolResult:
-        return result("done")
-
     store = TaskStore()
     serve: Any = store.linear if kind == "L" else store.task
-    made = serve(handler, call="reference")
+    made = serve(charge, call="reference")
     with pytest.raises(ValueError, match="two strangers would share a call"):
         check_naming("tool", made, {"reference": {}}, knows_callers=False)
     check_naming("tool", made, {"reference": {}}, knows_callers=True)
@@ -112,8 +67,8 @@ async def test_a_server_whose_unknown_callers_would_share_named_calls_is_not_bui
 async def test_a_call_that_its_user_declined_frees_its_name(engine: str, action: str) -> None:
     world = World()
     # Tests share Temporal, where names stay.
-    of = {"reference": f"{action}d"}
-    async with served(engine, world) as send:
+    of = {"x": f"{action}d"}
+    async with served(engine, world, charge, how=NAMED) as send:
         declined = [await send(**of)]
         for asked in declined * 2:  # a declined round that is sent again is declined again
             with pytest.raises(NO[action]):
@@ -122,21 +77,23 @@ async def test_a_call_that_its_user_declined_frees_its_name(engine: str, action:
         with pytest.raises(NO[action]):
             await send(no(action), declined[1], **of)
         wanted = await send(**of, amount=2)
+        assert await send(**of, amount=2) == wanted
         assert text_of(await send(named("Ann"), wanted, **of, amount=2)) == "done"
         assert text_of(await send(**of, amount=2)) == "done"
         for asked in declined:
             with pytest.raises(NO[action]):
                 await send(no(action), asked, **of)
+        assert await refused(send, **of) == "call_reused"
     assert world.kinds() == ["charge"]
 
 
 async def test_a_call_that_its_user_declined_keeps_its_call_key(sqlite: str) -> None:
     key = new_call_key()
-    async with served(sqlite, World()) as send:
-        asked = await send(reference="", key=key)
+    async with served(sqlite, World(), charge, how=NAMED) as send:
+        asked = await send(x="", key=key)
         for round in (no("decline"), asked), ():
             with pytest.raises(Declined):
-                await send(*round, reference="", key=key)
+                await send(*round, x="", key=key)
 
 
 async def test_a_call_whose_question_found_no_answer_in_time_frees_its_name(sqlite: str) -> None:
@@ -146,11 +103,13 @@ async def test_a_call_whose_question_found_no_answer_in_time_frees_its_name(sqli
     async def handler(ctx: Ctx, call: CallParams) -> types.CallToolResult:
         try:
             return await charge(ctx, call)
+        except Exception:
+            return result("taken for a failure")
         except CallAbandoned:
             given_up.set()
             raise
 
-    async with served(sqlite, world, handler, idle_seconds=0.3) as send:
+    async with served(sqlite, world, handler, how=NAMED, idle_seconds=0.3) as send:
         asked = await send()
         await given_up.wait()
         assert await refused(send, named("Ann"), asked) == "unknown_call"
@@ -167,7 +126,8 @@ async def test_a_call_that_was_stopped_at_work_keeps_its_name(sqlite: str) -> No
         await anyio.sleep_forever()
         return result("never")
 
-    async with served(sqlite, world, handler, wait_seconds=0.3) as send:
+    working: dict[str, Any] = {"while_working": "form", "wait_seconds": 0.3}
+    async with served(sqlite, world, handler, how=NAMED, **working) as send:
         held = await send(named("Ann"), await asked_by(send))
         with pytest.raises(MCPError, match="effects may have happened"):
             await send({GO_ON: types.ElicitResult(action="decline")}, held)
@@ -177,7 +137,7 @@ async def test_a_call_that_was_stopped_at_work_keeps_its_name(sqlite: str) -> No
 
 async def test_a_call_after_a_declined_one_is_known_for_as_long_as_any_other(sqlite: str) -> None:
     world = World()
-    async with served(sqlite, world) as send, process(None) as here:
+    async with served(sqlite, world, charge, how=NAMED) as send, process(None) as here:
         with pytest.raises(Declined):
             await send(no("decline"), await send())
         waiting = await send()

@@ -81,7 +81,7 @@ async def test_a_call_ends_whose_answered_question_changes_when_it_begins_again(
     assert world.kinds() == []
 
 
-@pytest.mark.parametrize("way", ["new", ""])
+@pytest.mark.parametrize("way", ["new", "new old", ""])
 async def test_a_call_ends_whose_handler_does_otherwise_when_it_runs_again(
     engine: str, way: str
 ) -> None:
@@ -104,6 +104,7 @@ async def test_a_call_ends_whose_handler_does_otherwise_when_it_runs_again(
             if asked is second or engine.startswith("sqlite"):  # Temporal repeats recorded rounds
                 assert await refused(send, answers, asked) == "gave_up"
     assert world.kinds().count("old") == 1
+    assert "new" not in world.kinds()
 
 
 async def test_a_text_can_be_read_in_its_place_only() -> None:

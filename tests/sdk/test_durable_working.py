@@ -93,14 +93,3 @@ async def test_a_number_that_json_cannot_carry_is_refused_before_the_call_begins
         first = await send()
         assert await refused(send, {"one": answer}, first) == "number_out_of_range"
     assert world.kinds() == ["first"]
-
-
-async def test_a_result_with_a_number_that_json_cannot_carry_is_refused_where_it_is_made(
-    engine: str,
-) -> None:
-    async def handler(ctx: Ctx, call: CallParams) -> types.CallToolResult:
-        return types.CallToolResult(content=[], structured_content={"a": math.inf})
-
-    async with served(engine, None, handler) as send:
-        with pytest.raises(ValueError, match="has no JSON"):
-            await send()

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager, closing
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import mcp_types as types
@@ -13,12 +16,16 @@ from pydantic import BaseModel, SecretStr
 
 from mrtr_options import sdk
 from mrtr_options.sdk.call_key import REPEAT
-from tests.sdk.fakes import Params, deliver, named, result, who
+from tests.bounds import SECONDS
+from tests.sdk.fakes import ON_ASYNCIO, Params, deliver, named, result, who
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, ON_ASYNCIO]
 
 NO: types.InputResponses = {"two": types.ElicitResult(action="decline")}
 ONE = named("Ann", "one")
+TWO = named("Bob", "two")
+
+Send = Callable[..., Awaitable[Any]]
 
 
 class Wanted(BaseModel):
@@ -40,30 +47,34 @@ class Till:
     """
 
     charged: int = 0
-    trouble: Exception | None = None
+    trouble: BaseException | None = None
     refusal: Exception | None = None
-    keys: list[str] = field(default_factory=list[str])
 
     def charge(self, key: str = "") -> int:
         if self.refusal is not None:
             raise self.refusal
         self.charged += 1
-        self.keys.append(key)
         if self.trouble is not None:
             raise self.trouble
         return self.charged
 
 
-def replaying(till: Till) -> Any:
-    """Make J's tool: it asks, charges, and asks for a receipt."""
+def once(ctx: Any) -> Any:
+    """Return how J or L does an effect."""
+    return ctx.step if isinstance(ctx, sdk.DurableContext) else ctx.once
 
-    async def pay(ctx: sdk.ReplayContext[Any], params: Params) -> types.CallToolResult:
+
+def paying(till: Till) -> Any:
+    """Make a tool of J and L: it asks, charges, and asks for a receipt."""
+
+    async def pay(ctx: Any, params: Any) -> types.CallToolResult:
         await ctx.elicit(who("one"))
-        number = await ctx.once("pay", till.charge)
+        assert await ctx.memo("price", lambda: 5) == 5
+        number = await once(ctx)("pay", till.charge)
         await ctx.elicit(who("two"))
         return result(f"charge {number}")
 
-    return sdk.keyed_replay(pay)
+    return pay
 
 
 class State(sdk.Markers):
@@ -90,13 +101,33 @@ def with_markers(till: Till) -> Any:
     return pay
 
 
-TOOLS = [replaying, with_markers]
-
-
 def guarded(handler: Any, store: Any, **more: Any) -> Any:
     """Return a tool in the guard, which names its calls by their reference."""
     guard = sdk.single_use(store, call="reference", call_is_secret=True, **more)
     return sdk.Tool("pay", "Pays.", Wanted, handler, [guard]).call
+
+
+@asynccontextmanager
+async def served(stand_in: str, tool: Any, folder: Path) -> AsyncGenerator[Send]:
+    """Serve a tool whose calls are named by their reference; the function sends it a round."""
+    if stand_in != "L":
+        with closing(sdk.SqliteStore(folder / "rounds")) as store:
+            handler = tool if stand_in == "F" else sdk.keyed_replay(tool)
+            yield partial(deliver, guarded(handler, store), reference=1)
+        return
+    store = sdk.DurableStore(version="1", wait_seconds=SECONDS)
+    linear = store.linear(tool, call="reference", call_is_secret=True)
+    call = sdk.Tool("pay", "Pays.", Wanted, linear).call
+    async with store.serving(None, database=f"sqlite:///{folder / 'calls'}"):
+        yield partial(deliver, call, reference=1)
+
+
+def standing_in(*stand_ins: str) -> Any:
+    """Play a test with each of these stand-ins."""
+    return pytest.mark.parametrize("stand_in", stand_ins)
+
+
+TOOLS: dict[str, Callable[[Till], Any]] = {"F": with_markers, "J": paying, "L": paying}
 
 
 def text_of(response: Any) -> str:
@@ -104,88 +135,76 @@ def text_of(response: Any) -> str:
     return " ".join(each.text for each in response.content)
 
 
-async def error_of(call: Callable[[], Awaitable[Any]]) -> MCPError:
+async def error_of(call: Awaitable[Any]) -> MCPError:
     """Return the error that a round ends in."""
     with pytest.raises(MCPError) as refusal:
-        await call()
+        await call
     return refusal.value
 
 
 # --- 1: a name is kept once an effect has happened ------------------------------------------------
 
 
-@pytest.mark.parametrize("make", TOOLS)
+@standing_in(*TOOLS)
 async def test_a_refusal_after_an_effect_keeps_the_name_and_says_what_was_done(
-    make: Callable[[Till], Any], store: Any
+    stand_in: str, tmp_path: Path
 ) -> None:
     till = Till()
-    tool = guarded(make(till), store)
-    receipt = await deliver(tool, await deliver(tool, reference=1), ONE, reference=1)
-    refused = await deliver(tool, receipt, NO, reference=1)
-    assert "'two' was declined" in text_of(refused)
-    assert "'pay'" in text_of(refused)
-    assert await deliver(tool, reference=1) == refused
+    async with served(stand_in, TOOLS[stand_in](till), tmp_path) as send:
+        refused = await send(await send(await send(), ONE), NO)
+        assert "'two' was declined" in text_of(refused)
+        assert "'pay'" in text_of(refused)
+        assert await send() == refused
     assert till.charged == 1
 
 
-@pytest.mark.parametrize("make", TOOLS)
-async def test_a_refusal_before_any_effect_frees_the_name(
-    make: Callable[[Till], Any], store: Any
-) -> None:
-    till = Till()
-    tool = guarded(make(till), store)
+@standing_in(*TOOLS)
+async def test_a_refusal_before_any_effect_frees_the_name(stand_in: str, tmp_path: Path) -> None:
     no: types.InputResponses = {"one": types.ElicitResult(action="cancel")}
-    refused = await deliver(tool, await deliver(tool, reference=1), no, reference=1)
-    assert text_of(refused) == "The question 'one' was cancelled."
-    receipt = await deliver(tool, await deliver(tool, reference=1), ONE, reference=1)
-    done = await deliver(tool, receipt, named("Bob", "two"), reference=1)
-    assert text_of(done) == "charge 1"
+    async with served(stand_in, TOOLS[stand_in](Till()), tmp_path) as send:
+        refused = await send(await send(), no)
+        assert text_of(refused) == "The question 'one' was cancelled."
+        done = await send(await send(await send(amount=5), ONE, amount=5), TWO, amount=5)
+        assert text_of(done) == "charge 1"
 
 
 async def test_a_question_after_an_effect_that_nobody_answered_in_time_is_asked_again(
-    path: Any,
+    path: Path,
 ) -> None:
     now = 2_000_000_000.0
-    store = sdk.SqliteStore(path, clock=lambda: now)
-    till = Till()
-    tool = guarded(replaying(till), store)
-    receipt = await deliver(tool, await deliver(tool, reference=1), ONE, reference=1)
-    now += 700
-    expired = await error_of(lambda: deliver(tool, receipt, NO, reference=1))
-    assert expired.error.data["reason"] == "request_state_expired"
-    again = await deliver(tool, reference=1)
-    done = await deliver(tool, again, named("Bob", "two"), reference=1)
-    assert text_of(done) == "charge 1"
-    store.close()
+    with closing(sdk.SqliteStore(path, clock=lambda: now)) as store:
+        send = partial(deliver, guarded(sdk.keyed_replay(paying(Till())), store), reference=1)
+        receipt = await send(await send(), ONE)
+        now += 700
+        expired = await error_of(send(receipt, NO))
+        assert expired.error.data["reason"] == "request_state_expired"
+        assert text_of(await send(await send(), TWO)) == "charge 1"
 
 
 # --- 2, 3: names and digests are of the arguments as they are read --------------------------------
 
 
-@pytest.mark.parametrize("reference", [7, "7", 7.0])
-async def test_a_name_is_the_argument_as_the_model_reads_it(reference: Any, store: Any) -> None:
-    till = Till()
-    tool = guarded(replaying(till), store)
-    receipt = await deliver(tool, await deliver(tool, reference=7), ONE, reference=7)
-    again = await deliver(tool, reference=reference)
-    assert again.input_requests == receipt.input_requests  # type: ignore[union-attr]
-
-
 @pytest.mark.parametrize(
-    "more", [{"amount": 100}, {"amount": "100"}, {"surprise": 1}, {"note": ""}]
+    ("stand_in", "words"),
+    [
+        *(("J", {"reference": each}) for each in ("1", 1.0)),
+        *(("J", {"amount": each}) for each in (100, "100", 100.0)),
+        ("J", {"surprise": 1}),
+        ("J", {"note": ""}),
+        ("L", {"reference": "1", "amount": "100"}),
+    ],
 )
-async def test_defaults_and_unknown_arguments_make_no_other_call(more: Any, store: Any) -> None:
-    till = Till()
-    tool = guarded(replaying(till), store)
-    asked = await deliver(tool, reference=1)
-    assert await deliver(tool, reference=1, **more) == asked
+async def test_other_words_make_no_other_call(stand_in: str, words: Any, tmp_path: Path) -> None:
+    async with served(stand_in, paying(Till()), tmp_path) as send:
+        receipt = await send(await send(), ONE)
+        assert (await send(**words)).input_requests == receipt.input_requests
 
 
 async def test_the_author_says_which_arguments_must_be_the_same(store: Any) -> None:
-    tool = guarded(replaying(Till()), store, same=("amount",))
+    tool = guarded(sdk.keyed_replay(paying(Till())), store, same=("amount",))
     asked = await deliver(tool, reference=1, note="rent")
     assert await deliver(tool, reference=1, note="the rent") == asked
-    error = await error_of(lambda: deliver(tool, reference=1, amount=5))
+    error = await error_of(deliver(tool, reference=1, amount=5))
     assert "waits for an answer" in str(error)
     assert "only if the user wants it done once more" in str(error)
 
@@ -198,49 +217,47 @@ class Secret(BaseModel):
 
 async def test_a_secret_and_an_accent_name_calls_by_their_text(store: Any) -> None:
     guard = sdk.single_use(store, call="reference", call_is_secret=True)
-    tool = sdk.Tool("pay", "Pays.", Secret, replaying(Till()), [guard]).call
+    tool = sdk.Tool("pay", "Pays.", Secret, sdk.keyed_replay(paying(Till())), [guard]).call
     asked = [await deliver(tool, reference=each) for each in ("\u00e9", "e\u0301", "tea")]
     assert asked[0] == asked[1]
     assert asked[0] != asked[2]
 
 
-async def test_a_number_of_thousands_of_digits_is_refused_as_an_argument(store: Any) -> None:
-    tool = guarded(replaying(Till()), store)
-    error = await error_of(lambda: deliver(tool, reference=10**5000))
-    assert error.error.code == types.INVALID_PARAMS
-    error = await error_of(lambda: deliver(tool, reference=1, amount=10**5000))
+@pytest.mark.parametrize("number", ["reference", "amount"])
+async def test_a_number_of_thousands_of_digits_is_refused_as_an_argument(
+    number: str, store: Any
+) -> None:
+    tool = guarded(sdk.keyed_replay(paying(Till())), store)
+    error = await error_of(deliver(tool, **{"reference": 1, number: 10**5000}))
     assert error.error.code == types.INVALID_PARAMS
 
 
 # --- 4: the first delivery is told what is recorded -----------------------------------------------
 
 
-@pytest.mark.parametrize("make", TOOLS)
-async def test_an_effect_that_raised_is_told_as_in_doubt_at_once_and_again(
-    make: Callable[[Till], Any], store: Any
-) -> None:
-    till = Till(trouble=TimeoutError())
-    tool = guarded(make(till), store)
-    asked = await deliver(tool, reference=1)
-    for _ in range(2):
-        error = await error_of(lambda: deliver(tool, asked, ONE, reference=1))
-        assert error.error.data["reason"] == "indeterminate"
-        assert error.error.data["may_have_happened"] is True
-        assert "'pay'" in str(error)
-    assert till.charged == 1
-
-
-async def test_an_effect_on_commit_that_raised_is_told_as_in_doubt_at_once(store: Any) -> None:
-    till = Till(trouble=TimeoutError())
+def committing(till: Till) -> Any:
+    """Make a tool of J that charges when all else is done."""
 
     async def pay(ctx: sdk.ReplayContext[Any], params: Params) -> types.CallToolResult:
+        await ctx.elicit(who("one"))
         ctx.on_commit(till.charge, key="pay")
         return result("paid")
 
-    tool = guarded(sdk.keyed_replay(pay), store)
-    for _ in range(2):
-        error = await error_of(lambda: deliver(tool, reference=1))
-        assert error.error.data["reason"] == "indeterminate"
+    return pay
+
+
+@pytest.mark.parametrize(("stand_in", "make"), [*TOOLS.items(), ("J", committing)])
+async def test_an_effect_that_raised_is_told_as_in_doubt_at_once_and_again(
+    stand_in: str, make: Callable[[Till], Any], tmp_path: Path
+) -> None:
+    till = Till(trouble=TimeoutError())
+    async with served(stand_in, make(till), tmp_path) as send:
+        asked = await send()
+        for _ in range(2):
+            error = await error_of(send(asked, ONE))
+            assert error.error.data["reason"] == "indeterminate"
+            assert error.error.data["may_have_happened"] is True
+            assert "'pay" in str(error)
     assert till.charged == 1
 
 
@@ -252,8 +269,8 @@ async def test_a_repeated_error_says_so_to_programs_and_models(store: Any) -> No
         raise MCPError(-32000, "closed, try again at 9")
 
     tool = guarded(sdk.keyed_replay(closed), store, repeat_note="Said before, at {since}:")
-    first = await error_of(lambda: deliver(tool, reference=1))
-    again = await error_of(lambda: deliver(tool, reference=1))
+    first = await error_of(deliver(tool, reference=1))
+    again = await error_of(deliver(tool, reference=1))
     assert str(first) == "closed, try again at 9"
     since = again.error.data["repeat"]["since"]
     assert str(again) == f"Said before, at {since}: closed, try again at 9"
@@ -262,84 +279,86 @@ async def test_a_repeated_error_says_so_to_programs_and_models(store: Any) -> No
 # --- 7: what has done nothing is given back -------------------------------------------------------
 
 
-async def test_a_call_that_failed_above_its_effect_may_be_made_again(store: Any) -> None:
+async def test_a_call_that_failed_above_its_effect_may_be_made_again(tmp_path: Path) -> None:
     is_down = [True]
     till = Till()
 
-    async def pay(ctx: sdk.ReplayContext[Any], params: Params) -> types.CallToolResult:
+    async def pay(ctx: Any, params: Any) -> types.CallToolResult:
         if is_down:
             raise OSError("the price list is down")
-        return result(f"charge {await ctx.once('pay', till.charge)}")
+        return result(f"charge {await once(ctx)('pay', till.charge)}")
 
-    tool = guarded(sdk.keyed_replay(pay), store)
-    error = await error_of(lambda: deliver(tool, reference=1))
-    assert error.error.data["reason"] == "nothing_done"
-    is_down.clear()
-    assert text_of(await deliver(tool, reference=1)) == "charge 1"
+    async with served("J", pay, tmp_path) as send:
+        error = await error_of(send())
+        assert error.error.data["reason"] == "nothing_done"
+        is_down.clear()
+        assert text_of(await send()) == "charge 1"
 
 
-async def test_not_done_frees_the_name_also_where_an_effect_was_refused(store: Any) -> None:
+async def test_not_done_frees_the_name_also_where_an_effect_was_refused(tmp_path: Path) -> None:
     till = Till(refusal=OSError("only 75.00 is left"))
 
-    async def pay(ctx: sdk.ReplayContext[Any], params: Params) -> types.CallToolResult:
+    async def pay(ctx: Any, params: Any) -> types.CallToolResult:
         try:
-            number = await ctx.once("pay", till.charge)
+            number = await once(ctx)("pay", till.charge)
         except OSError as error:
             raise sdk.NotDone(f"Nothing was paid: {error}.") from None
         return result(f"charge {number}")
 
-    tool = guarded(sdk.keyed_replay(pay), store)
-    assert text_of(await deliver(tool, reference=1)) == "Nothing was paid: only 75.00 is left."
-    till.refusal = None
-    assert text_of(await deliver(tool, reference=1)) == "charge 1"
+    async with served("J", pay, tmp_path) as send:
+        assert text_of(await send()) == "Nothing was paid: only 75.00 is left."
+        till.refusal = None
+        assert text_of(await send()) == "charge 1"
 
 
-async def test_not_done_after_an_effect_keeps_the_name(store: Any) -> None:
+@standing_in("J", "L")
+async def test_not_done_after_an_effect_keeps_the_name(stand_in: str, tmp_path: Path) -> None:
     till = Till()
 
-    async def pay(ctx: sdk.ReplayContext[Any], params: Params) -> types.CallToolResult:
-        await ctx.once("pay", till.charge)
+    async def pay(ctx: Any, params: Any) -> types.CallToolResult:
+        await once(ctx)("pay", till.charge)
         raise sdk.NotDone("Nothing was done.")
 
-    tool = guarded(sdk.keyed_replay(pay), store)
-    refused = await deliver(tool, reference=1)
-    assert "'pay'" in text_of(refused)
-    again = await deliver(tool, reference=1)
-    assert again == refused
+    async with served(stand_in, pay, tmp_path) as send:
+        refused = await send()
+        assert "'pay'" in text_of(refused)
+        assert await send() == refused
     assert till.charged == 1
 
 
 # --- 10: unknown, and the destination is asked ----------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("settled", "told", "charged"),
-    [(lambda: 1, "charge 1", 1), (lambda: False, "nothing known", 1), (lambda: None, "", 1)],
-)
-async def test_the_destination_is_asked_about_an_effect_that_raised(
-    settled: Any, told: str, charged: int, store: Any
-) -> None:
-    till = Till(trouble=TimeoutError())
+def settling(till: Till, look: Callable[[], Any]) -> Any:
+    """Make a tool of J and L that charges, and asks the destination where that is needed."""
 
-    async def pay(ctx: sdk.ReplayContext[Any], params: Params) -> types.CallToolResult:
+    async def pay(ctx: Any, params: Any) -> types.CallToolResult:
         try:
-            number = await ctx.once("pay", till.charge, settled=settled)
-        except TimeoutError:
-            raise sdk.Unknown("nothing known") from None
+            number = await once(ctx)("pay", till.charge, settled=look)
+        except (TimeoutError, ConnectionError):
+            raise sdk.Unknown("Not known whether it was paid. Call again.") from None
         return result(f"charge {number}")
 
-    tool = guarded(sdk.keyed_replay(pay), store)
-    if told:
-        assert text_of(await deliver(tool, reference=1)) == told
-    else:
-        error = await error_of(lambda: deliver(tool, reference=1))
-        assert error.error.data["reason"] == "indeterminate"
-    assert till.charged == charged
+    return pay
+
+
+@standing_in("J", "L")
+@pytest.mark.parametrize(("found", "told"), [(7, "charge 7"), (False, "Not known"), (None, "")])
+async def test_the_destination_is_asked_about_an_effect_that_raised(
+    found: Any, told: str, stand_in: str, tmp_path: Path
+) -> None:
+    till = Till(trouble=TimeoutError())
+    async with served(stand_in, settling(till, lambda: found), tmp_path) as send:
+        if told:
+            assert told in text_of(await send())
+        else:
+            assert (await error_of(send())).error.data["reason"] == "indeterminate"
+    assert till.charged == 1
 
 
 @pytest.mark.parametrize(("known", "charged"), [(False, 2), (1, 1)])
 async def test_an_unknown_call_that_is_made_again_looks_first(
-    known: Any, charged: int, store: Any
+    known: Any, charged: int, tmp_path: Path
 ) -> None:
     till = Till(trouble=TimeoutError())
     is_reached: list[bool] = []
@@ -349,31 +368,20 @@ async def test_an_unknown_call_that_is_made_again_looks_first(
             raise ConnectionError("the bank is away")
         return known
 
-    async def pay(ctx: sdk.ReplayContext[Any], params: Params) -> types.CallToolResult:
-        try:
-            return result(f"charge {await ctx.once('pay', till.charge, settled=look)}")
-        except ConnectionError:
-            raise sdk.Unknown("Not known whether it was paid. Call again.") from None
-
-    tool = guarded(sdk.keyed_replay(pay), store)
-    for _ in range(2):
-        assert "Not known" in text_of(await deliver(tool, reference=1))
-    assert till.charged == 1
-    is_reached.append(True)
-    till.trouble = None
-    assert text_of(await deliver(tool, reference=1)) == f"charge {charged}"
+    async with served("J", settling(till, look), tmp_path) as send:
+        for _ in range(2):
+            assert "Not known" in text_of(await send())
+        assert till.charged == 1
+        is_reached.append(True)
+        till.trouble = None
+        assert text_of(await send()) == f"charge {charged}"
     assert till.charged == charged
 
 
 async def test_a_process_that_died_after_the_charge_is_settled_by_the_next(store: Any) -> None:
-    till = Till(trouble=KeyboardInterrupt())  # type: ignore[arg-type]
-
-    async def pay(ctx: sdk.ReplayContext[Any], params: Params) -> types.CallToolResult:
-        number = await ctx.once("pay", till.charge, settled=lambda: till.charged or False)
-        return result(f"charge {number}")
-
-    tool = guarded(sdk.keyed_replay(pay), store)
-    with pytest.raises(BaseException):  # noqa: B017, PT011
+    till = Till(trouble=KeyboardInterrupt())
+    tool = guarded(sdk.keyed_replay(settling(till, lambda: till.charged or False)), store)
+    with pytest.raises(KeyboardInterrupt):
         await deliver(tool, reference=1)
     till.trouble = None
     done = await deliver(tool, reference=1)
