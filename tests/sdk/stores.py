@@ -8,6 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from mrtr_options.sdk.single_use import SqliteStore
 from mrtr_options.sdk.single_use.reservations import Claim, Store
 from mrtr_options.sdk.single_use.sql import SqlStore
@@ -72,3 +74,16 @@ async def claim(store: Store, number: str, **more: Any) -> Claim:
     stamp = await store.stamp()
     made = Claim(number, "", begins=stamp.at, lease_seconds=60, mark=stamp.mark)
     return replace(made, **more)
+
+
+def statements_of(store: Any, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return a list to which a store's statements will be added, but for those that lock."""
+    statements: list[str] = []
+    execute = store._execute
+
+    def listed(statement: str, values: Any) -> Any:
+        statements.extend([] if "pg_advisory" in statement else [statement])
+        return execute(statement, values)
+
+    monkeypatch.setattr(store, "_execute", listed)
+    return statements

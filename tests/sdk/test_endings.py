@@ -18,6 +18,7 @@ from mrtr_options import sdk
 from mrtr_options.sdk.call_key import REPEAT
 from tests.bounds import SECONDS
 from tests.sdk.fakes import ON_ASYNCIO, Params, deliver, named, result, who
+from tests.sdk.stores import statements_of
 
 pytestmark = [pytest.mark.anyio, ON_ASYNCIO]
 
@@ -207,6 +208,16 @@ async def test_the_author_says_which_arguments_must_be_the_same(store: Any) -> N
     error = await error_of(deliver(tool, reference=1, amount=5))
     assert "waits for an answer" in str(error)
     assert "only if the user wants it done once more" in str(error)
+
+
+async def test_a_repeat_takes_one_read_however_many_rounds_its_call_had(
+    store: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    send = partial(deliver, guarded(sdk.keyed_replay(paying(Till())), store), reference=1)
+    done = await send(await send(await send(), ONE), TWO)
+    statements = statements_of(store, monkeypatch)
+    assert await send() == done
+    assert [each.split()[0] for each in statements] == ["SELECT"]
 
 
 class Secret(BaseModel):

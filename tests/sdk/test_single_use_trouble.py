@@ -23,7 +23,7 @@ from mrtr_options.sdk.single_use.sql import EPOCHS, PORTION
 from tests.bounds import SECONDS
 from tests.sdk.fakes import deliver, key_made, named, refused, result
 from tests.sdk.guarded_tool import Tool
-from tests.sdk.stores import Database, claim
+from tests.sdk.stores import Database, claim, statements_of
 from tests.sending import Response
 
 pytestmark = pytest.mark.anyio
@@ -259,18 +259,10 @@ def test_a_file_is_its_owners_and_what_is_beside_it(
 async def test_a_question_is_stamped_without_a_look_into_the_database(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    statements: list[str] = []
     with database.open() as store:
-        execute = store._execute  # pyright: ignore[reportPrivateUsage]
-
-        def count(statement: str, values: Any) -> Any:
-            statements.append(statement)
-            return execute(statement, values)
-
-        monkeypatch.setattr(store, "_execute", count)
+        statements = statements_of(store, monkeypatch)
         handler = single_use(store)(Tool())
         asked = [await deliver(handler) for _ in range(5)]
         assert len(statements) == 1
         assert await deliver(handler, asked[-1], ADA) == result("Ada, asked 1 times")
-        statements = [each for each in statements if "pg_advisory" not in each]
         assert len(statements) == 5, "a look, another one with the round, its outcome"
