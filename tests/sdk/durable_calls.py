@@ -21,7 +21,7 @@ from tests.sending import Response, text_of
 Ctx = DurableContext[Any]
 Stated = Callable[..., Coroutine[Any, Any, Response]]
 
-NAMED = {"call": "x", "call_is_secret": True}
+NAMED: dict[str, Any] = {"call": "x", "call_is_secret": True}
 """Options of a handler whose calls are named by an argument."""
 
 
