@@ -23,7 +23,6 @@ ELSEWHERE = {
     "make mutants": "tests/mutants/test_mutants.py runs its command",
     "make chaos": "tests/chaos/test_chaos.py runs its command",
     "python -m tests.model": "tests/model/test_driven.py drives the same, with --evidence",
-    "python -m tests.model.histories": "tests/model/test_histories.py follows a part of them",
     "python -m tests.chaos --subject L --database temporal --only database-down": "as `make chaos`",
     **{
         f"python -m scoreboard.proxies --only {name}": "it needs the proxy, and keeps what it plays"

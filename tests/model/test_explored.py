@@ -1,65 +1,65 @@
-"""From the code to the model: both find the same anomalies, for the faults that the model has."""
+"""From the code to the model: runs and searches show the same anomalies, for the model's faults."""
 
-import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from model.check import Cell
-from mrtr_options.review.bench.faults import EXPLORED as EXPLORED_KINDS
-from mrtr_options.review.bench.faults import parse
-from tests.evidence import every
-from tests.model import subjects
-from tests.model.histories import SUBJECTS
+from documents import candidates, explored
+from mrtr_options.review.bench.faults import PLAYABLE, parse
+from mrtr_options.review.explore import never
+from mrtr_options.review.explore.never import EXTRAS, searches, searches_of
 
-EXPLORED = Path(__file__).parents[2] / "docs" / "data" / "explored.json"
-FAULTS = {kind.name for kind in EXPLORED_KINDS.values() if kind.model == ""} - {"again"}
-"""The faults that the model has without an extra, in a call that the user wants once."""
-NOT_MODELLED = {"two responses to one request"}
+NOT_IN_THE_MODEL = {kind.name for kind in PLAYABLE.values() if kind.model is None}
+"""Faults that `play` takes and the model does not have."""
+
 GIVES_UP = {"charged, told of an error", "call lost"}
 """Anomalies of a client that gives up. The model's client does so earlier than the bench's."""
-MECHANISM_OF = {subject: mechanism for mechanism, subject in SUBJECTS.items()}
+
+NEVER_ARRIVES = {"asked twice"}
+"""What a request that never arrives leads to by argument. Runs lose responses, and no requests."""
+
+EVERY_ROW = {
+    f"{row['subject']} {row['policy']} {row['destination']}": row
+    for row in (*candidates.read(), *explored.read())
+    if searches_of(row)
+}
+"""The explorations that the model describes."""
 
 
-def compared() -> list[dict[str, Any]]:
-    """Return the explorations whose subject the model has, with a modern client."""
-    rows: list[dict[str, Any]] = json.loads(EXPLORED.read_text())
-    mine = [row for row in rows if row["subject"] in MECHANISM_OF and row["era"] == "modern"]
-    return [
-        row
-        for row in mine
-        if (row["location"], row["destination"]) == ("Springfield", "ignores keys")
-    ]
+def extras_of(faults: str) -> set[str]:
+    """Return the model's extras that some faults need; a fault that it lacks counts as one."""
+    names = {fault.name for fault in parse(faults)}
+    return {EXTRAS[name] for name in names & EXTRAS.keys()} | (names & NOT_IN_THE_MODEL)
 
 
-def shown(row: dict[str, Any]) -> set[str]:
-    """Return the anomalies of an exploration that need only faults of the model."""
+def shown(row: dict[str, Any], extra: str) -> set[str]:
+    """Return the anomalies that runs show with faults that need this extra alone, or none."""
+    needed = {extra} if extra else set[str]()
     return {
         name
-        for name, sets in row["witnesses"].items()
-        for faults in sets
-        if name not in NOT_MODELLED
-        if all(fault.name in FAULTS for fault in parse(faults))
+        for name in never.modelled() & row["witnesses"].keys()
+        if any(extras_of(faults) == needed for faults in row["witnesses"][name])
     }
 
 
+@pytest.mark.parametrize("row", EVERY_ROW.values(), ids=EVERY_ROW)
+def test_model_shows_each_anomaly_that_runs_show(row: dict[str, Any]) -> None:
+    for found in filter(None, searches_of(row)):
+        assert shown(row, found["extra"]) <= found["anomalies"].keys(), found["extra"]
+
+
 PLAYED = {
-    f"{row['subject']} {row['policy']}": row
-    for row in compared()
-    if row["subject"] in subjects.SUBJECTS.values()
+    name: row
+    for name, row in EVERY_ROW.items()
+    if row["bound"] > 1 and row["destination"] == "ignores keys"
 }
-LARGE = {name: row for name, row in PLAYED.items() if row["subject"] == "L"}
-"""The rows whose cells `make evidence` searches."""
-
-QUICK = [pytest.param(row, id=name) for name, row in PLAYED.items() if name not in LARGE]
 
 
-@pytest.mark.parametrize("row", [*QUICK, *every("explored anomalies in the model", LARGE)])
-def test_model_finds_each_anomaly_that_explored_faults_show_and_no_other(
-    row: dict[str, Any],
-) -> None:
-    found = subjects.search(Cell(MECHANISM_OF[row["subject"]], row["policy"], "ignores keys"))
-    more = set(found.counterexamples) - shown(row)
-    assert shown(row) <= set(found.counterexamples)
-    assert more <= (GIVES_UP if row["policy"] == "calls again" else set())
+@pytest.mark.parametrize("row", PLAYED.values(), ids=PLAYED)
+def test_runs_show_each_anomaly_of_the_model_and_no_other(row: dict[str, Any]) -> None:
+    mechanism = never.DESCRIBED[row["subject"]].mechanism
+    found = searches()[mechanism, row["policy"], "ignores keys", ""]
+    more = (found["anomalies"].keys() & never.modelled()) - shown(row, "")
+    if row["policy"] != "calls again":
+        assert more == set()
+    assert more <= GIVES_UP | (NEVER_ARRIVES if row["subject"] == "J+guard+named" else set())

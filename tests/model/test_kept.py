@@ -1,14 +1,18 @@
 """Tests of the kept verdicts: they are those of the model now, and the guard's picture is, too."""
 
 import json
+from itertools import product
 from typing import Any
 
 import pytest
 
 from model.actions import Action, Crashes
 from model.check import Cell, cells
+from model.client import POLICIES
+from model.destination import KINDS
 from model.digest import GraphDigest, of_code
 from model.drawing import PLACES, PLAIN, REPEATING, edges_of, node_of
+from model.extras import EXTRAS, FORGETTING
 from model.kept import tasks, verdict_of
 from model.reading import NAMES
 from model.world import World
@@ -91,12 +95,56 @@ def test_only_the_guard_with_a_key_leaves_an_unknown_outcome() -> None:
     assert "request" in leaving(REPEATING)
 
 
-@pytest.mark.parametrize("name", ["key", "argument"])
-@pytest.mark.parametrize("client", ["stops", "calls again", "resends"])
-def test_named_guard_never_charges_twice_while_versions_are_replaced(
-    name: str, client: str
-) -> None:
-    mechanism = f"guard, named by {name} (J)"
-    search = SEARCHES[f"{mechanism} / {client} / ignores keys / redeploys"]
-    assert search["closed"]
-    assert "charged twice" not in search["anomalies"]
+BY_KEY = "guard, named by key (J)"
+BY_ARGUMENT = "guard, named by argument (J)"
+IGNORES = "ignores keys"
+HONOURS = "honours idempotency keys"
+
+SHOWN = {
+    f"nothing kept (F) / stops / {IGNORES}": "charged twice",
+    f"guard (F) / calls again / {IGNORES}": "charged twice",
+    f"durable record (L, K) / resends / {HONOURS}": "logged twice",
+    f"durable record, named by key / resends / {IGNORES} / redeploys": "call lost",
+    f"nothing kept (J) / resends / {IGNORES} / changed answers": "both answers charged",
+    f"nothing kept (F) / resends / {IGNORES} / early answers": "question skipped",
+    f"{BY_ARGUMENT} / stops / {IGNORES}": "second wanted call swallowed",
+    f"{BY_ARGUMENT} / resends / {IGNORES} / second call at once": "second wanted call swallowed",
+    f"guard (F) / resends / {IGNORES} / client dies": "asked twice",
+    f"{BY_KEY} / resends / {IGNORES} / forgets at any time": "charged twice",
+    f"{BY_KEY} / resends / {IGNORES} / forgets when told": "charged twice",
+    f"{BY_KEY} / resends / {HONOURS} / forgets when too old": "charged, told of an error",
+}
+"""What MODEL and CALL_KEY say that a search shows."""
+
+NEVER = [
+    *(
+        (f"guard (F) / {client} / {destination}", "charged twice")
+        for client, destination in product(("stops", "resends"), KINDS)
+    ),
+    *((f"{BY_KEY} / resends / {IGNORES} / {extra}", "charged twice") for extra in EXTRAS),
+    *((f"{BY_KEY} / resends / {HONOURS} / {rule}", "charged twice") for rule in FORGETTING),
+    *(
+        (f"{mechanism} / {client} / {IGNORES} / redeploys", "charged twice")
+        for mechanism, client in product((BY_KEY, BY_ARGUMENT), POLICIES)
+    ),
+    (f"{BY_KEY} / calls again / {IGNORES}", "charged twice"),
+    (f"{BY_KEY} / resends / {IGNORES} / forgets when told, keeps a mark", "charged twice"),
+    (f"{BY_KEY} / resends / {IGNORES} / forgets when too old", "charged twice"),
+    (f"{BY_KEY} / resends / {IGNORES} / changed answers", "both answers charged"),
+    (f"{BY_KEY} / stops / {IGNORES}", "second wanted call swallowed"),
+    (f"{BY_ARGUMENT} / resends / {IGNORES} / another user", "second wanted call swallowed"),
+    (f"nothing kept (J) / resends / {IGNORES} / early answers", "question skipped"),
+    *((f"{BY_KEY} / resends / {HONOURS}", name) for name in NAMES),
+]
+"""What they say that no closed search shows."""
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_search_shows_what_the_documents_say(name: str) -> None:
+    assert SHOWN[name] in SEARCHES[name]["anomalies"]
+
+
+@pytest.mark.parametrize(("name", "anomaly"), NEVER)
+def test_search_never_shows_what_the_documents_deny(name: str, anomaly: str) -> None:
+    assert SEARCHES[name]["closed"]
+    assert anomaly not in SEARCHES[name]["anomalies"]

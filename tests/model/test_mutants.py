@@ -8,7 +8,7 @@ import pytest
 from model.actions import Step
 from model.check import MECHANISMS, Cell, check
 from model.durable import Durable
-from model.extras import BACK, BELOW_MARK, EARLY, FAIL, NONE, OLD, OTHER_USER, WHEN_TOLD, Extras
+from model.extras import BELOW_MARK, EARLY, FAIL, NONE, OLD, OTHER_USER, WHEN_TOLD, Extras
 from model.guard import Guard
 from model.mechanism import Mechanism, Run
 from model.world import STRANGER, Request, Response, World, reply
@@ -79,23 +79,6 @@ class ForgetsWithoutMark(Guard):
         return super().forget(world, WHEN_TOLD)
 
 
-class RecordsAfterResponse(Guard):
-    """A guard that responds first and records then."""
-
-    def run(self, world: World, index: int, call: int, request: Request) -> Run:
-        """Run the round with its last two steps the other way round."""
-        run = super().run(world, index, call, request)
-        return run._replace(steps=(*run.steps[:-2], "respond", "record"))
-
-
-class NoDigest(Guard):
-    """A guard that takes any answer for the one that it recorded."""
-
-    def is_spent(self, world: World, call: int, request: Request) -> bool:
-        """Return False: each answer is as good as another."""
-        return False
-
-
 IGNORES = "ignores keys"
 HONOURS = "honours idempotency keys"
 GUARD = "guard (F)"
@@ -163,14 +146,3 @@ def test_mutant_shows_an_anomaly_that_the_sound_mechanism_never_shows(
     assert anomaly not in check(cell, extras=extras).counterexamples
     monkeypatch.setitem(MECHANISMS, cell.mechanism, mutant)
     assert anomaly in check(cell, extras=extras).counterexamples
-
-
-@pytest.mark.parametrize("mutant", [RecordsAfterResponse(), NoDigest()])
-def test_mutant_that_no_invariant_shows_is_left_to_the_comparison_with_the_code(
-    mutant: Mechanism, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    cell = Cell(GUARD, "resends", IGNORES)
-    sound = check(cell, extras=frozenset({BACK}))
-    monkeypatch.setitem(MECHANISMS, GUARD, mutant)
-    broken = check(cell, extras=frozenset({BACK}))
-    assert set(broken.counterexamples) == set(sound.counterexamples)
