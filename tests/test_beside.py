@@ -39,11 +39,6 @@ def test_two_loads_of_a_file_share_no_module_beside_it(tmp_path: Path) -> None:
     assert [loaded(path, "SAID"), loaded(path, "SAID")] == [[1], [1]]
 
 
-def test_modules_of_one_name_in_two_folders_are_two(tmp_path: Path) -> None:
-    paths = [proposal(tmp_path / "one"), proposal(tmp_path / "two")]
-    assert [loaded(path, "TITLE") for path in paths] == ["helper of one", "helper of two"]
-
-
 def test_a_proposal_in_a_package_finds_its_neighbours(tmp_path: Path) -> None:
     folder = tmp_path / "my_package"
     path = proposal(folder)

@@ -130,14 +130,3 @@ def test_what_a_server_cannot_start_with_ends_it_in_one_line(
     assert ran.stdout == "", ran.stderr
     assert ran.stderr.count("\n") == 1, ran.stderr
     assert says in ran.stderr
-
-
-@pytest.mark.evidence("servers of USING that cannot start")
-def test_an_argument_that_is_missing_is_named_in_one_line(tmp_path: Path) -> None:
-    pytest.importorskip("dbos")
-    needed = {"book_table.py": "port", "book_by_task.py": "port", "call.py": "url, guest"}
-    for file, name in needed.items():
-        ran = python(file, cwd=copied(tmp_path))
-        assert ran.returncode == 2
-        assert ran.stdout == ""
-        assert ran.stderr == f"{file}: error: the following arguments are required: {name}\n"

@@ -16,7 +16,6 @@ from mcp import Client
 from mcp_types.version import LATEST_MODERN_VERSION
 from pydantic import FileUrl
 
-from mrtr_options.review.bench.schedules import SCHEDULES
 from scoreboard.conformance import __main__ as command
 from scoreboard.conformance import report
 from scoreboard.conformance.fixtures import PREFIX, PROMPT
@@ -125,14 +124,3 @@ def test_a_scenario_without_checks_does_not_pass(
     checks = tmp_path / "checks.json"
     checks.write_text(json.dumps([{"status": each} for each in found]), encoding="utf-8")
     assert command.status_of(checks) == status
-
-
-def test_there_is_a_schedule_for_whatever_the_suite_does_not_check() -> None:
-    text = report.DOCUMENTS[0].read_text(encoding="utf-8")
-    _, _, table = text.partition("schedules that see it |\n|---")
-    rows = [line for line in table.splitlines()[1:] if line.startswith("|")]
-    assert len(rows) == 8
-    for row in rows:
-        slugs = set(re.findall(r"`([\w-]+)`", row.rsplit(" | ", 1)[1]))
-        assert slugs, row
-        assert slugs <= SCHEDULES.keys(), row

@@ -1,28 +1,21 @@
 """Tests of diffs between option files: the rules for author code, and the options' lengths."""
 
-import io
 import json
-import os
 from pathlib import Path
 from typing import Any
-from unittest.mock import Mock
 
 import pytest
-from rich.console import Console
 
 from documents.tables import diff_of_e_and_f
 from mrtr_options import terminal
 from mrtr_options.__main__ import main
 from mrtr_options.demo.diff import written
-from mrtr_options.tool import catalogue
 from mrtr_options.tool.author_code import author_code
-from mrtr_options.tool.catalogue import all_options, load, option_named, whole_deck
+from mrtr_options.tool.catalogue import load, option_named, whole_deck
 from mrtr_options.tool.settings import Settings
 from mrtr_options.tool.sizes import stand_ins
 from mrtr_options.tool.weather import MemoryLedger
-from tests.commands import printed, refusal
-
-BY_HAND = Path(__file__).parent / "judge" / "corpus" / "hmac_json.py"
+from tests.commands import printed
 
 SOURCE = '''"""The module's
 docstring."""
@@ -91,27 +84,6 @@ def test_an_option_is_read_in_one_look(letter: str) -> None:
     assert 10 < len(lines) <= 50
 
 
-def test_stat_counts_every_option_against_e() -> None:
-    rows = {row["option"]: row for row in diffed("--stat")}
-    assert list(rows) == list(whole_deck())
-    changed = {letter: row["changed_lines"] for letter, row in rows.items()}
-    # A wraps E's handler when it builds the server, and has nothing else for an old client; F has
-    # two calls of `once`, and another base class of the state.
-    assert changed["A"] == 6
-    assert changed["E"] == 0
-    assert changed["F"] == 6
-    assert rows["A"]["author_lines"] == rows["E"]["author_lines"]
-    assert any("continuation store" in line for line in shown("--stat"))
-
-
-def test_stat_counts_a_file_like_the_option_that_it_is_a_copy_of(tmp_path: Path) -> None:
-    copy = tmp_path / "my_option.py"
-    copy.write_text(option_named("J").source, encoding="utf-8")
-    (of_copy, of_j) = diffed("--stat", str(copy), "J")
-    assert of_copy == of_j | {"option": "my_option.py", "name": ""}
-    assert of_j["sdk_lines"] > 0
-
-
 @pytest.mark.parametrize(
     "uses",
     [
@@ -123,13 +95,6 @@ def test_stat_counts_a_file_like_the_option_that_it_is_a_copy_of(tmp_path: Path)
 def test_the_lines_of_the_sdk_are_counted_however_a_file_names_it(uses: str) -> None:
     assert stand_ins(uses) == stand_ins("from mrtr_options.sdk.single_use import SqliteStore")
     assert stand_ins(uses)
-
-
-def test_what_needs_an_extra_is_text_like_any_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(catalogue, "installed", Mock(return_value=False))
-    assert not {"K", "L"} & set(all_options())
-    assert [diffed("E", other)["changed_lines"] for other in "EL"] == [0, 25]
-    assert {"K", "L"} <= {row["option"] for row in diffed("--stat")}
 
 
 def test_diff_runs_no_file_of_a_stranger(tmp_path: Path) -> None:
@@ -160,42 +125,6 @@ def test_hunks_name_the_lines_of_the_files() -> None:
     )
 
 
-@pytest.mark.parametrize("other", ["A", "C"])
-def test_the_server_line_is_shown_and_its_name_is_no_difference(other: str) -> None:
-    said = shown("E", other)
-    changed = [line for line in said if line.startswith(("-server", "+server"))]
-    wrapped = ['-server = build_server("weather-e", call_weather)']
-    wrapped.append('+server = build_server("weather-a", legacy_shim(call_weather))')
-    assert changed == (wrapped if other == "A" else [])
-
-
-@pytest.mark.parametrize(
-    ("pair", "files"),
-    [
-        ("EA", ("", "sdk/legacy_shim.py")),
-        ("BM", ("sdk/exception_shim.py", "sdk/positional_replay.py")),
-        ("BH", ("sdk/exception_shim.py", "sdk/suspended/")),
-    ],
-)
-def test_where_the_handlers_are_the_same_the_stand_ins_are_shown(
-    pair: str, files: tuple[str, str]
-) -> None:
-    below = diffed(*pair)["sdk"]
-    assert below["left"] == files[0]
-    assert below["right"].startswith(files[1])
-    said = "\n".join(shown(*pair))
-    assert "The stand-ins: what an SDK would have to ship" in said
-
-
-def test_other_stand_ins_are_shown_where_that_is_asked_for() -> None:
-    assert "sdk" not in diffed("E", "F")
-    assert diffed("E", "F", "--sdk")["sdk"]["right"] == "sdk/once.py"
-
-
-def test_all_shows_what_is_no_author_code_too() -> None:
-    assert "Option B," in printed(main, "diff", "B", "H", "--all")
-
-
 @pytest.mark.parametrize(("columns", "options"), [(139, []), (140, ["--unified"])])
 def test_the_diff_is_the_one_of_the_documents(
     columns: int, options: list[str], monkeypatch: pytest.MonkeyPatch
@@ -203,35 +132,6 @@ def test_the_diff_is_the_one_of_the_documents(
     monkeypatch.setattr(terminal, "PIPED_COLUMNS", columns)
     *said, _ = shown("E", "F", *options)
     assert diff_of_e_and_f() == "\n".join(["```diff", *said, "```"])
-
-
-def test_two_files_stand_side_by_side_where_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(terminal, "PIPED_COLUMNS", 140)
-    lines = shown("B", "H")
-    assert any("option_b_exception_shim.py" in line and "option_h_" in line for line in lines)
-    marked = [line for line in lines if " + " in line]
-    assert any("store = ContinuationStore()" in line for line in marked)
-    assert not any("desk.bill" in line for line in marked)
-    assert max(map(len, lines)) <= 140
-
-
-def test_a_diff_on_a_terminal_goes_through_a_pager(monkeypatch: pytest.MonkeyPatch) -> None:
-    shown: list[str] = []
-    monkeypatch.setenv("LESS", "")  # so that monkeypatch restores it after the command has set it
-    monkeypatch.delenv("LESS")
-    monkeypatch.setattr("pydoc.pager", shown.append)
-    out = Console(force_terminal=True, width=100, file=io.StringIO())
-    monkeypatch.setattr("mrtr_options.demo.diff.console", lambda: out)
-    assert main(["diff", "E", "F"]) == 0
-    (text,) = shown
-    assert "+++ option_f_once.py" in text
-    assert os.environ["LESS"] == "FRX"
-
-
-@pytest.mark.parametrize("command", ["diff F", "play", "explore"])
-def test_a_wrapper_around_a_server_of_the_files_own_is_refused_in_one_line(command: str) -> None:
-    said = refusal(main, [*command.split(), f"{BY_HAND}+guard"])
-    assert said == f"mrtr-options: {catalogue.TAKES_NO_WRAPPERS.format(BY_HAND)}\n"
 
 
 def test_a_diff_with_an_option_in_wrappers_shows_what_an_author_adds_and_it_runs(

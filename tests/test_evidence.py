@@ -1,7 +1,5 @@
 """Tests of the two lanes: the tests that they play, resuming after a break, and their summaries."""
 
-from pathlib import Path
-
 import pytest
 
 from tests import evidence
@@ -53,15 +51,6 @@ def shown(session: pytest.Pytester, *options: str) -> tuple[int, list[str]]:
     return int(ended.ret), [" ".join(line.split()) for line in ended.outlines]
 
 
-def test_the_claims_are_played_alone_and_end_with_what_was_left_out(
-    session: pytest.Pytester,
-) -> None:
-    ended, lines = shown(session)
-    assert ended == 0
-    assert "left out: 1 test: needs a browser: apt-get install chromium" in lines
-    assert any("1 passed, 1 skipped" in line for line in lines)
-
-
 @pytest.mark.parametrize("processes", [(), ("--numprocesses", "2")], ids=["one", "two"])
 def test_all_evidence_is_played_and_what_differs_is_one_line(
     processes: tuple[str, ...], session: pytest.Pytester
@@ -84,17 +73,3 @@ def test_what_was_played_is_not_played_again_and_what_differed_is(session: pytes
     assert ended == 0
     assert "numbers 3 3 0" in lines
     assert "nothing differs" in lines
-
-
-def test_what_is_kept_is_of_the_files_of_now(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(evidence, "REPOSITORY", tmp_path)
-    names: set[str] = set()
-    for folder, text in (("docs", "one"), ("docs", "two"), ("examples", "one")):
-        (tmp_path / folder).mkdir(exist_ok=True)
-        (tmp_path / folder / "explored.json").write_text(text)
-        evidence.kept_in.cache_clear()
-        names.add(evidence.kept_in().name)
-    evidence.kept_in.cache_clear()
-    assert len(names) == 3

@@ -13,10 +13,9 @@ import pytest
 from mcp import Client, MCPError
 
 from examples import index_directory
-from examples.index_directory import TOOL, build_index_server, index, main
+from examples.index_directory import TOOL, build_index_server, index
 from examples.tasks_client import TasksClient
 from tests.bounds import SECONDS
-from tests.commands import refusal
 
 
 @pytest.fixture
@@ -124,20 +123,3 @@ async def test_an_interrupt_cancels_a_walk_without_an_end(
     with anyio.fail_after(SECONDS):
         assert await index(tree, "one") is None
     assert capsys.readouterr().err.endswith("cancelled\n")
-
-
-def test_the_main_shows_the_question_the_answer_and_the_counts(
-    tree: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main([str(tree)]) == 0
-    seen = capsys.readouterr()
-    assert "asked: Which? 2 directories match '*'.\nanswered: one" in seen.err
-    assert seen.out == "one: 3 files, 15 bytes\n"
-
-
-def test_the_main_says_what_cannot_be_counted(
-    tree: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main([str(tree), "--pattern", "../x"]) == 1
-    assert "leads out" in capsys.readouterr().out
-    assert "there is no directory" in refusal(main, ["no-such-place"])

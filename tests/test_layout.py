@@ -1,7 +1,6 @@
 """Tests of the layout: the imports that a folder may have, and no import circles."""
 
 import ast
-import re
 import tomllib
 from functools import cache
 from pathlib import Path
@@ -122,12 +121,6 @@ def test_a_top_folder_knows_nothing_of_those_beside_it(folder: str) -> None:
         assert {name.split(".")[0] for name in known}.isdisjoint(OUTSIDE[folder]), path
 
 
-def test_the_definitions_of_anomalies_know_nothing_of_what_they_are_read_from() -> None:
-    path = REPOSITORY / f"{DEFINITIONS.replace('.', '/')}.py"
-    known = {name for name in imports_of(path) if name.startswith("mrtr_options")}
-    assert {name.rpartition(".")[0] for name in known} == {"mrtr_options.review.judge.properties"}
-
-
 OF_A_DIGEST = {
     f"scoreboard.conformance.score.{name}" for name in ("client", "correct", "mutants", "others")
 }
@@ -176,13 +169,6 @@ def _circle_in(known: dict[str, set[str | None]]) -> set[str]:
             del left[module]
 
 
-def test_the_root_holds_the_options_and_what_each_of_them_needs() -> None:
-    beside = {"__init__.py", "__main__.py", "guarantees.toml", "py.typed"}
-    beside |= {f"{name}.py" for name in BASE | EXAMPLES}
-    files = {path.name for path in ROOT.iterdir() if path.is_file()}
-    assert {name for name in files if not name.startswith("option_")} == beside
-
-
 def test_the_invariant_loads_nothing_of_the_review() -> None:
     """Play it in a process of its own, as somebody does who reads it first."""
     invariant = ["tests/test_invariant.py", "-q", "-k", "[E] or wire"]
@@ -196,12 +182,6 @@ print("loaded", sorted(name for name in sys.modules if name.startswith("mrtr_opt
     (loaded,) = [line for line in ran.stdout.splitlines() if line.startswith("loaded ")]
     assert "mrtr_options.tool.catalogue" in loaded
     assert "mrtr_options.review" not in loaded
-
-
-def test_a_breakpoint_hits_in_the_module_that_is_started() -> None:
-    """Check that nothing in the deck compiles or rewrites the code of the file."""
-    for path in (ROOT / "demo").rglob("*.py"):
-        assert not re.search(r"(?<!re\.)\b(exec|compile)\(", path.read_text(encoding="utf-8")), path
 
 
 def test_uv_has_the_constraints_of_pip() -> None:

@@ -75,21 +75,6 @@ async def connection(lifespan: Lifespan, log: list[str], stay: anyio.Event) -> N
 
 
 @both_loops
-async def test_two_first_connections_open_what_is_held_once_and_close_it_when_cut_off() -> None:
-    held = Held()
-    held.may_close.set()
-    lifespan = lifespan_of(held)
-    async with anyio.create_task_group() as group:
-        for _ in range(2):
-            group.start_soon(connection, lifespan, held.log, anyio.Event())
-        await until(lambda: bool(held.log))
-        held.may_open.set()
-        await until(lambda: held.log.count("in") == 2)
-        group.cancel_scope.cancel()
-    assert held.log == ["opens", "open", "in", "in", "closes", "closed"]
-
-
-@both_loops
 async def test_a_connection_that_comes_during_the_cleanup_finds_what_is_held_open() -> None:
     held = Held()
     leave = anyio.Event()

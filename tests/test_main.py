@@ -46,85 +46,22 @@ def test_a_file_in_the_tour_that_does_not_load_is_refused_in_one_line(
     assert "option_z_broken.py does not import: ValueError: two lines" in refusal(main, [])
 
 
-@pytest.mark.parametrize("command", [["play"], ["explore", "--faults", "0"]])
-def test_what_a_file_prints_is_no_part_of_a_commands_json(
-    command: list[str], tmp_path: Path
-) -> None:
-    main(["check", "--init", str(tmp_path / "mine.py")])
-    with (tmp_path / "mine.py").open("a", encoding="utf-8") as file:
-        file.write("print('hello')\n")
-    assert json.loads(printed(main, *command, str(tmp_path / "mine.py"), "--json"))
-
-
-NO_URLS = ("http://h:99999/mcp", "http://h:x/", "http://[::1/mcp", "http:///mcp", "http://é..x")
-
-
 @pytest.mark.parametrize(
     ("argv", "why"),
     [
-        (["nope"], "invalid choice: 'nope'"),
-        (["--bogus"], "--bogus"),
-        (["diff", "E"], "diff takes two options"),
+        (["checq"], "there is no command 'checq'; did you mean check?"),
         (["diff", "E", "nofile.py"], "there is no file nofile.py"),
-        (["diff", "E", "."], ". is a folder; name a Python file"),
-        (["matrix", "--only", ""], "--only is empty; give it a value, or leave it out"),
         (["check", ""], "an argument is empty"),
-        (["check", "F", "G"], "unrecognized arguments: G; see python -m mrtr_options check --help"),
         (["play", "E", "--faults", "lost9"], "lost9 cannot happen: this call has 3 rounds"),
         (["play", "E", "--faults", "losst3"], "did you mean lost?"),
-        (["play", "E", "forks"], "did you mean fork?"),
-        (["explore", "F+singel-use"], "did you mean single-use?"),
-        (
-            ["play", "E", "lost3"],
-            "lost3 is a fault; write python -m mrtr_options play E --faults lost3",
-        ),
-        (["check", "E", "--only", "crash@bill"], "crash@bill is a fault; write"),
-        (["schedules", "fork"], "fork is a schedule; write python -m mrtr_options play E fork"),
-        (["schedules", "E"], "subjects are played with --run, as in: schedules --run E"),
-        (["matrix", "--options", ","], "--options names no option"),
-        (["matrix", "--deployment", "clouds"], "is not a deployment; name one of one, two"),
-        (["play", "+guard"], "'+guard' names no option; put one before it, as in F+guard"),
-        (["play", "F11"], "'F11' names a wrapper twice"),
-        (["play", "fork"], "fork is a schedule; name one, after the options, as in: play E fork"),
-        (["check", "mine.py", "--ledger", "calls"], "--ledger goes with a URL"),
-        (
-            ["check", "E", "--only", "nosuch"],
-            "no schedule 'nosuch'; python -m mrtr_options schedules",
-        ),
-        (["diff", "--stat", "--sdk"], "leave out"),
-        (["diff", "--stat", "nosuch.py"], "there is no file nosuch.py"),
-        (["serve", "9", "--stdio"], "there is no option '9'; there are A, B"),
-        (["serve", "E"], "--http --stdio is required"),
-        (["serve", "E", "--http", "65536"], "cannot listen on 127.0.0.1:65536"),
-        (["matrix", "--options", "E,9"], "there is no option '9'"),
-        (
-            ["matrix", "--only", "lost-fnal"],
-            "did you mean lost-final, lost-final-anew, lost-final-key",
-        ),
-        (["matrix", "--only", "task-cancel", "--options", "L"], "nothing of this can be played"),
-        (["check", "nope"], "'nope' is not an option, a file, a module or a URL"),
-        (["checq"], "there is no command 'checq'; did you mean check?"),
-        (
-            ["play", "E", "--fleet", "stickyy"],
-            "there is no --fleet 'stickyy'; did you mean sticky?",
-        ),
         (["play", "E", "--faults", "failover2", "--fleet", "one"], "failover needs two instances"),
-        (["play", "E", "--faults", "back2", "--era", "legacy"], "a legacy call is one request"),
-        (["play", "E", "lost-final", "--faults", "lost3"], "leave out --faults"),
-        (["check"], "check takes one target"),
-        (["check", "no_such_file.py"], "there is no file no_such_file.py"),
-        (["check", "README.md"], "README.md is not a Python file; name one that ends in .py"),
+        (["check", "E", "--only", "nosuch"], "no schedule 'nosuch'"),
+        (["matrix", "--options", "E,9"], "there is no option '9'"),
+        (["matrix", "--only", "task-cancel", "--options", "L"], "nothing of this can be played"),
+        (["serve", "E", "--http", "65536"], "cannot listen on 127.0.0.1:65536"),
         (["check", "http://127.0.0.1:9/mcp"], "a running server needs --ledger FILE"),
-        *(
-            (["check", url, "--ledger", "f"], "not a URL; write http://HOST:PORT/mcp")
-            for url in NO_URLS
-        ),
-        (["check", "f.py", "--html", "report.txt"], "suffix .html"),
         (["check", "f.py", "--html", "no/such/folder/report.html"], "a folder that is there"),
-        *(
-            (["check", "f.py", "--hang-seconds", seconds], "takes a number of seconds over 0")
-            for seconds in ("0", "inf", "nan")
-        ),
+        (["check", "f.py", "--hang-seconds", "nan"], "takes a number of seconds over 0"),
     ],
 )
 def test_a_command_that_makes_no_sense_is_refused_in_one_line(argv: list[str], why: str) -> None:
@@ -146,21 +83,8 @@ AWAY = "cannot use the database in MRTR_DATABASE_URL: "
             "key 2 of MRTR_STATE_KEYS has 5 bytes, and needs 32",
         ),
         ("E", "MRTR_DATABASE_URL", "mysql://me:hush@here/calls", "must look like sqlite:///FILE"),
-        *(
-            ("E", "MRTR_DATABASE_URL", url, "must look like sqlite:///FILE")
-            for url in (
-                "temporal://",
-                "temporal://:7233",
-                "temporal://h:99999",
-                "temporal://h?x=1",
-                "sqlite:///",
-                "sqlite:///:memory:",
-                "sqlite:///calls?x=1",
-            )
-        ),
         ("L", "MRTR_DATABASE_URL", f"sqlite:///{__file__}", f"{AWAY}file is not a database"),
         ("L", "MRTR_DATABASE_URL", "postgresql://me:hush@127.0.0.1:9/calls", AWAY),
-        ("L", "MRTR_DATABASE_URL", "sqlite:////no/such/folder/calls", AWAY),
     ],
 )
 def test_an_environment_that_cannot_be_used_is_refused_in_one_line_that_shows_no_password(
@@ -171,35 +95,6 @@ def test_an_environment_that_cannot_be_used_is_refused_in_one_line_that_shows_no
     assert why in said
     assert "hush" not in said
     assert KEY not in said
-
-
-def test_help_lists_the_commands_and_imports_no_sdk() -> None:
-    code = (
-        "import sys, mrtr_options.__main__ as program\n"
-        "try: program.main(['--help'])\n"
-        "finally: assert not {'mcp', 'mcp_types'} & set(sys.modules)"
-    )
-    ran = python("-c", code)
-    assert ran.returncode == 0
-    assert ran.stderr == ""
-    assert "diff " in ran.stdout
-    assert "serve " in ran.stdout
-
-
-@pytest.mark.parametrize("options", ["EF", "once,e"])
-def test_options_are_letters_or_names_and_commas(options: str) -> None:
-    argv = (
-        "matrix",
-        "--options",
-        options,
-        "--only",
-        "clean-tokyo",
-        "--deployment",
-        "one",
-        "--json",
-    )
-    found = json.loads(printed(main, *argv))
-    assert {each["option"] for each in found} == {"E", "F"}
 
 
 ENGINE_AWAY = {"MRTR_DATABASE_URL": "temporal://127.0.0.1:9"}
@@ -233,14 +128,6 @@ def test_a_signal_ends_a_server_that_waits_for_its_engine(number: signal.Signals
         assert server.wait() == (130 if number == signal.SIGINT else -number)
 
 
-def test_a_file_that_is_not_python_is_refused_in_one_line(tmp_path: Path) -> None:
-    file = tmp_path / "broken.py"
-    file.write_text("def f(:\n", encoding="utf-8")
-    assert "broken.py cannot be read as Python: SyntaxError" in refusal(
-        main, ["diff", "E", str(file)]
-    )
-
-
 def test_an_option_that_lacks_its_extra_is_named_with_it(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -251,24 +138,7 @@ def test_an_option_that_lacks_its_extra_is_named_with_it(
     assert "left out: option L needs the extra 'durable'" in capsys.readouterr().err
 
 
-BLOCKED = (
-    "import runpy, sys; sys.modules['dbos'] = None; runpy.run_module('{}', run_name='__main__')"
-)
-EXTRA = "this needs the extra 'durable': pip install '.[durable]' in a checkout"
 ACTIVATE = "the environment is not active: source .venv/bin/activate (make demo makes it)"
-LACKING = (
-    "mrtr_options.option_k_task",
-    "mrtr_options.option_l_durable",
-    "examples.index_directory",
-)
-
-
-@pytest.mark.parametrize("module", LACKING)
-def test_a_missing_extra_is_one_line_with_what_gets_it(module: str) -> None:
-    ran = python("-c", BLOCKED.format(module))
-    assert ran.returncode == 2
-    assert ran.stdout == ""
-    assert ran.stderr == f"mrtr-options: {EXTRA}\n"
 
 
 @pytest.mark.parametrize("module", ["mrtr_options", "mrtr_options.option_f_once"])
@@ -278,16 +148,6 @@ def test_a_missing_environment_is_one_line_with_what_gets_it(module: str) -> Non
     assert ran.stdout == ""
     assert ACTIVATE in ran.stderr
     assert ran.stderr.count("\n") == 1
-
-
-def test_a_terminal_without_utf_8_gets_ascii() -> None:
-    ran = python(
-        *("-m", "mrtr_options", "explore", "E", "--faults", "0", "--client", "stops"),
-        PYTHONIOENCODING="ascii",
-    )
-    assert ran.returncode == 0
-    assert ran.stderr == ""
-    assert "not seen (<= 0)" in ran.stdout
 
 
 WITHOUT_THE_EXTRA = """

@@ -65,18 +65,6 @@ async def test_each_form_asks_and_books_once(name: str, era: Era) -> None:
     assert module.booked == ["Ada at 20:30, voucher"]
 
 
-@pytest.mark.parametrize("era", MODES)
-@pytest.mark.parametrize("name", FORMS)
-async def test_each_form_books_nothing_where_the_user_declines(name: str, era: Era) -> None:
-    module = loaded(name)
-    user = User(declines=True)
-    told = await call(module, era, user)
-    assert "'deposit' was declined" in told
-    assert "an error" not in told
-    assert user.asked == ASKED
-    assert module.booked == []
-
-
 async def test_a_new_client_breaks_the_old_form_aloud_and_the_careless_one_silently() -> None:
     before = loaded("before")
     user = User()

@@ -100,18 +100,6 @@ def test_new_refuses_in_one_line_and_writes_nothing(
     assert {path.name for path in tmp_path.iterdir()} == {"there.py", "test_tried.py"}
 
 
-@pytest.mark.parametrize("command", ["order_taxi.py no-port", "order_taxi.py 0"])
-def test_a_written_server_refuses_in_one_line_what_it_cannot_start_with(
-    command: str, tmp_path: Path
-) -> None:
-    tool, _ = files_of("default", "order_taxi")
-    (tmp_path / "order_taxi.py").write_text(tool, encoding="utf-8")
-    ran = python(*command.split(), cwd=tmp_path, MRTR_STATE_KEYS="short")
-    assert ran.returncode == 2, ran.stderr
-    assert ran.stdout == "", ran.stderr
-    assert ran.stderr.count("\n") == 1, ran.stderr
-
-
 @pytest.mark.anyio
 async def test_what_new_writes_knows_the_one_caller_over_stdio(tmp_path: Path) -> None:
     settings = sdk.Settings(keys=[new_key()], principal=default.caller_of)
@@ -126,13 +114,3 @@ async def answer(context: Any, params: Any) -> ElicitResult:
     """Take the first choice of a form."""
     ((name, field),) = params.requested_schema["properties"].items()
     return ElicitResult(action="accept", content={name: field["enum"][0]})
-
-
-def test_new_takes_a_folder_that_has_modules_of_its_own(tmp_path: Path) -> None:
-    """Put a module of the same name into the parent folder, which is no conflict."""
-    (tmp_path / "shop").mkdir()
-    (tmp_path / "order_taxi.py").write_text("", encoding="utf-8")
-    ran = python(*NEW, "shop/order_taxi.py", cwd=tmp_path)
-    assert ran.returncode == 0
-    assert ran.stderr == ""
-    assert (tmp_path / "shop" / "test_order_taxi.py").is_file()

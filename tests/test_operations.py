@@ -17,7 +17,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from mrtr_options.sdk.protection import new_key, read_without_key
 from mrtr_options.sdk.questions import request_for
-from mrtr_options.sdk.telemetry import CALL_ATTRIBUTE, ROUND_ATTRIBUTE, log_to_standard_error
+from mrtr_options.sdk.telemetry import CALL_ATTRIBUTE, ROUND_ATTRIBUTE
 from mrtr_options.tool import weather
 from mrtr_options.tool.catalogue import all_options
 from mrtr_options.tool.server import build_server, text
@@ -46,20 +46,6 @@ def log(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
     """Turn on the log of rounds."""
     caplog.set_level(logging.INFO, "mrtr_options.rounds")
     return caplog
-
-
-def test_the_log_on_standard_error_has_a_round_once_beside_the_log_of_an_mcpserver(
-    log: pytest.LogCaptureFixture,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    rounds = logging.getLogger("mrtr_options.rounds")
-    monkeypatch.setattr(rounds, "handlers", [])
-    monkeypatch.setattr(rounds, "propagate", True)
-    log_to_standard_error()
-    rounds.info("round 1")
-    assert capsys.readouterr().err.count("round 1") == 1
-    assert log.messages == []
 
 
 @asynccontextmanager

@@ -1,17 +1,11 @@
 """Tests of option files: they are found by name, two loads share nothing; and the high tier."""
 
-import logging
 import re
-import sys
 import tomllib
-from dataclasses import replace
 from pathlib import Path
 
-import mcp_types as types
 import pytest
-from mcp.server.mcpserver import MCPServer
 
-from mrtr_options.sdk.legacy_shim import legacy_shim
 from mrtr_options.tool import catalogue as options
 from mrtr_options.tool.catalogue import CannotLoad, load, option_at, option_named
 from mrtr_options.tool.guarantees import Guarantees
@@ -28,26 +22,6 @@ def test_a_new_file_is_a_new_option(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         ("A", "first"),
         ("B", "second way"),
     ]
-
-
-def test_two_files_with_one_letter_are_refused_in_one_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("option_n_new", "option_n_newer"):
-        (tmp_path / f"{name}.py").write_text('"""Title."""\n')
-    monkeypatch.setattr(options, "DECK", tmp_path)
-    with pytest.raises(CannotLoad, match=r"option_n_newer\.py have one letter"):
-        options.whole_deck()
-
-
-def test_a_file_by_any_other_name_is_a_proposal(tmp_path: Path) -> None:
-    path = tmp_path / "my_own_way.py"
-    path.write_text("server = None\n")
-    option = option_at(path)
-    assert option.letter == "?"
-    assert option.name == "my own way"
-    assert option.title == "my_own_way"
-    assert option.guarantees is None
 
 
 @pytest.mark.anyio
@@ -130,56 +104,4 @@ def test_a_file_that_is_no_option_is_one_clear_line(
         load(path, settings())
 
 
-def test_a_packages_file_may_import_another(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    inner = tmp_path / "mine_of_a_package" / "inner"
-    inner.mkdir(parents=True)
-    (inner.parent / "__init__.py").touch()
-    (inner.parent / "beside.py").write_text(
-        "from mcp.server import Server\nserver = Server('mine')\n"
-    )
-    (inner / "__init__.py").write_text("from ..beside import server\n")
-    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
-    assert load(inner / "__init__.py", settings()).name == "mine"
-
-
 PATH = option_named("I").path
-
-
-@pytest.mark.anyio
-async def test_an_effect_in_a_resolver_happens_once_a_round(tmp_path: Path) -> None:
-    source = PATH.read_text(encoding="utf-8")
-    moved = tmp_path / PATH.name
-    resolver = "    # No effects in a resolver"
-    for here, there in (
-        ("    await desk.audit(location)", "    _ = location"),
-        (resolver, f"    await ctx.request_context.lifespan_context.audit(location)\n{resolver}"),
-    ):
-        assert here in source
-        source = source.replace(here, there)
-    moved.write_text(source, encoding="utf-8")
-    run_with = settings()
-    async with connected(load(moved, run_with)) as client:
-        response = await send(client, "Springfield")
-        assert await counts(run_with) == "1/0"
-        while isinstance(response, types.InputRequiredResult):
-            response = await answer(client, "Springfield", response)
-    assert await counts(run_with) == "3/1"
-
-
-def test_the_high_tier_leaves_the_logs_of_the_process_alone(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(logging.getLogger(), "handlers", [])
-    before = logging.getLogger().level
-    load(PATH, settings())
-    assert logging.getLogger().handlers == []
-    assert logging.getLogger().level == before
-
-
-def test_the_high_tier_refuses_wrappers() -> None:
-    run_with = replace(settings(), wrappers=[legacy_shim])
-    with pytest.raises(CannotLoad, match="the high tier has none"):
-        load(PATH, run_with)
-    assert isinstance(load(PATH, settings()), MCPServer)

@@ -1,7 +1,6 @@
 """Tests of a server of one's own, with a tool of one's own."""
 
 import logging
-import pydoc
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import replace
@@ -16,10 +15,8 @@ from mcp.client.session import ClientRequestContext
 from mcp.server import Server
 from pydantic import BaseModel, Field, create_model
 
-from documents import api
 from mrtr_options import sdk
 from mrtr_options.review.bench.client import MODES
-from tests.commands import python
 from tests.restaurant import (
     TIERS,
     WHEN,
@@ -101,14 +98,6 @@ async def test_a_question_that_is_not_answered_ends_in_a_text(
 
 
 @TIERS
-async def test_a_forged_state_books_nothing(serve: Serve) -> None:
-    answers = {"sure": types.ElicitResult(action="accept", content={"hour": 18})}
-    async with modern(serve(tool())) as client:
-        with pytest.raises(MCPError, match="Invalid or expired requestState"):
-            await one_round(client, request_state='{"hour": 3}', input_responses=answers)
-
-
-@TIERS
 async def test_half_a_character_in_arguments_or_answers_is_refused_before_anything_runs(
     serve: Serve,
 ) -> None:
@@ -119,6 +108,14 @@ async def test_half_a_character_in_arguments_or_answers_is_refused_before_anythi
         await call(server, arguments={"guest": half})
     with pytest.raises(MCPError, match="half of a surrogate pair"):
         await call(server, answering(hour=half))
+
+
+@TIERS
+async def test_a_forged_state_books_nothing(serve: Serve) -> None:
+    answers = {"sure": types.ElicitResult(action="accept", content={"hour": 18})}
+    async with modern(serve(tool())) as client:
+        with pytest.raises(MCPError, match="Invalid or expired requestState"):
+            await one_round(client, request_state='{"hour": 3}', input_responses=answers)
 
 
 def raises() -> Any:
@@ -180,15 +177,6 @@ async def test_a_mistake_in_a_prompt_or_a_resource_is_an_error_of_the_authors_to
         for get in (client.get_prompt, client.read_resource)[: 1 if option == "H" else 2]:
             with pytest.raises(MCPError, match=r"^Internal server error$"):
                 await get("menu://today")
-
-
-async def test_arguments_and_names_that_do_not_fit_are_refused() -> None:
-    server = sdk.build_server("restaurant", tool(tip))  # `tip` does not look at its arguments
-    with pytest.raises(MCPError, match="party"):
-        await call(server, arguments={"guest": "Ada", "party": 9})
-    async with modern(server) as client:
-        with pytest.raises(MCPError, match="Unknown tool: 'weather'"):
-            await client.call_tool("weather", {})
 
 
 async def test_whoever_the_settings_say_is_calling_is_known_to_all_that_tells_callers_apart() -> (
@@ -308,42 +296,6 @@ async def test_without_protection_no_state_is_handed_out_or_taken(name: str) -> 
     async with modern(server) as client:
         with pytest.raises(MCPError, match=r"sdk\.build_server, or add sdk\.protect\(server\)"):
             await one_round(client, request_state='{"hour": 3}')
-
-
-async def test_a_store_that_is_not_open_says_so_to_whoever_calls() -> None:
-    server = own_server(sdk.ContinuationStore().linear(book_in_line))
-    sdk.protect(server, sdk.Settings())
-    with pytest.raises(MCPError, match=r"async with store"):
-        await call(server)
-
-
-def test_help_of_sdk_is_its_list_of_names_which_leaves_none_out_and_each_says_what_it_is_for() -> (
-    None
-):
-    each = {name: getattr(sdk, name) for name in api.NAMES}
-    ours = {name: value for name, value in each.items() if hasattr(value, "__qualname__")}
-    ours = {
-        name: value for name, value in ours.items() if value.__module__.startswith("mrtr_options")
-    }
-    assert len(ours) > 30
-    assert [name for name, value in ours.items() if not (value.__doc__ or "").strip()] == []
-    assert set(api.NAMES) == set(sdk.NAMES)
-    assert len(pydoc.render_doc(sdk).splitlines()) < 138
-
-
-def test_sdk_imports_no_other_part_and_no_engine_and_leaves_the_way_errors_are_shown_alone() -> (
-    None
-):
-    code = (
-        "import sys; sys.modules['dbos'] = None\n"
-        "from mrtr_options import sdk\n"
-        "for name in sdk.NAMES: getattr(sdk, name)\n"
-        "assert sys.excepthook is sys.__excepthook__\n"
-        "print(*{name.split('.')[1] for name in sys.modules if name.startswith('mrtr_options.')})"
-    )
-    ran = python("-c", code)
-    shared = {"checks", "errors", "files", "names"}
-    assert set(ran.stdout.split()) - shared == {"sdk"}, ran.stderr
 
 
 def test_a_server_serves_on_one_event_loop_after_another() -> None:

@@ -29,13 +29,6 @@ def test_a_proposal_is_played_in_every_column_and_its_counts_are_printed(tmp_pat
     assert "AssertionError" not in said
 
 
-def test_a_proposal_that_cannot_be_loaded_is_refused_in_one_line(tmp_path: Path) -> None:
-    missing = tmp_path / "missing.py"
-    ran = python("-m", "pytest", "tests/test_invariant.py", f"--proposal={missing}")
-    assert ran.stderr.startswith(f"ERROR: there is no file {missing}; ")
-    assert ran.stderr.strip().count("\n") == 0
-
-
 SPOILT = {
     "two bills": (
         "    return text(weather",

@@ -1,6 +1,5 @@
 """Tests of real serving: another process, a socket or a pipe, and the SDK's own client."""
 
-import io
 import os
 import re
 import signal
@@ -19,7 +18,6 @@ import pytest
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
-from mrtr_options.__main__ import main
 from mrtr_options.review.bench.client import MODES
 from mrtr_options.review.bench.ledger_file import effects_after
 from mrtr_options.review.bench.setup import ERAS, Era
@@ -118,21 +116,6 @@ async def test_a_server_configured_by_its_environment_warns_of_nothing_and_ends_
         assert server.said == ""
         assert server.end(signal.SIGINT) == ""
     assert ledger.exists()
-
-
-def test_ctrl_c_between_the_url_and_the_first_connection_ends_the_server_in_order(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    class Interrupted(io.StringIO):
-        def flush(self) -> None:
-            raise KeyboardInterrupt
-
-    before = signal.getsignal(signal.SIGTERM)
-    monkeypatch.setattr(sys, "stderr", Interrupted())
-    try:
-        assert main(["serve", "E", "--http", "0"]) == 0
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """Tests of the domain: the places that a name can mean, the texts, and the counts of a ledger."""
 
-import os
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -23,16 +22,6 @@ def test_a_place_is_found_by_city_or_label_in_any_case_and_each_label_means_itse
     assert weather.only_place("Springfield") is None
     assert weather.only_place("springfield, missouri") == "Springfield, Missouri"
     assert [weather.places_named(label) for label in REPORTS] == [(label,) for label in REPORTS]
-
-
-@pytest.mark.parametrize(
-    "location", ["Atlantis", "Spring", "Springfield, Ohio", "", ", Japan", "Japan"]
-)
-def test_an_unknown_place_is_named_in_the_error(location: str) -> None:
-    for look_up in (weather.places_named, weather.only_place, weather.which_place):
-        with pytest.raises(weather.UnknownPlace, match="Unknown location: ") as unknown:
-            look_up(location)
-        assert repr(location) in str(unknown.value)
 
 
 @pytest.mark.anyio
@@ -79,17 +68,6 @@ async def test_effects_recorded_at_once_are_all_counted(
                     recording.start_soon(ledger.record, Effect("bill", "Tokyo, Japan", f"{number}"))
     for ledger in ledgers:
         assert len(await ledger.effects()) == due[destination]
-
-
-def test_a_file_that_cannot_be_a_ledger_is_one_clear_line(tmp_path: Path) -> None:
-    no_database = tmp_path / "notes.txt"
-    no_database.write_text("not a database " * 100)
-    for path in (no_database, tmp_path, tmp_path / "no" / "such" / "folder.db"):
-        with pytest.raises(weather.LedgerUnusable, match="name a writable SQLite file") as unusable:
-            SqliteLedger(path)
-        assert os.fspath(path) in str(unusable.value)
-        assert "\n" not in str(unusable.value)
-    assert no_database.read_text().startswith("not a database")
 
 
 def lose(path: Path, *, to: str) -> None:

@@ -1,9 +1,7 @@
 """Tests of a stranger's file in processes of its own, which can be stopped, aged, made to fail."""
 
-import inspect
 import json
 import re
-import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -15,25 +13,21 @@ import mcp_types as types
 import pytest
 
 from mrtr_options.demo.diff import written
-from mrtr_options.review.bench.deployments.child import authors_traceback
 from mrtr_options.review.bench.deployments.children import (
-    HANG_SECONDS,
     CannotStart,
     ChildInstances,
     Children,
 )
 from mrtr_options.review.bench.faults import parse
-from mrtr_options.review.bench.history import Crashed, Effect, Failed
+from mrtr_options.review.bench.history import Crashed
 from mrtr_options.review.bench.messages import HUNG, LOST, Request
 from mrtr_options.review.bench.run import run
 from mrtr_options.review.bench.scenario import Send, calling
 from mrtr_options.review.bench.schedules import named
 from mrtr_options.review.bench.subjects import Subject
-from mrtr_options.review.judge.contract import violations
 from mrtr_options.review.judge.facts import anomalies_in, observe
 from mrtr_options.review.judge.observation import Observation
-from mrtr_options.sdk.single_use import single_use
-from mrtr_options.tool.catalogue import all_options, installed, option_at
+from mrtr_options.tool.catalogue import all_options, option_at
 from tests.bounds import SECONDS
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
@@ -83,16 +77,6 @@ async def test_the_same_processes_serve_many_runs_whatever_they_print_and_each_s
         assert [found.child(place).process.pid for place in range(2)] == pids
     clean = ("completed", {"audit": 3, "bill": 1})
     assert [(each.outcome, each.effects) for each in seen] == [clean] * 3
-
-
-async def test_two_instances_share_no_module(tmp_path: Path) -> None:
-    source = inserted(FIRST, "import json; json.seen = getattr(json, 'seen', 0) + 1")
-    source = source.replace("return text(", "return text(str(json.seen) + ")
-    async with children(tmp_path, source=source) as found:
-        # The rounds go to 0, 1, 0 in turn, and an instance counts its own.
-        seen = await played(found, "clean-springfield", 2)
-    assert seen.text is not None
-    assert seen.text.startswith("2Springfield")
 
 
 async def test_new_processes_with_the_same_keys_go_on_and_with_other_keys_refuse(
@@ -243,22 +227,6 @@ async def test_a_file_that_does_not_come_up_says_why(
     assert "mrtr_options/" not in refused.value.details
 
 
-def test_a_traceback_has_the_authors_frames_of_each_cause_alone() -> None:
-    def fails() -> None:
-        try:
-            int("x")
-        except ValueError as error:
-            raise OSError("outer") from error
-
-    with pytest.raises(OSError, match="outer") as caught:
-        fails()
-    ours = "".join(authors_traceback(caught.value, Path(__file__)))
-    theirs = "".join(authors_traceback(caught.value, Path(sys.executable)))
-    assert 'int("x")' in ours
-    assert 'File "' not in theirs
-    assert "ValueError: invalid literal" in theirs
-
-
 @pytest.mark.parametrize(
     ("slug", "audits", "bills"),
     [("failed-bill", 4, 1), ("crash-after-effect", 4, 2), ("disconnect-after-effect", 4, 2)],
@@ -305,23 +273,6 @@ async def test_an_effect_that_fails_for_a_moment_happens_when_it_is_tried_again(
     assert re.fullmatch(tries, (tmp_path / "tries").read_text())
 
 
-async def test_a_ledger_that_honours_keys_absorbs_second_effects_of_one_run_only(
-    tmp_path: Path,
-) -> None:
-    source = E.replace(BILL, "    await desk.bill(place, key='the same')\n")
-    async with children(tmp_path, source=source) as found:
-        slugs = ("lost-final-keyed", "lost-final", "lost-final-keyed")
-        bills = [(await played(found, slug)).effects["bill"] for slug in slugs]
-    assert bills == [1, 2, 1]
-
-
-async def test_a_process_says_what_it_holds(tmp_path: Path) -> None:
-    least = {"tasks": 1, "threads": 2, "files": 4, "bytes": 1_000_000}
-    async with children(tmp_path) as found:
-        stats = await found.stats(0)
-    assert {name: stats[name] >= most for name, most in least.items()} == dict.fromkeys(least, True)
-
-
 async def test_a_process_that_crashes_at_an_effect_does_nothing_after_it(tmp_path: Path) -> None:
     """Find no result recorded by the guard, which the client would then get."""
     guarded = written("F+guard").source.replace(
@@ -331,56 +282,3 @@ async def test_a_process_that_crashes_at_an_effect_does_nothing_after_it(tmp_pat
         for _ in range(2):
             history = await run(ANY, calling().under(parse("crash@bill3")), found)
             assert anomalies_in(history) == {"charged, told of an error", "call lost"}
-
-
-async def test_an_effect_in_a_file_takes_place_and_is_reported_as_failed(tmp_path: Path) -> None:
-    async with children(tmp_path) as found:
-        history = await run(ANY, calling().under(parse("unsure@bill3")), found)
-    of_bills = [
-        type(event).__name__
-        for event in history.events
-        if isinstance(event, Failed) or (isinstance(event, Effect) and event.effect.kind == "bill")
-    ]
-    assert of_bills == ["Effect", "Failed", "Effect"]
-    assert "charged twice" in anomalies_in(history)
-
-
-RESUMES = """
-    left = [each for each in JOBS.glob("Springfield.*") if location == "Tokyo"]
-    for job in left:  # of a process that died
-        await desk.audit(job.stem)
-        job.unlink()
-    job = JOBS / f"{location}.{os.getpid()}"
-    job.touch()
-    await desk.audit(location)
-    job.unlink()
-"""
-
-
-async def test_work_that_a_process_left_when_it_died_is_begun_once_more_in_no_later_run(
-    tmp_path: Path,
-) -> None:
-    audit = "    await desk.audit(location)"
-    before, _, after = E.partition(audit)
-    source = f"import os\nfrom pathlib import Path\n{before}{RESUMES}{after.partition(chr(10))[2]}"
-    source = source.replace("from __future__ import annotations\n", "")
-    source += '\nJOBS = Path(os.environ["MRTR_LEDGER"]).parent\n'
-    async with children(tmp_path, source=source) as found:
-        # The client's next request is about Springfield again, so nothing is resumed in this run.
-        history = await run(ANY, calling().under(parse("down@audit1")), found)
-        assert not violations(history)
-        later = await run(ANY, named("clean-tokyo").on_one(), found)
-        assert not violations(later)
-
-
-def test_a_guard_as_it_is_by_default_gives_up_before_it_is_called_hung() -> None:
-    wait_seconds = inspect.signature(single_use).parameters["wait_seconds"].default
-    assert wait_seconds + 3 < HANG_SECONDS
-
-
-@pytest.mark.skipif(not installed("durable"), reason="needs the extra 'durable'")
-def test_an_option_that_keeps_its_calls_in_a_file_runs_as_one_process(tmp_path: Path) -> None:
-    mixed = named("redeploy-reworded-mixed")
-    durable, native = (Children(all_options()[letter], tmp_path) for letter in "LE")
-    assert "runs as one process" in (durable.cannot(mixed) or "")
-    assert native.cannot(mixed) is None

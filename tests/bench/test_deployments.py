@@ -2,10 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import anyio
 import pytest
@@ -14,8 +11,8 @@ from mcp import Client
 from mrtr_options.review.bench.deployments import memory
 from mrtr_options.review.bench.deployments.memory import Memory, MemoryInstances
 from mrtr_options.review.bench.faults import parse
-from mrtr_options.review.bench.history import Crashed, Effect, Received
-from mrtr_options.review.bench.messages import HUNG, LOST, Reply, Request
+from mrtr_options.review.bench.history import Effect
+from mrtr_options.review.bench.messages import LOST, Reply, Request
 from mrtr_options.review.bench.run import run
 from mrtr_options.review.bench.scenario import calling
 from mrtr_options.review.bench.schedules import named
@@ -60,48 +57,6 @@ async def test_a_process_that_has_died_does_nothing_more_and_no_response_of_it_a
     assert effects.count("bill") == bills
     last = [got.reply for sent, got in history.exchanges if sent.sending == 3]
     assert [reply.nothing for reply in last] == [LOST, LOST]
-
-
-@pytest.mark.parametrize(
-    "reply", [Reply(nothing=HUNG), Reply(state="s", later=True)], ids=["hung", "later"]
-)
-async def test_a_client_that_calls_again_leaves_a_call_that_has_had_it_wait_for_long_enough(
-    reply: Reply, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def exchanged(client: Client, request: Request, gone: anyio.Event | None) -> Reply:
-        return reply
-
-    monkeypatch.setattr(memory, "exchange", exchanged)
-    history = await run(E, calling(policy="calls again"))
-    first_requests = [sent for sent, _ in history.exchanges if sent.request.state is None]
-    assert len(first_requests) == 1
-
-
-async def test_an_instance_that_cannot_end_as_it_should_is_not_waited_for(
-    shared_folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    @asynccontextmanager
-    async def interrupted(*arguments: Any) -> AsyncGenerator[None]:
-        yield
-        raise ZeroDivisionError
-
-    monkeypatch.setattr(memory, "client_of", interrupted)
-    with anyio.fail_after(SECONDS), pytest.RaisesGroup(ZeroDivisionError):
-        async with MemoryInstances(Memory(hang_seconds=2 * SECONDS), E, 1, shared_folder).running():
-            pass
-
-
-async def test_a_crash_comes_after_its_effect_and_before_the_lost_response() -> None:
-    history = await run(E, named("crash-after-effect").on_one())
-    place = next(place for place, event in enumerate(history.events) if isinstance(event, Crashed))
-    before, crash, after = history.events[place - 1 : place + 2]
-    assert isinstance(before, Effect)
-    assert before.effect.kind == "bill"
-    assert before.instance == 0
-    assert before.sending == 3
-    assert crash == Crashed(instance=0, sending=3)
-    assert isinstance(after, Received)
-    assert after.reply.nothing == "lost"
 
 
 async def test_time_passes_for_one_run_and_not_for_the_process() -> None:

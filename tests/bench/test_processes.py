@@ -14,18 +14,16 @@ import pytest
 
 from mrtr_options.review.bench.deployments import HANG_SECONDS
 from mrtr_options.review.bench.deployments.processes import Processes, ProcessInstances
-from mrtr_options.review.bench.faults import parse
-from mrtr_options.review.bench.messages import HUNG, LOST, Reply, Request
+from mrtr_options.review.bench.messages import LOST, Request
 from mrtr_options.review.bench.run import run
-from mrtr_options.review.bench.scenario import Scenario, calling
+from mrtr_options.review.bench.scenario import Scenario
 from mrtr_options.review.bench.schedules import SCHEDULES, named
-from mrtr_options.review.bench.subjects import Subject, all_subjects, subject_named
-from mrtr_options.review.explore.counterexamples import first_breach
+from mrtr_options.review.bench.subjects import Subject, all_subjects
 from mrtr_options.review.judge import grid
 from mrtr_options.review.judge.facts import observe
 from mrtr_options.review.judge.guarantees import guarantees_of, judge_history
 from mrtr_options.review.judge.observation import Observation
-from mrtr_options.tool.catalogue import option_at, option_named
+from mrtr_options.tool.catalogue import option_named
 from tests.bounds import SECONDS
 from tests.evidence import every
 
@@ -73,11 +71,6 @@ async def test_a_schedule_fares_on_processes_as_in_memory(subject: str, scenario
     assert fate(await on_processes(subject, scenario)) == fate(in_memory)
 
 
-async def test_processes_that_share_a_store_bill_a_final_round_once_also_at_once() -> None:
-    """Let one of the two deliveries wait; on a slow machine it gives up."""
-    assert (await on_processes("F+guard", named("concurrent-final"))).most("bill") == 1
-
-
 @pytest.mark.parametrize(("fault", "lives"), [("crash@audit", False), ("gone@audit", True)])
 async def test_a_request_that_something_ends_is_lost_and_the_next_is_answered(
     fault: str, lives: bool, shared_folder: Path
@@ -96,25 +89,6 @@ async def test_a_request_that_something_ends_is_lost_and_the_next_is_answered(
             assert len(after) == len(before) == 2
             assert after == before if lives else not before & after
             assert (await deployment.effects())["audit"] == 4
-
-
-async def test_the_start_of_a_process_is_no_part_of_a_request(
-    shared_folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    option = SUBJECTS["E"].option
-    started = shared_folder / "started"
-    file = shared_folder / option.path.name
-    says = f"\nfrom pathlib import Path\n\nPath({str(started)!r}).touch()\n"
-    file.write_text(option.path.read_text(encoding="utf-8") + says, encoding="utf-8")
-    with anyio.fail_after(SECONDS):
-        async with ProcessInstances(
-            Subject(option_at(file)), shared_folder
-        ).running() as deployment:
-            with monkeypatch.context() as hurried:
-                hurried.setattr(deployment, "hang_seconds", 0)
-                assert await deployment.send(0, Request("Tokyo")) == Reply(nothing=HUNG)
-            assert started.exists()
-            assert (await deployment.send(0, Request("Tokyo"))).questions
 
 
 async def test_processes_end_with_a_block_that_is_cancelled(shared_folder: Path) -> None:
@@ -147,10 +121,3 @@ async def test_a_task_on_a_process_that_is_killed_keeps_every_guarantee(slug: st
     with anyio.fail_after(SECONDS):
         seen = judge_history(await run(K, named(slug), Processes()), guarantees_of(K))
     assert not grid.judge(K, [seen])
-
-
-async def test_work_that_is_begun_again_since_its_process_died_is_not_wrong() -> None:
-    subject = subject_named("L+call-key")
-    with anyio.fail_after(SECONDS):
-        history = await run(subject, calling().under(parse("crash@audit1 back2")))
-    assert first_breach(subject, history) is None

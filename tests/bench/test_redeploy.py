@@ -12,34 +12,22 @@ from mrtr_options.review.bench import redeploys
 from mrtr_options.review.bench.answers import Accept
 from mrtr_options.review.bench.messages import form_of
 from mrtr_options.review.bench.run import run
-from mrtr_options.review.bench.scenario import FIRST, UNITS, Change, Redeploy, Send, Step, calling
+from mrtr_options.review.bench.scenario import FIRST, Change, Redeploy, Send, Step, calling
 from mrtr_options.review.bench.schedules import SCHEDULES
 from mrtr_options.review.bench.subjects import Subject
 from mrtr_options.review.explore.combinations import not_tried
 from mrtr_options.review.judge import grid
 from mrtr_options.review.judge.facts import observe
 from mrtr_options.review.judge.observation import Observation
-from mrtr_options.tool.catalogue import CannotLoad, Option, all_options, option_named
+from mrtr_options.tool.catalogue import Option, all_options, option_named
 
 CHANGES: tuple[Change, ...] = get_args(Change)
-REDEPLOYS = [slug for slug, schedule in SCHEDULES.items() if schedule.scenario.changes]
 LETTERS = [letter for letter, option in all_options().items() if option.guarantees]
 
 
 def played(option: Option, script: tuple[Step, ...]) -> Observation:
     """Run a script on one instance and return what was observed."""
     return observe(anyio.run(run, Subject(option), replace(calling(fleet="one"), script=script)))
-
-
-@pytest.mark.evidence("redeploys in wrappers")
-@pytest.mark.parametrize("slug", REDEPLOYS)
-@pytest.mark.parametrize("subject", ["E+guard", "F+legacy-shim", "H+legacy-shim"])
-def test_wrappers_change_nothing_of_it(
-    subject: str, slug: str, observations: list[Observation]
-) -> None:
-    seen = [each for each in observations if (each.schedule, each.deployment) == (slug, "two")]
-    fates = {each.subject: each.fate for each in seen}
-    assert fates[subject] == fates[subject[0]]
 
 
 @pytest.mark.parametrize("change", CHANGES)
@@ -73,25 +61,6 @@ def test_a_clean_call_of_the_next_version_asks_what_it_asks(letter: str, change:
     assert sorted(asked, key=str) == sorted(due, key=str)
     assert (seen.questions[0] == "Which units for Springfield?") == (change == "reordered")
     assert (seen.text or "").startswith(place)
-
-
-@pytest.mark.parametrize("letter", LETTERS)
-def test_the_next_version_with_an_effect_more_audits_more(letter: str) -> None:
-    option = option_named(letter)
-    before, after = (
-        played(option, (Redeploy(change), FIRST, *ANSWERS)) for change in (None, "effect")
-    )
-    assert after.least("audit") > before.most("audit")
-
-
-@pytest.mark.parametrize("letter", LETTERS)
-def test_the_renamed_version_has_no_old_name(letter: str, tmp_path: Path) -> None:
-    option = option_named(letter)
-    path = redeploys.write(option, "renamed", tmp_path)
-    text = path.read_text(encoding="utf-8")
-    assert path.name != option.path.name
-    assert "call_weather" not in text
-    assert text.count("give_weather") == option.source.count("call_weather")
 
 
 @pytest.fixture
@@ -129,26 +98,3 @@ def test_a_next_version_that_does_not_fit_is_not_tried(stranger: Option) -> None
     assert "found 0 times" in why
     kept = redeploys.why_not(stranger, ["effect"])
     assert kept.endswith("is kept for it; add [effect] to my_option.next.toml")
-
-
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ("[inserted", "my_option.next.toml: "),
-        ("[enlarged]\ndiff = 'x'", "my_option.next.toml: enlarged"),
-        ("[inserted]\npatch = 'x'", "my_option.next.toml: inserted.diff: Field required"),
-    ],
-)
-def test_a_file_of_next_versions_that_is_none_is_refused(
-    text: str, says: str, stranger: Option
-) -> None:
-    redeploys.next_versions_of(stranger).write_text(text, encoding="utf-8")
-    with pytest.raises(CannotLoad) as refused:
-        redeploys.covers(stranger, "inserted")
-    assert str(refused.value).startswith(says)
-
-
-def test_a_redeploy_without_a_change_is_a_restart() -> None:
-    seen = played(option_named("E"), (FIRST, Send("place"), Redeploy(None), UNITS))
-    assert seen.outcome == "completed"
-    assert seen.fate is None

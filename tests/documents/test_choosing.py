@@ -8,14 +8,12 @@ import anyio
 import pytest
 
 from documents import ROOT, candidates, choosing
-from mrtr_options.demo.own_tool import DEFAULT as OF_NEW
-from mrtr_options.demo.own_tool import STYLES
 from mrtr_options.review.bench.scenario import calling
 from mrtr_options.review.bench.setup import POLICIES
 from mrtr_options.review.bench.subjects import subject_named
 from mrtr_options.review.explore.counterexamples import counterexamples
 from mrtr_options.tool.choosing import CHOICES, QUESTIONS, Answers, choose
-from mrtr_options.tool.notation import DEFAULT, in_text
+from mrtr_options.tool.notation import DEFAULT
 from mrtr_options.tool.weather import DESTINATIONS
 from tests.evidence import every
 
@@ -38,13 +36,6 @@ def test_choosing_and_the_page_choose_alike() -> None:
         assert shown["subject"] == subject_named(choose(said).subject).name
     for question in QUESTIONS.values():
         assert question in CHOOSING
-
-
-def test_what_new_writes_is_what_moves_money_with_a_store() -> None:
-    said = Answers(money=True, changes=True, store=True, business_key=True, one=True)
-    assert choose(said).subject == DEFAULT
-    assert STYLES[OF_NEW].title.startswith("J in the guard, call named")
-    assert in_text(subject_named("default").name) == f"A around {in_text(DEFAULT)}"
 
 
 @pytest.mark.parametrize("destination", DESTINATIONS)

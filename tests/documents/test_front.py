@@ -19,7 +19,6 @@ from mrtr_options.tool.author_code import author_code, unified
 from mrtr_options.tool.catalogue import option_named
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-WORDS = 700
 ROWS = {row.subject: row for row in options_table()}
 
 
@@ -27,14 +26,6 @@ ROWS = {row.subject: row for row in options_table()}
 def test_a_lost_result_does_what_the_table_says(subject: str, policy: Policy) -> None:
     lost = anyio.run(lost_result, subject_named(subject), calling(), policy, IN_MEMORY)
     assert ROWS[subject].lost[policy] == lost
-
-
-def test_the_readme_is_read_once_and_begins_with_two_commands() -> None:
-    lines = README.splitlines()
-    words = " ".join(line for line in lines if not line.startswith("|")).split()
-    assert len(words) <= WORDS
-    assert {"$ make demo", "$ make test"} <= {line.split("  ")[0] for line in lines[:25]}
-    assert not re.search("[¹ⁿᵏ²ᵀ]", README)
 
 
 def test_the_code_of_the_readme_is_in_the_example() -> None:

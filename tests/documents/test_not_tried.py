@@ -5,11 +5,9 @@ import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from documents.explored import read
 from tests.commands import REPOSITORY, copy_of_the_project, run
 
 pytestmark = [pytest.mark.slow, pytest.mark.evidence("what was not tried")]
@@ -106,32 +104,6 @@ def test_check_says_what_was_not_tried_and_what_may_still_happen(
     assert found["explored"]["not_tried"] == {"redeploy": WHY}
 
 
-def test_the_matrix_says_which_schedules_were_not_tried(command: Command) -> None:
-    only = "--only lost-final,redeploy-reworded --era modern --deployment one"
-    told = command(f"mrtr_options matrix --options FN {only}")
-    assert re.search(r"redeploy-reworded 1/1 not tried 1/1", told)
-    assert f"not tried: redeploy-reworded ({WHY})" in told
-    rows = json.loads(command(f"mrtr_options matrix --options N {only} --json"))
-    assert [(row["schedule"], row.get("not_tried", "")) for row in rows] == [
-        ("lost-final", ""),
-        ("redeploy-reworded", WHY),
-    ]
-
-
-def test_readme_counts_it_in_no_behaviour_and_names_what_was_not_tried(
-    part: Callable[[str], str],
-) -> None:
-    leading = part("leading")
-    options = {row["subject"] for row in read() if "+" not in row["subject"]}
-    assert f"the {len(options)} options behave in" in leading  # without N
-    assert "**N** stands apart: not all faults were tried." in leading
-    cells = next(line for line in leading.splitlines() if line.startswith("| N |"))
-    assert "| not tried: redeploy |" in cells
-    assert "not seen" not in cells
-    assert f"- not tried on N: redeploy ({WHY})" in leading
-    assert "Not tried: **N**." in leading
-
-
 def test_results_says_not_tried_in_each_cell(part: Callable[[str], str]) -> None:
     rows = [line for line in part("anomalies").splitlines() if line.startswith("| N | resends")]
     assert "not tried: redeploy" in rows[0]
@@ -142,18 +114,3 @@ def test_results_says_not_tried_in_each_cell(part: Callable[[str], str]) -> None
     assert all(line.endswith("| not tried |") for line in fates)
     assert part("redeploys, effects").count("not tried") == 2
     assert "N | 0 | 0 | 0 | 0 | 0 | 22 |" in part("questions-by-position: affected")
-
-
-def test_the_page_says_not_tried_in_each_cell(part: Callable[[str], Any]) -> None:
-    found = part("page")
-    (world,) = (
-        each for each in found["worlds"] if (each["subject"], each["policy"]) == ("N", "resends")
-    )
-    (other,) = (
-        each for each in found["worlds"] if (each["subject"], each["policy"]) == ("F", "resends")
-    )
-    assert world["untried"] == "not tried: redeploy"
-    assert "asked twice" not in world["weakest"]
-    assert other["untried"] == ""
-    assert world["behaviour"] != other["behaviour"]
-    assert found["untried"] == [f"not tried on N: redeploy ({WHY})"]

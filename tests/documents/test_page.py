@@ -4,7 +4,6 @@ import json
 import re
 from collections import Counter
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import anyio
@@ -13,7 +12,6 @@ import pytest
 from documents import explored
 from documents.choosing import choices
 from documents.page import costs
-from documents.page.__main__ import main
 from documents.page.document import document
 from documents.page.html import page
 from documents.page.runs import tell, worlds_of
@@ -26,12 +24,10 @@ from mrtr_options.review.bench.scenario import calling
 from mrtr_options.review.bench.setup import POLICIES, Policy
 from mrtr_options.review.bench.subjects import subject_named
 from mrtr_options.review.explore.counterexamples import weakest_of
-from mrtr_options.review.judge.anomalies import ANOMALIES
 from mrtr_options.review.judge.facts import anomalies_in, observe
 from mrtr_options.review.show.svg import is_drawn
 from mrtr_options.tool.notation import DEFAULT
 from tests.browser import Tab
-from tests.commands import refusal
 from tests.documents.conftest import KEPT
 
 pytestmark = pytest.mark.slow
@@ -91,22 +87,6 @@ def test_the_lines_of_a_story_are_those_that_ran(kept: dict[str, Any]) -> None:
     assert by_text['await state.once("bill", lambda: desk.bill(place))'] == 1
 
 
-def test_the_lines_of_another_version_count_as_those_they_equal(kept: dict[str, Any]) -> None:
-    steps = story_of(kept, "redeploy3")["steps"]
-    lines = [line for step in steps for line in step.get("lines", ())]
-    code = dict(kept["options"]["F"]["code"])
-    audit = next(line for line in code if "once(" in code[line])
-    assert set(lines) <= code.keys()
-    assert lines.count(audit) + [step.get("skipped") for step in steps].count(audit) == 5
-
-
-def test_what_the_guard_keeps_is_a_step_of_its_round(kept: dict[str, Any]) -> None:
-    steps = story_of(kept, "", subject="F+guard")["steps"]
-    assert [(step["round"], step["says"]) for step in steps if "kept" in step.get("svg", "")] == [
-        (number, what) for number in (2, 3) for what in ("takes the round", "keeps the outcome")
-    ]
-
-
 def test_a_cell_says_what_explore_says_in_the_same_words(seen: Tab, kept: dict[str, Any]) -> None:
     seen.show("view=options&policy=resends")
     cells = seen.run(
@@ -143,32 +123,6 @@ def test_a_cell_of_ours_has_an_address_that_opens_its_run_and_the_command(seen: 
     assert seen.texts("#run code") == ["python -m mrtr_options play J redeploy-reworded-mixed"]
 
 
-def test_the_first_pictures_have_the_words_of_the_runs_that_they_show(
-    seen: Tab, kept: dict[str, Any]
-) -> None:
-    titles = seen.texts("[data-picture] h2")
-    for subject, title in zip(("E", DEFAULT), titles, strict=True):
-        (row,) = (
-            each
-            for each in kept["worlds"]
-            if each["subject"] == subject and f"the client {each['policy']}" in title
-        )
-        found = story_of(kept, "lost3", row["policy"], subject)["anomalies"]
-        assert in_words(parse("lost3")) in title
-        assert {each.name for each in ANOMALIES if each.name in title} == {
-            each.name for each in ANOMALIES if each.name in found
-        }
-    assert ["charged twice" in title for title in titles] == [True, False]
-
-
-def test_five_answers_end_in_one_option(seen: Tab) -> None:
-    assert text(seen, ".take") == "Take keyed replay (J), guarded and named"
-    seen.click("[data-key=store-no]")
-    seen.click("[data-key=one-yes]")
-    assert text(seen, ".take") == "Take continuation store (H)"
-    assert "store=no" in seen.run("location.hash")
-
-
 def test_a_lost_response_bills_twice_in_f_and_once_in_h(seen: Tab) -> None:
     seen.show("view=play&policy=resends&subjects=F,H")
     assert [count(seen, name, "bill") for name in "FH"] == [0, 0]
@@ -188,132 +142,6 @@ def test_a_lost_response_bills_twice_in_f_and_once_in_h(seen: Tab) -> None:
     assert seen.run("document.querySelector('#view').innerHTML") == before
 
 
-def test_a_set_that_is_not_on_the_page_is_said_to_be_missing(seen: Tab) -> None:
-    seen.show("view=play&subjects=F&faults=lost3,lost3.2&step=end")
-    assert text(seen, ".unexplored").startswith(
-        "Not on this page: it has every set of up to 1 fault"
-    )
-    assert count(seen, "F", "bill") == 2
-    seen.show("view=play&subjects=F&faults=lost3&step=end")
-    seen.click('[data-at="response 3.2"]')
-    assert "Not on this page: more than 1 fault at a time." in text(seen, ".menu")
-
-
-UNKNOWN = {
-    "view=play&subjects=F&faults=lost3,moon9": "moon9",
-    "view=play&subjects=F&faults=lost,__proto__3": "lost, __proto__3",
-    "view=play&subjects=F,Z&policy=resends&faults=lost3": "Z",
-    "view=play&subjects=F&policy=moon&step=x": "moon",
-    "view=toString&store=%3Cimg src=x%3E": "toString, <img src=x>",
-    "view=diff&left=__proto__&era=x": "era, __proto__",
-    "view=play&subjects=F&faults=" + "lost3," * 10_000 + "x" * 99: "x" * 30 + "…",
-}
-
-
-def test_a_link_with_something_unknown_shows_the_rest_and_says_so(seen: Tab) -> None:
-    for fragment, named in UNKNOWN.items():
-        seen.show(fragment)
-        assert text(seen, ".unexplored") == f"Unknown in this link: {named}. The rest is shown."
-        assert text(seen, "#view h1")
-
-
-def test_the_keyboard_opens_the_menu_chooses_and_steps(seen: Tab) -> None:
-    seen.show("view=play&subjects=F&policy=resends")
-    seen.run("""document.querySelector('[data-at="response 3"]').focus()""")
-    seen.press("Enter")
-    assert seen.run("document.activeElement.dataset.fault") == "lost3"
-    seen.press("ArrowDown")
-    assert seen.run("document.activeElement.dataset.fault") == "crash3"
-    seen.press("Enter")
-    assert "faults=crash3" in seen.run("location.hash")
-    seen.run("document.activeElement.blur()")
-    for _ in range(3):
-        seen.press("ArrowLeft")
-    assert count(seen, "F", "bill") == 1
-    assert "step=" in seen.run("location.hash")
-    seen.press("ArrowRight")
-    seen.press("ArrowRight")
-    assert count(seen, "F", "bill") == 2
-    seen.press("ArrowRight")
-    assert "step=end" in seen.run("location.hash")
-    seen.press(" ")
-    assert "step" not in seen.run("location.hash")
-    assert count(seen, "F", "audit") == 0
-
-
-def test_a_diff_counts_as_diff_does_and_marks_code_of_every_round(
-    seen: Tab, kept: dict[str, Any]
-) -> None:
-    seen.show("view=diff&left=F&right=H")
-    changed = kept["diffs"]["FH"]["changed_lines"]
-    assert text(seen, "h1") == (
-        f"once (F) to continuation store (H): {changed} changed lines of what the author writes"
-    )
-    lines = seen.run(
-        "[...document.querySelectorAll('.beside .eachround')]"
-        ".map((each) => each.closest('td').previousSibling.textContent.trim())"
-    )
-    assert 'await state.once("audit", lambda: desk.audit(location))' in lines
-    assert "await desk.audit(location)" not in lines  # H's first line runs once
-
-
-VIEWS = (
-    "view=overview",
-    "view=options&cell=options/F/charged-twice",
-    "view=play&subjects=F,H&faults=lost3&step=end",
-    "view=diff",
-    *(f"view=diff&left={left}&right={right}" for left, right in ("EA", "BM", "BH")),
-    "view=clients",
-    "view=redeploys&cell=redeploys/J/reworded",
-    "view=scoreboard&cell=servers/fastmcp/state-rewritten",
-    *(
-        f"view=scoreboard&board={board}"
-        for board in ("frameworks", "proxies", "failures", "changes")
-    ),
-    "view=costs",
-    "view=method",
-)
-
-
-@pytest.mark.parametrize(("width", "dark"), [(390, False), (900, True), (1400, True)])
-def test_no_view_is_wider_than_the_screen_and_text_stands_out_from_what_is_behind_it(
-    seen: Tab, width: int, dark: bool
-) -> None:
-    seen.resize(width, 900, dark=dark)
-    for fragment in VIEWS:
-        seen.show(fragment)
-        assert not seen.run("document.documentElement.scrollWidth > innerWidth"), fragment
-        assert seen.run(CONTRAST) == [], fragment
-
-
-CONTRAST = """(() => {
-  const light = ([r, g, b]) => [r, g, b].map((each) => each / 255)
-    .map((each) => (each <= 0.03928 ? each / 12.92 : ((each + 0.055) / 1.055) ** 2.4))
-    .reduce((sum, each, place) => sum + each * [0.2126, 0.7152, 0.0722][place], 0);
-  const parts = (colour) => colour.match(/[\\d.]+/g).map(Number);
-  const behind = (element) => {
-    for (let each = element; each; each = each.parentElement) {
-      const found = parts(getComputedStyle(each).backgroundColor);
-      if (found.length < 4 || found[3] > 0) return found;
-    }
-  };
-  const faint = [];
-  for (const element of document.querySelectorAll("body *")) {
-    const own = [...element.childNodes].some((each) => each.nodeType === 3 && each.data.trim());
-    if (!own || !element.getClientRects().length) continue;
-    if (element.closest("title, script, option, :disabled")) continue;
-    const style = getComputedStyle(element);
-    const colour = element.ownerSVGElement ? style.fill : style.color;
-    const [one, other] = [light(parts(colour)), light(behind(element))].sort((a, b) => b - a);
-    // A lane's line crosses the text, unless the text's edge hides it.
-    const crossed = element.closest(".band svg")
-      && `${style.paintOrder} ${parts(style.stroke)}` !== `stroke ${behind(element).slice(0, 3)}`;
-    if (crossed || (one + 0.05) / (other + 0.05) < 4.5) faint.push(element.outerHTML.slice(0, 200));
-  }
-  return faint;
-})()"""
-
-
 def test_the_page_may_ask_for_nothing(opened: Tab) -> None:
     opened.open(KEPT.as_uri())
     opened.complaints.clear()
@@ -322,14 +150,6 @@ def test_the_page_may_ask_for_nothing(opened: Tab) -> None:
     )
     assert refused == "refused"
     assert any("Content Security Policy" in each for each in opened.complaints)
-
-
-def test_a_folder_that_cannot_be_made_is_refused_before_anything_is_played(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "file").touch()
-    monkeypatch.setattr("documents.page.__main__.tell", None)
-    assert "cannot write to" in refusal(main, ["--to", str(tmp_path / "file" / "review")])
 
 
 def without_runs(data: Mapping[str, Any]) -> dict[str, Any]:

@@ -43,26 +43,6 @@ def test_an_unknown_cell_is_said_to_be_unknown(seen: Tab) -> None:
     assert seen.texts("#run") == []
 
 
-def test_the_name_of_a_library_opens_what_is_known_of_it(seen: Tab) -> None:
-    show(seen, "")
-    seen.click("tbody th a[href*='neva']")
-    known = rounds.runs_of(*rounds.present())["servers/neva/about"]
-    assert seen.texts("#run .scroll code") == known
-
-
-@pytest.mark.parametrize(
-    ("view", "cell"),
-    [
-        ("view=scoreboard&board=failures", "servers/neva/hardened/charged-twice"),
-        ("view=clients", "clients/temporal/legacy/cut-final"),
-    ],
-)
-def test_the_address_of_a_run_shows_it(view: str, cell: str, seen: Tab) -> None:
-    run = rounds.runs_of(*rounds.present())[cell]
-    seen.open(f"{KEPT.as_uri()}#{view}&cell={cell}")
-    assert seen.texts("#run .scroll code")[: len(run)] == run
-
-
 def test_every_link_of_a_client_leads_to_a_run(seen: Tab) -> None:
     seen.show("view=clients")
     links = seen.run(

@@ -1,19 +1,15 @@
 """Tests that the stored explorations behind RESULTS are what an exploration finds now."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
 
-from documents import ROOT, explored
+from documents import explored
 from documents.explored import FILE, read
 from mrtr_options.review.bench import temporal
-from mrtr_options.review.bench.faults import EXPLORED, Fault, parse
-from mrtr_options.review.bench.faults.words import in_words
 from mrtr_options.review.bench.scenario import calling
-from mrtr_options.review.bench.setup import POLICIES
 from mrtr_options.review.bench.subjects import subject_named
 from mrtr_options.review.explore.counterexamples import counterexamples
 from mrtr_options.review.explore.summary import behaviours
@@ -93,25 +89,6 @@ def test_what_is_kept_of_every_set_of_faults_is_what_is_found_now(row: dict[str,
     assert not told, told
 
 
-def test_a_set_of_faults_that_races_makes_no_difference_and_every_other_one_does() -> None:
-    row = PLAYABLE["K, resends"]
-    race, _ = row["races"]
-    said = (ROOT / "docs" / "results" / "RESULTS.md").read_text(encoding="utf-8")
-    for each in (each for each in ROWS if "races" in each):
-        assert subject_named(each["subject"]).option.extra
-        assert all(f"`{faults}`" in said for faults in each["races"])
-    for faults, differs in ((race, False), (f"lost1 {race}", False), ("lost3 restart3.2", True)):
-        more = row["witnesses"] | {"never ends": [faults]}
-        assert (
-            bool(
-                differences(row, explored.leave_out_races(row | {"witnesses": more}, row["races"]))
-            )
-            == differs
-        )
-    fewer = {name: row["witnesses"][name] for name in row["witnesses"] if name != "charged twice"}
-    assert differences(row, explored.leave_out_races(row | {"witnesses": fewer}, row["races"]))
-
-
 def test_one_set_of_faults_makes_another_behaviour_and_the_number_of_runs_does_not() -> None:
     rows = [dict(row) for row in read() if row["subject"] in ("A", "B")]
     rows[0]["histories"] += 1
@@ -121,34 +98,3 @@ def test_one_set_of_faults_makes_another_behaviour_and_the_number_of_runs_does_n
     )
     rows[0]["witnesses"] = rows[0]["witnesses"] | {"never ends": ["lost1 lost2"]}
     assert [each.subjects for each in behaviours(rows)] == [("A",), ("B",)]
-
-
-def test_what_is_found_of_one_subject_takes_its_place_among_the_rows_of_the_others(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(explored, "all_subjects", lambda: list(map(subject_named, "FGH")))
-    monkeypatch.setattr(explored, "keyed_subjects", list)
-    monkeypatch.setattr(explored, "named_subjects", list)
-    others = [row for row in read() if row["subject"] in ("F", "H")]
-    file = tmp_path / "explored.json"
-    before = PLAYABLE["G, resends"] | {"races": ["lost3 old3.2"]}
-    file.write_text(json.dumps([*others, before]), encoding="utf-8")
-    assert explored.keep(["G"], 0, file) == 0
-    rows = read(file)
-    subjects = [row["subject"] for row in rows]
-    assert subjects == sorted(subjects)
-    assert [row["policy"] for row in rows if row["subject"] == "G"] == [*POLICIES]
-    assert [row for row in rows if row["subject"] != "G"] == others
-    assert {row["histories"] for row in rows if row["subject"] == "G"} == {1}
-    races = {row["policy"]: row.get("races") for row in rows if row["subject"] == "G"}
-    assert races == {"stops": None, "calls again": None, "resends": before["races"]}
-
-
-def test_every_fault_has_words_for_a_cell() -> None:
-    said = [in_words((Fault(2, 1, kind),)) for kind in EXPLORED]
-    assert len({*said}) == len(said)
-    assert max(map(len, said)) <= len("2nd request twice at once")
-    assert in_words(parse("lost3 expired3.2")) == "result lost, state expired"
-    assert in_words(parse("lost2")) == "2nd response lost"
-    assert in_words(parse("lost2"), "Tokyo") == "result lost"
-    assert in_words(()) == "every call"

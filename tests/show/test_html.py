@@ -3,7 +3,6 @@
 import base64
 import hashlib
 import re
-from dataclasses import replace
 from html.parser import HTMLParser
 
 import anyio
@@ -15,8 +14,7 @@ from mrtr_options.review.bench.subjects import subject_named
 from mrtr_options.review.check.report import Report
 from mrtr_options.review.check.risks import risks
 from mrtr_options.review.explore.counterexamples import Explored
-from mrtr_options.review.judge import guarantees
-from mrtr_options.review.judge.facts import anomalies_in, observe
+from mrtr_options.review.judge.facts import anomalies_in
 from mrtr_options.review.show.html import write_page
 
 
@@ -66,16 +64,3 @@ def test_what_a_stranger_writes_is_text_in_the_report() -> None:
     report = report_of("<script>alert(1)</script>.py")
     report.raised.append("</pre><script>alert(2)</script>")
     assert "<script>" not in write_page(report)
-
-
-def test_a_risk_besides_a_broken_rule_is_not_called_allowed() -> None:
-    report = report_of("my_option.py", "lost3")
-    assert "<h2>Allowed, but worth knowing</h2>" in write_page(report)
-    own = report.explored and report.explored.subject.option.guarantees
-    assert own is not None
-    made_up = guarantees.guaranteed(own)[0]
-    seen = replace(observe(report.histories["lost3"]), breaks={made_up.name: "it is made up"})
-    report.broken.append((made_up, seen))
-    said = write_page(report)
-    assert "<h2>Also worth knowing</h2>" in said
-    assert "though the contract allows it" not in said
