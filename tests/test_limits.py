@@ -33,7 +33,7 @@ async def test_a_modern_state_is_refused_on_a_request_of_an_older_version(letter
         asked = await send(new, "Tokyo")
         answers: types.InputResponses = {"units": accepted(units="metric")}
         for state, given in ((asked, None), (None, answers)):
-            with pytest.raises(MCPError, match="need protocol version 2026-07-28") as refusal:
+            with pytest.raises(MCPError, match="Use version 2026-07-28") as refusal:
                 await send(old, "Tokyo", state, given)
             assert refusal.value.code == types.INVALID_PARAMS
         assert text_of(await answer(new, "Tokyo", asked)) == TOKYO

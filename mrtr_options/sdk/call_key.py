@@ -213,7 +213,7 @@ class CallNaming:
             of_key = key.call_of(caller, target)
             return CallName(of_key, key.made, "call key", self.digest_of(params))
         if names_a_call:
-            raise refusal(Reason.CALLER_UNKNOWN, code=types.INVALID_REQUEST)
+            raise refusal(Reason.CALLER_UNKNOWN)
         return None
 
     @property
@@ -444,13 +444,8 @@ def other_arguments(source: str = "call key", became: str | None = None) -> MCPE
         source: What named the call.
         became: What became of the call that has the name; a key of `_BECAME`.
     """
-    other = "Make a new key" if source == "call key" else "Take another one"
-    return refusal(
-        Reason.CALL_REUSED,
-        f"This {source} was used with other arguments before. {_BECAME[became]} To get its"
-        " result, call again with the arguments of that call. Nothing was done now."
-        f" {other} only if the user wants it done once more.",
-    )
+    known = f"This {source} was used with other arguments before. {_BECAME[became]}"
+    return refusal(Reason.CALL_REUSED, f"{known} Nothing was done now.")
 
 
 def too_old() -> MCPError:

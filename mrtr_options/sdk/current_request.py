@@ -7,12 +7,12 @@ context variable. `protection.ProtectedRounds` makes it. Knows `handler`, `keys`
 from __future__ import annotations
 
 import secrets
-from collections.abc import Generator
+import time
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 
-import mcp_types as types
 from mcp.server.request_state import authenticated_principal
 from pydantic import BaseModel
 
@@ -35,6 +35,7 @@ class Request:
         is_in_time: Whether its state is young enough.
         latest: The run that last read an answer by hand; None if none did.
         arguments: Its arguments as its tool's model reads them; None if no tool has read them.
+        clock: Tells the time, in seconds since 1970.
     """
 
     server: str | None = None
@@ -45,6 +46,7 @@ class Request:
     is_in_time: bool = True
     latest: ByHand | None = None
     arguments: BaseModel | None = None
+    clock: Callable[[], float] = time.time
 
     def begin_call(self) -> None:
         """Make it the first round of a new call."""
@@ -76,9 +78,10 @@ def _unprotected_request() -> Request:
 def protected(server: str | None) -> Generator[None]:
     """Mark a block in which a server of this name seals states and checks them.
 
-    Its caller is the one of the request around it.
+    Its caller and its clock are those of the request around it.
     """
-    token = current_request.set(Request(server, request_here().principal))
+    around = request_here()
+    token = current_request.set(Request(server, around.principal, clock=around.clock))
     try:
         yield
     finally:
@@ -94,9 +97,9 @@ def check_protected() -> None:
     if not request_here().is_protected:
         raise refusal(
             Reason.STATE_NOT_PROTECTED,
-            "This server does not protect the state of its calls, and anyone could write one. Its"
-            " author must build it with mrtr_options.sdk.build_server, or add sdk.protect(server).",
-            code=types.INTERNAL_ERROR,
+            "This server does not protect the state of its calls, and anyone could write one.",
+            "Its author must build it with mrtr_options.sdk.build_server, or add"
+            " sdk.protect(server).",
         )
 
 

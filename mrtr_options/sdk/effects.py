@@ -34,7 +34,7 @@ from pydantic_core import to_jsonable_python
 
 from mrtr_options.sdk.handler import await_result, refusal
 from mrtr_options.sdk.questions import Cancelled, CannotAsk, Declined
-from mrtr_options.sdk.reasons import MEANINGS, Reason
+from mrtr_options.sdk.reasons import Reason
 
 T = TypeVar("T")
 
@@ -323,16 +323,11 @@ def in_doubt(names: Iterable[str] = (), *, may_run_again: bool = False) -> MCPEr
     """
     known = ", ".join(map(repr, names))
     what = f" It may have happened: {known}." if known else " Its effects may have happened."
+    said = f"Outcome unknown: this round started but no result was recorded.{what}"
     if may_run_again:
-        then, later = "Send it again later.", {"retry_after": AGAIN_SECONDS}
-    else:
-        then, later = f"It will not be retried. {MEANINGS[Reason.INDETERMINATE].then}", {}
-    return refusal(
-        Reason.INDETERMINATE,
-        f"Outcome unknown: this round started but no result was recorded.{what} {then}",
-        code=types.INTERNAL_ERROR,
-        **later,
-    )
+        then = "Send it again later."
+        return refusal(Reason.INDETERMINATE, said, then, retry_after=AGAIN_SECONDS)
+    return refusal(Reason.INDETERMINATE, f"{said} It will not be retried.")
 
 
 def with_effects(result: types.CallToolResult, effects: CallEffects) -> types.CallToolResult:

@@ -93,17 +93,36 @@ class Crashed(MCPError):
 
 
 def refusal(
-    reason: Reason, message: str | None = None, *, code: int = types.INVALID_PARAMS, **more: object
+    reason: Reason,
+    known: str | None = None,
+    then: str | None = None,
+    *,
+    code: int | None = None,
+    kind: type[MCPError] = MCPError,
+    **more: object,
 ) -> MCPError:
-    """Make the error of a refused request.
+    """Make the error of a refused request: what is known of its call, and what to do.
 
     Args:
         reason: Why, for programs.
-        message: Why, for people and models; by default what `MEANINGS` says.
-        code: The code of JSON-RPC.
+        known: What is known, for people and models; by default what `MEANINGS` says.
+        then: What to do; by default what `MEANINGS` says.
+        code: The code of JSON-RPC; by default the reason's.
+        kind: The class of the error.
         more: What else programs may know.
     """
-    return MCPError(code, message or str(MEANINGS[reason]), data_of(reason, **more))
+    meaning = MEANINGS[reason]
+    message = f"{known or meaning.known} {then or meaning.then}"
+    return kind(code or meaning.code, message, data_of(reason, **more))
+
+
+def reason_of(error: MCPError) -> str | None:
+    """Return the reason of a refusal, if the error has one."""
+    match error.data:
+        case {"reason": str(reason)}:
+            return reason
+        case _:
+            return None
 
 
 def check_result(result: ResultT) -> ResultT:

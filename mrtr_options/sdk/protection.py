@@ -43,6 +43,7 @@ from mcp.server.request_state import (
     RequestStateSecurity,
     authenticated_principal,
 )
+from mcp_types import INVALID_PARAMS
 from mcp_types.methods import INPUT_REQUIRED_METHODS, is_input_required, validate_client_request
 from mcp_types.version import LATEST_MODERN_VERSION, is_version_at_least
 from pydantic import ValidationError
@@ -51,7 +52,7 @@ from pydantic_core import PydanticSerializationError, to_json
 from mrtr_options.errors import UsageError
 from mrtr_options.sdk.current_request import Request, current_request
 from mrtr_options.sdk.handler import Context, Crashed, Principal, refusal
-from mrtr_options.sdk.reasons import Reason
+from mrtr_options.sdk.reasons import Reason, data_of
 from mrtr_options.sdk.telemetry import RoundLog, take_name, with_name
 
 KEYS_VARIABLE = "MRTR_STATE_KEYS"
@@ -245,7 +246,7 @@ class ProtectedRounds(RequestStateBoundary):
 
     async def __call__(self, ctx: Context, call_next: CallNext) -> HandlerResult:
         _check_request(ctx)
-        this = Request(self._server, self.principal)
+        this = Request(self._server, self.principal, clock=self._clock)
         token = current_request.set(this)
         try:
             if ctx.method not in INPUT_REQUIRED_METHODS:
@@ -303,25 +304,16 @@ def _check_request(ctx: Context) -> None:
     params = ctx.params or {}
     is_round = params.get("inputResponses") is not None or params.get("requestState") is not None
     if is_round and not is_version_at_least(ctx.protocol_version, LATEST_MODERN_VERSION):
-        raise refusal(
-            Reason.NOT_OF_THIS_VERSION,
-            "requestState and inputResponses need protocol version 2026-07-28 or later;"
-            f" this request is of {ctx.protocol_version}.",
-        )
+        raise refusal(Reason.NOT_OF_THIS_VERSION)
     said = {name: value for name, value in params.items() if name != "requestState"}
     if _is_plain(said):
         return
     try:
         _ENCODER.encode(said).encode()
     except UnicodeEncodeError:
-        raise refusal(
-            Reason.NOT_UNICODE,
-            "A text of this request is cut within a character: it has half of a surrogate pair.",
-        ) from None
+        raise refusal(Reason.NOT_UNICODE) from None
     except ValueError:
-        raise refusal(
-            Reason.NUMBER_OUT_OF_RANGE, "A number of this request is out of range."
-        ) from None
+        raise refusal(Reason.NUMBER_OUT_OF_RANGE) from None
 
 
 def _is_plain(said: dict[str, Any]) -> bool:
@@ -335,7 +327,9 @@ def _is_plain(said: dict[str, Any]) -> bool:
 
 def state_expired() -> MCPError:
     """Make the refusal of a state that is the caller's own, and too old."""
-    return refusal(Reason.STATE_EXPIRED, "Invalid or expired requestState")
+    # The SDK's text, as for a state that is somebody else's.
+    data = data_of(Reason.STATE_EXPIRED)
+    return MCPError(INVALID_PARAMS, "Invalid or expired requestState", data)
 
 
 def make_codec(keys: Sequence[bytes], *, sealed: bool, instance: str | None = None) -> StateCodec:

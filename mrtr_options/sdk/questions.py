@@ -25,7 +25,7 @@ from pydantic import BaseModel, PydanticUserError, ValidationError
 
 from mrtr_options.sdk.capabilities import kind_of_request, kinds
 from mrtr_options.sdk.current_request import by_hand, check_protected, latest_by_hand
-from mrtr_options.sdk.handler import first_error
+from mrtr_options.sdk.handler import first_error, refusal
 from mrtr_options.sdk.reasons import Reason, data_of
 from mrtr_options.sdk.writing import write_model
 
@@ -165,6 +165,12 @@ class NotBegun(MCPError):
 
     The same request may succeed later, or on another instance.
     """
+
+
+def answered_differently(key: str, kind: type[MCPError] = MCPError) -> MCPError:
+    """Make the refusal of an answer to a question that has another one."""
+    known = f"The question {key!r} has been answered differently before, and that answer counts."
+    return refusal(Reason.ANSWERED_DIFFERENTLY, known, kind=kind, question=key)
 
 
 def question_of_bad_answer(error: MCPError) -> str | None:

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+import mcp_types as types
+
 
 class Reason(StrEnum):
     """The reasons of all stand-ins; `MEANINGS` says what is known then, and what to do."""
@@ -55,16 +57,17 @@ class Meaning:
         then: What to do.
         may_have_happened: Whether an effect of the call may have happened, now or before.
         retry_after: The seconds after which the same request may be sent again; None: not at all.
+        code: The code of JSON-RPC.
     """
 
     known: str
     then: str
     may_have_happened: bool
     retry_after: float | None = None
+    code: int = types.INVALID_PARAMS
 
-    def __str__(self) -> str:
-        return f"{self.known} {self.then}"
 
+_LOOK = "Its effects may have happened. Look before you call the tool again."
 
 MEANINGS = {
     Reason.INVALID_STATE: Meaning(
@@ -85,7 +88,7 @@ MEANINGS = {
     ),
     Reason.ANSWERED_DIFFERENTLY: Meaning(
         "This question has been answered differently before, and the first answer counts.",
-        "Call again to get what became of it.",
+        "Send that answer again to get what became of it.",
         may_have_happened=True,
     ),
     Reason.STILL_AT_WORK: Meaning(
@@ -93,29 +96,34 @@ MEANINGS = {
         "Send the same request again later.",
         may_have_happened=True,
         retry_after=5,
+        code=types.REQUEST_TIMEOUT,
     ),
     Reason.INDETERMINATE: Meaning(
         "Nobody knows whether this was done.",
         "Look where it would be done, or ask the user, before you call the tool for it under "
         "another name.",
         may_have_happened=True,
+        code=types.INTERNAL_ERROR,
     ),
     Reason.NOTHING_DONE: Meaning(
         "This request failed, and none of the effects that its tool records was done.",
         "It may be sent again.",
         may_have_happened=False,
         retry_after=0,
+        code=types.INTERNAL_ERROR,
     ),
     Reason.RESULT_TOO_LONG: Meaning(
         "This round has ended, and its response was sent once; it is too long to be repeated.",
         "Look where it was done. Do not call again for it.",
         may_have_happened=True,
+        code=types.INTERNAL_ERROR,
     ),
     Reason.STORE_UNUSABLE: Meaning(
         "This server cannot record calls now, and has not begun this request.",
         "Send the same request again later.",
         may_have_happened=False,
         retry_after=5,
+        code=types.INTERNAL_ERROR,
     ),
     Reason.STORE_FULL: Meaning(
         "This server remembers as many calls as it may, of all callers or of this one, and has not "
@@ -123,6 +131,7 @@ MEANINGS = {
         "Send the same request again later, or tell who runs the server.",
         may_have_happened=False,
         retry_after=60,
+        code=types.INTERNAL_ERROR,
     ),
     Reason.TOO_LONG: Meaning(
         "An answer, a state or the call is too long.",
@@ -151,14 +160,17 @@ MEANINGS = {
         "who calls. Nothing was done.",
         "Say who calls, as this server asks for it, or send a call key.",
         may_have_happened=False,
+        code=types.INVALID_REQUEST,
     ),
     Reason.NOT_OF_THIS_VERSION: Meaning(
-        "A state or answers came under an old version of the protocol, and nothing was done.",
+        "A request with a state or answers came under an old version of the protocol, and nothing "
+        "was done.",
         "Use version 2026-07-28 or later.",
         may_have_happened=False,
     ),
     Reason.NOT_UNICODE: Meaning(
-        "A text of the request is cut within a character, and nothing was done.",
+        "A text of the request is cut within a character (it has half of a surrogate pair), and "
+        "nothing was done.",
         "Send another text.",
         may_have_happened=False,
     ),
@@ -171,36 +183,42 @@ MEANINGS = {
         "This server does not protect the state of its calls.",
         "Tell its author.",
         may_have_happened=True,
+        code=types.INTERNAL_ERROR,
     ),
     Reason.LEDGER_UNUSABLE: Meaning(
-        "This server cannot do effects now; earlier ones have happened.",
-        "Look before you call the tool again.",
+        "This server cannot do effects now, so the call ends here.",
+        _LOOK,
         may_have_happened=True,
+        code=types.INTERNAL_ERROR,
     ),
     Reason.UNKNOWN_CALL: Meaning(
-        "This call is not known here, or not any more.",
-        "Look before you call the tool again.",
+        "This call is not waiting for an answer: it was given up after too long a pause, was "
+        "cancelled, or is kept elsewhere.",
+        _LOOK,
         may_have_happened=True,
     ),
     Reason.UNKNOWN_CONTINUATION: Meaning(
-        "This call does not wait on this server, or not any more.",
-        "Look before you call the tool again.",
+        "This call is not waiting on this server: it ended, was given up after too long a pause, "
+        "or lives on another instance.",
+        _LOOK,
         may_have_happened=True,
     ),
     Reason.UNKNOWN_TASK: Meaning(
         "This task is not known here, or not any more.",
-        "Look before you call the tool again.",
+        _LOOK,
         may_have_happened=True,
     ),
     Reason.GAVE_UP: Meaning(
-        "The call was given up after several tries.",
-        "Look before you call the tool again.",
+        "This call was given up: the servers that worked at it ended in the middle, several times, "
+        "or its tool did something else when it began again.",
+        _LOOK,
         may_have_happened=True,
     ),
     Reason.STOPPED: Meaning(
         "The user stopped the call while it worked.",
-        "Look before you call the tool again.",
+        _LOOK,
         may_have_happened=True,
+        code=types.INVALID_REQUEST,
     ),
     Reason.NAME_LOST: Meaning(
         "Another process took the name of this one and goes on with its calls.",
@@ -210,24 +228,28 @@ MEANINGS = {
     ),
     Reason.OTHER_VERSION: Meaning(
         "No server is left of the version of the tool with which the call began.",
-        "Look before you call the tool again.",
+        _LOOK,
         may_have_happened=True,
     ),
     Reason.CALL_ENDED: Meaning(
         "The server ended the call without a result.",
-        "Look before you call the tool again.",
+        _LOOK,
         may_have_happened=True,
+        code=types.INTERNAL_ERROR,
     ),
     Reason.STORE_NOT_ENTERED: Meaning(
-        "This server's author must open its store; nothing was done.",
+        "This server's author must open its store while it serves (`async with store`, or "
+        "resources=[store]), and nothing was done.",
         "Tell its author.",
         may_have_happened=False,
+        code=types.INTERNAL_ERROR,
     ),
     Reason.TOO_MANY_CONTINUATIONS: Meaning(
         "The server holds no more calls now, and has not begun this one.",
         "Send the same request again later.",
         may_have_happened=False,
         retry_after=60,
+        code=types.INTERNAL_ERROR,
     ),
 }
 """The meaning of each reason."""

@@ -3,12 +3,11 @@
 A link's acceptance is the user's consent to open it. Whether they did what the page asks is known
 elsewhere, and a tool asks there: `ctx.until(...)` of options H, J, K and L.
 
-Knows anyio, `handler` and `questions`.
+Knows anyio, `current_request`, `handler` and `questions`.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Awaitable, Callable
 from itertools import count
 from typing import Any, Literal, Protocol, TypeVar
@@ -17,6 +16,7 @@ import anyio
 import mcp_types as types
 from pydantic import BaseModel
 
+from mrtr_options.sdk.current_request import request_here
 from mrtr_options.sdk.handler import await_result
 from mrtr_options.sdk.questions import Inquiry, Question
 
@@ -112,20 +112,21 @@ class WaitsInRounds:
         check_seconds(seconds, poll_seconds)
         if link is not None:
             await self.elicit(link)
-        ends = await self.memo(f"{key}, ends", lambda: time.time() + seconds)
-        round_ends = time.time() + ROUND_WAIT_SECONDS
+        now = request_here().clock
+        ends = await self.memo(f"{key}, ends", lambda: now() + seconds)
+        round_ends = now() + ROUND_WAIT_SECONDS
         for number in count(1):
             found = await self.memo(
                 f"{key}, look {number}",
                 lambda: poll(
                     check,
-                    left=lambda: min(ends, round_ends) - time.time(),
+                    left=lambda: min(ends, round_ends) - now(),
                     poll_seconds=poll_seconds,
                 ),
             )
             if found is not None:
                 return found
-            if await self.memo(f"{key}, over {number}", lambda: time.time() >= ends):
+            if await self.memo(f"{key}, over {number}", lambda: now() >= ends):
                 break
             message = f"{key!r} is not there yet. Go on waiting?"
             answer = await self.elicit(Question(f"{key}, go on {number}", message, GoOn))

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, Literal, Protocol, get_args
+from typing import Annotated, Any, Literal, Protocol, get_args
 
 import anyio.to_thread
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model
 
 from mrtr_options.errors import UsageError
 from mrtr_options.files import replaced
@@ -51,13 +51,18 @@ class UnknownPlace(Exception):
     """No place has this name. The text is for the caller of the tool."""
 
 
+def in_one_form(location: str) -> str:
+    """Return a location as the tool reads it, in whatever letters it is written."""
+    return location.strip().casefold()
+
+
 def places_named(location: str) -> tuple[str, ...]:
     """Return the labels that `location` may mean: a city or a full label, in any case.
 
     Raises:
         UnknownPlace: Nothing by that name.
     """
-    wanted = location.strip().casefold()
+    wanted = in_one_form(location)
     labels = tuple(
         label for label in REPORTS if wanted in (label.casefold(), label.split(",")[0].casefold())
     )
@@ -84,7 +89,7 @@ class WeatherArguments(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    location: str = Field(
+    location: Annotated[str, AfterValidator(in_one_form)] = Field(
         min_length=1,
         max_length=100,
         description='A city ("Tokyo") or a city and its region ("Springfield, Illinois").',

@@ -405,7 +405,8 @@ def test_a_run_in_which_a_client_lost_a_first_response_is_not_taken_for_another_
         ("F", "unsure@bill3", "same", True),
         ("J+guard+named", "unsure@bill3", "same", False),
         ("J+guard+named", "lost3", "same", False),
-        ("J+guard+named", "lost3", "other", True),  # the name is an argument as it was written
+        ("J+guard+named", "lost3", "other", False),
+        ("J+guard", "lost3", "other", True),
     ],
 )
 def test_an_unsure_effect_or_other_words_charge_twice_where_nothing_recognises_the_call(

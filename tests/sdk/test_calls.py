@@ -203,14 +203,16 @@ async def test_the_argument_that_names_a_call_says_when_to_send_another(
     assert "send the same one again after an error" in said["reference"]
 
 
-def waiting(path: Path, looks: list[str | None]) -> Any:
+def waiting(path: Path, look: Callable[[], str | None], **settings: Any) -> Any:
     """Build an instance whose tool waits for a payment, and asks something after it."""
     server = MCPServer("shop")
+    made = sdk.Settings(keys=[KEY], principal=lambda ctx: "clerk", **settings)
+    calls = sdk.Calls(sdk.SqliteStore(path), settings=made)
 
-    @calls_in(path).tool(server, name_by="reference")
+    @calls.tool(server, name_by="reference")
     async def refund(call: sdk.Call, order: str, reference: str, amount: int) -> str:
         try:
-            paid = await call.until("payment", lambda: looks.pop(0), seconds=600)
+            paid = await call.until("payment", look, seconds=600)
         except sdk.NotInTime:
             raise sdk.NotDone("It was not paid in time.") from None
         return f"{paid}, receipt {await call.confirm('A receipt?')}"
@@ -232,12 +234,27 @@ async def test_a_call_waits_for_what_is_done_elsewhere_as_long_as_its_user_does(
 ) -> None:
     monkeypatch.setattr(waits, "ROUND_WAIT_SECONDS", 0.0)  # each round looks once
     user = Waiter()
-    server = waiting(tmp_path / "calls", [None, None, "paid"])
+    server = waiting(tmp_path / "calls", iter([None, None, "paid"]).__next__)
     assert await told(server, user) == "paid, receipt True"
     assert [each for each in user.asked if "Go on waiting?" in each] == user.asked[:2]
     impatient = Waiter("no")
-    said = await told(waiting(tmp_path / "calls", [None]), impatient, reference="r-2")
+    said = await told(waiting(tmp_path / "calls", lambda: None), impatient, reference="r-2")
     assert said == "It was not paid in time."
+
+
+async def test_a_call_waits_by_the_clock_of_its_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(waits, "ROUND_WAIT_SECONDS", 0.0)
+    now, user = 2_000_000_000.0, Waiter()
+
+    def look() -> None:
+        nonlocal now
+        now += 400  # two looks take longer than the ten minutes
+
+    server = waiting(tmp_path / "calls", look, clock=lambda: now)
+    assert await told(server, user) == "It was not paid in time."
+    assert len(user.asked) == 1
 
 
 # --- a client that registers anew -----------------------------------------------------------------

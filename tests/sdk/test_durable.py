@@ -307,7 +307,7 @@ async def test_work_longer_than_a_clients_rounds_ends_in_what_can_be_resumed(sql
     async with served(sqlite, None, handler, wait_seconds=0.5, rounds=4) as send:
         asked = await ended(send, await send(named("Ann", "one"), await asked_by(send)))
         held = await send(named("Ann"), asked)
-        with pytest.raises(MCPError, match=r"after 1\.5 s .* the same state") as still:
+        with pytest.raises(MCPError, match="Send the same request again") as still:
             await ended(send, held)
         assert still.value.code == types.REQUEST_TIMEOUT
         assert still.value.data["reason"] == "still_at_work"

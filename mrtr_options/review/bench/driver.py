@@ -138,8 +138,7 @@ class Driver:
         self._round = 1
         if self.scenario.setup.words == "same":
             return self._first
-        location = in_other_words(self.scenario.location)
-        return replace(self._first, location=location, named=self._named and location)
+        return replace(self._first, location=in_other_words(self.scenario.location))
 
     async def _deliver(self, request: Request) -> Reply:
         """Send one request with the faults around it. Return the reply that the client takes."""

@@ -20,18 +20,18 @@ import anyio
 import mcp_types as types
 from mcp import MCPError
 
-from mrtr_options.sdk.durable.call_errors import refused
 from mrtr_options.sdk.durable.events import Answers, Ended, Outcome, Reply, Stepped
 from mrtr_options.sdk.durable.record import Record
 from mrtr_options.sdk.durable.sealing import MAX_BYTES, has_json, length, recordable
 from mrtr_options.sdk.effects import Settled, ask_destination
-from mrtr_options.sdk.handler import CallAbandoned, await_result
+from mrtr_options.sdk.handler import CallAbandoned, await_result, refusal
 from mrtr_options.sdk.questions import (
     AnswerT,
     Inquiry,
     Question,
     read_answer,
 )
+from mrtr_options.sdk.reasons import Reason
 from mrtr_options.sdk.together import AsksTogether, assumed
 from mrtr_options.sdk.waiting import POLL_SECONDS, NotInTime, check_seconds, poll
 
@@ -297,7 +297,7 @@ class DurableContext(AsksTogether, Generic[DeskT]):
 
         stepped = await self._running.step(key, run, is_wait=is_wait)
         if stepped.gave_up:
-            raise self._abandon(refused("gave_up"))
+            raise self._abandon(refusal(Reason.GAVE_UP))
         if stepped.error is not None:
             raise stepped.error
         return stepped.value
@@ -351,7 +351,7 @@ class DurableContext(AsksTogether, Generic[DeskT]):
         self._asking = True
         try:
             if not await running.record_asking():
-                raise self._abandon(refused("gave_up"))
+                raise self._abandon(refusal(Reason.GAVE_UP))
             record.ask(questions)
             running.notify()
             while len(answers) < len(questions):
@@ -360,10 +360,10 @@ class DurableContext(AsksTogether, Generic[DeskT]):
                 if not await running.wait_for_answers(
                     number, max(0.0, self._idle_seconds - silent)
                 ):
-                    raise self._abandon(refused("unknown_call"))
+                    raise self._abandon(refusal(Reason.UNKNOWN_CALL))
                 given = record.answers[number]
                 if given.asked != asked.digest:  # the handler began again and asks otherwise
-                    raise self._abandon(refused("gave_up"))
+                    raise self._abandon(refusal(Reason.GAVE_UP))
                 for key in (each for each in questions if each in given.responses):
                     answers[questions[key].key] = read_answer(questions[key], given.responses[key])
             return answers

@@ -33,7 +33,6 @@ from dbos import DBOS, DBOSConfig, DBOSPortableJSONSerializer, SetWorkflowID, St
 from mcp.server.request_state import RequestStateCodec
 from sqlalchemy.exc import SQLAlchemyError
 
-from mrtr_options.sdk.durable.call_errors import refused
 from mrtr_options.sdk.durable.claim import name_here, taken, try_url
 from mrtr_options.sdk.durable.engine import Work, WrongDatabase
 from mrtr_options.sdk.durable.events import Answers, Begun, Reply
@@ -41,6 +40,8 @@ from mrtr_options.sdk.durable.live import AGAIN_SECONDS, Bell, Left, Live, surel
 from mrtr_options.sdk.durable.position import handle_after
 from mrtr_options.sdk.durable.record import Record
 from mrtr_options.sdk.durable.sealing import Seal, Unreadable
+from mrtr_options.sdk.handler import refusal
+from mrtr_options.sdk.reasons import Reason
 
 __all__ = ["Engine", "Process", "open_engine", "process", "try_url"]
 
@@ -130,7 +131,7 @@ class Process:
         claim = self.claim
         await self.bell.until(lambda: claim.is_held or claim.is_lost)
         if claim.is_lost:
-            raise refused("name_lost")
+            raise refusal(Reason.NAME_LOST)
 
     def apart(self) -> str:
         """Return the database under a new name, whose calls no other store sees."""
@@ -313,14 +314,14 @@ class Engine:
         here = self._process
         while True:
             if here.claim.is_lost:
-                raise refused("name_lost")
+                raise refusal(Reason.NAME_LOST)
             if live := here.live.get(handle):
                 with suppress(Left):
                     await live.until(lambda live=live: not live.ahead)
                     return live
             status = await surely(lambda: DBOS.get_workflow_status_async(handle))
             if status is None or status.name != WORKFLOW or not status.input:
-                raise refused("unknown_call")
+                raise refusal(Reason.UNKNOWN_CALL)
             name, begun = status.input["args"]
             try:
                 if status.status == "SUCCESS":
@@ -328,11 +329,11 @@ class Engine:
                 self.seal.read(Begun, begun, handle)
             except Unreadable as error:
                 _LOG.warning("%s", error)
-                raise refused("unknown_call") from error
+                raise refusal(Reason.UNKNOWN_CALL) from error
             if status.status not in ("PENDING", "ENQUEUED"):
-                raise refused("gave_up")
+                raise refusal(Reason.GAVE_UP)
             if here.store_of(name, handle) is None:
-                raise refused("other_version")
+                raise refusal(Reason.OTHER_VERSION)
             await here.bell.until(lambda: handle in here.live, LOOK_SECONDS)
 
 

@@ -41,12 +41,13 @@ from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
 from mrtr_options.sdk.durable import activities
 from mrtr_options.sdk.durable.activities import Effects, Place
-from mrtr_options.sdk.durable.call_errors import refused
 from mrtr_options.sdk.durable.context import ATTEMPTS, Running
 from mrtr_options.sdk.durable.engine import Work, WrongDatabase
 from mrtr_options.sdk.durable.events import Answers, Begun, Ended, Reply, Stepped
 from mrtr_options.sdk.durable.record import Record
 from mrtr_options.sdk.durable.sealing import Seal, Unreadable
+from mrtr_options.sdk.handler import refusal
+from mrtr_options.sdk.reasons import Reason
 
 TASK_SECONDS = 10.0
 """The longest silence of a worker between two steps; then another one goes on."""
@@ -323,7 +324,7 @@ class Engine:
                 return await asking
             except Unreadable as error:
                 _LOG.warning("%s", error)
-                raise refused("unknown_call") from error
+                raise refusal(Reason.UNKNOWN_CALL) from error
             except _AWAY as error:
                 _LOG.warning("call %s was not asked: %s", handle, str(error).splitlines()[0])
             finally:
@@ -333,7 +334,7 @@ class Engine:
     async def _ask_engine_once(
         self, kind: type[T], handle: str, ask: Callable[[], Awaitable[str]]
     ) -> T | Record:
-        why = ""
+        why = Reason.GAVE_UP
         for of, says in ((kind, ask), (Record, self._call(handle).result)):
             try:
                 return self._seal.read(of, await says(), handle)
@@ -341,14 +342,14 @@ class Engine:
                 cause = failed.cause
                 if isinstance(cause, exceptions.ApplicationError) and cause.message == REFUSED:
                     return self._seal.read(of, cause.details[0], handle)
-                why = "gave_up"
+                why = Reason.GAVE_UP
             except _CALL_ENDED:
-                why = "gave_up"
+                why = Reason.GAVE_UP
             except RPCError as error:
                 if error.status != RPCStatusCode.NOT_FOUND:
                     raise
-                why = "unknown_call"
-        raise refused(why)
+                why = Reason.UNKNOWN_CALL
+        raise refusal(why)
 
     async def _check_served(self, handle: str, failed: BaseException | None) -> None:
         """Have a call handed out again, unless it `failed`.
@@ -374,7 +375,7 @@ class Engine:
                 if error.status not in _SILENT:
                     raise
                 await call.describe()  # Temporal itself is there
-                raise refused("other_version") from None
+                raise refusal(Reason.OTHER_VERSION) from None
         with suppress(RPCError):  # it may have ended by now
             if failed is None:
                 await call.signal("nudge")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from mrtr_options.sdk.durable.call_errors import refused
+from mrtr_options.sdk.handler import refusal
+from mrtr_options.sdk.reasons import Reason
 
 _NAMED = re.compile(r"([0-9a-f]{32})(?:-(\d+))?", re.ASCII)
 """The handle of a named call: its name, and how many calls have freed the name before it."""
@@ -46,7 +47,7 @@ class Position:
         missing = [""] * (5 - len(parts))
         handle, number, waited, asked, said = [*parts, *missing]
         if not (_is_count(number) and _is_count(waited)):
-            raise refused("unknown_call")
+            raise refusal(Reason.UNKNOWN_CALL)
         return Position(handle, int(number) - 1, int(waited), asked, said)
 
     @property

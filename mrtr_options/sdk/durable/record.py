@@ -12,7 +12,6 @@ from typing import Annotated, Any
 from mcp import MCPError
 from pydantic import Field
 
-from mrtr_options.sdk.durable.call_errors import reason_of, refused
 from mrtr_options.sdk.durable.events import (
     Answers,
     Asked,
@@ -26,15 +25,18 @@ from mrtr_options.sdk.durable.events import (
 )
 from mrtr_options.sdk.durable.sealing import MAX_BYTES, length
 from mrtr_options.sdk.effects import NotDone
+from mrtr_options.sdk.handler import reason_of, refusal
 from mrtr_options.sdk.questions import (
     Cancelled,
     CannotAsk,
     Declined,
     Inquiry,
     Question,
+    answered_differently,
     read_answer,
     request_for,
 )
+from mrtr_options.sdk.reasons import Reason
 
 
 @dataclass
@@ -118,7 +120,7 @@ class Record:
             outcome: What the handler came to; None for a call that is cancelled.
         """
         is_refused = isinstance(outcome, Declined | Cancelled | CannotAsk)
-        is_given_up = isinstance(outcome, MCPError) and reason_of(outcome) == "unknown_call"
+        is_given_up = isinstance(outcome, MCPError) and reason_of(outcome) == Reason.UNKNOWN_CALL
         is_stopped = outcome is None or is_given_up
         is_unanswered = is_stopped and isinstance(self.output, Asked)
         if isinstance(outcome, NotDone):
@@ -177,19 +179,19 @@ class Record:
             return None  # it ended earlier when it ran again
         asked = self.outputs[number] if number < len(self.outputs) else None
         if not isinstance(asked, Asked):
-            raise refused("unknown_call")
+            raise refusal(Reason.UNKNOWN_CALL)
         said = {key: each for key, each in answers.responses.items() if key in asked.requests}
         answers = replace(answers, responses=said)
         if not said or answers.asked != asked.digest:
             return None
         if number in self.answers:
             if self.answers[number].responses != said:
-                raise refused("answered_differently", question=min(said))
+                raise answered_differently(min(said))
             return None
         if number + 1 < len(self.outputs):
             return None  # the question was abandoned
         if not self.has_room(answers, *asked.left_by(answers)):
-            raise refused("too_long")
+            raise refusal(Reason.TOO_LONG)
         for key, response in said.items():
             with suppress(Declined, Cancelled):
                 read_answer(self.open[key], response)

@@ -50,7 +50,6 @@ from mrtr_options.sdk.call_key import (
     too_old,
 )
 from mrtr_options.sdk.capabilities import declares_forms, is_modern, kinds
-from mrtr_options.sdk.durable.call_errors import refused, still_at_work, stopped
 from mrtr_options.sdk.durable.context import DeskT, DurableContext, Running
 from mrtr_options.sdk.durable.engine import NO_DATABASE, Engine, WrongDatabase, need
 from mrtr_options.sdk.durable.events import (
@@ -73,8 +72,10 @@ from mrtr_options.sdk.handler import (
     check_handler,
     mark_need,
     mark_times,
+    refusal,
     seals,
 )
+from mrtr_options.sdk.reasons import Reason
 from mrtr_options.sdk.settings import DATABASE_VARIABLE
 from mrtr_options.sdk.waiting import GO_ON
 
@@ -308,7 +309,7 @@ class DurableStore:
                 position = Position.of(params.request_state)
             if _wants_no_more(params):
                 await self.engine.stop(position.handle)
-                raise stopped()
+                raise refusal(Reason.STOPPED)
             # An old client has this one request for the whole call.
             hold = self.wait_seconds if is_modern(ctx) else math.inf
             try:
@@ -339,7 +340,7 @@ class DurableStore:
         """Return the response to a client whose call is still at work."""
         position.waited += 1
         if position.number + 1 + position.waited > self.rounds:
-            raise still_at_work(position.waited * self.wait_seconds)
+            raise refusal(Reason.STILL_AT_WORK)
         held = types.InputRequiredResult(request_state=position.state)
         if self.while_working == "form" and declares_forms(ctx):
             held.input_requests = {GO_ON: _GO_ON}
@@ -364,14 +365,14 @@ class DurableStore:
             found = await self.engine.visit(position.handle, position.number, answers)
         else:
             if not has_json(params.arguments):
-                raise refused("number_out_of_range")
+                raise refusal(Reason.NUMBER_OUT_OF_RANGE)
             call = CallParams(
                 params.name, None if params.arguments is None else {**params.arguments}
             )
             same = "" if named is None else named.same
             begun = Begun(call, answers.caller, now, self._ttl_ms, same)
             if length(begun) > MAX_BYTES:
-                raise refused("too_long")
+                raise refusal(Reason.TOO_LONG)
             found, record = await self._begin(name, position, begun, named)
         since: float | None = None
         if named is not None and record is not None:
@@ -383,7 +384,7 @@ class DurableStore:
             found.check(position.number, answers)
             found = found.reply(position.number)
         if found is None:
-            raise refused("unknown_call")
+            raise refusal(Reason.UNKNOWN_CALL)
         try:
             result = await self.result_of(ctx, position.handle, found)
         except MCPError as error:
@@ -430,11 +431,11 @@ class DurableStore:
         }
         if responses:
             if not all(has_json(each.model_dump()) for each in responses.values()):
-                raise refused("number_out_of_range")
+                raise refusal(Reason.NUMBER_OUT_OF_RANGE)
             answers = Answers(responses, self.caller(ctx), position.asked)
             said = Seal(None).write(answers, position.handle)
             if len(said) > MAX_BYTES:
-                raise refused("too_long")
+                raise refusal(Reason.TOO_LONG)
             position.said = said if len(said) <= _SAID_CHARS else ""
             return answers
         if not position.said:
@@ -442,7 +443,7 @@ class DurableStore:
         try:
             return Seal(None).read(Answers, position.said, position.handle)
         except Unreadable:
-            raise refused("unknown_call") from None
+            raise refusal(Reason.UNKNOWN_CALL) from None
 
     async def result_of(
         self, ctx: ServerRequestContext[Any, Any], handle: str, reply: Reply
@@ -453,7 +454,7 @@ class DurableStore:
                 state = Position(handle, reply.number, asked=asked.digest).state
                 return types.InputRequiredResult(input_requests=dict(requests), request_state=state)
             case Ended(outcome=None):
-                raise refused("unknown_call")
+                raise refusal(Reason.UNKNOWN_CALL)
             case Ended(outcome=Exception() as error, effects=effects):
                 here = effects_here()
                 here.add(effects)

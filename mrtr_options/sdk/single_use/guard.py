@@ -91,7 +91,7 @@ from mrtr_options.sdk.call_key import (
     with_note,
 )
 from mrtr_options.sdk.current_request import caller_of
-from mrtr_options.sdk.effects import CallEffects
+from mrtr_options.sdk.effects import CallEffects, in_doubt
 from mrtr_options.sdk.handler import (
     TELLS_EFFECTS,
     Context,
@@ -102,16 +102,12 @@ from mrtr_options.sdk.handler import (
     check_handler,
     check_result,
     mark_times,
+    refusal,
 )
 from mrtr_options.sdk.protection import state_expired
+from mrtr_options.sdk.reasons import Reason
 from mrtr_options.sdk.single_use.outcomes import read_outcome, write_response
-from mrtr_options.sdk.single_use.refusals import (
-    answered_differently,
-    indeterminate,
-    still_at_work,
-    store_full,
-    store_unusable,
-)
+from mrtr_options.sdk.single_use.refusals import store_full, store_unusable
 from mrtr_options.sdk.single_use.reservations import (
     Abandoned,
     Claim,
@@ -372,7 +368,7 @@ class _Guard:
             raise (state_expired() if name is None else too_old()) from None
         except Spent as error:
             if name is None:
-                raise answered_differently() from None
+                raise refusal(Reason.ANSWERED_DIFFERENTLY) from None
             raise name.other_arguments(error.became) from None
         except Full:
             raise store_full(claim.caller) from None
@@ -460,11 +456,11 @@ class _Guard:
                 except Pending:
                     is_crowd = not waits and self.waiting[number] >= MAX_WAITERS
                     if is_crowd or anyio.current_time() >= give_up:
-                        raise still_at_work() from None
+                        raise refusal(Reason.STILL_AT_WORK) from None
                 except Unusable as error:
                     raise store_unusable(error, "and has not begun this one") from None
                 except Abandoned:
-                    raise indeterminate() from None
+                    raise in_doubt() from None
                 if not waits:
                     self.waiting[number] += 1
                 waits = True

@@ -1,6 +1,6 @@
 """The recorded outcome of a guarded round: a response or an error, as text in a store.
 
-Knows MCP's types and `call_key`; nothing of stores.
+Knows MCP's types, `call_key` and `effects`; nothing of stores.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ from mcp import MCPError
 from pydantic import TypeAdapter
 
 from mrtr_options.sdk.call_key import as_repeat, error_as_repeat
-from mrtr_options.sdk.single_use.refusals import indeterminate, result_too_long
+from mrtr_options.sdk.effects import in_doubt
+from mrtr_options.sdk.handler import refusal
+from mrtr_options.sdk.reasons import Reason
 
 MAX_RESPONSE_BYTES = 4 * 1024 * 1024
 """The longest recorded response; a longer one is given once and cannot be repeated."""
@@ -54,7 +56,7 @@ def write_response(response: types.Result) -> str:
     if len(text.encode()) <= MAX_RESPONSE_BYTES:
         return text
     _logger.warning("a response is longer than %s bytes and is not recorded", MAX_RESPONSE_BYTES)
-    return write_error(result_too_long())
+    return write_error(refusal(Reason.RESULT_TOO_LONG))
 
 
 def write_error(error: MCPError) -> str:
@@ -62,7 +64,7 @@ def write_error(error: MCPError) -> str:
     repeat = error_as_repeat(error, time.time())
     text = _Refusal(**repeat.error.model_dump()).model_dump_json(exclude_none=True)
     is_too_long = len(text.encode()) > MAX_RESPONSE_BYTES
-    return write_error(indeterminate()) if is_too_long else text
+    return write_error(in_doubt()) if is_too_long else text
 
 
 def read_outcome(recorded: str) -> Outcome:
@@ -75,7 +77,7 @@ def read_outcome(recorded: str) -> Outcome:
         outcome = _OUTCOME.validate_json(recorded)
     except ValueError as error:  # of another version, or damaged
         _logger.error("the recorded outcome of a round cannot be read: %s", type(error).__name__)
-        raise indeterminate() from None
+        raise in_doubt() from None
     if isinstance(outcome, _Refusal):
         raise MCPError.from_error_data(outcome)
     return outcome

@@ -20,7 +20,7 @@ from pydantic import BaseModel, Field
 
 from mrtr_options.sdk.call_key import CALL, CallName
 from mrtr_options.sdk.current_request import check_protected
-from mrtr_options.sdk.handler import Result
+from mrtr_options.sdk.handler import Result, refusal
 from mrtr_options.sdk.protection import ANSWER_BY
 from mrtr_options.sdk.questions import (
     MAX_STATE_BYTES,
@@ -29,7 +29,7 @@ from mrtr_options.sdk.questions import (
     invalid_state,
     validator_of,
 )
-from mrtr_options.sdk.single_use.refusals import state_too_long
+from mrtr_options.sdk.reasons import Reason
 from mrtr_options.sdk.single_use.reservations import Stamp
 
 _MAX_SCHEMA_BYTES = 2 * 1024
@@ -153,7 +153,8 @@ def put_in_new_round(
         _logger.error(
             "a call was ended: the handler's state is longer than %s bytes", MAX_STATE_BYTES
         )
-        raise state_too_long()
+        known = "The state of this call is too long to travel, so the call ends here."
+        raise refusal(Reason.TOO_LONG, known, code=types.INTERNAL_ERROR)
     if call is not None:
         result = result.model_copy(update={"meta": {**(result.meta or {}), CALL: call.told}})
     number = secrets.token_urlsafe(16)

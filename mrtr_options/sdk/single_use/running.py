@@ -20,7 +20,7 @@ from mrtr_options.sdk.effects import CallEffects, Unknown, in_doubt, keeping_eff
 from mrtr_options.sdk.handler import Result
 from mrtr_options.sdk.questions import NotBegun, question_of_bad_answer
 from mrtr_options.sdk.single_use.outcomes import write_error, write_response
-from mrtr_options.sdk.single_use.refusals import indeterminate, nothing_done, store_unusable
+from mrtr_options.sdk.single_use.refusals import nothing_done, store_unusable
 from mrtr_options.sdk.single_use.reservations import Claim, Stamp, Store, Unusable
 from mrtr_options.sdk.single_use.round_state import (
     RoundState,
@@ -211,7 +211,7 @@ class TakenRound:
         """
         record = partial(self.store.record, claim or self._claim, outcome)
         if not await self._insist(record, self.until):
-            raise indeterminate(may_run_again=self.attempts > 1)
+            raise in_doubt(may_run_again=self.attempts > 1)
 
     @property
     def _claim(self) -> Claim:
@@ -247,7 +247,7 @@ class TakenRound:
             except Unusable as error:
                 if anyio.current_time() >= deadline:
                     _logger.error("the outcome of a round is not recorded: %s", error)
-                    raise indeterminate() from None
+                    raise in_doubt() from None
             await anyio.sleep(pause)
             pause = min(pause * 2, 1.0)
 

@@ -52,9 +52,23 @@ from mcp.server import ServerRequestContext
 from mrtr_options.checks import check_numbers
 from mrtr_options.sdk.capabilities import kinds
 from mrtr_options.sdk.current_request import caller_of, check_protected
-from mrtr_options.sdk.handler import CallParams, check_handler, check_result, mark_need, mark_times
-from mrtr_options.sdk.questions import Cancelled, Declined, NotBegun, read_answer, request_for
-from mrtr_options.sdk.reasons import Reason, data_of
+from mrtr_options.sdk.handler import (
+    CallParams,
+    check_handler,
+    check_result,
+    mark_need,
+    mark_times,
+    refusal,
+)
+from mrtr_options.sdk.questions import (
+    Cancelled,
+    Declined,
+    NotBegun,
+    answered_differently,
+    read_answer,
+    request_for,
+)
+from mrtr_options.sdk.reasons import Reason
 from mrtr_options.sdk.suspended.detached import Task, parking, spawn, stop
 from mrtr_options.sdk.suspended.frame import Asked, DeskT, Frame, LinearContext
 
@@ -70,40 +84,13 @@ Handler = Callable[[LinearContext[DeskT], CallParams], Awaitable[types.Result]]
 Params = types.CallToolRequestParams | types.GetPromptRequestParams
 
 
-def _unknown_call(error: type[MCPError] = NotBegun) -> MCPError:
-    return error(
-        types.INVALID_PARAMS,
-        "This call is not waiting on this server: it ended, was given up after too long a pause, or"
-        " lives on another instance. Its effects may have happened. Look before you call the tool"
-        " again.",
-        data_of(Reason.UNKNOWN_CONTINUATION),
-    )
-
-
-def _not_entered() -> MCPError:
-    return NotBegun(
-        types.INTERNAL_ERROR,
-        "This server cannot hold calls: its author must enter the continuation store (`async with"
-        " store`) while it serves, or build it with mrtr_options.sdk.build_server(...,"
-        " resources=[store]).",
-        data_of(Reason.STORE_NOT_ENTERED),
-    )
+def _unknown_call() -> MCPError:
+    return refusal(Reason.UNKNOWN_CONTINUATION, kind=NotBegun)
 
 
 def _full(held: str) -> MCPError:
-    return NotBegun(
-        types.INTERNAL_ERROR,
-        f"This server holds {held} and takes no more. Try again later.",
-        data_of(Reason.TOO_MANY_CONTINUATIONS),
-    )
-
-
-def _spent(key: str) -> MCPError:
-    return NotBegun(
-        types.INVALID_PARAMS,
-        f"The question {key!r} of this call has been answered differently before.",
-        data_of(Reason.ANSWERED_DIFFERENTLY, question=key),
-    )
+    known = f"This server holds {held} and takes no more."
+    return refusal(Reason.TOO_MANY_CONTINUATIONS, known, kind=NotBegun)
 
 
 class ContinuationStore:
@@ -226,7 +213,7 @@ class ContinuationStore:
         self, handler: Handler[DeskT], ctx: ServerRequestContext[DeskT, Any], params: Params
     ) -> types.Result:
         if not self._entered:  # nothing would end the call
-            raise _not_entered()
+            raise refusal(Reason.STORE_NOT_ENTERED, kind=NotBegun)
         frame = self._admitted(ctx, params)
         call = CallParams(params.name, None if params.arguments is None else {**params.arguments})
         context = LinearContext(ctx.lifespan_context, frame)
@@ -249,15 +236,10 @@ class ContinuationStore:
         except BaseException as error:
             # Cancelled, or CallAbandoned, alone or in a group of the author's.
             if frame.abandoned:
-                self._finish(frame, _unknown_call(MCPError))
+                self._finish(frame, refusal(Reason.UNKNOWN_CONTINUATION))
             else:
                 logger.error("a call ended in %s", type(error).__name__, exc_info=error)
-                message = (
-                    "The tool ended this call without a result. Its effects may have happened."
-                )
-                self._finish(
-                    frame, MCPError(types.INTERNAL_ERROR, message, data_of(Reason.CALL_ENDED))
-                )
+                self._finish(frame, refusal(Reason.CALL_ENDED))
             # Raised from here another one would end the event loop and every other call with it.
             if isinstance(error, anyio.get_cancelled_exc_class()):
                 raise
@@ -361,7 +343,7 @@ class ContinuationStore:
             for key, digest in digests.items():
                 # One that is new is not taken here: it is asked for again, under the next number.
                 if digest != earlier.get(key, digest):
-                    raise _spent(key)
+                    raise answered_differently(key, NotBegun)
         return await self._output(frame, asked + 1)
 
     async def _output(self, frame: Frame, number: int) -> types.Result:

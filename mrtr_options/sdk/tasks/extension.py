@@ -35,7 +35,6 @@ from pydantic import TypeAdapter, ValidationError
 from mrtr_options.checks import check_functions, check_numbers
 from mrtr_options.sdk.call_key import CallFunction, CallNaming, naming_calls
 from mrtr_options.sdk.capabilities import declares_forms, is_modern
-from mrtr_options.sdk.durable.call_errors import reason_of, refused, still_at_work
 from mrtr_options.sdk.durable.context import DeskT, DurableContext, Running
 from mrtr_options.sdk.durable.events import (
     Answers,
@@ -51,8 +50,9 @@ from mrtr_options.sdk.durable.record import Record
 from mrtr_options.sdk.durable.sealing import MAX_BYTES, length
 from mrtr_options.sdk.durable.store import DurableStore, Params
 from mrtr_options.sdk.effects import ENDINGS, CallEffects, in_doubt, with_effects
-from mrtr_options.sdk.handler import CallParams, check_handler, mark_need, seals
+from mrtr_options.sdk.handler import CallParams, check_handler, mark_need, reason_of, refusal, seals
 from mrtr_options.sdk.questions import BadAnswer
+from mrtr_options.sdk.reasons import Reason
 from mrtr_options.sdk.server import outcome_of
 from mrtr_options.sdk.tasks.wire import (
     IDENTIFIER,
@@ -208,7 +208,7 @@ class TaskStore(DurableStore, Extension):
             require_client_extension(ctx, IDENTIFIER)
             with anyio.move_on_after(self.wait_seconds):
                 return await method(ctx, params)
-            raise still_at_work(self.wait_seconds)
+            raise refusal(Reason.STILL_AT_WORK)
 
         return served
 
@@ -278,12 +278,12 @@ class TaskStore(DurableStore, Extension):
                 raise BadAnswer(key, "it is not an answer of any kind") from None
             answers = Answers(responses, self.caller(ctx), asked.digest)
             if length(answers) > MAX_BYTES:
-                raise refused("too_long")
+                raise refusal(Reason.TOO_LONG)
             reply = await self.engine.visit(task, number, answers) if responses else None
             match reply:
                 case Reply(output=Ended(outcome=MCPError() as error)):
                     # Or else somebody's answers came first, and these may be wanted still.
-                    if reason_of(error) != "answered_differently":
+                    if reason_of(error) != Reason.ANSWERED_DIFFERENTLY:
                         raise error
                 case _:
                     return types.EmptyResult(result_type="complete")
@@ -302,17 +302,17 @@ class TaskStore(DurableStore, Extension):
             MCPError: -32602; whether there is none or it is another's is not told.
         """
         if not _HANDLE.fullmatch(task):
-            raise refused("unknown_task")
+            raise refusal(Reason.UNKNOWN_TASK)
         try:
             record = await self.engine.look(task)
         except MCPError as error:
-            if reason_of(error) != "unknown_call":
+            if reason_of(error) != Reason.UNKNOWN_CALL:
                 raise
-            raise refused("unknown_task") from None
+            raise refusal(Reason.UNKNOWN_TASK) from None
         if record.task_at is None or record.begun.caller.principal != self._principal(ctx):
-            raise refused("unknown_task")
+            raise refusal(Reason.UNKNOWN_TASK)
         if self._is_forgotten(record, record.task_at):
-            raise refused("unknown_task")
+            raise refusal(Reason.UNKNOWN_TASK)
         return record
 
     def _is_forgotten(self, record: Record, created: float) -> bool:
