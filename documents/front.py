@@ -286,7 +286,7 @@ def charges_by_server(report: Report) -> list[Charges]:
     ]
 
 
-REFUSED = " ({} of {} that we tried resend one that is redirected, or that needs a new token)"
+REFUSED = " (a request that is redirected, or needs a new token: {} of {} tried)"
 """The clients that send a request again after an answer that tells them to."""
 
 DOES: dict[ClientModel, str] = {
@@ -337,7 +337,7 @@ def charges(report: Report) -> str:
         (
             "the tool",
             "runs that lose a response: charged twice",
-            "further runs, in which the client's program then calls again: charged twice",
+            "runs that do, and whose program then calls the tool again: charged twice",
         ),
         [
             (
