@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import cache, partial
+from itertools import count
 from math import inf
 from typing import Any, cast
 
@@ -31,7 +32,7 @@ from mrtr_options.review.bench.setup import Declares, Era
 from mrtr_options.sdk.call_key import CALL_KEY
 from mrtr_options.sdk.handler import first_error
 from mrtr_options.sdk.tasks.wire import IDENTIFIER
-from mrtr_options.tool.server import Context
+from mrtr_options.tool.server import TOOL, Context
 
 MODES: dict[Era, str] = {"modern": "2026-07-28", "legacy": "legacy"}
 
@@ -77,6 +78,10 @@ _CAPABILITIES = "_build_capabilities"
 """The SDK's method that declares forms and URLs along with any callback. We replace it."""
 
 
+_DISPATCHER = "_dispatcher"
+_NEXT_ID = "_allocate_id"
+"""The SDK's object that numbers requests, and its method. Half of the clients send texts as ids."""
+
 _DECLARED: dict[Declares, types.ElicitationCapability] = {
     "empty": types.ElicitationCapability(),
     "form": types.ElicitationCapability(form=types.FormElicitationCapability()),
@@ -98,9 +103,13 @@ def _declared(like: Request, all_of_it: types.ClientCapabilities) -> types.Clien
 class _Client(Client):
     like: Request
     notified: list[str]
+    progress: list[types.ProgressNotificationParams]
 
     async def _build_session(self, exit_stack: AsyncExitStack) -> ClientSession:
         session = await super()._build_session(exit_stack)
+        if zlib.crc32(repr(self.like).encode()) % 2:
+            ids = map("request-{}".format, count(1))
+            setattr(getattr(session, _DISPATCHER), _NEXT_ID, partial(next, ids))
         build = getattr(session, _CAPABILITIES)
 
         def declared(version: str) -> types.ClientCapabilities:
@@ -129,8 +138,11 @@ def client_of(server: Any, like: Request, user: ElicitationFnT | None = None) ->
         user: Answers what a legacy server pushes.
     """
     notified: list[str] = []
+    progress: list[types.ProgressNotificationParams] = []
 
     async def note(message: Any) -> None:
+        if isinstance(message, types.ProgressNotification):
+            progress.append(message.params)
         notified.extend(_strings_sent(message))
 
     async def note_log(params: types.LoggingMessageNotificationParams) -> None:
@@ -146,6 +158,7 @@ def client_of(server: Any, like: Request, user: ElicitationFnT | None = None) ->
     )
     client.like = like
     client.notified = notified
+    client.progress = progress
     return client
 
 
@@ -180,14 +193,6 @@ def _strings_of_handshake(client: Client, session: ClientSession) -> Iterator[st
     yield from _strings_sent(session.discover_result)
     if isinstance(client, _Client):
         yield from client.notified
-
-
-async def _strings_of_discovery(client: Client) -> list[str]:
-    """Return the strings of a modern server's answer to `server/discover`, if it gives one."""
-    try:
-        return [*strings_in(await client.session.send_discover(MODES["modern"]))]
-    except (MCPError, ValidationError):
-        return []
 
 
 def connections(most: int | None = 100) -> httpx2.AsyncClient:
@@ -305,7 +310,7 @@ async def _exchange(client: Client, request: Request) -> Reply:
         found = await _send(client, sent)
         whole = {name: part for name, part in found.items() if name != "requestState"}
         texts = (*strings_in(whole), *_strings_of_handshake(client, session))
-        return replace(_read(found), texts=texts)
+        return replace(_read(found), texts=texts, astray=_progress_astray(client, sent))
     except MCPError as error:
         texts = (*strings_in(error.data), *_strings_of_handshake(client, session))
         return Reply(code=error.code, message=error.message, data=error.data, texts=texts)
@@ -316,6 +321,19 @@ async def _exchange(client: Client, request: Request) -> Reply:
 
 
 _Message = types.Request[dict[str, Any], str]
+
+
+def _progress_astray(client: Client, sent: _Message) -> str:
+    """Return what is wrong with the progress that came with a response; "" if nothing is."""
+    token = sent.params["_meta"].get("progressToken")
+    last = -inf
+    for each in client.progress if isinstance(client, _Client) else ():
+        if each.progress_token != token:
+            return f"the token {each.progress_token!r}"
+        if each.progress <= last:
+            return f"{each.progress:g} after {last:g}"
+        last = each.progress
+    return ""
 
 
 def _message(request: Request) -> _Message:
@@ -364,10 +382,13 @@ def _add_habits(params: dict[str, Any], habit: int) -> None:
 
 
 async def _listing(client: Client, session: ClientSession, era: Era, first: _Message) -> Reply:
-    """Read all pages of the list of tools, and every text of the server's other lists."""
+    """Read all pages of the list of tools, and every text of what else the server offers.
+
+    Each other tool, resource and prompt is used once.
+    """
     params = first.params
     found = await _send(client, first)
-    tools = found["tools"]
+    tools: list[dict[str, Any]] = found["tools"]
     for _ in range(MAX_PAGES):
         cursor = found.get("nextCursor")
         if cursor is None:
@@ -375,23 +396,42 @@ async def _listing(client: Client, session: ClientSession, era: Era, first: _Mes
         found = await _send(client, _List(method=first.method, params=params | {"cursor": cursor}))
         tools += found["tools"]
     texts = [*strings_in(found), *strings_in(tools), *_strings_of_handshake(client, session)]
-    for method in _OTHER_LISTS:
-        texts += await _strings_of(client, method, params)
+    lists = {"tools/list": {"tools": tools}}
+    for listing, (kind, door, key) in _DOORS.items():
+        listed = lists.get(listing) or await _ask(client, listing, params)
+        texts += strings_in(listed)
+        for each in listed.get(kind, ()):
+            if each[key] != TOOL:
+                named = {key: each[key], "arguments": _arguments(each)}
+                texts += strings_in(await _ask(client, door, params | named))
     if era == "modern":
-        texts += await _strings_of_discovery(client)
+        texts += strings_in(await _ask(client, "server/discover", params))
     return Reply(tools={tool["name"]: tool for tool in tools}, texts=tuple(texts))
 
 
-_OTHER_LISTS = "resources/list", "resources/templates/list", "prompts/list"
-"""The methods by which a server may list things besides its tools."""
+_DOORS = {
+    "tools/list": ("tools", "tools/call", "name"),
+    "resources/list": ("resources", "resources/read", "uri"),
+    "resources/templates/list": ("resourceTemplates", "resources/read", "uriTemplate"),
+    "prompts/list": ("prompts", "prompts/get", "name"),
+}
+"""What a server may list, and how a client uses it: the list's name, the method, and the key."""
 
 
-async def _strings_of(client: Client, method: str, params: dict[str, Any]) -> list[str]:
-    """Return every string of another list; none if the server has no such list."""
+def _arguments(listed: dict[str, Any]) -> dict[str, Any]:
+    """Return arguments for a listed tool or prompt: a place for each text that it asks for."""
+    schema: dict[str, dict[str, Any]] = listed.get("inputSchema") or {}
+    needs: list[dict[str, str]] = listed.get("arguments") or []
+    names = [*schema.get("properties", {}), *(each["name"] for each in needs)]
+    return dict.fromkeys(names, "Springfield")
+
+
+async def _ask(client: Client, method: str, params: dict[str, Any]) -> dict[str, Any]:
+    """Return a result; nothing if the server refuses the request."""
     try:
-        return [*strings_in(await _send(client, _List(method=method, params=params)))]
+        return await _send(client, _List(method=method, params=params))
     except (MCPError, ValidationError):
-        return []
+        return {}
 
 
 async def _send(client: Client, request: _Message) -> dict[str, Any]:

@@ -111,6 +111,7 @@ class Reply:
         texts: Every string that the server sent with the response, but not the state: in the whole
             result, in its handshake and in notifications.
         unknown_type: A `resultType` that the protocol does not have.
+        astray: What is wrong with the progress that came before it.
     """
 
     text: str | None = None
@@ -133,6 +134,7 @@ class Reply:
     tools: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
     texts: tuple[str, ...] = field(default=(), compare=False, repr=False)
     unknown_type: str = ""
+    astray: str = ""
 
     @property
     def is_result(self) -> bool:

@@ -16,11 +16,13 @@ import os
 import signal
 import subprocess
 import threading
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import cache
 from multiprocessing import forkserver, resource_tracker
 from multiprocessing.context import ForkServerContext, ForkServerProcess
 from typing import Any
+from unittest.mock import patch
 
 START_SECONDS = 60.0
 """The longest time for a process to come up, or to end when it is asked to."""
@@ -44,26 +46,49 @@ def context(*modules: str) -> ForkServerContext:
     return found
 
 
-def start(task: Callable[..., object], *arguments: Any) -> ForkServerProcess:
+def start(
+    task: Callable[..., object], *arguments: Any, apart: Mapping[str, str] | None = None
+) -> ForkServerProcess:
     """Start a process that runs a task, a function of a module. Blocks for a moment.
 
     Its arguments are pickled; sockets and ends of pipes are handed over.
+
+    Args:
+        task: The task.
+        arguments: The task's arguments.
+        apart: Environment variables of an interpreter of its own; None for the common one.
     """
     process = context(task.__module__).Process(target=_do, args=(task, arguments))
-    process.start()
+    if apart is None:
+        process.start()
+        return process
+    server = _server_apart()
+    server.set_forkserver_preload([task.__module__])
+    with patch.dict(os.environ, apart):
+        server.ensure_running()
+    with patch.object(forkserver, "connect_to_new_process", server.connect_to_new_process):
+        process.start()
     return process
 
 
-def start_server(task: Callable[..., object], *arguments: Any) -> tuple[ForkServerProcess, str]:
+@cache
+def _server_apart() -> forkserver.ForkServer:
+    """Return a second fork server, whose interpreter is started in another environment."""
+    return forkserver.ForkServer()
+
+
+def start_server(
+    task: Callable[..., object], *arguments: Any, apart: Mapping[str, str] | None = None
+) -> tuple[ForkServerProcess, str]:
     """Start a process that serves on a socket, its task's last argument. Return it and its origin.
 
-    An origin is as in "http://127.0.0.1:8000".
+    An origin is as in "http://127.0.0.1:8000". See `start` for `apart`.
     """
     from mrtr_options.sdk.serving import listen  # takes longer than all that is needed to begin
 
     # Bound here: the port is known at once, and a request waits until the process comes up.
     with listen(0) as listener:
-        process = start(task, *arguments, listener)
+        process = start(task, *arguments, listener, apart=apart)
         return process, f"http://127.0.0.1:{listener.getsockname()[1]}"
 
 

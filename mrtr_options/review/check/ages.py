@@ -53,6 +53,8 @@ def time_cases() -> list[Scenario]:
     other = rounds(3, equal[0], "Springfield, Massachusetts")
     over: list[Step] = [Wait(1200), Send("first"), Wait(400), one[0], Wait(250), one[1]]
     over += [other[0], one[2], *other[1:]]
+    # The second instance runs in another time zone.
+    zones: list[Step] = [Send("first", to=0), Wait(615), Send("place", to=1)]
     clock: list[Step] = []
     for number in range(1, DAY // MINUTES_8 + 2):
         clock += [Send("first", call=number), Wait(MINUTES_8), Send("units", call=number)]
@@ -63,6 +65,7 @@ def time_cases() -> list[Scenario]:
         case("eleven-minutes", "Eleven minutes at every question.", who, late),
         case("over-an-expiry", "An equal call expires, and another begins.", equal, over),
         case("around-the-clock", "Eight minutes for a question, all day.", day, clock),
+        case("late-elsewhere", "Eleven minutes, and another zone.", who[:1], zones, instances=2),
         case("old-key-later", "The key is rotated, and eleven minutes pass.", who[:2], rotated),
         *(
             case(slug, same, who[:2], [*begun, Wait(seconds + 5), *old])

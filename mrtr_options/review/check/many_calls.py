@@ -139,6 +139,11 @@ def astray_case() -> Scenario:
     for number in range(1, len(who) + 1):
         other = in_turn(here, number + 1)
         steps.append(Send("units", units("imperial"), call=number, to=other))
+    # The second instance runs in another environment, which may leave a check out.
+    who.append(Caller("Tokyo"))
+    steps.append(Send("first", call=len(who), to=1))
+    for edit in ("changed", "cut short"):
+        steps.append(Send("units", call=len(who), altered=Altered(edit=edit), to=1))
     why = "Calls with equal arguments go on at the instance that did not ask."
     return case("astray", why, who, steps, instances=2)
 

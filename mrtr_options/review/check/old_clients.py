@@ -105,7 +105,7 @@ def legacy_waits_case() -> Scenario:
         Caller("Springfield", "bob"),
         *(Caller("Springfield", f"user-{n}") for n in range(THINKING)),
     ]
-    who.append(Caller("Tokyo"))
+    who.append(Caller("Tokyo", "user-0"))  # who thinks in another call
     last = len(who)
     said: dict[str, Any] = {"place": place("Springfield, Missouri"), "units": units("imperial")}
     thinking = [WholeCall(said, call=number, waits_for=last) for number in range(2, last)]

@@ -32,6 +32,7 @@ import anyio
 
 from mrtr_options.review.bench import clock
 from mrtr_options.review.bench.client import principal_of
+from mrtr_options.review.bench.faults.effects import SLOW_SECONDS
 from mrtr_options.review.bench.ledger import DESTINATION_IS_DOWN
 from mrtr_options.review.bench.ledger_file import DIES, ONCE, UNSURE, ends_process_after
 from mrtr_options.sdk.protection import MIN_KEY_BYTES
@@ -45,6 +46,9 @@ MOST_LINES = 5
 
 LONGEST_WAIT_SECONDS = 30 * 86_400
 """A time longer than any run waits."""
+
+SLOW_BY_THE_CLOCK = 40.0
+"""The duration of a slow effect by the clock of the instance, which runs ahead meanwhile."""
 
 Line = tuple[int, str]
 """A line number of the author's file, and the name of its function."""
@@ -119,13 +123,19 @@ class _Talk:
 
 
 def _serve(file: Path, listener: socket.socket, talk: _Talk, ahead: float) -> None:
-    wait = clock.start(ahead)
+    let_pass = clock.start(ahead)
     faulthandler.register(signal.SIGUSR1)  # where the thread that answers `where` gets no turn
     loop: list[asyncio.AbstractEventLoop] = []
+
+    def wait(seconds: float) -> None:
+        let_pass(seconds)
+        loop[0].call_soon_threadsafe(_nothing)  # it waits by the clock as it was
+
     threading.Thread(target=_answer, args=(talk, file, loop, wait), daemon=True).start()
     logging.basicConfig(handlers=[_Raised(talk, file)], force=True)
     sqlite3.Connection = dbapi2.Connection = _Connection
     sqlite3.connect = dbapi2.connect = partial(sqlite3.connect, factory=_Connection)
+    _Connection.wait = staticmethod(wait)
     ring = os.environ["MRTR_STATE_KEYS"]
     has_keys = len(ring) >= MIN_KEY_BYTES
     settings = Settings(
@@ -169,7 +179,7 @@ _seen: set[int] = set()
 _unsure: list[int] = []
 
 
-def _once(number: int, seconds: float) -> None:
+def _once(wait: Callable[[float], None], number: int, seconds: float) -> None:
     if seconds == DIES:
         os.kill(os.getpid(), signal.SIGKILL)
     if number not in _seen:
@@ -179,6 +189,8 @@ def _once(number: int, seconds: float) -> None:
             return
         if not seconds:
             raise OSError(DESTINATION_IS_DOWN)
+        if seconds == SLOW_SECONDS:
+            wait(SLOW_BY_THE_CLOCK - seconds)
         time.sleep(seconds)
 
 
@@ -186,11 +198,16 @@ class _Connection(sqlite3.Connection):
     """A connection that reads the instance's clock and has the function `ONCE` of `ledger_file`.
 
     By that function the ledger's file makes one try of an effect fail, wait, or end the process.
+
+    Attributes:
+        wait: Lets time pass by the instance's clock.
     """
+
+    wait: Callable[[float], None]
 
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
-        self.create_function(ONCE, 2, _once)
+        self.create_function(ONCE, 2, partial(_once, self.wait))
         clock.move_sqlite(self)
 
     def commit(self) -> None:
@@ -255,7 +272,6 @@ def _answer(
                 says: Any = _stats(loop[0])
             case ["wait", seconds]:
                 says = wait(float(seconds))
-                loop[0].call_soon_threadsafe(_nothing)  # it waits by the clock as it was
             case _:
                 says = _where(file)
         try:

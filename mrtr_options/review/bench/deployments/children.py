@@ -59,6 +59,12 @@ START_SECONDS = 20.0
 DEATH_SECONDS = 0.15
 """The longest time for a process to be gone after its connections break."""
 
+END_SECONDS = 2.0
+"""The longest time for a process to end in order, before it is killed."""
+
+APART = {"PYTHONHASHSEED": "1", "PYTHONOPTIMIZE": "1", "TZ": "WEST+5:45"}
+"""The environment of the second process: another hash seed, `-O`, and another time zone."""
+
 WATCH_SECONDS = 0.001
 """The pause between two looks at the ledger while a fault waits for an effect."""
 
@@ -164,7 +170,13 @@ class Children:
         output, its_output = Pipe(duplex=False)
         with its_talk, its_output:
             process, origin = start_server(
-                run, file.absolute(), environment, self._ahead, its_talk, its_output
+                run,
+                file.absolute(),
+                environment,
+                self._ahead,
+                its_talk,
+                its_output,
+                apart=APART if instance else None,
             )
         child = Child(process, origin, talk, output)
         assert self._group is not None
@@ -234,7 +246,12 @@ class Children:
         return how
 
     async def restart(self, keys: Keys) -> None:
-        """Replace every process."""
+        """Tell every process to end, kill those that do not, and start others."""
+        for child in self._children:
+            child.process.terminate()
+        with anyio.move_on_after(END_SECONDS):
+            for child in self._children:
+                await child.dead.wait()
         await self._end_all()
         self._keys = next_ring(self._keys, keys)
         await self._start_all()
@@ -419,6 +436,7 @@ class ChildInstances(Instances):
     async def restart(self, keys: Keys) -> None:
         await self._children.restart(keys)
         self.recording.secrets.update(self._children.secrets)
+        await self.collect()  # what was done at the end
 
     async def redeploy(self, change: Change | None, only: int | None) -> None:
         await self._children.redeploy(change, only)

@@ -5,10 +5,10 @@ Knows the requests of a history, and what is allowed for each.
 
 from __future__ import annotations
 
-import json
+import re
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 import jsonschema
 import mcp_types as types
@@ -20,7 +20,7 @@ from mrtr_options.review.bench.messages import HUNG, LOST
 from mrtr_options.review.bench.narrate import describe_reply, quoted
 from mrtr_options.review.judge.contract.allowed import AGAIN, may_refuse, rule_on
 from mrtr_options.review.judge.contract.exchanges import Calls, Exchange
-from mrtr_options.review.judge.contract.kinds import Allowed, Ends, Refused, in_words
+from mrtr_options.review.judge.contract.kinds import Allowed, Ends, Refused, in_words, report
 from mrtr_options.review.judge.contract.rules import Rule
 from mrtr_options.review.judge.properties import Problem
 from mrtr_options.sdk.protection import MAX_TOKEN_BYTES
@@ -35,6 +35,12 @@ def find_wrong_responses(calls: Calls, tools: dict[str, dict[str, Any]]) -> Iter
     """
     before: dict[tuple[object, ...], Rule] = {}
     for one in calls.responses:
+        if one.reply.astray:
+            yield one.breaks(
+                rules.PROGRESS_IS_THE_REQUESTS,
+                "progress with the request's token that grows",
+                one.reply.astray,
+            )
         if one.request.method == "tools/list":
             yield from _check_listing(one)
         elif one.reply.nothing is not None:
@@ -151,10 +157,10 @@ def _check_content(one: Exchange, schema: dict[str, Any] | None) -> Iterator[Pro
         yield one.breaks(rules.CONTENT_IS_ONE_TEXT, "one text block", kinds)
     if reply.is_error:
         return
-    strange = _find_other_places(reply)
+    strange = _find_of_other_reports(reply)
     if strange:
-        allowed = "structured content about the place of the text"
-        yield one.breaks(rules.CONTENT_IS_ONE_TEXT, allowed, f"some about {', '.join(strange)}")
+        allowed = "structured content that says what the text says"
+        yield one.breaks(rules.CONTENT_IS_ONE_TEXT, allowed, ", ".join(strange))
     if schema is None:
         return
     is_end = any(isinstance(each, Ends) for each in _select_fitting(one))
@@ -180,10 +186,39 @@ def _is_reported(one: Exchange) -> bool:
     return is_refused or _is_wrongly_taken(one)
 
 
-def _find_other_places(reply: Reply) -> list[str]:
-    """Return the places that structured content names, and the text does not."""
-    said = json.dumps(reply.structured, ensure_ascii=False)
-    return [place for place in REPORTS if place in said and place not in (reply.text or "")]
+def _find_of_other_reports(reply: Reply) -> list[str]:
+    """Return the words and numbers of structured content that are of another place's report."""
+    place = (reply.text or "").partition(":")[0]
+    own = _words_of(place) if place in REPORTS else set[str]()
+    others = {word for each in REPORTS for word in _words_of(each)} - own
+    return [
+        each
+        for each in _values_in(reply.structured)
+        if each in others or any(place in each for place in REPORTS if place in others)
+    ]
+
+
+def _words_of(place: str) -> set[str]:
+    """Return the words and numbers of a place's reports."""
+    numbers = re.findall(r"\d+", report(place, "metric") + report(place, "imperial"))
+    return {place, REPORTS[place].sky, *numbers}
+
+
+def _values_in(value: Any) -> Iterator[str]:
+    """Yield every text and number of a JSON value."""
+    match value:
+        case dict():
+            for part in cast("dict[str, Any]", value).values():
+                yield from _values_in(part)
+        case list():
+            for part in cast("list[Any]", value):
+                yield from _values_in(part)
+        case str():
+            yield value
+        case int() | float():
+            yield f"{value:g}"
+        case _:
+            pass
 
 
 def _find_misfit(schema: dict[str, Any], structured: Any) -> str | None:

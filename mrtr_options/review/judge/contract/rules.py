@@ -180,6 +180,12 @@ CONTENT_IS_ONE_TEXT = Rule(
     "A result is one text block, with structured content that fits its schema.",
     source="tools: servers MUST provide results that conform to the output schema",
 )
+PROGRESS_IS_THE_REQUESTS = Rule(
+    "progress-is-the-requests",
+    "Progress has the token of its request, and grows.",
+    source="progress: the value MUST increase with each notification",
+    about="leaks",
+)
 AUDIT_COMES_FIRST = Rule(
     "audit-comes-first",
     "An audit of the location as given comes before the bill, once a delivery.",
