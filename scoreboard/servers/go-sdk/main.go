@@ -90,7 +90,7 @@ func form(key, message string, choices []string) *mcp.ElicitParams {
 }
 
 func ask(req *mcp.CallToolRequest, key, message string, choices []string, carried string) *mcp.CallToolResult {
-	if !canAsk(req) {
+	if elicits && !canAsk(req) { // the chapter's example does not look
 		return text(key+": this client cannot be asked", true)
 	}
 	return &mcp.CallToolResult{

@@ -162,7 +162,8 @@ impl ServerHandler for WeatherServer {
         };
         let mut answers = request.input_responses.unwrap_or_default();
         let elicitation = context.client_capabilities().and_then(|declared| declared.elicitation);
-        let can_ask = elicitation.is_some_and(|modes| modes.form.is_some() || modes.url.is_none());
+        let declared = elicitation.is_some_and(|modes| modes.form.is_some() || modes.url.is_none());
+        let can_ask = declared || !self.hardened; // its example does not look
 
         weather::audit(location).map_err(failed)?;
 

@@ -130,7 +130,8 @@ async fn weather(ctx: RequestContext, Input { location }: Input) -> Result<Outco
     let capabilities = ctx.per_request_meta().and_then(|meta| meta.client_capabilities.as_ref());
     let elicitation = capabilities.and_then(|declared| declared.elicitation.as_ref());
     let pushes = ctx.can_elicit();
-    let can_ask = pushes || elicitation.is_some_and(|modes| modes.form.is_some() || modes.url.is_none());
+    let hardened = ctx.request_state_codec().is_some();
+    let can_ask = !hardened || pushes || elicitation.is_some_and(|modes| modes.form.is_some() || modes.url.is_none());
 
     weather::audit(&location).map_err(failed)?;
 
