@@ -28,7 +28,6 @@ from scoreboard.clients.kept import Report as KeptClients
 from scoreboard.clients.kept import read as read_clients
 from scoreboard.conformance import report as conformance
 from scoreboard.conformance.score import table as score
-from scoreboard.conformance.score.others import FIRST_DRAW, OTHER_CLIENTS, SECOND_DRAW, THIRD_DRAW
 from scoreboard.cost import report as costs
 from scoreboard.cost.lines import count_again
 from scoreboard.frameworks import findings as of_frameworks
@@ -212,12 +211,6 @@ CONFORMANCE = Source[conformance.Results](
     },
 )
 
-SERVER_DRAWS = {
-    "The first draw": FIRST_DRAW,
-    "The second draw": SECOND_DRAW,
-    "The third draw, for which nothing was mended": THIRD_DRAW,
-}
-
 SUITE_SCORE = Source[score.SuiteRuns](
     score.read,
     score.PAGES,
@@ -226,8 +219,7 @@ SUITE_SCORE = Source[score.SuiteRuns](
         "suite sections": score.scores,
         "suite servers": lambda kept: score.mutants(kept, "server"),
         "suite clients": lambda kept: score.mutants(kept, "client"),
-        "suite other servers": lambda kept: score.others(kept, SERVER_DRAWS),
-        "suite other clients": lambda kept: score.others(kept, {"Clients": OTHER_CLIENTS}),
+        "suite other servers": score.others,
         "suite proposed idle": lambda kept: score.idle(kept, "proposed"),
         "suite idle": lambda kept: score.idle(kept, "server"),
         "suite idle clients": lambda kept: score.idle(kept, "client"),

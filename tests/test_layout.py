@@ -121,9 +121,7 @@ def test_a_top_folder_knows_nothing_of_those_beside_it(folder: str) -> None:
         assert {name.split(".")[0] for name in known}.isdisjoint(OUTSIDE[folder]), path
 
 
-OF_A_DIGEST = {
-    f"scoreboard.conformance.score.{name}" for name in ("client", "correct", "mutants", "others")
-}
+OF_A_DIGEST = {f"scoreboard.conformance.score.{name}" for name in ("correct", "mutants", "others")}
 """Programs in a circle whose results are kept with a digest of their text."""
 
 

@@ -381,7 +381,7 @@ def _count(ledger: Path, place: str) -> Mapping[weather.EffectKind, int]:
 def _seen(cell: Cell, said: Said, proxy: Proxy, sent: Sequence[Sent]) -> Seen:
     """Return a client's behaviour, without the ledger."""
     got, says = _ending(said)
-    ids = [repr(each.id) for each in sent]
+    ids = [repr((each.connection, each.id)) for each in sent]
     later = [json.dumps(each.params, sort_keys=True) for each in sent if not each.begins]
     seconds = (said.ended or {}).get("seconds", cell.trouble.thinks + LIMIT_SECONDS)
     return Seen(

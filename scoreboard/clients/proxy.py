@@ -35,6 +35,9 @@ How = Literal[
 ]
 """The kinds of faults, by name."""
 
+CONNECTING = ("initialize", "server/discover")
+"""The methods with which a connection begins."""
+
 SLOW_SECONDS = 75.0
 """The delay of a slow response."""
 
@@ -91,6 +94,7 @@ class Sent:
 
     Attributes:
         id: The id of the request.
+        connection: The number of the connection that it belongs to; ids begin anew with each.
         params: The params without `_meta`, which may differ every time.
         version: The protocol version that its header names.
     """
@@ -98,6 +102,7 @@ class Sent:
     id: Any
     params: dict[str, Any]
     version: str = ""
+    connection: int = 0
 
     @property
     def begins(self) -> bool:
@@ -133,6 +138,7 @@ class Proxy(Board):
     happened: bool = False
     history: list[str] = field(default_factory=list[str])
     _messages: int = 0
+    _connections: int = 0
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[str]:
@@ -146,10 +152,13 @@ class Proxy(Board):
             self.history.append("the client asks for the rest of the event stream")
         signing_in = sign_in(request) if self.signs_in else None
         message = request.message
+        if message.get("method") in CONNECTING:
+            self._connections += 1
         if signing_in is not None or not _is_call(message):
             return signing_in
         params = {name: value for name, value in message["params"].items() if name != "_meta"}
-        sent = Sent(message["id"], params, request.headers.get("mcp-protocol-version", ""))
+        version = request.headers.get("mcp-protocol-version", "")
+        sent = Sent(message["id"], params, version, self._connections)
         self.sent.append(sent)
         self.history.append(f"request {len(self.sent)}: {_round(sent)}")
         if self.answer is not None:

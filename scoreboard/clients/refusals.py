@@ -99,6 +99,7 @@ def sign_in(request: Request) -> MadeUp | None:
                 "grant_types_supported": ["client_credentials"],
                 "token_endpoint_auth_methods_supported": ["client_secret_basic"],
                 "scopes_supported": MORE.split(),
+                "code_challenge_methods_supported": ["S256"],
             }
         )
     if target == "/token":

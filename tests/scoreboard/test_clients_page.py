@@ -262,7 +262,7 @@ def test_a_client_that_no_trouble_is_for_is_left_out(
 def test_an_engine_calls_again_by_itself_and_the_default_charges_once() -> None:
     kept = runs(read())
     for server, counts in (("", "2/2"), ("/default", "1/1")):
-        shown = "\n".join(kept[f"clients/temporal/legacy/cut-final{server}"])
+        shown = "\n".join(kept[f"clients/temporal/modern/cut-final{server}"])
         assert shown.count("begins a call") == 2
         assert f"audits/bills: {counts}" in shown
 

@@ -13,14 +13,17 @@ import (
 	"sync"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/auth/extauth"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/modelcontextprotocol/go-sdk/oauthex"
 )
 
 // A job is one call to be made. See README.md for the lines that go in and out.
 type job struct {
 	ID        int               `json:"id"`
 	URL       string            `json:"url"`
+	Issuer    string            `json:"issuer"`
 	Command   []string          `json:"command"`
 	Era       string            `json:"era"`
 	Tool      string            `json:"tool"`
@@ -84,7 +87,17 @@ func (j *job) transport() mcp.Transport {
 	if len(j.Command) > 0 {
 		return &mcp.CommandTransport{Command: exec.Command(j.Command[0], j.Command[1:]...)}
 	}
-	return &mcp.StreamableClientTransport{Endpoint: j.URL}
+	transport := &mcp.StreamableClientTransport{Endpoint: j.URL}
+	if j.Issuer != "" {
+		secret := &oauthex.ClientSecretAuth{ClientSecret: "a secret"}
+		credentials := &oauthex.ClientCredentials{ClientID: "the-client", ClientSecretAuth: secret, Issuer: j.Issuer}
+		handler, err := extauth.NewClientCredentialsHandler(&extauth.ClientCredentialsHandlerConfig{Credentials: credentials})
+		if err != nil {
+			panic(err)
+		}
+		transport.OAuthHandler = handler
+	}
+	return transport
 }
 
 // make makes the call with a connected client, then sees whether the client still lists the tools.

@@ -1,6 +1,7 @@
 // LangChain's adapters for MCP in JavaScript, used as documented.
 
 import { MultiServerMCPClient } from '@langchain/mcp-adapters';
+import { ClientCredentialsProvider } from '@modelcontextprotocol/sdk/client/auth-extensions.js';
 import { run } from './jobs.mjs';
 
 /** The content of a message: a text, blocks, or the JSON of one block that carries `_meta`. */
@@ -10,7 +11,10 @@ const blocks = (content) => {
 };
 
 await run(async (job) => {
-    const client = new MultiServerMCPClient({ mcpServers: { here: { transport: 'http', url: job.url } } });
+    const authProvider = job.credentials && new ClientCredentialsProvider(job.credentials);
+    const client = new MultiServerMCPClient({
+        mcpServers: { here: { transport: 'http', url: job.url, ...(authProvider && { authProvider }) } },
+    });
     const tools = await client.getTools();
     const tool = tools.find(({ name }) => name === job.tool);
     const call = async () => {

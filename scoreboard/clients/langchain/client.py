@@ -9,6 +9,7 @@ from jobs import Job, run
 from langchain_mcp_adapters.callbacks import Callbacks
 from langchain_mcp_adapters.client import MultiServerMCPClient
 from mcp.types import ElicitResult
+from tokens import auth_of
 
 
 async def call(job: Job) -> None:
@@ -18,7 +19,7 @@ async def call(job: Job) -> None:
         answer = await job.answer(params.message, params.requestedSchema["properties"])
         return ElicitResult(action="accept", content=answer)
 
-    connections: Any = {"here": {"url": job.url, "transport": "http"}}
+    connections: Any = {"here": {"url": job.url, "transport": "http", "auth": auth_of(job)}}
     client = MultiServerMCPClient(connections, callbacks=Callbacks(on_elicitation=user))
     (tool,) = [tool for tool in await client.get_tools() if tool.name == job.tool]
 

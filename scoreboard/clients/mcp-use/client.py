@@ -15,6 +15,7 @@ import anyio.to_thread
 from jobs import Job, run
 from mcp.types import ElicitResult
 from mcp_use import MCPClient
+from tokens import auth_of
 
 
 async def call(job: Job) -> None:
@@ -29,7 +30,7 @@ async def call_here(job: Job) -> None:
         answer = await job.answer(params.message, params.requestedSchema["properties"])
         return ElicitResult(action="accept", content=answer)
 
-    config: Any = {"mcpServers": {"here": {"url": job.url}}}
+    config: Any = {"mcpServers": {"here": {"url": job.url, "auth": auth_of(job)}}}
     client = MCPClient(config, elicitation_callback=user)
     session = await client.create_session("here")
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import mcp_types as types
 from fastmcp import Client
-from jobs import Job, run
+from fastmcp.client.auth import ClientCredentialsOAuthProvider
+from jobs import CREDENTIALS, Job, run
 from pydantic_ai import Agent
 from pydantic_ai.mcp import MCPToolset
 from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart, ToolReturnPart
@@ -30,7 +31,8 @@ async def call(job: Job) -> None:
         return ModelResponse(parts=[ToolCallPart(job.tool, job.arguments)])
 
     mode = "legacy" if job.era == "legacy" else "auto"
-    toolset = MCPToolset(Client(job.url, mode=mode, elicitation_handler=user))
+    auth = ClientCredentialsOAuthProvider(**CREDENTIALS, issuer=job.issuer) if job.issuer else None
+    toolset = MCPToolset(Client(job.url, mode=mode, elicitation_handler=user, auth=auth))
     agent = Agent(FunctionModel(model), toolsets=[toolset])
 
     async def ask() -> Any:

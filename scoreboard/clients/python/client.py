@@ -7,39 +7,20 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import mcp_types as types
-from jobs import CREDENTIALS, Job, run
+from jobs import Job, run
 from mcp import Client, StdioServerParameters
-from mcp.client.auth.extensions.client_credentials import ClientCredentialsOAuthProvider
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import create_mcp_http_client
-
-
-class Tokens:
-    """Keeps the tokens in memory."""
-
-    token: Any = None
-
-    async def get_tokens(self) -> Any:
-        return self.token
-
-    async def set_tokens(self, tokens: Any) -> None:
-        self.token = tokens
-
-    async def get_client_info(self) -> None:
-        return None
-
-    async def set_client_info(self, client_info: Any) -> None:
-        pass
+from tokens import auth_of
 
 
 @asynccontextmanager
-async def signed_in(url: str, issuer: str) -> AsyncGenerator[Any]:
+async def signed_in(job: Job) -> AsyncGenerator[Any]:
     """Connect with a token, which the provider gets and renews."""
-    auth = ClientCredentialsOAuthProvider(url, Tokens(), **CREDENTIALS, issuer=issuer)
     async with (
-        create_mcp_http_client(auth=auth) as http,
-        streamable_http_client(url, http_client=http) as streams,
+        create_mcp_http_client(auth=auth_of(job)) as http,
+        streamable_http_client(job.url, http_client=http) as streams,
     ):
         yield streams
 
@@ -57,7 +38,7 @@ def client_of(job: Job) -> Client:
         program, *arguments = job.command
         server = stdio_client(StdioServerParameters(command=program, args=arguments))
     if job.issuer:
-        server = signed_in(job.url, job.issuer)
+        server = signed_in(job)
     mode = "legacy" if job.era == "legacy" else "auto"
     return Client(server, mode=mode, elicitation_callback=user)
 

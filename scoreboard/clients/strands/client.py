@@ -9,7 +9,9 @@ import anyio
 import mcp_types as types
 from jobs import Job, run
 from mcp.client.streamable_http import streamable_http_client
+from mcp.shared._httpx_utils import create_mcp_http_client
 from strands.tools.mcp import MCPClient
+from tokens import auth_of
 
 
 async def call(job: Job) -> None:
@@ -19,7 +21,13 @@ async def call(job: Job) -> None:
         answer = await job.answer(params.message, params.requested_schema["properties"])
         return types.ElicitResult(action="accept", content=answer)
 
-    client = MCPClient(lambda: streamable_http_client(job.url), elicitation_callback=user)
+    def connect() -> Any:
+        # The provider of its version of `mcp` takes no issuer.
+        auth = auth_of(job, names_issuer=False)
+        http = create_mcp_http_client(auth=auth) if auth else None
+        return streamable_http_client(job.url, http_client=http)
+
+    client = MCPClient(connect, elicitation_callback=user)
     await anyio.to_thread.run_sync(client.start)
 
     async def ask() -> Any:

@@ -21,40 +21,45 @@ from jobs import Job, serve
 from mcp.types import CallToolResult
 from temporalio import workflow
 from temporalio.client import Client
-from temporalio.contrib.openai_agents import OpenAIAgentsPlugin, StatelessMCPServerProvider
-from temporalio.contrib.openai_agents.workflow import stateless_mcp_server
+from temporalio.openai_agents import OpenAIAgentsPlugin
+from temporalio.openai_agents.workflow import temporal_mcp_server
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
+from tokens import auth_of
 
 START_SECONDS = 60.0
 SERVER = "here"
 QUEUE = "weather"
 NUMBERS = itertools.count()
+JOBS: dict[int, Job] = {}
+"""The jobs, whose servers the worker calls, by number."""
 
 
 @workflow.defn
 class Call:
     @workflow.run
-    async def run(self, url: str, tool: str, arguments: dict[str, Any]) -> CallToolResult:
-        return await stateless_mcp_server(SERVER, factory_argument=url).call_tool(tool, arguments)
+    async def run(self, number: int, tool: str, arguments: dict[str, Any]) -> CallToolResult:
+        server = temporal_mcp_server(SERVER, factory_argument=number)
+        return await server.call_tool(tool, arguments)
 
 
 @workflow.defn
 class ListTools:
     @workflow.run
-    async def run(self, url: str) -> list[str]:
-        tools = await stateless_mcp_server(SERVER, factory_argument=url).list_tools()
+    async def run(self, number: int) -> list[str]:
+        tools = await temporal_mcp_server(SERVER, factory_argument=number).list_tools()
         return [tool.name for tool in tools]
 
 
 async def call(client: Client, job: Job) -> None:
     """Make the call of a job: each call, and each list, is a workflow of its own."""
+    JOBS[job.id] = job
 
     async def ask() -> CallToolResult:
-        arguments = [job.url, job.tool, job.arguments]
+        arguments = [job.id, job.tool, job.arguments]
         return await client.execute_workflow(Call.run, args=arguments, id=name(), task_queue=QUEUE)
 
     async def list_tools() -> list[str]:
-        return await client.execute_workflow(ListTools.run, job.url, id=name(), task_queue=QUEUE)
+        return await client.execute_workflow(ListTools.run, job.id, id=name(), task_queue=QUEUE)
 
     await job.make(ask, list_tools)
 
@@ -64,15 +69,15 @@ def name() -> str:
     return f"workflow-{next(NUMBERS)}"
 
 
-def server(url: Any) -> MCPServerStreamableHttp:
-    """Return the client of a server."""
-    return MCPServerStreamableHttp(params={"url": url}, name=SERVER)
+def server(number: Any) -> MCPServerStreamableHttp:
+    """Return the client of the server of a job."""
+    job = JOBS[number]
+    return MCPServerStreamableHttp(params={"url": job.url, "auth": auth_of(job)}, name=SERVER)
 
 
 async def connected(port: int) -> Client:
     """Return a client of the development server, as soon as it has started."""
-    provider = StatelessMCPServerProvider(SERVER, server)
-    plugin = OpenAIAgentsPlugin(mcp_server_providers=[provider])
+    plugin = OpenAIAgentsPlugin(mcp_servers={SERVER: server})
     with anyio.fail_after(START_SECONDS):
         while True:
             try:

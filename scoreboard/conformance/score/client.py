@@ -335,9 +335,7 @@ class ReissuesTheSameId(Client):
 
 def main() -> None:
     """Run a client against a server."""
-    from scoreboard.conformance.score.others import OTHER_CLIENTS
-
-    (CLIENTS | OTHER_CLIENTS)[sys.argv[1]](sys.argv[2]).run()
+    CLIENTS[sys.argv[1]](sys.argv[2]).run()
 
 
 if __name__ == "__main__":

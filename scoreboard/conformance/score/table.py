@@ -21,11 +21,7 @@ from scoreboard.conformance.report import SUITE
 from scoreboard.conformance.score import client, correct
 from scoreboard.conformance.score.client import CLIENTS
 from scoreboard.conformance.score.mutants import MUTANTS
-from scoreboard.conformance.score.others import (
-    OTHER_CLIENTS,
-    OTHERS,
-    THIRD_DRAW,
-)
+from scoreboard.conformance.score.others import OTHERS
 
 FOLDER = Path(__file__).parents[1]
 REQUIREMENTS = FOLDER / "requirements.toml"
@@ -49,9 +45,9 @@ Side = Literal["server", "client", "proposed", "proposed client"]
 
 PROGRAMS: dict[Side, dict[str, type]] = {
     "server": {"correct": correct.Fixture, **MUTANTS, **OTHERS},
-    "client": {**CLIENTS, **OTHER_CLIENTS},
+    "client": CLIENTS,
     "proposed": {"correct": correct.Fixture, **MUTANTS, **OTHERS},
-    "proposed client": {**CLIENTS, **OTHER_CLIENTS},
+    "proposed client": CLIENTS,
 }
 """The correct server and client, and their mutants, by name."""
 
@@ -231,18 +227,14 @@ def mutants(kept: SuiteRuns, who: Literal["server", "client"]) -> str:
     return _table(kept, who, {row.mutant: row for row in rows})
 
 
-def others(kept: SuiteRuns, draws: Mapping[str, Iterable[str]]) -> str:
-    """Return a table of programs that break a sentence in another way than its mutant.
+def others(kept: SuiteRuns) -> str:
+    """Return a table of the servers that break a sentence in another way than its mutant."""
+    return _table(kept, "server", _rows_of_others())
 
-    Args:
-        kept: The kept results.
-        draws: The names of the programs, by the draw that the sentences came from.
-    """
+
+def _rows_of_others() -> dict[str, Requirement]:
     rows = {row.other: row for row in requirements() if row.other}
-    return "\n\n".join(
-        f"{draw}:\n\n" + _table(kept, "server", {name: rows[name] for name in names})
-        for draw, names in draws.items()
-    )
+    return {name: rows[name] for name in OTHERS}
 
 
 def _table(
@@ -272,12 +264,11 @@ def _found(kept: SuiteRuns, side: Side, name: str) -> str:
     return f"`{first}`" + (f" +{len(more)}" if more else "")
 
 
-def others_score(kept: SuiteRuns, programs: Iterable[str]) -> tuple[str, str]:
-    """Return how many programs the published suite finds, without and with our scenarios."""
-    rows = {row.other: row for row in requirements() if row.other}
-    names = list(programs)
-    alone = of(finds(kept, rows[name], name=name) for name in names)
-    return alone, of(finds(kept, rows[name], name=name, proposed=True) for name in names)
+def others_score(kept: SuiteRuns) -> tuple[str, str]:
+    """Return how many of them the published suite finds, without and with our scenarios."""
+    rows = _rows_of_others().items()
+    alone = of(finds(kept, row, name=name) for name, row in rows)
+    return alone, of(finds(kept, row, name=name, proposed=True) for name, row in rows)
 
 
 def idle(kept: SuiteRuns, side: Side) -> str:
@@ -303,7 +294,7 @@ def numbers(kept: SuiteRuns) -> str:
     clients = of(finds(kept, row) for row in broken("client"))
     more = of(finds(kept, row, proposed=True) for row in broken("server"))
     more_clients = of(finds(kept, row, proposed=True) for row in broken("client"))
-    unknown, unknown_more = others_score(kept, THIRD_DRAW)
+    unknown, unknown_more = others_score(kept)
     rows = requirements()
     with_mutant = len([row for row in rows if row.mutant])
     repeated = len([row for row in rows if row.repeats])
