@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from jobs import CREDENTIALS, Job
@@ -30,5 +31,11 @@ def auth_of(job: Job, *, names_issuer: bool = True) -> ClientCredentialsOAuthPro
     """Return what gets and renews the token of a job; None if its server needs none."""
     if job.issuer is None:
         return None
-    more = {"issuer": job.issuer} if names_issuer else {}
-    return ClientCredentialsOAuthProvider(job.url, Tokens(), **CREDENTIALS, **more)
+    provider = partial(
+        ClientCredentialsOAuthProvider,
+        job.url,
+        Tokens(),
+        CREDENTIALS["client_id"],
+        CREDENTIALS["client_secret"],
+    )
+    return provider(issuer=job.issuer) if names_issuer else provider()
