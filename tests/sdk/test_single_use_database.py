@@ -1,6 +1,5 @@
 """Tests of the single-use guard's database: its statements, its files, and its failures."""
 
-import contextlib
 import re
 import sqlite3
 import threading
@@ -12,7 +11,6 @@ import anyio
 import anyio.to_thread
 import mcp_types as types
 import pytest
-from mcp import MCPError
 
 from mrtr_options.sdk.single_use import SqliteStore, single_use, sql
 from mrtr_options.sdk.single_use.reservations import Claim, Pending, Stamp, Store, Unusable
@@ -24,7 +22,7 @@ from tests.sdk.fakes import (
     result,
     until,
 )
-from tests.sdk.guarded_tool import ADA, BOB, INDETERMINATE, Tool, begun, guarded
+from tests.sdk.guarded_tool import ADA, INDETERMINATE, Tool, begun, guarded
 from tests.sdk.stores import Database, claim
 
 pytestmark = pytest.mark.anyio
@@ -79,24 +77,6 @@ async def test_what_a_store_cannot_read_is_refused_with_a_reason_and_one_line(
         assert await refused(handler, asked, ADA) == (types.INTERNAL_ERROR, reason)
     assert [len(line.splitlines()) for line in caplog.messages] == [1]
     assert tool.effects == ["Ada"]
-
-
-@pytest.mark.parametrize("steps", [(800, 0), (0, -800), (800, -800), (-800, 800)])
-async def test_no_step_of_the_machines_clock_runs_a_round_twice(
-    steps: tuple[int, ...], path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    offset = 0
-    real = time.time_ns
-    monkeypatch.setattr(time, "time_ns", lambda: real() + offset * 10**9)
-    with closing(SqliteStore(path)) as store:
-        tool, handler, asked = await begun(store)
-        await deliver(handler, asked, ADA)
-        for offset in steps:  # noqa: B007
-            with contextlib.suppress(MCPError):
-                await deliver(handler, await deliver(handler), BOB)
-            with contextlib.suppress(MCPError):
-                await deliver(handler, asked, ADA)
-    assert tool.effects.count("Ada") == 1
 
 
 def lose(path: Path) -> None:

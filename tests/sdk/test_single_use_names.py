@@ -1,8 +1,6 @@
 """Tests of the names of calls: their sources, their scope, and the callers who get none."""
 
-from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import mcp_types as types
@@ -25,17 +23,14 @@ from tests.sdk.fakes import (
     Context,
     FakeSession,
     Params,
-    deliver,
     modern,
-    named,
     of_session,
-    refused,
     result,
-    who,
 )
 
 REFERENCE = CallNaming("reference")
 SECRET = CallNaming("reference", call_is_secret=True)
+KEY = new_call_key()
 
 
 @dataclass
@@ -90,16 +85,9 @@ def test_a_name_is_the_same_for_each_request_and_no_other_callers_tools_or_serve
         name_of(REFERENCE, given, server="another"),
         name_of(CallNaming("other"), {"other": "R1"}),
         name_of(SECRET, given, caller=None),
+        *(name_of(REFERENCE, {}, key=KEY, server=each) for each in ("bank", "another")),
     ]
-    assert len({each.handle for each in [here, *others] if each is not None}) == 7
-
-
-def test_a_call_key_is_another_call_at_another_server() -> None:
-    key = new_call_key()
-    here, there = (name_of(REFERENCE, {}, key=key, server=each) for each in ("bank", "another"))
-    assert here is not None
-    assert there is not None
-    assert here.handle != there.handle
+    assert len({each.handle for each in [here, *others] if each is not None}) == 9
 
 
 def test_a_function_names_calls_by_caller_and_arguments() -> None:
@@ -177,20 +165,12 @@ def tool_named_by(naming: CallNaming) -> sdk.Tool:
     return sdk.Tool("transfer", "Transfers.", Transfer, transfer, [wrap, sdk.ask_again])
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [sdk.Settings(authenticated=True), sdk.Settings(principal=lambda ctx: "ada")],
-    ids=["by the app", "by its own principal"],
-)
-def test_a_server_that_knows_its_callers_may_name_their_calls(settings: sdk.Settings) -> None:
-    sdk.build_server("bank", tool_named_by(REFERENCE), settings=settings)
-
-
 def test_a_server_that_does_not_know_its_callers_is_refused_when_it_is_built() -> None:
     with pytest.raises(ValueError, match="two strangers would share a call"):
         sdk.build_server("bank", tool_named_by(REFERENCE), settings=sdk.Settings())
     with pytest.raises(ValueError, match="two strangers would share a call"):
         tool_named_by(REFERENCE).add_to(MCPServer("bank"))
+    sdk.build_server("bank", tool_named_by(REFERENCE), settings=sdk.Settings(authenticated=True))
     sdk.build_server("bank", tool_named_by(SECRET), settings=sdk.Settings())
     tool_named_by(SECRET).add_to(MCPServer("bank"))
 
@@ -211,33 +191,3 @@ def test_a_repeat_says_so_and_since_when() -> None:
     assert isinstance(told.content[0], types.TextContent)
     assert told.content[0].text == "This was done at 2001-09-09T01:46:40.500+00:00."
     assert told.content[1:] == first.content
-
-
-@pytest.mark.anyio
-async def test_an_instance_with_a_store_of_its_own_refuses_other_rounds_and_knows_no_other_name(
-    tmp_path: Path,
-) -> None:
-    charges: list[str] = []
-
-    async def handler(ctx: sdk.Context, params: sdk.Params) -> sdk.Result:
-        if sdk.answer_to(who(), ctx, params) is None:
-            return sdk.ask(who())
-        charges.append("charge")
-        return sdk.text("done")
-
-    with ExitStack() as stack:
-        here, there = (
-            sdk.single_use(
-                stack.enter_context(closing(sdk.SqliteStore(tmp_path / name))),
-                call="x",
-                call_is_secret=True,
-            )(handler)
-            for name in ("one", "two")
-        )
-        asked = await deliver(here)
-        code, _ = await refused(there, asked, named("Ann"))
-        assert code == types.INVALID_PARAMS
-        assert charges == []
-        for instance in here, there:
-            await deliver(instance, await deliver(instance), named("Ann"))
-    assert charges == ["charge", "charge"]
