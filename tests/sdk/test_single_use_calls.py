@@ -1,11 +1,14 @@
-"""Tests of calls that have a name: made again by mistake, on purpose, by others, or too late."""
+"""Tests of calls that have a name: made again by mistake, on purpose, by others, or too late.
+
+`test_any_tool` draws the order in which they come; `test_endings` has what an ending is to a name.
+"""
 
 from __future__ import annotations
 
 import sqlite3
-import time
-from contextlib import closing
+from contextlib import ExitStack, closing
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,150 +17,164 @@ import httpx2
 import mcp_types as types
 import pytest
 from mcp import Client
+from pydantic import BaseModel
 
 from mrtr_options import sdk
 from mrtr_options.sdk.call_key import CALL, REPEAT
 from mrtr_options.sdk.single_use.reservations import Claim
 from mrtr_options.sdk.testing import Losing, client, served
-from tests.sdk.bank import (
-    DECLINED,
-    SURE,
-    Bank,
-    Transfer,
-    at,
-    calling,
-    said,
-    since,
+from tests.bounds import KEY, SECONDS
+from tests.sdk.fakes import (
+    ON_ASYNCIO,
+    FakeSession,
+    called_by,
+    capabilities,
+    deliver,
+    modern,
+    of_session,
+    params,
 )
-from tests.sdk.fakes import ON_ASYNCIO, first_of
+from tests.sdk.guarded_tool import ADA, Tool
+from tests.sending import text_of
 
 pytestmark = pytest.mark.anyio
 
+NO: types.InputResponses = {"who": types.ElicitResult(action="decline")}
+DONE = "Ada, asked 1 times"
+
+
+class Wanted(BaseModel):
+    """The arguments; the first one names the call."""
+
+    x: int | str
+
+
+def named(tool: Tool, store: Any, *, is_secret: bool = True, **more: Any) -> sdk.Tool:
+    """Return the tool in a guard that names its calls."""
+    guard = sdk.single_use(store, call="x", call_is_secret=is_secret, wait_seconds=SECONDS, **more)
+    return sdk.Tool("tool", "Asks.", Wanted, tool, [guard])
+
+
+def since(response: Any) -> datetime:
+    """Return the time of the first result, as a repeat names it."""
+    return datetime.fromisoformat(response.meta[REPEAT]["since"])
+
 
 async def test_a_model_is_told_of_a_repeated_call_and_not_of_a_repeated_round(store: Any) -> None:
-    bank = Bank()
     note = "This was done at {since}; nothing was done now."
-    async with at(bank, store, repeat_note=note) as caller:
-        asked = await caller.send()
-        done, resent = [await caller.send(asked=asked) for _ in range(2)]
-        assert said(done) == said(resent) == "100 transferred"
-        assert REPEAT not in (done.meta or {})
-        assert REPEAT in resent.meta
-        again = await caller.send()
-        time_of_first = again.meta[REPEAT]["since"]
-        expected = f"This was done at {time_of_first}; nothing was done now. 100 transferred"
-        assert said(again) == expected
+    call = named(Tool(), store, repeat_note=note).call
+    asked = await call(modern(), params())
+    done, resent = [await call(modern(), params(ADA, asked)) for _ in range(2)]
+    assert text_of(done) == text_of(resent) == DONE
+    assert REPEAT not in (done.meta or {})
+    assert REPEAT in (resent.meta or {})
+    again: Any = await call(modern(), params())
+    time_of_first = again.meta[REPEAT]["since"]
+    assert [each.text for each in again.content] == [
+        f"This was done at {time_of_first}; nothing was done now.",
+        DONE,
+    ]
 
 
 async def test_a_callers_name_may_hold_what_a_database_cannot(store: Any) -> None:
-    bank = Bank(caller="ada\0")
-    async with at(bank, store) as caller:
-        await caller.send(asked=await caller.send())
-    assert bank.transfers == [100]
+    call = named(Tool(), store, is_secret=False).call
+    with called_by(lambda: "ada\0"):
+        assert text_of(await deliver(call, await deliver(call), ADA)) == DONE
 
 
 async def test_two_at_once_after_a_refusal_are_one_call(store: Any) -> None:
-    bank = Bank()
+    tool = Tool()
     responses: list[Any] = []
-    async with at(bank, store) as caller:
-        await caller.send(asked=await caller.send(), answer=DECLINED)
+    send = partial(deliver, named(tool, store).call)
+    await send(await send(), NO)
 
-        async def again() -> None:
-            responses.append(await caller.send())
+    async def again() -> None:
+        responses.append(await send())
 
-        async with anyio.create_task_group() as group:
-            for _ in range(5):
-                group.start_soon(again)
-        calls = {response.meta[CALL] for response in responses}
-        for response in responses:
-            await caller.send(asked=response)
-    assert len(calls) == 1
-    assert bank.transfers == [100]
+    async with anyio.create_task_group() as group:
+        for _ in range(5):
+            group.start_soon(again)
+    assert len({response.meta[CALL] for response in responses}) == 1
+    for response in responses:
+        await send(response, ADA)
+    assert tool.effects == ["Ada"]
 
 
 async def test_a_refused_call_stays_with_its_call_key(store: Any) -> None:
-    bank = Bank()
-    key = sdk.new_call_key()
-    async with at(bank, store) as caller:
-        asked = await caller.send("", key=key)
-        refused = await caller.send("", asked=asked, answer=DECLINED, key=key)
-        assert first_of(await caller.send("", key=key)) == refused
-    assert bank.asked == 1
-    assert bank.transfers == []
+    tool = Tool()
+    send = partial(deliver, named(tool, store).call, key=sdk.new_call_key(), x="")
+    refused = await send(await send(), NO)
+    assert await send() == refused
+    assert tool.entered == 2
 
 
 async def test_a_call_whose_client_cannot_be_asked_leaves_its_name_to_one_that_can(
     store: Any,
 ) -> None:
-    bank = Bank()
-    guard = sdk.single_use(store, call="reference")
-    server = bank.server(guard)
-    async with Client(server, mode="2026-07-28") as unable, calling(server) as (able,):
-        arguments = {"reference": "R1", "amount": 100}
-        for _ in range(2):
-            assert (await unable.call_tool("transfer", arguments)).is_error
-        await able.send(asked=await able.send())
-        assert said(await unable.call_tool("transfer", arguments)) == "100 transferred"
-    assert bank.transfers == [100]
+    tool = Tool()
+    send = partial(deliver, named(tool, store).call)
+    unable = modern(forms=False)
+    for _ in range(2):
+        told: Any = await send(ctx=unable)
+        assert told.is_error
+    await send(await send(), ADA)
+    assert text_of(await send(ctx=unable)) == DONE
+    assert tool.effects == ["Ada"]
 
 
 async def test_a_name_is_forgotten_in_its_time_and_no_earlier(path: Path) -> None:
     now = 1_000_000_000.0
-    bank = Bank()
+    tool = Tool()
     with closing(sdk.SqliteStore(path, keep_seconds=600, clock=lambda: now)) as store:
-        async with at(bank, store, call_seconds=5000) as caller:
-            await caller.send(asked=await caller.send())
-            for reference in range(60):  # meanwhile epochs end, and the store forgets rounds
-                now += 80
-                await caller.send(f"R-{reference}")
-                assert said(await caller.send()) == "100 transferred"
-            now += 300
-            asked = await caller.send()
-            assert isinstance(asked, types.InputRequiredResult)
-            await caller.send(asked=asked)
-            assert said(await caller.send()) == "100 transferred"
-    assert bank.transfers == [100, 100]
+        send = partial(deliver, named(tool, store, call_seconds=5000).call)
+        await send(await send(), ADA)
+        for x in range(60):  # meanwhile epochs end, and the store forgets rounds
+            now += 80
+            await send(x=x + 10)
+            assert text_of(await send()) == DONE
+        now += 300
+        assert text_of(await send(await send(), ADA)) == DONE
+    assert tool.effects == ["Ada", "Ada"]
 
 
 async def test_an_open_call_is_known_by_its_latest_round(path: Path) -> None:
     now = 1_000_000_000.0
-    bank = Bank()
+    tool = Tool()
     with closing(sdk.SqliteStore(path, clock=lambda: now)) as store:
-        async with at(bank, store, call_seconds=600) as caller:
-            asked = await caller.send()
-            now += 550
-            await caller.send(asked=asked)
-            now += 550
-            assert said(await caller.send()) == "100 transferred"
-    assert bank.transfers == [100]
+        send = partial(deliver, named(tool, store, call_seconds=600).call)
+        asked = await send()
+        now += 550
+        await send(asked, ADA)
+        now += 550
+        assert text_of(await send()) == DONE
+    assert tool.effects == ["Ada"]
 
 
 async def test_two_servers_on_one_store_share_no_call(store: Any) -> None:
-    bank = Bank()
-    key = sdk.new_call_key()
-    guard = sdk.single_use(store, call="reference")
-    async with calling(bank.server(guard), bank.server(guard, "other")) as (here, there):
-        for name in (None, key):
-            await here.send(asked=await here.send(key=name), key=name)
-            assert isinstance(await there.send(key=name), types.InputRequiredResult)
+    tool = Tool()
+
+    async def user(context: Any, params: Any) -> Any:
+        return ADA["who"]
+
+    for name in "here", "there":
+        server = sdk.build_server(name, named(tool, store), settings=sdk.Settings())
+        async with Client(server, mode="2026-07-28", elicitation_callback=user) as connected:
+            await connected.call_tool("tool", {"x": 1})
+    assert tool.effects == ["Ada"] * 2
 
 
 async def test_an_old_client_that_calls_again_gets_the_result(store: Any) -> None:
-    bank = Bank()
-    guard = sdk.single_use(store, call="reference")
-    tool = sdk.Tool("transfer", "T.", Transfer, bank.transfer, [guard, sdk.legacy_shim])
-    settings = sdk.Settings(principal=lambda ctx: "ada")
-    server = sdk.build_server("bank", tool, settings=settings)
+    tool = Tool()
 
-    async def user(context: Any, params: Any) -> types.ElicitResult:
-        return SURE
+    async def user(request: types.ServerRequest) -> types.InputResponse:
+        return ADA["who"]
 
-    async with Client(server, mode="legacy", elicitation_callback=user) as old:
-        for _ in range(3):
-            result = await old.call_tool("transfer", {"reference": "R1", "amount": 100})
-            assert said(result) == "100 transferred"
-    assert bank.asked == 1
-    assert bank.transfers == [100]
+    guarded = named(tool, store)
+    call = sdk.Tool("tool", "Asks.", Wanted, tool, [*guarded.wrappers, sdk.legacy_shim]).call
+    old = of_session(FakeSession(capabilities(form=True), True, user), modern=False)
+    for _ in range(3):
+        assert text_of(await deliver(call, ctx=old)) == DONE
+    assert tool.effects == ["Ada"]
 
 
 @pytest.mark.parametrize("caller", [None, "ada"])
@@ -188,49 +205,36 @@ async def test_a_call_takes_as_many_steps_where_thousands_are_kept(
 
 
 @ON_ASYNCIO
-async def test_over_http_on_two_instances_a_lost_result_and_a_call_made_again_transfer_once(
+async def test_over_http_on_two_instances_a_lost_result_and_a_call_made_again_are_done_once(
     path: Path,
 ) -> None:
     """Make a new connection for every call, as a host does that calls again."""
-    bank = Bank(caller=None)
-    answers = [DECLINED, SURE, SURE]
+    tool = Tool()
+    answers = [NO, ADA, ADA]
 
-    async def user(context: Any, params: Any) -> types.ElicitResult:
-        return answers.pop(0)
+    async def user(context: Any, params: Any) -> Any:
+        return answers.pop(0)["who"]
 
-    async def call(url: str, reference: str = "R1", losing: Losing | None = None) -> Any:
+    async def call(url: str, x: int = 1, losing: Losing | None = None) -> Any:
         async with client(url, user, losing) as connected:
-            arguments = {"reference": reference, "amount": 100}
-            return await connected.call_tool("transfer", arguments)
+            return await connected.call_tool("tool", {"x": x})
 
-    with closing(sdk.SqliteStore(path)) as one, closing(sdk.SqliteStore(path)) as other:
-        guards = [
-            sdk.single_use(each, call="reference", call_is_secret=True) for each in (one, other)
+    with ExitStack() as stack:
+        stores = [stack.enter_context(closing(sdk.SqliteStore(path))) for _ in range(2)]
+        servers = [
+            sdk.build_server("asks", named(tool, each), settings=sdk.Settings(keys=[KEY.encode()]))
+            for each in stores
         ]
-        servers = [bank.server(guard) for guard in guards]
         async with served(servers[0]) as here, served(servers[1]) as there:
-            assert "declined" in said(await call(there))
+            assert "declined" in text_of(await call(there))
             with pytest.raises(BaseExceptionGroup) as lost:
                 await call(here, losing=Losing([2]))
             assert lost.value.subgroup(httpx2.ReadError) is not None
             again = await call(there)
-            assert said(again) == "100 transferred"
+            assert text_of(again) == DONE
             assert since(again) <= datetime.now(UTC)
-            assert said(await call(here)) == "100 transferred"
-            assert bank.transfers == [100], "the call was made three times"
-            assert said(await call(there, "R2")) == "100 transferred"
-            assert bank.transfers == [100, 100], "the user meant two"
+            assert text_of(await call(here)) == DONE
+            assert tool.effects == ["Ada"], "the call was made three times"
+            assert text_of(await call(there, 2)) == DONE
+            assert tool.effects == ["Ada", "Ada"], "the user meant two"
     assert answers == []
-
-
-async def test_a_question_that_nobody_answered_in_time_stays_with_its_call_key(path: Path) -> None:
-    now = time.time()
-    bank = Bank()
-    key = sdk.new_call_key()
-    with closing(sdk.SqliteStore(path, keep_seconds=600, clock=lambda: now)) as store:
-        async with at(bank, store) as caller:
-            now += 1
-            await caller.send("", key=key)
-            now += 590
-            await caller.send("", key=key)
-    assert bank.asked == 1
