@@ -169,22 +169,6 @@ async def test_of_questions_asked_together_only_those_that_can_be_asked_go_out(o
         assert text_of(await send(asked, named("Ann", "one"))) == "Ann works on 0"
 
 
-@pytest.mark.parametrize("option", [*REPLAYED, *KEYED])
-async def test_an_answer_with_which_the_state_is_too_long_is_refused_by_name(option: str) -> None:
-    async def tool(ctx: Any, params: Any) -> types.CallToolResult:
-        one = await ctx.elicit(who("one"))
-        two = await ctx.elicit(who("two"))
-        return sdk.text(f"{one.name} and {two.name}")
-
-    async with calling(option, tool) as send:
-        asked = await send()
-        (key,) = keys_of(asked)
-        with pytest.raises(MCPError, match="too long") as refusal:
-            await send(asked, named("é" * 3500, key))
-        assert refusal.value.code == types.INVALID_PARAMS
-        assert keys_of(await send(asked, named("Ann", key))) == {"2" if option == "M" else "two"}
-
-
 async def test_an_old_client_is_told_of_a_question_by_the_name_that_its_author_gave_it() -> None:
     async def tool(ctx: Any, params: Any) -> types.CallToolResult:
         await ctx.elicit(who("one"))

@@ -13,9 +13,8 @@ from pydantic import BaseModel
 from mrtr_options import sdk
 from mrtr_options.sdk import handler
 from mrtr_options.sdk.current_request import protected
-from mrtr_options.sdk.exception_shim import ReplayContext, exception_shim
+from mrtr_options.sdk.exception_shim import exception_shim
 from mrtr_options.sdk.keys import KeyUsedTwice
-from mrtr_options.sdk.tool_builder import ToolBuilder
 from tests.sdk.fakes import (
     Context,
     FakeSession,
@@ -54,38 +53,22 @@ def by_hand(first: sdk.Question[Yes], second: sdk.Question[Yes], wiped: list[str
     return tool
 
 
-def replayed(first: sdk.Question[Yes], second: sdk.Question[Yes], wiped: list[str]) -> Handler:
-    """Write the handler in B's style."""
+def replayed(first: sdk.Question[Yes], second: sdk.Question[Yes], wiped: list[str]) -> Any:
+    """Write the handler in B's and J's style."""
 
-    async def tool(ctx: ReplayContext[Any], params: Params) -> types.CallToolResult:
+    async def tool(ctx: Any, params: Params) -> types.CallToolResult:
         for question in (first, second):
             await ctx.elicit(question)
         wiped.append("disk")
         return result("done")
 
-    return exception_shim(tool)
-
-
-def built(first: sdk.Question[Yes], second: sdk.Question[Yes], wiped: list[str]) -> Handler:
-    """Write the handler in G's style, with a step that reads another step's answer by hand."""
-
-    def one(ctx: Context, params: Params, values: sdk.Values) -> sdk.Question[Yes]:
-        return first
-
-    def two(ctx: Context, params: Params, values: sdk.Values) -> BaseModel:
-        return sdk.answer_to(second, ctx, params) or Yes(yes=False)
-
-    def end(ctx: Context, params: Params, values: sdk.Values) -> types.CallToolResult:
-        wiped.append("disk")
-        return result("done")
-
-    return ToolBuilder[Any]().step("one", one).step("two", two).end(end).build()
+    return tool
 
 
 STYLES: dict[str, Callable[[sdk.Question[Yes], sdk.Question[Yes], list[str]], Handler]] = {
     "by hand": by_hand,
-    "B": replayed,
-    "G": built,
+    "B": lambda one, two, wiped: exception_shim(replayed(one, two, wiped)),
+    "J": lambda one, two, wiped: sdk.keyed_replay(replayed(one, two, wiped)),
     "ask_again": lambda one, two, wiped: sdk.ask_again(by_hand(one, two, wiped)),
     "guard": lambda one, two, wiped: sdk.single_use(sdk.SqliteStore(":memory:"))(
         by_hand(one, two, wiped)
@@ -98,8 +81,7 @@ async def test_an_answer_is_one_questions_and_a_second_use_names_both_places(sty
     wiped: list[str] = []
     tool = STYLES[style](PRICE, WIPE, wiped)
     asked = await deliver(tool)
-    first = "in the step 'one'" if style == "G" else r"test_keys\.py"
-    places = rf"'ok' is used for two questions.*{first}.*test_keys\.py"
+    places = r"'ok' is used for two questions.*test_keys\.py.*test_keys\.py"
     # The guard tells its client that the round is in doubt; the cause is in the log.
     with pytest.raises((KeyUsedTwice, MCPError)) as raised:
         await deliver(tool, asked, YES)
@@ -109,7 +91,7 @@ async def test_an_answer_is_one_questions_and_a_second_use_names_both_places(sty
     assert wiped == []
 
 
-@pytest.mark.parametrize("style", ["by hand", "B", "G", "ask_again"])
+@pytest.mark.parametrize("style", STYLES)
 async def test_the_same_question_has_the_same_answer_as_often_as_it_is_asked_for(
     style: str,
 ) -> None:

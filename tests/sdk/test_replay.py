@@ -14,7 +14,7 @@ import anyio.lowlevel
 import mcp_types as types
 import pytest
 from annotated_types import Predicate
-from pydantic import BaseModel, create_model
+from pydantic import create_model
 
 from mrtr_options.sdk.call_key import new_call_key
 from mrtr_options.sdk.handler import await_result
@@ -29,7 +29,6 @@ from mrtr_options.sdk.replay import (
 from mrtr_options.sdk.server import text
 from mrtr_options.tool.weather import Question
 from tests.sdk.fakes import Name, Params, deliver, key_of, modern, named, play, result, who
-from tests.sdk.test_questions import ANSWERS, INQUIRIES
 from tests.sending import Response, text_of
 
 pytestmark = pytest.mark.anyio
@@ -213,21 +212,6 @@ async def test_a_key_of_a_memo_and_the_same_of_an_effect_are_two_and_none_need_b
     await deliver(tool)
     assert done[0] == "memo"
     assert len({*done}) == len(done) == 3
-
-
-async def test_two_different_questions_under_one_key_are_an_error() -> None:
-    @keyed_replay
-    async def tool(ctx: Replay, params: Params) -> types.CallToolResult:
-        one = await ctx.elicit(Question("who", "Who are you?", Name))
-        try:
-            two = await ctx.elicit(Question("who", "Who is the boss?", Name))
-        except Exception:
-            two = one
-        return result(f"{one.name} and {two.name}")
-
-    asked = await deliver(tool)
-    with pytest.raises(KeyUsedTwice, match=r"'who'.*test_replay.py.*test_replay.py"):
-        await deliver(tool, asked, named("Ann"))
 
 
 Reworded = Question("who", "Who, exactly?", Name)
@@ -429,22 +413,3 @@ async def test_a_round_waits_for_an_effect_that_is_in_flight() -> None:
         assert responses == []
         may_end.set()
     assert state_of(responses[0])["done"] == ["audit"]
-
-
-@pytest.mark.parametrize("kind", INQUIRIES)
-async def test_an_inquiry_is_answered_and_recorded_like_a_form(kind: str) -> None:
-    inquiry, able = INQUIRIES[kind]
-    ctx = modern(able)
-
-    @keyed_replay
-    async def tool(ctx: Replay, params: Params) -> types.CallToolResult:
-        answer: BaseModel = await ctx.elicit(inquiry)
-        await ctx.elicit(who("next", assumed="Nobody"))
-        again: BaseModel = await ctx.elicit(inquiry)
-        return result(f"{type(answer).__name__} {answer == again}")
-
-    asked = await deliver(tool, ctx=ctx)
-    assert isinstance(asked, types.InputRequiredResult)
-    assert asked.input_requests == {"it": inquiry.request}
-    done = await deliver(tool, asked, {"it": ANSWERS[kind]}, ctx=ctx)
-    assert text_of(done) == f"{type(ANSWERS[kind]).__name__} True"
