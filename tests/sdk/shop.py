@@ -63,7 +63,8 @@ class User:
 
     async def __call__(self, context: Any, params: Any) -> types.ElicitResult:
         self.asked.append(params.message)
-        content: Any = {"go_ahead": self.go_ahead} if self.action == "accept" else None
+        (name,) = params.requested_schema["properties"]
+        content: Any = {name: self.go_ahead} if self.action == "accept" else None
         return types.ElicitResult(action=self.action, content=content)
 
 
@@ -71,11 +72,13 @@ def calls_in(path: Path, caller: str | None = "clerk", **more: Any) -> sdk.Calls
     return sdk.Calls(sdk.SqliteStore(path), keys=[KEY], caller=lambda ctx: caller, **more)
 
 
-def instance(make: Make, path: Path, bank: Bank, fee: str = "") -> Any:
-    """Build an instance; all of them share a file and a bank."""
+def instance(
+    make: Make, path: Path, bank: Bank, fee: str = "", *, calls: sdk.Calls | None = None, **how: Any
+) -> Any:
+    """Build an instance; all of them share a file and a bank. `how` has options of its tool."""
     server = make("shop")
 
-    @calls_in(path).tool(server, name_by="reference")
+    @(calls or calls_in(path)).tool(server, name_by="reference", **how)
     async def refund(call: sdk.Call, order: str, reference: str, amount: int = 40) -> str:
         """Refund an order."""
         if not await call.confirm(f"Refund {amount} on {order}{fee}?"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -75,20 +76,14 @@ async def test_the_rounds_of_a_call_go_to_any_instance_and_a_resent_one_is_answe
     bank = Bank()
     one, two = (instance(make, tmp_path / "calls", bank) for _ in range(2))
     consent = await one_round(one)
+    assert "o-1" not in consent.request_state, "a state is sealed"
+    made_up = consent.model_copy(update={"request_state": f"{consent.request_state[:-4]}AAAA"})
+    with pytest.raises(MCPError, match="Invalid or expired requestState"):
+        await one_round(two, made_up)
     receipt = await one_round(two, consent)
     assert (await one_round(one, consent)).input_requests == receipt.input_requests
     assert text_of(await one_round(two, receipt)) == DONE
     assert len(bank.paid) == 1
-
-
-@TIERS
-async def test_states_are_sealed(make: Make, tmp_path: Path) -> None:
-    server = instance(make, tmp_path / "calls", Bank())
-    asked = await one_round(server)
-    assert "o-1" not in asked.request_state
-    asked.request_state = f"{asked.request_state[:-4]}AAAA"
-    with pytest.raises(MCPError, match="Invalid or expired requestState"):
-        await one_round(server, asked)
 
 
 @pytest.mark.parametrize("action", ["accept", "decline", "cancel"])
@@ -172,21 +167,33 @@ async def test_progress_is_told_to_the_client_that_waits(tmp_path: Path) -> None
     assert heard == [(1, 2, "half")]
 
 
+def on_clock(clock: Callable[[], float], path: Path) -> Any:
+    """Build an instance with this clock."""
+    settings = sdk.Settings(keys=[KEY], clock=clock, principal=lambda ctx: "clerk")
+    calls = sdk.Calls(sdk.SqliteStore(path, clock=clock), settings=settings)
+    return instance(MCPServer, path, Bank(), calls=calls)
+
+
 async def test_a_repeated_question_is_to_be_answered_by_the_time_of_the_first(
     tmp_path: Path,
 ) -> None:
     now = 2_000_000_000.0
-    server = MCPServer("shop")
-    settings = sdk.Settings(keys=[KEY], clock=lambda: now, principal=lambda ctx: "clerk")
-    store = sdk.SqliteStore(tmp_path / "calls", clock=lambda: now)
-
-    @sdk.Calls(store, settings=settings).tool(server, name_by="reference")
-    async def refund(call: sdk.Call, order: str, reference: str, amount: int) -> str:
-        return str(await call.confirm("Sure?"))
-
+    server = on_clock(lambda: now, tmp_path / "calls")
     first = (await one_round(server)).meta[ANSWER_BY]
     now += 100
     assert (await one_round(server)).meta[ANSWER_BY] == first
+
+
+async def test_a_state_from_the_future_is_told_to_who_runs_the_server(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    ahead, behind = (
+        on_clock(partial(float, now), tmp_path / "calls") for now in (2_000_000_100, 2_000_000_000)
+    )
+    asked = await one_round(ahead)
+    with pytest.raises(MCPError, match="Invalid or expired requestState"):
+        await one_round(behind, asked)
+    assert "the clocks of two instances differ" in caplog.text
 
 
 @TIERS
@@ -220,24 +227,15 @@ def waiting(path: Path, look: Callable[[], str | None], **settings: Any) -> Any:
     return server
 
 
-class Waiter(User):
-    """Says whether to go on waiting, too."""
-
-    async def __call__(self, context: Any, params: Any) -> types.ElicitResult:
-        self.asked.append(params.message)
-        (name,) = params.requested_schema["properties"]
-        return types.ElicitResult(action="accept", content={name: self.go_ahead})
-
-
 async def test_a_call_waits_for_what_is_done_elsewhere_as_long_as_its_user_does(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(waits, "ROUND_WAIT_SECONDS", 0.0)  # each round looks once
-    user = Waiter()
+    user = User()
     server = waiting(tmp_path / "calls", iter([None, None, "paid"]).__next__)
     assert await told(server, user) == "paid, receipt True"
     assert [each for each in user.asked if "Go on waiting?" in each] == user.asked[:2]
-    impatient = Waiter("no")
+    impatient = User("no")
     said = await told(waiting(tmp_path / "calls", lambda: None), impatient, reference="r-2")
     assert said == "It was not paid in time."
 
@@ -246,7 +244,7 @@ async def test_a_call_waits_by_the_clock_of_its_server(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(waits, "ROUND_WAIT_SECONDS", 0.0)
-    now, user = 2_000_000_000.0, Waiter()
+    now, user = 2_000_000_000.0, User()
 
     def look() -> None:
         nonlocal now
@@ -275,26 +273,20 @@ def signed_in(client_id: str, subject: str | None = "ada") -> Generator[None]:
 
 def by_subject(path: Path, bank: Bank) -> Any:
     """Build an instance whose names are of subjects, and whose states are of their clients."""
-    server = MCPServer("shop")
     calls = sdk.Calls(sdk.SqliteStore(path), keys=[KEY])
-
-    @calls.tool(server, name_by="reference", caller=sdk.subject_of)
-    async def refund(call: sdk.Call, order: str, reference: str, amount: int) -> str:
-        await call.confirm("Sure?")
-        return (await call.once("refund", bank.pay, reference, amount)).id
-
-    return server
+    return instance(MCPServer, path, bank, calls=calls, caller=sdk.subject_of)
 
 
 async def test_who_registers_anew_between_two_calls_is_charged_once(tmp_path: Path) -> None:
     bank = Bank()
     server = by_subject(tmp_path / "calls", bank)
     with signed_in("client 1"):
-        assert await told(server, User()) == "p-1"
+        first = await told(server, User())
+        assert "p-1" in first
     with signed_in("client 2"):
-        assert (await told(server, User())).endswith("its result was: p-1")
+        assert (await told(server, User())).endswith(f"its result was: {first}")
     with signed_in("client 1", "bob"):
-        assert await told(server, User()) == "p-2"
+        assert "p-2" in await told(server, User())
     with signed_in("client 1", None):
         assert "does not know who calls" in await told(server, User())
 
@@ -309,7 +301,7 @@ async def test_who_registers_anew_in_a_call_is_asked_the_open_question(tmp_path:
             await one_round(server, asked)
         again = await one_round(server)
         assert again.input_requests == asked.input_requests
-        assert text_of(await one_round(server, again)) == "p-1"
+        assert "p-1" in text_of(await one_round(server, await one_round(server, again)))
     assert len(bank.paid) == 1
 
 
@@ -423,24 +415,3 @@ async def test_a_guard_that_does_nothing_for_a_tool_says_so_once(
 
 class NoArguments(BaseModel):
     """No arguments."""
-
-
-async def test_a_state_from_the_future_is_told_to_who_runs_the_server(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    def at(now: float) -> Any:
-        server = MCPServer("shop")
-        settings = sdk.Settings(keys=[KEY], clock=lambda: now, principal=lambda ctx: "clerk")
-
-        @sdk.Calls(sdk.SqliteStore(tmp_path / "calls"), settings=settings).tool(
-            server, name_by="reference"
-        )
-        async def refund(call: sdk.Call, order: str, reference: str, amount: int) -> str:
-            return str(await call.confirm("Sure?"))
-
-        return server
-
-    asked = await one_round(at(2_000_000_100))
-    with pytest.raises(MCPError, match="Invalid or expired requestState"):
-        await one_round(at(2_000_000_000), asked)
-    assert "the clocks of two instances differ" in caplog.text
